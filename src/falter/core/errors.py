@@ -1,0 +1,138 @@
+"""The exception tree. A message names the argument, shows the value and says what would do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "AuthenticationError",
+    "DuplicateName",
+    "EndpointError",
+    "FalterError",
+    "InvalidValue",
+    "MissingExtra",
+    "PluginError",
+    "PreflightError",
+    "RunError",
+    "RunStopped",
+    "StoreError",
+    "TaskError",
+    "TemplateError",
+    "UnknownName",
+    "UsageError",
+    "WeightsError",
+    "nearest",
+]
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name closest to `name`, or None when nothing is close."""
+    folded = {candidate.casefold(): candidate for candidate in known}
+    matches = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
+    return folded[matches[0]] if matches else None
+
+
+class FalterError(Exception):
+    """Root of everything falter raises on purpose."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\n\nhint: {self.hint}"
+
+
+class UsageError(FalterError):
+    """What the caller asked for cannot be done as asked; nothing was sent."""
+
+
+class UnknownName(UsageError):
+    """A name that no registry knows."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        close = nearest(name, names)
+        if close is not None:
+            hint = f"did you mean '{close}'?"
+        elif names:
+            shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+            hint = f"known: {shown}"
+        else:
+            hint = f"no {kind} is registered"
+        super().__init__(f"Unknown {kind} '{name}'", hint=hint)
+        self.kind, self.name = kind, name
+
+
+class DuplicateName(UsageError):
+    """A name, recipe or key that is there twice."""
+
+
+class InvalidValue(UsageError):
+    """An argument whose value is out of range or of the wrong type."""
+
+    def __init__(
+        self, argument: str, value: object, expected: str, *, hint: str | None = None
+    ) -> None:
+        shown = repr(value)
+        if len(shown) > 120:
+            shown = shown[:117] + "…"
+        super().__init__(f"{argument} is {shown}; expected {expected}", hint=hint)
+        self.argument, self.value, self.expected = argument, value, expected
+
+
+class TaskError(UsageError):
+    """A data file or task that cannot be read as asked."""
+
+
+class TemplateError(UsageError):
+    """A template and the fields it should render do not fit together."""
+
+
+class MissingExtra(UsageError):
+    """A feature whose optional dependency is not installed."""
+
+    def __init__(self, feature: str, extra: str, module: str) -> None:
+        super().__init__(
+            f"{feature} needs the package '{module}', which is not installed",
+            hint=f"pip install 'falter[{extra}]'",
+        )
+        self.extra = extra
+
+
+class PluginError(UsageError):
+    """An entry point that could not be loaded."""
+
+
+class PreflightError(UsageError):
+    """A check made before the first paid call failed; nothing was sent."""
+
+
+class WeightsError(PreflightError):
+    """Model weights could not be fetched or are not what they should be."""
+
+
+class StoreError(FalterError):
+    """The store cannot be opened, is of another version, or does not verify."""
+
+
+class RunError(FalterError):
+    """Something failed after requests were sent."""
+
+    exit_code = 1
+
+
+class EndpointError(RunError):
+    """One request failed for good; the reason is recorded with it."""
+
+
+class AuthenticationError(RunError):
+    """The endpoint refused the credentials; the run stops at once."""
+
+
+class RunStopped(RunError):
+    """The run ended before it was complete; what arrived is stored."""

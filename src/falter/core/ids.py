@@ -1,0 +1,40 @@
+"""Identities and seeds: tagged SHA-256 hashes of canonical JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+__all__ = ["canonical", "digest", "short", "step_seed"]
+
+_encode = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+).encode
+
+
+def canonical(value: Any) -> bytes:
+    """Canonical JSON: sorted keys, no white space, UTF-8. The same bytes on every machine."""
+    return _encode(value).encode("utf-8", "surrogatepass")
+
+
+def digest(tag: str, *parts: Any) -> str:
+    """`sha256:…` over a tag and its parts; the tag keeps two kinds of record apart."""
+    return "sha256:" + hashlib.sha256(canonical([tag, *parts])).hexdigest()
+
+
+def short(identity: str, length: int = 10) -> str:
+    """An id shortened for people: the first hexadecimal digits, without the tag."""
+    return identity.removeprefix("sha256:")[:length]
+
+
+def step_seed(
+    run_seed: int, name: str, version: int, occurrence: int, item_key: str, draw: int
+) -> int:
+    """The seed of one step of a recipe on one item.
+
+    Neither the step's parameters nor its position enter, so that four typos contain the two
+    typos of the weaker dose. The model does not enter, so that two models see the same variants.
+    """
+    data = canonical(["seed", run_seed, name, version, occurrence, item_key, draw])
+    return int.from_bytes(hashlib.sha256(data).digest()[:8], "big")

@@ -1,0 +1,362 @@
+"""The records that flow through the house: frozen, slotted, keyword-only.
+
+Those with an `id` give up their slots, so that the hash is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from falter.core.ids import digest
+
+__all__ = [
+    "BASELINE",
+    "Choicewise",
+    "ContinuationScore",
+    "Demonstration",
+    "Edit",
+    "Estimate",
+    "EstimateStatus",
+    "Item",
+    "Message",
+    "Model",
+    "Outcome",
+    "Prompt",
+    "Recipe",
+    "Request",
+    "Response",
+    "Run",
+    "Sampling",
+    "Score",
+    "Section",
+    "SectionKind",
+    "Span",
+    "Step",
+    "Usage",
+    "Variant",
+    "VariantStatus",
+]
+
+SectionKind = Literal[
+    "system",
+    "instruction",
+    "input",
+    "document",
+    "choices",
+    "output_format",
+    "cue",
+    "added",
+]
+VariantStatus = Literal["baseline", "changed", "unchanged", "not_applicable"]
+Outcome = Literal["scored", "unparsed", "refused", "failed"]
+EstimateStatus = Literal[
+    "ok",
+    "undefined_zero_denominator",
+    "undefined_zero_variance",
+    "insufficient_data",
+    "not_identified",
+]
+Choicewise = Literal["text", "label"]
+Span = tuple[int, int]
+Message = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One change inside a section: where it was in the original text, where it is now."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A piece of a prompt with one role.
+
+    `protected` are spans that no perturbation may touch. `edits` say how this text came from the
+    section's original text; a later step of a chain leaves them alone.
+    """
+
+    name: str
+    kind: SectionKind
+    text: str
+    protected: tuple[Span, ...] = ()
+    edits: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demonstration:
+    """A solved example shown before the item."""
+
+    sections: tuple[Section, ...]
+    answer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """An item as structured sections. The target travels along, because a perturbation may move it.
+
+    `target` is the index of the right choice, or the expected text.
+    """
+
+    sections: tuple[Section, ...]
+    demonstrations: tuple[Demonstration, ...] = ()
+    choices: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    choice_format: str = "{label}. {text}\n"
+    answer_as: Choicewise = "text"
+    delimiter: str = " "
+    target: int | str | None = None
+
+    def identity(self) -> list[Any]:
+        """What makes two prompts the same prompt, as plain JSON."""
+        return [
+            [[s.name, s.kind, s.text] for s in self.sections],
+            [[[s.text for s in d.sections], d.answer] for d in self.demonstrations],
+            self.choices,
+            self.labels,
+            [self.choice_format, self.answer_as, self.delimiter],
+            self.target,
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One data point of a task."""
+
+    task: str
+    key: str
+    fields: Mapping[str, str]
+    choices: tuple[str, ...] = ()
+    target: int | str | None = None
+    tags: tuple[str, ...] = ()
+
+    @cached_property
+    def id(self) -> str:
+        return digest(
+            "item", self.task, self.key, dict(self.fields), self.choices, self.target, self.tags
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How a model is asked to decode."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_tokens: int = 256
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+
+    def identity(self) -> list[Any]:
+        return [self.temperature, self.top_p, self.max_tokens, self.stop, self.seed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One perturbation of a recipe, with every parameter spelled out."""
+
+    name: str
+    version: int
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def identity(self) -> list[Any]:
+        return [self.name, self.version, dict(self.params)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A chain of steps, plus what else defines the condition. `label` is for people only.
+
+    `repeat` shifts the repeat index: the `identity` condition is the baseline asked once more.
+    """
+
+    label: str
+    group: str = "baseline"
+    steps: tuple[Step, ...] = ()
+    template: str | None = None
+    sampling: Sampling | None = None
+    demonstrations: int | None = None
+    language: str | None = None
+    output_format: str | None = None
+    repeat: int = 0
+
+    @cached_property
+    def id(self) -> str:
+        return digest(
+            "recipe",
+            [step.identity() for step in self.steps],
+            self.template,
+            None if self.sampling is None else self.sampling.identity(),
+            self.demonstrations,
+            self.language,
+            self.output_format,
+            self.repeat,
+        )
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.id == BASELINE.id
+
+
+BASELINE = Recipe(label="baseline")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """Item × recipe × draw: the concrete prompt."""
+
+    item: Item
+    recipe: Recipe
+    draw: int
+    prompt: Prompt
+    status: VariantStatus
+
+    @cached_property
+    def id(self) -> str:
+        return digest(
+            "variant",
+            self.item.id,
+            self.recipe.id,
+            self.draw,
+            self.status,
+            self.prompt.identity(),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What answers. Never holds a key."""
+
+    client: str
+    name: str
+    base_url: str | None = None
+    weights: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def id(self) -> str:
+        return digest(
+            "model", self.client, self.name, self.base_url, self.weights, dict(self.options)
+        )
+
+    @property
+    def label(self) -> str:
+        return self.name if self.client == self.name else f"{self.client}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One call: messages to answer, or a context whose continuations are to be scored."""
+
+    key: str
+    variant: Variant
+    model: Model
+    sampling: Sampling
+    repeat: int
+    messages: tuple[Message, ...] = ()
+    context: str = ""
+    continuations: tuple[str, ...] = ()
+
+    @property
+    def scores(self) -> bool:
+        """Whether this asks for log-likelihoods rather than for text."""
+        return bool(self.continuations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinuationScore:
+    """The log-likelihood of one continuation."""
+
+    logprob: float
+    tokens: int
+    greedy: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens paid for."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What came back for a request key; `failure` is set when nothing usable did."""
+
+    key: str
+    text: str | None = None
+    scores: tuple[ContinuationScore, ...] = ()
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+    latency: float = 0.0
+    served_by: str | None = None
+    failure: str | None = None
+    received_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """A scorer's judgement of one response; `value` only when the outcome is `scored`."""
+
+    scorer: str
+    outcome: Outcome
+    value: float | None = None
+    extracted: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A number with its interval, its counts and its signature. Undefined is None with a status."""
+
+    measure: str
+    value: float | None
+    status: EstimateStatus = "ok"
+    group: Mapping[str, str] = field(default_factory=dict)
+    estimand: str = ""
+    low: float | None = None
+    high: float | None = None
+    level: float = 0.95
+    p_value: float | None = None
+    method: str = ""
+    items: int = 0
+    conditions: int = 0
+    excluded: int = 0
+    seed: int | None = None
+    signature: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A frozen experiment: with the ids it planned, a run can be re-analysed without a model."""
+
+    experiment: Mapping[str, Any]
+    version: str
+    seed: int
+    task: str
+    scorer: str
+    recipes: tuple[Recipe, ...]
+    models: tuple[Model, ...]
+    draws: int = 1
+    repeats: int = 1
+
+    @cached_property
+    def id(self) -> str:
+        return digest(
+            "run",
+            dict(self.experiment),
+            self.seed,
+            self.task,
+            self.scorer,
+            [recipe.id for recipe in self.recipes],
+            [model.id for model in self.models],
+            self.draws,
+            self.repeats,
+        )

@@ -1,0 +1,90 @@
+"""One generic registry: every named thing comes through this door, built-ins included."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from falter.core.errors import DuplicateName, PluginError, UnknownName
+
+__all__ = ["Registry"]
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Names to objects, filled by a decorator or by entry points.
+
+    An entry point `name = "module:attribute"` is loaded when its name is asked for. An entry
+    point `name = "module"` is imported as a whole and registers what it holds by decorator.
+    Unknown and duplicate names raise.
+    """
+
+    def __init__(self, kind: str, entry_points: str) -> None:
+        self.kind = kind
+        self.entry_points = entry_points
+        self._objects: dict[str, T] = {}
+        self._lazy: dict[str, importlib.metadata.EntryPoint] = {}
+        self._scanned = False
+
+    def register(self, name: str, thing: T) -> T:
+        """Add one object under its name; a second one under the same name is an error."""
+        if name in self._objects and self._objects[name] is not thing:
+            raise DuplicateName(
+                f"The {self.kind} '{name}' is registered twice",
+                hint="give one of the two another name",
+            )
+        self._objects[name] = thing
+        return thing
+
+    def registers(self, name: str) -> Callable[[T], T]:
+        """`register` as a decorator."""
+        return lambda thing: self.register(name, thing)
+
+    def get(self, name: str) -> T:
+        """The object with this name, or `UnknownName` with the nearest one."""
+        self._scan()
+        if name not in self._objects:
+            if name not in self._lazy:
+                raise UnknownName(self.kind, name, self.names())
+            self.register(name, self._load(self._lazy[name]))
+        return self._objects[name]
+
+    def names(self) -> list[str]:
+        """Every known name, sorted."""
+        self._scan()
+        return sorted({*self._objects, *self._lazy})
+
+    def __iter__(self) -> Iterator[T]:
+        return (self.get(name) for name in self.names())
+
+    def __contains__(self, name: object) -> bool:
+        self._scan()
+        return name in self._objects or name in self._lazy
+
+    def _scan(self) -> None:
+        if self._scanned:
+            return
+        self._scanned = True
+        for entry in importlib.metadata.entry_points(group=self.entry_points):
+            if ":" not in entry.value:
+                self._load(entry)
+                continue
+            known = self._lazy.setdefault(entry.name, entry)
+            if known.value != entry.value:
+                raise DuplicateName(
+                    f"The {self.kind} '{entry.name}' is offered by {known.value} and {entry.value}",
+                    hint="uninstall one of the two packages",
+                )
+
+    def _load(self, entry: importlib.metadata.EntryPoint) -> T:
+        try:
+            thing: T = entry.load()
+        except Exception as error:
+            raise PluginError(
+                f"The {self.kind} plug-in '{entry.name}' ({entry.value}) could not be loaded: "
+                f"{error!r}",
+                hint="update or uninstall the package that offers it",
+            ) from error
+        return thing

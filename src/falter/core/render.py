@@ -1,0 +1,66 @@
+"""Rendering: a prompt to chat messages, or to a plain context with continuations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from falter.core.records import Message, Prompt, Section
+
+__all__ = ["choice_block", "continuations", "messages", "plain", "split_context", "with_choices"]
+
+
+def choice_block(labels: Sequence[str], choices: Sequence[str], line: str) -> str:
+    """The listed options, one `line` each, without the last line break."""
+    rows = (line.format(label=a, text=b) for a, b in zip(labels, choices, strict=True))
+    return "".join(rows).rstrip("\n")
+
+
+def with_choices(
+    prompt: Prompt, choices: Sequence[str], labels: Sequence[str], target: int | str | None
+) -> Prompt:
+    """The prompt with other options; sections that list them are written anew."""
+    text = choice_block(labels, choices, prompt.choice_format)
+    sections = tuple(
+        replace(s, text=text, edits=()) if s.kind == "choices" else s for s in prompt.sections
+    )
+    return replace(
+        prompt, sections=sections, choices=tuple(choices), labels=tuple(labels), target=target
+    )
+
+
+def _body(sections: Sequence[Section]) -> str:
+    return "".join(s.text for s in sections if s.kind != "system")
+
+
+def plain(prompt: Prompt) -> str:
+    """The whole prompt as one text: system words, demonstrations with their answers, the item."""
+    parts = [s.text + "\n\n" for s in prompt.sections if s.kind == "system"]
+    for shown in prompt.demonstrations:
+        parts.append(f"{_body(shown.sections)}{prompt.delimiter}{shown.answer}\n\n")
+    parts.append(_body(prompt.sections))
+    return "".join(parts)
+
+
+def messages(prompt: Prompt) -> tuple[Message, ...]:
+    """The prompt as chat messages: a system turn, a pair of turns a demonstration, the item."""
+    out: list[Message] = []
+    system = "".join(s.text for s in prompt.sections if s.kind == "system")
+    if system:
+        out.append(("system", system))
+    for shown in prompt.demonstrations:
+        out += [("user", _body(shown.sections)), ("assistant", shown.answer)]
+    out.append(("user", _body(prompt.sections)))
+    return tuple(out)
+
+
+def continuations(prompt: Prompt) -> tuple[str, ...]:
+    """What may follow the prompt: each option's text or label after the delimiter."""
+    answers = prompt.choices if prompt.answer_as == "text" else prompt.labels
+    return tuple(prompt.delimiter + answer for answer in answers)
+
+
+def split_context(context: str, continuation: str) -> tuple[str, str]:
+    """Move the context's trailing white space to the continuation, where tokenizers expect it."""
+    kept = context.rstrip()
+    return kept, context[len(kept) :] + continuation

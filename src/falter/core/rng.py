@@ -1,0 +1,50 @@
+"""A generator that gives the same draws on every machine and every Python."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+__all__ = ["Rng"]
+
+T = TypeVar("T")
+
+
+class Rng:
+    """Draws built on `random.Random.random()` alone.
+
+    Python promises that `random()` repeats for the same seed in all later versions; it does not
+    promise the same for `shuffle`, `choice` or `sample`. So those are derived here.
+    """
+
+    __slots__ = ("random",)
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed).random
+
+    def below(self, n: int) -> int:
+        """A whole number from 0 to n - 1."""
+        return int(self.random() * n)
+
+    def choice(self, options: Sequence[T]) -> T:
+        """One of the options."""
+        return options[int(self.random() * len(options))]
+
+    def order(self, n: int) -> Iterator[int]:
+        """A random order of 0 … n - 1, drawn lazily.
+
+        The first k drawn are the same however many are taken, so a dose of k edits is part of
+        every larger dose.
+        """
+        draw = self.random
+        moved: dict[int, int] = {}
+        for i in range(n):
+            j = i + int(draw() * (n - i))
+            chosen = moved.get(j, j)
+            moved[j] = moved.get(i, i)
+            yield chosen
+
+    def shuffled(self, options: Sequence[T]) -> list[T]:
+        """The options in a random order."""
+        return [options[i] for i in self.order(len(options))]

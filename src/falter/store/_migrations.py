@@ -1,0 +1,76 @@
+"""The schema's history: an append-only list. The file's `user_version` says how far it is."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from falter.core.errors import StoreError
+
+__all__ = ["MIGRATIONS", "migrate"]
+
+APPLICATION_ID = 0x66616C74  # "falt"
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE items (id BLOB NOT NULL UNIQUE, body BLOB NOT NULL);
+    CREATE TABLE recipes (id BLOB NOT NULL UNIQUE, body BLOB NOT NULL);
+    CREATE TABLE models (id BLOB NOT NULL UNIQUE, body BLOB NOT NULL);
+    CREATE TABLE variants (
+        id BLOB NOT NULL UNIQUE,
+        item BLOB NOT NULL,
+        recipe BLOB NOT NULL,
+        draw INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        prompt BLOB NOT NULL
+    );
+    CREATE TABLE responses (
+        key BLOB NOT NULL UNIQUE,
+        model BLOB NOT NULL,
+        received_at REAL NOT NULL,
+        body BLOB NOT NULL,
+        checksum BLOB NOT NULL
+    );
+    CREATE TABLE failures (key BLOB NOT NULL, at REAL NOT NULL, reason TEXT NOT NULL);
+    CREATE INDEX failures_by_key ON failures (key);
+    CREATE TABLE runs (
+        number INTEGER PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        body BLOB NOT NULL,
+        created_at REAL NOT NULL,
+        planned INTEGER NOT NULL DEFAULT 0,
+        finished_at REAL
+    );
+    CREATE TABLE cells (
+        run INTEGER NOT NULL,
+        model INTEGER NOT NULL,
+        sequence INTEGER NOT NULL,
+        repeat INTEGER NOT NULL,
+        variant BLOB NOT NULL,
+        key BLOB NOT NULL,
+        PRIMARY KEY (run, model, sequence)
+    ) WITHOUT ROWID;
+    """,
+)
+
+
+def migrate(db: sqlite3.Connection, path: str) -> None:
+    """Bring the schema up to date, one numbered step a transaction."""
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    if tables and application != APPLICATION_ID:
+        raise StoreError(
+            f"{path} is a SQLite file, but not one of falter's",
+            hint="name another file with --store",
+        )
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"{path} was written by a newer falter (schema {version}, this one knows "
+            f"{len(MIGRATIONS)})",
+            hint="pip install --upgrade falter",
+        )
+    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+        db.executescript(
+            f"BEGIN IMMEDIATE;\n{script}\nPRAGMA application_id = {APPLICATION_ID};\n"
+            f"PRAGMA user_version = {number};\nCOMMIT;"
+        )

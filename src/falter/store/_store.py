@@ -1,0 +1,303 @@
+"""The store: put, get, missing, scan. Responses are written once and never changed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import orjson
+
+from falter.core.codec import from_json, to_json
+from falter.core.errors import StoreError, UnknownName
+from falter.core.ids import short
+from falter.core.records import Item, Model, Prompt, Recipe, Request, Response, Run, Variant
+from falter.store._migrations import migrate
+
+__all__ = ["PlannedCell", "Store", "StoredCell", "StoredRun", "blob", "checksum", "name_of"]
+
+T = TypeVar("T")
+CHUNK = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCell:
+    """One place in a run's plan: its number within the model's plan, and the request that fills it."""
+
+    model: int
+    sequence: int
+    request: Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCell:
+    """A place of the plan with what has arrived for it."""
+
+    variant: Variant
+    model: Model
+    repeat: int
+    key: str
+    response: Response | None
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run as the store knows it."""
+
+    run: Run
+    created_at: float
+    planned: bool
+    finished_at: float | None
+
+
+def blob(identity: str) -> bytes:
+    """The 32 bytes of a tagged hash."""
+    return bytes.fromhex(identity[7:])
+
+
+def name_of(key: bytes) -> str:
+    """The tagged hash of 32 bytes."""
+    return "sha256:" + key.hex()
+
+
+def checksum(body: bytes) -> bytes:
+    """Eight bytes that tell a damaged response from a whole one."""
+    return hashlib.blake2b(body, digest_size=8).digest()
+
+
+def _dump(record: Any) -> bytes:
+    return orjson.dumps(record, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+
+
+def _pack(record: Any) -> bytes:
+    return orjson.dumps(to_json(record))
+
+
+class Store:
+    """One SQLite file in WAL mode, content-addressed.
+
+    Use it as a context manager. A process that dies leaves a readable file: what was committed
+    is there, what was not is asked for again by the next run.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.db = sqlite3.connect(self.path, isolation_level=None, timeout=30)
+            self.db.execute("PRAGMA journal_mode = WAL")
+            self.db.execute("PRAGMA synchronous = NORMAL")
+            self.db.execute("PRAGMA cache_size = -16000")
+            migrate(self.db, str(self.path))
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(
+                f"The store {self.path} cannot be opened: {error}",
+                hint="name a writable file with --store",
+            ) from error
+
+    def close(self) -> None:
+        """Close the file. Safe to call twice."""
+        self.db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        self.db.execute("COMMIT")
+
+    # Plans
+
+    def begin_run(self, run: Run) -> bool:
+        """Record a run; True when its whole plan is already stored."""
+        with self._transaction():
+            self.db.execute(
+                "INSERT OR IGNORE INTO runs (id, body, created_at) VALUES (?, ?, ?)",
+                (blob(run.id), _pack(run), time.time()),
+            )
+            self._put("recipes", [(blob(r.id), _pack(r)) for r in run.recipes])
+            self._put("models", [(blob(m.id), _pack(m)) for m in run.models])
+        (planned,) = self.db.execute(
+            "SELECT planned FROM runs WHERE id = ?", (blob(run.id),)
+        ).fetchone()
+        return bool(planned)
+
+    def put_plan(self, run: Run, cells: Sequence[PlannedCell]) -> None:
+        """Store planned cells with their variants and items."""
+        number = self._number(run.id)
+        variants = {cell.request.variant.id: cell.request.variant for cell in cells}
+        items = {variant.item.id: variant.item for variant in variants.values()}
+        with self._transaction():
+            self._put("items", [(blob(i.id), _pack(i)) for i in items.values()])
+            self.db.executemany(
+                "INSERT OR IGNORE INTO variants VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (blob(v.id), blob(v.item.id), blob(v.recipe.id), v.draw, v.status,
+                     _dump(v.prompt))
+                    for v in variants.values()
+                ],
+            )  # fmt: skip
+            self.db.executemany(
+                "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (number, c.model, c.sequence, c.request.repeat,
+                     blob(c.request.variant.id), blob(c.request.key))
+                    for c in cells
+                ],
+            )  # fmt: skip
+
+    def finish_plan(self, run: Run) -> None:
+        """Mark the run's plan as completely stored."""
+        self.db.execute("UPDATE runs SET planned = 1 WHERE id = ?", (blob(run.id),))
+
+    def finish_run(self, run: Run) -> None:
+        """Mark the run as complete: every planned cell has a response."""
+        self.db.execute("UPDATE runs SET finished_at = ? WHERE id = ?", (time.time(), blob(run.id)))
+
+    # Responses
+
+    def missing(self, keys: Sequence[str]) -> set[str]:
+        """Those of the keys that have no response yet."""
+        wanted = {blob(key): key for key in keys}
+        asked = list(wanted)
+        for start in range(0, len(asked), CHUNK):
+            part = asked[start : start + CHUNK]
+            marks = ",".join("?" * len(part))
+            for (found,) in self.db.execute(
+                f"SELECT key FROM responses WHERE key IN ({marks})", part
+            ):
+                wanted.pop(found, None)
+        return set(wanted.values())
+
+    def put_responses(self, responses: Sequence[tuple[Request, Response]]) -> None:
+        """Store responses in one commit. A second answer to the same request is dropped."""
+        rows = []
+        for request, response in responses:
+            body = _dump(response)
+            rows.append(
+                (blob(response.key), blob(request.model.id), response.received_at, body,
+                 checksum(body))
+            )  # fmt: skip
+        with self._transaction():
+            self.db.executemany("INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
+
+    def put_failures(self, responses: Sequence[Response]) -> None:
+        """Record requests that failed for good, with their reasons; they stay missing."""
+        rows = [(blob(r.key), r.received_at, r.failure) for r in responses]
+        with self._transaction():
+            self.db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
+
+    # Reading back
+
+    def runs(self) -> list[StoredRun]:
+        """Every run, the newest last."""
+        rows = self.db.execute(
+            "SELECT body, created_at, planned, finished_at FROM runs ORDER BY number"
+        )
+        return [
+            StoredRun(
+                run=_load(Run, body), created_at=at, planned=bool(planned), finished_at=finished
+            )
+            for body, at, planned, finished in rows
+        ]
+
+    def find_run(self, name: str | None = None) -> StoredRun:
+        """The run whose id starts with `name`; without a name, the newest."""
+        runs = self.runs()
+        if not runs:
+            raise StoreError(
+                f"The store {self.path} holds no run", hint="start one with 'falter run'"
+            )
+        if name is None:
+            return runs[-1]
+        found = [r for r in runs if short(r.run.id, 64).startswith(name.removeprefix("sha256:"))]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise StoreError(
+                f"'{name}' fits {len(found)} runs", hint="give more digits of the run's id"
+            )
+        raise UnknownName("run", name, [short(r.run.id) for r in runs])
+
+    def cells(self, run: Run) -> Iterator[StoredCell]:
+        """Every planned cell of a run, in plan order, with what has arrived."""
+        recipes = {blob(r.id): r for r in run.recipes}
+        items = self._items(run)
+        query = """
+            SELECT c.model, c.repeat, c.key, v.item, v.recipe, v.draw, v.status, v.prompt, r.body,
+                   CASE WHEN r.body IS NULL THEN
+                       (SELECT reason FROM failures f WHERE f.key = c.key ORDER BY at DESC LIMIT 1)
+                   END
+            FROM cells c JOIN variants v ON v.id = c.variant
+            LEFT JOIN responses r ON r.key = c.key
+            WHERE c.run = ? ORDER BY c.model, c.sequence
+        """
+        for row in self.db.execute(query, (self._number(run.id),)):
+            model, repeat, key, item, recipe, draw, status, prompt, body, failure = row
+            yield StoredCell(
+                variant=Variant(
+                    item=items[item],
+                    recipe=recipes[recipe],
+                    draw=draw,
+                    status=status,
+                    prompt=_load(Prompt, prompt),
+                ),
+                model=run.models[model],
+                repeat=repeat,
+                key=name_of(key),
+                response=None if body is None else _load(Response, body),
+                failure=failure,
+            )
+
+    def counts(self, run: Run) -> tuple[int, int]:
+        """Planned cells, and those that have a response."""
+        planned, answered = self.db.execute(
+            "SELECT count(*), count(r.key) FROM cells c LEFT JOIN responses r ON r.key = c.key "
+            "WHERE c.run = ?",
+            (self._number(run.id),),
+        ).fetchone()
+        return planned, answered
+
+    def _items(self, run: Run) -> dict[bytes, Item]:
+        rows = self.db.execute(
+            "SELECT i.id, i.body FROM items i WHERE i.id IN (SELECT DISTINCT v.item FROM cells c "
+            "JOIN variants v ON v.id = c.variant WHERE c.run = ?)",
+            (self._number(run.id),),
+        )
+        return {key: _load(Item, body) for key, body in rows}
+
+    def _number(self, run_id: str) -> int:
+        row = self.db.execute("SELECT number FROM runs WHERE id = ?", (blob(run_id),)).fetchone()
+        if row is None:
+            raise UnknownName("run", short(run_id), [short(r.run.id) for r in self.runs()])
+        return int(row[0])
+
+    def _put(self, table: str, rows: Iterable[tuple[bytes, bytes]]) -> None:
+        self.db.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)
+
+
+def _load(cls: type[T], body: bytes) -> T:
+    return from_json(cls, orjson.loads(body))
+
+
