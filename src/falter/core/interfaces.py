@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from falter.core.records import (
+    Model,
     Prompt,
     Request,
     Response,
@@ -65,12 +66,13 @@ class Perturbation(Protocol):
 class Capabilities:
     """What a client can do, known before the first paid call.
 
-    `lanes` is how many requests it serves at once when the client itself is the bottleneck
+    `chats` says whether it takes messages rather than one plain text; `lanes` is how many requests it serves at once when the client itself is the bottleneck
     (None: as many as the user allows); `batch` is how many scoring requests it takes together.
     """
 
     generates: bool
     scores: bool
+    chats: bool = True
     local: bool = False
     lanes: int | None = None
     batch: int = 1
@@ -79,6 +81,7 @@ class Capabilities:
 class Client(Protocol):
     """Something that answers requests."""
 
+    model: Model
     capabilities: Capabilities
 
     async def check(self) -> None:
@@ -110,6 +113,7 @@ class Scorer(Protocol):
     needs_scores: bool
     needs_choices: bool
     max_tokens: int
+    style: Literal["cloze", "letter", "open"]
 
     def score(self, case: Case, verdicts: Mapping[str, Response]) -> Score: ...
 

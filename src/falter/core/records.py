@@ -24,6 +24,7 @@ __all__ = [
     "Message",
     "Model",
     "Outcome",
+    "Panel",
     "Prompt",
     "Recipe",
     "Request",
@@ -333,17 +334,28 @@ class Estimate:
     signature: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One model on one task, asked and scored in one way: a table of items × recipes."""
+
+    task: str
+    revision: str
+    model: Model
+    scorer: str
+
+    def identity(self) -> list[Any]:
+        return [self.task, self.revision, self.model.id, self.scorer]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A frozen experiment: with the ids it planned, a run can be re-analysed without a model."""
+    """A frozen experiment: with what it planned, a run can be re-analysed without a model."""
 
     experiment: Mapping[str, Any]
     version: str
     seed: int
-    task: str
-    scorer: str
     recipes: tuple[Recipe, ...]
-    models: tuple[Model, ...]
+    panels: tuple[Panel, ...]
     draws: int = 1
     repeats: int = 1
 
@@ -352,11 +364,10 @@ class Run:
         return digest(
             "run",
             dict(self.experiment),
+            self.version,
             self.seed,
-            self.task,
-            self.scorer,
             [recipe.id for recipe in self.recipes],
-            [model.id for model in self.models],
+            [panel.identity() for panel in self.panels],
             self.draws,
             self.repeats,
         )

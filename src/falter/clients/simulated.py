@@ -1,0 +1,170 @@
+"""`simulated`: a model with a known difficulty of items, brittleness and noise.
+
+It answers item i under condition j rightly when
+
+    mean + item_sd·d_i − effect_j + interaction_sd·g_ij + noise_sd·n_ijr > 0
+
+with d, g, n standard normal, drawn from hashes of the item, the recipe, the draw and the repeat.
+So every accuracy, drop and variance component of it has a known value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+from typing import Any
+
+from falter.clients._base import ClientSettings, clients
+from falter.core.errors import InvalidValue, UnknownName
+from falter.core.ids import digest
+from falter.core.interfaces import Capabilities, Client
+from falter.core.records import ContinuationScore, Model, Recipe, Request, Response, Variant
+
+__all__ = ["DEFAULTS", "EFFECTS", "Simulated", "connect"]
+
+DEFAULTS: dict[str, float] = {
+    "mean": 0.6,
+    "item_sd": 1.0,
+    "interaction_sd": 0.5,
+    "noise_sd": 0.0,
+    "unparsed": 0.0,
+    "seed": 0,
+}
+EFFECTS: dict[str, float] = {
+    "typos": 0.35,
+    "drop_stop_words": 0.3,
+    "punctuation_spaces": 0.05,
+    "space_sequences": 0.25,
+    "word_split": 0.2,
+    "word_merge": 0.15,
+    "persona": 0.05,
+    "emotion": 0.05,
+    "pad_quotes": 0.1,
+    "pad_spaces": 0.0,
+    "pad_newlines": 0.1,
+}
+_STANDARD = NormalDist()
+
+
+class Simulated:
+    """Answers from the formula above; nothing is sent anywhere."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        options = dict(settings.options)
+        effects = options.pop("effects", {})
+        self.parameters = {**DEFAULTS, **_numbers(options, DEFAULTS, "options")}
+        self.effects = {**EFFECTS, **_numbers(effects, None, "options.effects")}
+        for name in ("item_sd", "interaction_sd", "noise_sd"):
+            if self.parameters[name] < 0:
+                raise InvalidValue(f"options.{name}", self.parameters[name], "a number of 0 or more")
+        if not 0 <= self.parameters["unparsed"] <= 1:
+            raise InvalidValue("options.unparsed", self.parameters["unparsed"], "a share in 0..1")
+        self.capabilities = Capabilities(generates=True, scores=True, local=True, lanes=8)
+        self.model = Model(
+            client="simulated",
+            name=settings.name or "simulated",
+            options={**self.parameters, "effects": self.effects},
+        )
+
+    async def check(self) -> None:
+        """Always ready."""
+
+    async def generate(self, request: Request) -> Response:
+        await asyncio.sleep(0)
+        prompt = request.variant.prompt
+        if self._uniform("unparsed", request) < self.parameters["unparsed"]:
+            return self._response(request, text="It depends on how one looks at it.")
+        index = self._answer(request)
+        if prompt.choices:
+            return self._response(request, text=prompt.labels[index])
+        right = index == 0
+        return self._response(request, text=str(prompt.target) if right else "something else")
+
+    async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
+        await asyncio.sleep(0)
+        return [self._scores(request) for request in requests]
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def is_right(self, request: Request) -> bool:
+        """Whether the formula is above zero for this request."""
+        p, variant = self.parameters, request.variant
+        latent = p["mean"] + p["item_sd"] * self._normal("item", request)
+        if variant.status == "changed":
+            latent -= self.effect(variant.recipe)
+        if p["interaction_sd"]:
+            latent += p["interaction_sd"] * self._normal("interaction", request)
+        if p["noise_sd"]:
+            latent += p["noise_sd"] * self._normal("noise", request)
+        return latent > 0
+
+    def effect(self, recipe: Recipe) -> float:
+        """How far a recipe shifts the latent value: its label's effect, or its steps' sum."""
+        if recipe.label in self.effects:
+            return self.effects[recipe.label]
+        return sum(self.effects.get(step.name, 0.0) for step in recipe.steps)
+
+    def _answer(self, request: Request) -> int:
+        prompt = request.variant.prompt
+        if not prompt.choices:
+            return 0 if self.is_right(request) else 1
+        target = int(prompt.target or 0)
+        if self.is_right(request):
+            return target
+        others = [i for i in range(len(prompt.choices)) if i != target]
+        return others[int(self._uniform("wrong", request) * len(others))]
+
+    def _scores(self, request: Request) -> Response:
+        """One nat a character for the chosen option, far more for the others: raw scores and
+        scores per character agree on it."""
+        chosen = self._answer(request)
+        far = 10.0 * max(map(len, request.continuations))
+        scores = tuple(
+            ContinuationScore(
+                logprob=-len(text) * (1.0 if i == chosen else far), tokens=1, greedy=i == chosen
+            )
+            for i, text in enumerate(request.continuations)
+        )
+        return self._response(request, scores=scores)
+
+    def _response(self, request: Request, **content: Any) -> Response:
+        return Response(
+            key=request.key, served_by="simulated", received_at=time.time(), **content
+        )
+
+    def _uniform(self, part: str, request: Request) -> float:
+        """A uniform draw from what the part depends on."""
+        variant = request.variant
+        parts: list[Any] = [part, self.parameters["seed"], variant.item.key]
+        if part != "item":
+            parts += [self._condition(variant), variant.draw]
+        if part in ("noise", "unparsed"):
+            parts.append(request.repeat)
+        return (int(digest("simulated", *parts)[7:20], 16) + 0.5) / 16**13
+
+    def _condition(self, variant: Variant) -> str:
+        """What counts as another condition: a recipe that changed the prompt."""
+        return variant.recipe.id if variant.status == "changed" else "baseline"
+
+    def _normal(self, part: str, request: Request) -> float:
+        return _STANDARD.inv_cdf(self._uniform(part, request))
+
+
+def _numbers(
+    given: Mapping[str, Any], known: Mapping[str, float] | None, argument: str
+) -> dict[str, float]:
+    for name, value in given.items():
+        if known is not None and name not in known:
+            raise UnknownName("option of the simulated model", name, [*known, "effects"])
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise InvalidValue(f"{argument}.{name}", value, "a number")
+    return {name: float(value) for name, value in given.items()}
+
+
+@clients.registers("simulated")
+def connect(settings: ClientSettings) -> Client:
+    """A simulated model."""
+    return Simulated(settings)

@@ -1,0 +1,135 @@
+"""`smollm2`: the embedded model, in this process, on threads of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from falter.clients._base import ClientSettings, clients
+from falter.clients._weights import SMOLLM2, find_weights, pull_weights
+from falter.core.errors import InvalidValue, MissingExtra
+from falter.core.interfaces import Capabilities, Client
+from falter.core.records import ContinuationScore, Model, Request, Response, Usage
+
+if TYPE_CHECKING:
+    from falter.clients._llama import LlamaEngine
+
+__all__ = ["SmolLM2", "connect"]
+
+T = TypeVar("T")
+MOST_LANES = 8
+
+
+class SmolLM2:
+    """SmolLM2-135M-Instruct by llama.cpp: exact option likelihoods, and text.
+
+    One engine a core, one thread an engine, all on the same weights. An answer does not depend on
+    which engine gives it, nor on what that engine did before.
+    """
+
+    def __init__(self, settings: ClientSettings) -> None:
+        for name in settings.options:
+            raise InvalidValue(f"options.{name}", settings.options[name], "no options for smollm2")
+        if importlib.util.find_spec("cyllama") is None:
+            raise MissingExtra("The embedded model smollm2", "local", "cyllama")
+        self._lanes = max(1, min(MOST_LANES, os.cpu_count() or 1, settings.concurrency))
+        self.capabilities = Capabilities(
+            generates=True, scores=True, local=True, lanes=self._lanes
+        )
+        self.model = Model(client="smollm2", name="smollm2", weights=f"sha256:{SMOLLM2.sha256}")
+        self._pool = ThreadPoolExecutor(self._lanes, thread_name_prefix="smollm2")
+        self._free: asyncio.Queue[LlamaEngine] | None = None
+        self._engines: list[LlamaEngine] = []
+
+    async def check(self) -> None:
+        """Fetch the weights on first use, and load them."""
+        path = find_weights()
+        if path is None:
+            path = await asyncio.to_thread(
+                pull_weights, say=lambda text: print(text, file=sys.stderr)
+            )
+        from falter.clients._llama import LlamaEngine
+
+        engine = await asyncio.to_thread(LlamaEngine, path)
+        self._engines = [engine, *(engine.fork() for _ in range(self._lanes - 1))]
+        self._free = asyncio.Queue()
+        for engine in self._engines:
+            self._free.put_nowait(engine)
+
+    async def generate(self, request: Request) -> Response:
+        sampling = request.sampling
+
+        def answer(engine: LlamaEngine) -> Response:
+            made = engine.generate(
+                request.messages or request.context,
+                max_tokens=sampling.max_tokens,
+                temperature=sampling.temperature,
+                seed=int(request.key[7:19], 16) if sampling.seed is None else sampling.seed,
+                stop=sampling.stop,
+            )
+            usage = Usage(
+                prompt_tokens=made.prompt_tokens, completion_tokens=made.completion_tokens
+            )
+            return Response(
+                key=request.key, text=made.text, finish_reason=made.finish_reason, usage=usage
+            )
+
+        return await self._on_engine(request, answer)
+
+    async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
+        return [await self._score(request) for request in requests]
+
+    async def close(self) -> None:
+        """Free the weights."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for engine in reversed(self._engines):
+            engine.close()
+        self._engines = []
+
+    async def _score(self, request: Request) -> Response:
+        def answer(engine: LlamaEngine) -> Response:
+            found = engine.score(request.context, request.continuations)
+            scores = tuple(
+                ContinuationScore(logprob=s.logprob, tokens=s.tokens, greedy=s.greedy)
+                for s in found
+            )
+            return Response(
+                key=request.key, scores=scores, usage=Usage(prompt_tokens=sum(s.tokens for s in found))
+            )
+
+        return await self._on_engine(request, answer)
+
+    async def _on_engine(
+        self, request: Request, answer: Callable[[LlamaEngine], Response]
+    ) -> Response:
+        """Run on a free engine. What the model cannot take is a failure of this request alone."""
+        if self._free is None:
+            await self.check()
+        assert self._free is not None
+        engine = await self._free.get()
+        started = time.perf_counter()
+        try:
+            loop = asyncio.get_running_loop()
+            response = await loop.run_in_executor(self._pool, answer, engine)
+        except ValueError as error:
+            response = Response(key=request.key, failure=str(error))
+        finally:
+            self._free.put_nowait(engine)
+        return _stamped(response, time.perf_counter() - started)
+
+
+def _stamped(response: Response, latency: float) -> Response:
+    return replace(response, latency=latency, served_by="llama.cpp", received_at=time.time())
+
+
+@clients.registers("smollm2")
+def connect(settings: ClientSettings) -> Client:
+    """The embedded model."""
+    return SmolLM2(settings)

@@ -1,0 +1,202 @@
+"""Running a resolved experiment: preflight, lanes, store; and looking at what a plan would cost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from falter.core.errors import RunStopped
+from falter.core.interfaces import Client
+from falter.core.records import Request
+from falter.experiment._resolve import PanelPlan, Resolved
+from falter.plan import Cost, count_cells, estimate_cost, plan
+from falter.runner import Lane, Progress, run_lanes
+from falter.store import PlannedCell, Store
+
+__all__ = ["Watch", "execute", "planned_cost", "run_async"]
+
+T = TypeVar("T")
+Watch = Callable[[Sequence[Progress]], None]
+WATCH_EVERY = 0.1
+
+
+def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPlan, Cost]]:
+    """What each panel would take, given what is stored. Sends nothing, writes nothing."""
+
+    def all_of(keys: Sequence[str]) -> set[str]:
+        return set(keys)
+
+    missing = all_of if store is None else store.missing
+    run = resolved.run
+    return [
+        (p, estimate_cost(_requests(p, run.draws, run.repeats), p.target, missing))
+        for p in resolved.panels
+    ]
+
+
+def execute(resolved: Resolved, store: Store, watch: Watch | None = None) -> list[Progress]:
+    """Run what is missing, to the end. A run whose answers are all stored sends nothing."""
+    run = resolved.run
+    if store.begin_run(run):
+        planned, answered = store.counts(run)
+        if planned == answered:
+            return []
+    return run_async(lambda: _execute(resolved, store, watch))
+
+
+async def _execute(resolved: Resolved, store: Store, watch: Watch | None) -> list[Progress]:
+    run = resolved.run
+    async with _open(resolved.clients):
+        lanes = _lanes(resolved, store)
+        progress = [lane.progress for lane in lanes]
+        stop = asyncio.Event()
+        with _interruptible(stop):
+            async with _watching(watch, progress):
+                await run_lanes(lanes, store, stop)
+    store.finish_plan(run)
+    planned, answered = store.counts(run)
+    if planned == answered:
+        store.finish_run(run)
+    if not answered:
+        reason = next((p.last_failure for p in progress if p.last_failure), "no answer")
+        raise RunStopped(
+            f"Every request failed; the last one with: {reason}",
+            hint="'falter doctor' checks the endpoint; nothing is reported from this run",
+        )
+    return progress
+
+
+@contextlib.asynccontextmanager
+async def _open(clients: Sequence[Client]) -> AsyncIterator[None]:
+    """Preflight every client before the first request; close all of them in any case."""
+    try:
+        for client in clients:
+            await client.check()
+        yield
+    finally:
+        for client in clients:
+            await client.close()
+
+
+def _lanes(resolved: Resolved, store: Store) -> list[Lane]:
+    """One lane a model; the panels of a model follow each other."""
+    run = resolved.run
+    by_model: dict[str, list[PanelPlan]] = {}
+    for p in resolved.panels:
+        by_model.setdefault(p.panel.model.id, []).append(p)
+    lanes = []
+    for panels in by_model.values():
+        lanes.append(
+            Lane(
+                requests=itertools.chain.from_iterable(
+                    _requests(p, run.draws, run.repeats) for p in panels
+                ),
+                client=panels[0].client,
+                concurrency=panels[0].concurrency,
+                progress=Progress(
+                    label=panels[0].panel.model.label,
+                    total=sum(
+                        count_cells(len(p.items), p.conditions, run.draws, run.repeats)
+                        for p in panels
+                    ),
+                ),
+                on_planned=_recorder(resolved, store, panels),
+            )
+        )
+    return lanes
+
+
+def _requests(panel: PanelPlan, draws: int, repeats: int) -> Iterator[Request]:
+    return plan(panel.items, panel.conditions, panel.target, draws=draws, repeats=repeats)
+
+
+def _recorder(
+    resolved: Resolved, store: Store, panels: Sequence[PanelPlan]
+) -> Callable[[Sequence[Request]], None]:
+    """Writes the plan to the store as it unfolds, before any of it is sent."""
+    number = {p.panel.task: resolved.panels.index(p) for p in panels}
+    sequence = dict.fromkeys(number.values(), 0)
+
+    def record(requests: Sequence[Request]) -> None:
+        cells = []
+        for request in requests:
+            panel = number[request.variant.item.task]
+            cells.append(PlannedCell(panel=panel, sequence=sequence[panel], request=request))
+            sequence[panel] += 1
+        store.put_plan(resolved.run, cells)
+
+    return record
+
+
+@contextlib.contextmanager
+def _interruptible(stop: asyncio.Event) -> Iterator[None]:
+    """The first Ctrl-C lets what is in flight land; the second ends at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    import signal
+
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def interrupt() -> None:
+        if stop.is_set() and task is not None:
+            task.cancel()
+        stop.set()
+
+    try:
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+    except NotImplementedError:  # Windows
+        yield
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+@contextlib.asynccontextmanager
+async def _watching(watch: Watch | None, progress: Sequence[Progress]) -> AsyncIterator[None]:
+    if watch is None:
+        yield
+        return
+
+    async def tick(watch: Watch) -> None:
+        while True:
+            watch(progress)
+            await asyncio.sleep(WATCH_EVERY)
+
+    ticker = asyncio.create_task(tick(watch))
+    try:
+        yield
+    finally:
+        ticker.cancel()
+        watch(progress)
+
+
+def run_async(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine to its end on a fast loop; inside a running loop, on a thread of its own."""
+
+    def run() -> T:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(main())
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(run).result()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

@@ -1,0 +1,178 @@
+"""Floor 2: pure planning. Items × recipes × draws × models × repeats, what is missing, the cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from falter.core import render
+from falter.core.ids import digest
+from falter.core.records import (
+    Item,
+    Message,
+    Model,
+    Recipe,
+    Request,
+    Sampling,
+    Variant,
+)
+
+__all__ = ["Condition", "Cost", "Price", "Target", "count_cells", "estimate_cost", "plan", "request"]
+
+Asking = Literal["score", "chat", "plain"]
+CHARACTERS_A_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A recipe with the function that turns an item and a draw into its variant.
+
+    `random` says whether another draw gives another variant; only those are drawn more than once.
+    """
+
+    recipe: Recipe
+    make: Callable[[Item, int], Variant]
+    random: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a million tokens cost."""
+
+    input: float
+    output: float
+    currency: str = "USD"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A model and how it is asked: by log-likelihoods, by chat messages or by plain text."""
+
+    model: Model
+    asking: Asking
+    sampling: Sampling
+    price: Price | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a plan would take. Tokens are estimated from characters, and output at its maximum."""
+
+    cells: int
+    calls: int
+    stored: int
+    prompt_tokens: int
+    completion_tokens: int
+    amount: float | None
+    currency: str | None
+
+
+def request(variant: Variant, target: Target, repeat: int) -> Request:
+    """The call that asks a target for one variant; its key hashes what the model would see."""
+    prompt, sampling = variant.prompt, variant.recipe.sampling or target.sampling
+    messages: tuple[Message, ...] = ()
+    context = ""
+    continuations: tuple[str, ...] = ()
+    if target.asking == "chat":
+        messages = render.messages(prompt)
+    else:
+        context = render.plain(prompt)
+        if target.asking == "score":
+            continuations = render.continuations(prompt)
+    decoding = None if target.asking == "score" else sampling.identity()
+    key = digest(
+        "request", messages, context, continuations, target.model.id, decoding, repeat
+    )
+    return Request(
+        key=key,
+        variant=variant,
+        model=target.model,
+        sampling=sampling,
+        repeat=repeat,
+        messages=messages,
+        context=context,
+        continuations=continuations,
+    )
+
+
+def plan(
+    items: Iterable[Item],
+    conditions: Sequence[Condition],
+    target: Target,
+    *,
+    draws: int = 1,
+    repeats: int = 1,
+) -> Iterator[Request]:
+    """Every request of one target, item by item, lazily.
+
+    The `identity` condition asks the baseline again at the repeats after its own, so that its
+    requests are really sent.
+    """
+    for item in items:
+        for condition in conditions:
+            offset = condition.recipe.repeat * repeats
+            for draw in range(draws if condition.random else 1):
+                variant = condition.make(item, draw)
+                for repeat in range(repeats):
+                    yield request(variant, target, offset + repeat)
+
+
+def count_cells(items: int, conditions: Sequence[Condition], draws: int, repeats: int) -> int:
+    """How many requests `plan` will yield for one target."""
+    return items * repeats * sum(draws if c.random else 1 for c in conditions)
+
+
+def estimate_cost(
+    requests: Iterable[Request], target: Target, missing: Callable[[Sequence[str]], set[str]]
+) -> Cost:
+    """Count a plan's cells, calls after deduplication, those already stored, tokens and price."""
+    cells = stored = calls = prompt_tokens = completion_tokens = 0
+    seen: set[bytes] = set()
+    for batch in batched(requests, 512):
+        cells += len(batch)
+        fresh: dict[str, Request] = {}
+        for r in batch:
+            mark = bytes.fromhex(r.key[7:39])
+            if mark not in seen:
+                seen.add(mark)
+                fresh[r.key] = r
+        wanted = missing(list(fresh))
+        stored += len(fresh) - len(wanted)
+        calls += len(wanted)
+        for key in wanted:
+            sent, received = _tokens(fresh[key])
+            prompt_tokens += sent
+            completion_tokens += received
+    price, amount = target.price, None
+    if price is not None:
+        amount = (prompt_tokens * price.input + completion_tokens * price.output) / 1e6
+    return Cost(
+        cells=cells,
+        calls=calls,
+        stored=stored,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        amount=amount,
+        currency=None if price is None else price.currency,
+    )
+
+
+def batched(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
+    """Consecutive requests in lists of at most `size`."""
+    batch: list[Request] = []
+    for r in requests:
+        batch.append(r)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _tokens(r: Request) -> tuple[int, int]:
+    characters = len(r.context) + sum(len(text) for _, text in r.messages)
+    if r.scores:
+        characters = characters * len(r.continuations) + sum(map(len, r.continuations))
+        return characters // CHARACTERS_A_TOKEN, 0
+    return characters // CHARACTERS_A_TOKEN, r.sampling.max_tokens

@@ -1,0 +1,7 @@
+"""Floor 3: the only orchestration that awaits."""
+
+from __future__ import annotations
+
+from falter.runner._run import Lane, Progress, run_lanes
+
+__all__ = ["Lane", "Progress", "run_lanes"]

@@ -1,0 +1,180 @@
+"""Windowed running: a few workers a model pull what is missing, and store it as it lands."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from falter.core.errors import AuthenticationError, RunStopped
+from falter.core.interfaces import Client, ResponseStore
+from falter.core.records import Request, Response
+from falter.plan import batched
+from falter.runner._buffer import Buffer
+
+__all__ = ["Lane", "Progress", "run_lanes"]
+
+LOOK_AHEAD = 64
+HOPELESS = 25
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """Counts of one lane, updated in place; whoever draws them reads them when they like."""
+
+    label: str
+    total: int
+    planned: int = 0
+    stored: int = 0
+    sent: int = 0
+    landed: int = 0
+    failed: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    started_at: float = field(default_factory=time.monotonic)
+    last_failure: str | None = None
+
+    @property
+    def done(self) -> int:
+        """Cells of the plan that need nothing more, failed ones included."""
+        return self.stored + self.landed + self.failed
+
+
+@dataclass(slots=True, kw_only=True)
+class Lane:
+    """One model's share of a run: its requests in plan order, its client, its width.
+
+    `on_planned` sees each stretch of the plan once, before any of it is sent.
+    """
+
+    requests: Iterable[Request]
+    client: Client
+    concurrency: int
+    progress: Progress
+    on_planned: Callable[[Sequence[Request]], None] | None = None
+
+
+async def run_lanes(
+    lanes: Sequence[Lane], store: ResponseStore, stop: asyncio.Event | None = None
+) -> None:
+    """Send what the store lacks, in all lanes at once, and store every response as it lands.
+
+    Raises `AuthenticationError` at once when an endpoint refuses the credentials, `RunStopped`
+    when an endpoint only ever fails or when `stop` is set. What has landed is stored in any case.
+    """
+    stop = stop or asyncio.Event()
+    buffer = Buffer(store)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for lane in lanes:
+                feed = _Feed(lane, store, buffer)
+                width = max(1, min(lane.concurrency, lane.client.capabilities.lanes or 1_000_000))
+                for _ in range(width):
+                    group.create_task(_work(feed, buffer, stop))
+    except BaseExceptionGroup as group_error:
+        raise _first(group_error) from group_error
+    finally:
+        buffer.flush()
+    if stop.is_set():
+        raise RunStopped("The run was interrupted", hint="run the same command again to resume")
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that matters most: refused credentials before anything that followed from them."""
+    flat: list[BaseException] = []
+    for error in group.exceptions:
+        flat.append(_first(error) if isinstance(error, BaseExceptionGroup) else error)
+    return next((e for e in flat if isinstance(e, AuthenticationError)), flat[0])
+
+
+class _Feed:
+    """What one lane still has to send.
+
+    The plan is pulled a stretch at a time and looked up in the store, so a plan of a million
+    requests is never in memory. A request that is in flight or on its way to the store is not
+    sent a second time; once it is stored, the look-up finds it.
+    """
+
+    def __init__(self, lane: Lane, store: ResponseStore, buffer: Buffer) -> None:
+        self.lane = lane
+        self.progress = lane.progress
+        self._store = store
+        self._buffer = buffer
+        self._in_flight: set[str] = set()
+        self._waiting: dict[str, int] = {}
+        self._failed: set[str] = set()
+        self._missing = self._stream()
+        self._ended = False
+
+    def take(self, most: int) -> list[Request]:
+        """Up to `most` requests to send next; an empty list when the plan is through."""
+        taken: list[Request] = []
+        while len(taken) < most and not self._ended:
+            request = next(self._missing, None)
+            if request is None:
+                self._ended = True
+                break
+            taken.append(request)
+        self.progress.sent += len(taken)
+        return taken
+
+    def landed(self, request: Request, response: Response) -> None:
+        """Count one response, for itself and for the cells that wait for the same request."""
+        self._in_flight.discard(request.key)
+        cells = 1 + self._waiting.pop(request.key, 0)
+        progress = self.progress
+        if response.failure is None:
+            progress.landed += cells
+            progress.prompt_tokens += response.usage.prompt_tokens
+            progress.completion_tokens += response.usage.completion_tokens
+        else:
+            progress.failed += cells
+            progress.last_failure = response.failure
+            self._failed.add(request.key)
+            if progress.landed == 0 and progress.failed >= HOPELESS:
+                raise RunStopped(
+                    f"{progress.label}: the first {progress.failed} requests all failed; "
+                    f"the last one with: {response.failure}",
+                    hint="'falter doctor' checks the endpoint; nothing is reported from this run",
+                )
+
+    def _stream(self) -> Iterator[Request]:
+        lane, progress = self.lane, self.progress
+        for stretch in batched(lane.requests, LOOK_AHEAD):
+            progress.planned += len(stretch)
+            if lane.on_planned is not None:
+                lane.on_planned(stretch)
+            missing = self._store.missing([r.key for r in stretch])
+            for request in stretch:
+                key = request.key
+                if key in self._in_flight:
+                    self._waiting[key] = self._waiting.get(key, 0) + 1
+                elif key in self._buffer:
+                    progress.landed += 1
+                elif key in self._failed:
+                    progress.failed += 1
+                elif key in missing:
+                    self._in_flight.add(key)
+                    missing.discard(key)
+                    yield request
+                else:
+                    progress.stored += 1
+
+
+async def _work(feed: _Feed, buffer: Buffer, stop: asyncio.Event) -> None:
+    client, batch = feed.lane.client, feed.lane.client.capabilities.batch
+    while not stop.is_set():
+        if buffer.error is not None:
+            raise buffer.error
+        taken = feed.take(batch)
+        if not taken:
+            return
+        answers: Sequence[Response]
+        if taken[0].scores:
+            answers = await client.score_many(taken)
+        else:
+            answers = [await client.generate(request) for request in taken]
+        for request, response in zip(taken, answers, strict=True):
+            buffer.add(request, response)
+            feed.landed(request, response)

@@ -1,0 +1,56 @@
+"""The registry of scorers, and what all of them do before they look at an answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+from falter.core.interfaces import Case, Scorer
+from falter.core.records import Request, Response, Score
+from falter.core.registry import Registry
+
+__all__ = ["Style", "TextScorer", "scorers"]
+
+Style = Literal["cloze", "letter", "open"]
+scorers: Registry[Scorer] = Registry("scorer", "falter.scorers")
+
+_REFUSALS = frozenset({"refusal", "content_filter"})
+
+
+class TextScorer(ABC):
+    """A scorer of generated text. A subclass reads the text; absence never becomes a zero."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    style: ClassVar[Style] = "open"
+    needs_scores: ClassVar[bool] = False
+    needs_choices: ClassVar[bool] = False
+    max_tokens: ClassVar[int] = 256
+
+    def needs(self, case: Case) -> Sequence[Request]:
+        """No judge is asked."""
+        return ()
+
+    def score(self, case: Case, verdicts: Mapping[str, Response]) -> Score:
+        """`failed` and `refused` are settled here; the rest is the subclass's reading."""
+        response = case.response
+        if response.failure is not None:
+            return Score(scorer=self.name, outcome="failed", reason=response.failure)
+        if response.finish_reason in _REFUSALS:
+            return Score(scorer=self.name, outcome="refused", reason=response.finish_reason)
+        if response.text is None:
+            return Score(scorer=self.name, outcome="failed", reason="the response has no text")
+        return self.read(response.text, case)
+
+    @abstractmethod
+    def read(self, text: str, case: Case) -> Score:
+        """The score of a text that arrived."""
+
+    def scored(self, right: bool, extracted: str) -> Score:
+        return Score(
+            scorer=self.name, outcome="scored", value=float(right), extracted=extracted[:1000]
+        )
+
+    def unparsed(self, reason: str) -> Score:
+        return Score(scorer=self.name, outcome="unparsed", reason=reason)

@@ -1,0 +1,29 @@
+"""Which rows belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.core.errors import InvalidValue
+
+__all__ = ["cluster_codes", "cluster_sums"]
+
+
+def cluster_codes(clusters: Sequence[Hashable] | None, rows: int) -> NDArray[np.intp]:
+    """A number from 0 for the cluster of every row; without clusters every row is its own."""
+    if clusters is None:
+        return np.arange(rows)
+    if len(clusters) != rows:
+        raise InvalidValue("clusters", f"{len(clusters)} labels", f"one label a row, {rows}")
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(label, len(numbers)) for label in clusters], dtype=np.intp)
+
+
+def cluster_sums(values: NDArray[Any], codes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """The sum of a vector within every cluster that occurs."""
+    _, dense = np.unique(codes, return_inverse=True)
+    return np.bincount(dense, weights=values)

@@ -1,0 +1,44 @@
+"""The interval that every method returns, and the two quantiles that most of them need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from falter.core.errors import InvalidValue
+
+__all__ = ["Interval", "check_level", "normal_quantile", "student_quantile"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A confidence interval and how it was made; both ends are None where there is none."""
+
+    low: float | None
+    high: float | None
+    level: float
+    method: str
+
+    def __contains__(self, value: float) -> bool:
+        """Whether a value lies in the interval; nothing lies in an interval that is not there."""
+        return self.low is not None and self.high is not None and self.low <= value <= self.high
+
+
+def check_level(level: float) -> None:
+    """Refuse a confidence level outside (0, 1)."""
+    if not 0.0 < level < 1.0:
+        raise InvalidValue("level", level, "a number between 0 and 1", hint="95 % is 0.95")
+
+
+def normal_quantile(level: float) -> float:
+    """The two-sided standard normal quantile: 1.96 at 0.95."""
+    check_level(level)
+    return NormalDist().inv_cdf(0.5 + level / 2.0)
+
+
+def student_quantile(level: float, freedom: int) -> float:
+    """The two-sided quantile of Student's t."""
+    from scipy.special import stdtrit
+
+    check_level(level)
+    return float(stdtrit(freedom, 0.5 + level / 2.0))

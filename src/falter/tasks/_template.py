@@ -1,0 +1,174 @@
+"""Prompt templates: the template's own words are instruction, what is substituted is input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from falter.core.errors import TemplateError, UnknownName, nearest
+from falter.core.records import Choicewise, Item, Prompt, Section, SectionKind
+from falter.core.render import choice_block
+
+__all__ = ["Piece", "Template", "labels_for"]
+
+_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}|\{([A-Za-z_][\w.-]*)\}")
+_PARTS: dict[str, tuple[SectionKind, SectionKind]] = {
+    # part of a structured template -> kind of its own words, kind of what is substituted
+    "system": ("system", "system"),
+    "instruction": ("instruction", "input"),
+    "input": ("instruction", "input"),
+    "documents": ("instruction", "document"),
+    "choices": ("instruction", "input"),
+    "output_format": ("output_format", "input"),
+    "cue": ("cue", "input"),
+}
+CHOICES = "choices"
+LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A stretch of the template: its own words, or the field that is put in."""
+
+    kind: SectionKind
+    text: str = ""
+    field: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """How an item becomes a prompt.
+
+    Written as one text with `{field}` placeholders, or as named parts (`system`, `instruction`,
+    `input`, `documents`, `choices`, `output_format`, `cue`), one line apart. `{{field}}` is the
+    same as `{field}`. `{choices}` lists the item's options with their labels.
+    """
+
+    pieces: tuple[Piece, ...]
+    choice_format: str = "{label}. {text}\n"
+    answer_as: Choicewise = "text"
+    delimiter: str = " "
+
+    @classmethod
+    def parse(
+        cls,
+        source: str | Mapping[str, str],
+        *,
+        answer_as: Choicewise = "text",
+        delimiter: str = " ",
+    ) -> Template:
+        """Read a template; an empty one or an unknown part is an error."""
+        if isinstance(source, str):
+            pieces = _parse_text(source.removesuffix("\n"))
+        else:
+            pieces = _parse_parts(source)
+        if not pieces:
+            raise TemplateError(
+                "The template is empty", hint="write a text with a placeholder such as {question}"
+            )
+        if not any(piece.field for piece in pieces):
+            raise TemplateError(
+                "The template has no placeholder, so every item would be the same prompt",
+                hint="put a column's name in braces where it belongs, for example {question}",
+            )
+        return cls(pieces=pieces, answer_as=answer_as, delimiter=delimiter)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The placeholders, in order, each once, `choices` left out."""
+        named = (piece.field for piece in self.pieces)
+        return tuple(dict.fromkeys(name for name in named if name and name != CHOICES))
+
+    @property
+    def lists_choices(self) -> bool:
+        return any(piece.field == CHOICES for piece in self.pieces)
+
+    def check(
+        self, columns: Collection[str], *, mapped: Collection[str] = (), has_choices: bool = False
+    ) -> None:
+        """Raise when a placeholder has no field, or a mapped field no placeholder."""
+        for name in self.fields:
+            if name not in columns:
+                close = nearest(name, columns)
+                known = ", ".join(sorted(columns)) or "none"
+                raise TemplateError(
+                    f"The template's placeholder '{{{name}}}' has no field in the data",
+                    hint=f"did you mean '{{{close}}}'?" if close else f"fields: {known}",
+                )
+        for name in mapped:
+            if name not in self.fields:
+                raise TemplateError(
+                    f"The field '{name}' is mapped, but the template never uses '{{{name}}}'",
+                    hint=f"placeholders: {', '.join(self.fields)}; drop the mapping or use it",
+                )
+        if self.lists_choices and not has_choices:
+            raise TemplateError(
+                "The template lists '{choices}', but the data has no choices",
+                hint="name the column that holds the options with --choices",
+            )
+
+    def build(self, item: Item) -> Prompt:
+        """The item's prompt."""
+        labels = labels_for(item)
+        block = choice_block(labels, item.choices, self.choice_format)
+        seen: dict[str, int] = {}
+        sections = []
+        for piece in self.pieces:
+            name = piece.field or piece.kind
+            seen[name] = seen.get(name, 0) + 1
+            if seen[name] > 1:
+                name = f"{name}#{seen[name]}"
+            if piece.field is None:
+                section = Section(name=name, kind=piece.kind, text=piece.text)
+            elif piece.field == CHOICES:
+                section = Section(name=name, kind="choices", text=block)
+            else:
+                section = Section(name=name, kind=piece.kind, text=item.fields[piece.field])
+            sections.append(section)
+        return Prompt(
+            sections=tuple(sections),
+            choices=item.choices,
+            labels=labels,
+            choice_format=self.choice_format,
+            answer_as=self.answer_as,
+            delimiter=self.delimiter,
+            target=item.target,
+        )
+
+
+def labels_for(item: Item) -> tuple[str, ...]:
+    """A, B, C … for as many options as the item has."""
+    return tuple(LABELS[: len(item.choices)])
+
+
+def _parse_text(text: str) -> tuple[Piece, ...]:
+    pieces = _split(text, "instruction", "input")
+    if pieces and pieces[-1].field is None and text.rstrip().endswith(":"):
+        pieces[-1] = Piece(kind="cue", text=pieces[-1].text)
+    return tuple(pieces)
+
+
+def _parse_parts(parts: Mapping[str, str]) -> tuple[Piece, ...]:
+    pieces: list[Piece] = []
+    for name, text in parts.items():
+        if name not in _PARTS:
+            raise UnknownName("template part", name, _PARTS)
+        own, substituted = _PARTS[name]
+        if pieces and pieces[-1].kind != "system":
+            text = "\n" + text
+        pieces += _split(text, own, substituted)
+    return tuple(pieces)
+
+
+def _split(text: str, own: SectionKind, substituted: SectionKind) -> list[Piece]:
+    pieces: list[Piece] = []
+    position = 0
+    for found in _PLACEHOLDER.finditer(text):
+        if found.start() > position:
+            pieces.append(Piece(kind=own, text=text[position : found.start()]))
+        pieces.append(Piece(kind=substituted, field=found[1] or found[2]))
+        position = found.end()
+    if position < len(text):
+        pieces.append(Piece(kind=own, text=text[position:]))
+    return pieces

@@ -1,0 +1,7 @@
+"""Doubles that users get too: scripted and replay clients, sample prompts, the property suite."""
+
+from __future__ import annotations
+
+from falter.testing._clients import Replay, Scripted
+
+__all__ = ["Replay", "Scripted"]

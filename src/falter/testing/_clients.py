@@ -1,0 +1,110 @@
+"""Clients that answer without a model: from a script, or from responses that were kept."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from falter.core.interfaces import Capabilities
+from falter.core.records import ContinuationScore, Model, Request, Response
+
+__all__ = ["Replay", "Scripted"]
+
+Answer = str | Response | Exception
+Script = Mapping[str, Answer] | Sequence[Answer] | Callable[[Request], Answer]
+
+
+class Scripted:
+    """Answers from a script, and remembers what it was asked in `requests`.
+
+    The script is a list of answers in order, a mapping from a text in the prompt to the answer,
+    or a function of the request. An exception in it is raised. For scoring requests a text answer
+    is the continuation that gets the highest log-likelihood.
+
+    >>> client = Scripted(["A", "B"])
+    """
+
+    def __init__(self, script: Script, *, name: str = "scripted", scores: bool = True) -> None:
+        self._script = script
+        self._turn = 0
+        self.requests: list[Request] = []
+        self.model = Model(client="scripted", name=name)
+        self.capabilities = Capabilities(generates=True, scores=scores, local=True)
+
+    async def check(self) -> None:
+        """Always ready."""
+
+    async def generate(self, request: Request) -> Response:
+        await asyncio.sleep(0)
+        answer = self._answer(request)
+        if isinstance(answer, Response):
+            return replace(answer, key=request.key)
+        return Response(
+            key=request.key, text=answer, finish_reason="stop", received_at=time.time()
+        )
+
+    async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
+        await asyncio.sleep(0)
+        return [self._scored(request) for request in requests]
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def _scored(self, request: Request) -> Response:
+        answer = self._answer(request)
+        if isinstance(answer, Response):
+            return replace(answer, key=request.key)
+        scores = tuple(
+            ContinuationScore(logprob=-1.0 if text.strip() == answer.strip() else -100.0, tokens=1)
+            for text in request.continuations
+        )
+        return Response(key=request.key, scores=scores, received_at=time.time())
+
+    def _answer(self, request: Request) -> str | Response:
+        self.requests.append(request)
+        answer = self._look_up(request)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _look_up(self, request: Request) -> Answer:
+        if callable(self._script):
+            return self._script(request)
+        if isinstance(self._script, Mapping):
+            text = request.context + "".join(content for _, content in request.messages)
+            for part, answer in self._script.items():
+                if part in text:
+                    return answer
+            raise LookupError(f"no line of the script fits the prompt {text[:200]!r}")
+        if self._turn >= len(self._script):
+            raise LookupError(f"the script has {len(self._script)} answers; one more was asked for")
+        self._turn += 1
+        return self._script[self._turn - 1]
+
+
+class Replay:
+    """Answers each request with the response that was kept under its key.
+
+    A request that was never answered is a failure, so nothing is made up.
+    """
+
+    def __init__(self, model: Model, responses: Iterable[Response]) -> None:
+        self.model = model
+        self.capabilities = Capabilities(generates=True, scores=True, local=True)
+        self._kept = {response.key: response for response in responses}
+
+    async def check(self) -> None:
+        """Always ready."""
+
+    async def generate(self, request: Request) -> Response:
+        await asyncio.sleep(0)
+        missing = Response(key=request.key, failure="nothing was recorded for this request")
+        return self._kept.get(request.key, missing)
+
+    async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
+        return [await self.generate(request) for request in requests]
+
+    async def close(self) -> None:
+        """Nothing to close."""
