@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 import random
 import subprocess
 import sys
@@ -21,6 +22,11 @@ from falter.clients._llama import ContinuationScore, LlamaEngine
 from falter.clients._weights import find_weights
 
 QUESTION = "Question: What is the capital of France?\nAnswer:"
+# On x86 a token's scores do not depend on how many are decoded with it, to the last bit. Processors
+# with matrix instructions for two tokens at a time round otherwise when a batch is even.
+EXACT = platform.machine().lower() in ("x86_64", "amd64")
+TOLERANCE = 1e-6 if EXACT else 1e-2
+
 CITIES = [" Paris", " London", " Rome", " The city of Paris"]
 
 
@@ -90,7 +96,7 @@ def naive() -> Naive:
 
 def same(one: ContinuationScore, other: ContinuationScore) -> bool:
     """Equal but for rounding."""
-    close = math.isclose(one.logprob, other.logprob, rel_tol=0, abs_tol=1e-6)
+    close = math.isclose(one.logprob, other.logprob, rel_tol=0, abs_tol=TOLERANCE)
     return close and (one.tokens, one.greedy) == (other.tokens, other.greedy)
 
 
@@ -182,26 +188,31 @@ def test_the_order_of_calls_and_options_does_not_matter(engine: LlamaEngine) -> 
     forwards = [engine.score(*call) for call in calls]
     engine.generate("Something else", max_tokens=3, temperature=0, seed=0)
     assert [engine.score(*call) for call in reversed(calls)] == forwards[::-1]
-    assert engine.score(QUESTION, CITIES[::-1]) == forwards[0][::-1]
-    assert tuple(engine.score(QUESTION, [city])[0] for city in CITIES) == forwards[0]
+    reordered = engine.score(QUESTION, CITIES[::-1])[::-1]
+    alone = tuple(engine.score(QUESTION, [city])[0] for city in CITIES)
+    if EXACT:
+        assert reordered == alone == forwards[0]
+    assert all(map(same, reordered, forwards[0]))
+    assert all(map(same, alone, forwards[0]))
 
 
 def test_more_continuations_than_sequences(engine: LlamaEngine) -> None:
-    """40 continuations go through 31 sequences, and through 2, with the same scores."""
+    """40 continuations go through 31 sequences; some through 2 and 63, with the same scores."""
     numbers = [f" {word} {n}" for n in range(20) for word in ("page", "line")]
     scores = engine.score("See", numbers)
     assert len(scores) == 40
-    assert scores[-1:] == engine.score("See", numbers[-1:])
-    narrow = LlamaEngine(weights(), n_ctx=64, n_seq_max=3)
-    assert narrow.score("See", numbers[:7]) == scores[:7]
-    narrow.close()
+    assert all(map(same, scores[-1:], engine.score("See", numbers[-1:])))
+    for n_seq_max in (3, 64):
+        other = LlamaEngine(weights(), n_ctx=64, n_seq_max=n_seq_max)
+        assert all(map(same, other.score("See", numbers[:5]), scores))
+        other.close()
 
 
 def test_more_tokens_than_the_cache_holds_at_once(engine: LlamaEngine) -> None:
     """Continuations that fit one by one are scored in groups that fit."""
     narrow = LlamaEngine(weights(), n_ctx=64)
-    long = [f" {word}" + " and so on" * 8 for word in ("one", "two", "three")]
-    assert narrow.score(QUESTION, long) == engine.score(QUESTION, long)
+    long = [f" {word}" + " and so on" * 7 for word in ("one", "two", "three")]
+    assert all(map(same, narrow.score(QUESTION, long), engine.score(QUESTION, long)))
     narrow.close()
 
 
@@ -209,7 +220,8 @@ def test_the_same_continuation_twice(engine: LlamaEngine) -> None:
     """Equal continuations, and one that begins another, get their own scores."""
     [alone] = engine.score(QUESTION, [" Paris"])
     twice = engine.score(QUESTION, [" Paris", " Paris", " Paris is"])
-    assert twice[:2] == (alone, alone)
+    assert twice[0] == twice[1]
+    assert same(twice[0], alone)
     assert twice[2].tokens == 2
 
 

@@ -1,5 +1,38 @@
-"""falter: how far a language model falters when its prompt changes and its meaning does not."""
+"""falter: how far a language model falters when its prompt changes and its meaning does not.
+
+>>> import falter
+>>> falter.perturb("What is the capital of France?", "typos", seed=0)
+>>> result = falter.run(task="basics", models=["smollm2"], limit=50)
+>>> print(result.summary())
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from falter.experiment import Result, run
+    from falter.perturbations import perturb
+
+__all__ = ["Result", "__version__", "perturb", "run"]
+
+_HOMES = {
+    "Result": "falter.experiment",
+    "run": "falter.experiment",
+    "perturb": "falter.perturbations",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the front door's parts when they are asked for, so that importing falter is cheap."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'falter' has no attribute '{name}'")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from falter.core.interfaces import Case, Scorer
 from falter.core.records import Panel, Recipe, Response, Run, Score
 from falter.store import Store, StoredCell
+
+Floats = NDArray[np.float64]
 
 __all__ = ["OUTCOMES", "STATUSES", "Table", "score_cell", "tables"]
 
@@ -23,34 +25,45 @@ SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
 class Table:
     """One panel's outcomes. Axes: item, recipe, realisation (draw and repeat).
 
-    `value` is NaN where nothing was scored. Items and recipes are in a fixed order that does not
+    `value` is NaN where nothing was scored; `seen` says which cells the plan has. Items and recipes are in a fixed order that does not
     depend on the order of the data file.
     """
 
     panel: Panel
     recipes: tuple[Recipe, ...]
     items: tuple[str, ...]
-    value: NDArray[np.float64]
+    value: Floats
     outcome: NDArray[np.uint8]
     status: NDArray[np.uint8]
     edits: NDArray[np.int64]
+    seen: NDArray[np.bool_]
+    draws: int
+    repeats: int
+    chance: float | None
+    item_ids: tuple[str, ...]
     served_by: tuple[str, ...] = ()
     failures: Mapping[str, int] = field(default_factory=dict)
 
-    def matrix(self, *, strict: bool = True) -> NDArray[np.float64]:
-        """Items × recipes: the mean over realisations.
+    @property
+    def planned(self) -> int:
+        """How many cells the plan has here."""
+        return int(self.seen.sum())
 
-        Strict: unparsed and refused count as wrong. Otherwise they are left out. Failed and
-        missing cells are left out in both.
-        """
-        value = self.value
-        if strict:
-            wrong = (self.outcome == UNPARSED) | (self.outcome == REFUSED)
-            value = np.where(wrong, 0.0, value)
+    def strict(self, *, strict: bool = True) -> Floats:
+        """The values; if strict, unparsed and refused cells are wrong instead of NaN."""
+        if not strict:
+            return self.value
+        wrong = (self.outcome == UNPARSED) | (self.outcome == REFUSED)
+        values: Floats = np.where(wrong, 0.0, self.value)
+        return values
+
+    def matrix(self, *, strict: bool = True) -> Floats:
+        """Items × recipes: the mean over realisations. Failed and missing cells are left out."""
+        value = self.strict(strict=strict)
         seen = ~np.isnan(value)
         count = seen.sum(axis=2)
         total = np.where(seen, value, 0.0).sum(axis=2)
-        mean: NDArray[np.float64] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        mean: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
         return mean
 
     def changed(self) -> NDArray[np.bool_]:
@@ -58,13 +71,20 @@ class Table:
         mask: NDArray[np.bool_] = (self.status == STATUSES.index("changed")).any(axis=2)
         return mask
 
-    def carried(self, *, strict: bool = True) -> NDArray[np.float64]:
-        """`matrix` with the baseline's outcome where a recipe did not change the prompt."""
-        values = self.matrix(strict=strict)
+    def carry(self, values: Floats) -> Floats:
+        """Values with the baseline's where a recipe did not change the prompt."""
         idle = ~self.changed()
-        idle[:, [r.repeat > 0 or r.is_baseline for r in self.recipes]] = False
-        carried: NDArray[np.float64] = np.where(idle, values[:, :1], values)
+        idle[:, [not recipe.steps for recipe in self.recipes]] = False
+        first = values[:, :1]
+        carried: Floats = np.where(idle if values.ndim == 2 else idle[:, :, None], first, values)
         return carried
+
+    def cube(self, columns: Sequence[int], *, strict: bool = True) -> Floats:
+        """Items × the named recipes × repeats, idle cells carried; draws are averaged."""
+        value = self.strict(strict=strict)
+        if self.draws > 1 or self.repeats == 1:
+            return self.carry(self.matrix(strict=strict))[:, list(columns)]
+        return self.carry(value)[:, list(columns)]
 
 
 def score_cell(cell: StoredCell, scorer: Scorer) -> Score | None:
@@ -94,6 +114,8 @@ class _Builder:
         self.rows: dict[tuple[str, int, int], tuple[float, int, int, int]] = {}
         self.served_by: dict[str, None] = {}
         self.failures: dict[str, int] = {}
+        self.ids: dict[str, str] = {}
+        self.chances: dict[str, float] = {}
 
     def add(self, cell: StoredCell) -> None:
         variant, score = cell.variant, score_cell(cell, self.scorer)
@@ -104,8 +126,13 @@ class _Builder:
         if score is not None and score.outcome == "failed":
             reason = score.reason or "no reason"
             self.failures[reason] = self.failures.get(reason, 0) + 1
+        if variant.item.key not in self.ids:
+            self.ids[variant.item.key] = variant.item.id
+            if variant.prompt.choices:
+                self.chances[variant.item.key] = 1.0 / len(variant.prompt.choices)
         column = self.column[variant.recipe.id]
-        place = variant.draw * self.run.repeats + cell.repeat - variant.recipe.repeat * self.run.repeats
+        again = cell.repeat - variant.recipe.repeat * self.run.repeats
+        place = variant.draw * self.run.repeats + again
         edits = sum(len(section.edits) for section in variant.prompt.sections)
         self.rows[variant.item.key, column, place] = (
             value, outcome, STATUSES.index(variant.status), edits,
@@ -120,9 +147,11 @@ class _Builder:
         outcome = np.full(shape, MISSING, np.uint8)
         status = np.zeros(shape, np.uint8)
         edits = np.zeros(shape, np.int64)
+        seen = np.zeros(shape, np.bool_)
         for (key, column, place), row in self.rows.items():
             at = (position[key], column, place)
             value[at], outcome[at], status[at], edits[at] = row
+            seen[at] = True
         return Table(
             panel=self.panel,
             recipes=self.run.recipes,
@@ -131,6 +160,11 @@ class _Builder:
             outcome=outcome,
             status=status,
             edits=edits,
+            seen=seen,
+            draws=self.run.draws,
+            repeats=self.run.repeats,
+            chance=float(np.mean(list(self.chances.values()))) if self.chances else None,
+            item_ids=tuple(self.ids[key] for key in items),
             served_by=tuple(self.served_by),
             failures=self.failures,
         )

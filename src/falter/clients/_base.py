@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from falter.core.errors import InvalidValue, nearest
 from falter.core.interfaces import Client
-from falter.core.records import Model
 from falter.core.registry import Registry
 
-__all__ = ["Api", "ClientSettings", "ConnectedClient", "Connector", "clients"]
+__all__ = ["Api", "ClientSettings", "Connector", "clients"]
 
 Api = Literal["chat", "completions"]
 APIS = ("chat", "completions")
@@ -25,7 +24,8 @@ SECRET = re.compile(r"api[-_]?key|authori[sz]ation|password|passwd|secret|creden
 class ClientSettings:
     """How to reach one model and how hard to lean on it. Holds the name of a key, never a key.
 
-    `name` is what follows the client's name, as in `openai:gpt-4o`. `options` are the client's
+    `name` is what follows the client's name, as in `openai:gpt-4o`; empty when nothing does,
+    for clients that need none. `options` are the client's
     own: body fields for `openai`, the known brittleness for `simulated`. They become part of
     the model record, so they hold plain JSON values and no secrets.
     """
@@ -58,23 +58,14 @@ class ClientSettings:
         _check_options(self.options)
 
 
-class ConnectedClient(Client, Protocol):
-    """A client that says which model it asks."""
-
-    model: Model
-
-
-class Connector(Protocol):
-    """Makes a client from settings; sends nothing and reads no weights yet."""
-
-    def __call__(self, settings: ClientSettings) -> ConnectedClient: ...
-
+Connector = Callable[[ClientSettings], Client]
+"""Makes a client from settings; sends nothing and reads no weights yet."""
 
 clients: Registry[Connector] = Registry("client", "falter.clients")
 
 
 def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+    if not isinstance(name, str) or name != name.strip() or not name.isprintable():
         raise InvalidValue("name", name, "the model's name, as in 'openai:NAME'")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import timezone
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from falter.core.rng import Rng
@@ -104,7 +104,7 @@ def _until(date: str, now: float) -> float | None:
     except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
+        moment = moment.replace(tzinfo=UTC)
     return max(0.0, moment.timestamp() - now)
 
 

@@ -29,7 +29,7 @@ from falter.scorers import scorers
 from falter.tasks import DataSpec, Task, Template, items_from_rows, pick, read_rows, tasks
 from falter.tasks._files import read_hub
 
-__all__ = ["DEFAULT_RECIPES", "PanelPlan", "Resolved", "resolve"]
+__all__ = ["DEFAULT_RECIPES", "PanelPlan", "Resolved", "connect", "recipe_from", "resolve"]
 
 DEFAULT_RECIPES: tuple[str, ...] = (
     "typos",
@@ -82,7 +82,7 @@ def resolve(experiment: Experiment) -> Resolved:
     loaded = _tasks(experiment)
     if not experiment.models:
         raise UsageError("The experiment names no model", hint="give at least one, e.g. smollm2")
-    connected = [(spec, _connect(spec)) for spec in experiment.models]
+    connected = [(spec, connect(spec)) for spec in experiment.models]
     _distinct([client.model.id for _, client in connected], [s.name for s in experiment.models])
     panels: list[PanelPlan] = []
     chosen: dict[str, Scorer] = {}
@@ -239,7 +239,7 @@ def _hold_out(task: Task, experiment: Experiment) -> tuple[tuple[Item, ...], tup
 # Models and scorers
 
 
-def _connect(spec: ModelSpec) -> Client:
+def connect(spec: ModelSpec) -> Client:
     name, _, rest = spec.name.partition(":")
     connector = clients.get(name)
     given = {

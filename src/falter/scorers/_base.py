@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 from falter.core.interfaces import Case, Scorer
 from falter.core.records import Request, Response, Score
@@ -21,12 +21,12 @@ _REFUSALS = frozenset({"refusal", "content_filter"})
 class TextScorer(ABC):
     """A scorer of generated text. A subclass reads the text; absence never becomes a zero."""
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    style: ClassVar[Style] = "open"
-    needs_scores: ClassVar[bool] = False
-    needs_choices: ClassVar[bool] = False
-    max_tokens: ClassVar[int] = 256
+    name: str
+    summary: str
+    style: Style = "open"
+    needs_scores: bool = False
+    needs_choices: bool = False
+    max_tokens: int = 256
 
     def needs(self, case: Case) -> Sequence[Request]:
         """No judge is asked."""

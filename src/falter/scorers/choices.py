@@ -88,7 +88,7 @@ class ChoiceLetter(TextScorer):
 
     name = "choice_letter"
     summary = "the letter of an option, generated and extracted strictly"
-    style = "letter"
+    style: Style = "letter"
     needs_choices = True
     max_tokens = 16
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.stats._clusters import cluster_codes
-from falter.stats._interval import Interval, check_level
+from falter.stats._interval import Interval, check_level, no_interval
 
 __all__ = ["bootstrap"]
 
@@ -39,13 +39,12 @@ def bootstrap(
     _check(table, replications, method)
     codes = cluster_codes(clusters, table.shape[0])
     members = [np.flatnonzero(codes == code) for code in range(int(codes.max(initial=-1)) + 1)]
-    none = Interval(low=None, high=None, level=level, method="none: items do not differ")
     if len(members) < 2:
-        return none
+        return no_interval(level)
     value = float(statistic(table))
     drawn = _draws(table, members, statistic, replications, seed)
     if len(drawn) < 2 or np.ptp(drawn) == 0.0 or np.isnan(value):
-        return none
+        return no_interval(level)
     tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     used = f"{method} bootstrap of {'items' if clusters is None else 'clusters'}, PCG64"
     if method == "bca":

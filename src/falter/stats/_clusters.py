@@ -26,4 +26,4 @@ def cluster_codes(clusters: Sequence[Hashable] | None, rows: int) -> NDArray[np.
 def cluster_sums(values: NDArray[Any], codes: NDArray[np.intp]) -> NDArray[np.float64]:
     """The sum of a vector within every cluster that occurs."""
     _, dense = np.unique(codes, return_inverse=True)
-    return np.bincount(dense, weights=values)
+    return np.bincount(dense, weights=values).astype(np.float64)

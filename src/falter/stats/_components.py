@@ -71,11 +71,11 @@ def components(table: NDArray[np.float64]) -> Components:
         return Components(
             data=centred_means / n,
             pert=sum_within / (n * width),
-            item=(ms_item - ms_rest) / width,
-            condition=(ms_condition - ms_rest) / n,
-            interaction=ms_rest - cell_error,
-            oneway_item=(ms_item - ms_within) / width,
-            oneway_pert=ms_within - cell_error,
+            item=_difference(ms_item, ms_rest) / width,
+            condition=_difference(ms_condition, ms_rest) / n,
+            interaction=_difference(ms_rest, cell_error),
+            oneway_item=_difference(ms_item, ms_within) / width,
+            oneway_pert=_difference(ms_within, cell_error),
             run=run,
             run_plugin=run_plugin,
         )
@@ -91,6 +91,12 @@ def _cells(table: Floats) -> tuple[Floats, Floats]:
 def _left_out(values: Floats) -> Floats:
     total = values.sum()
     return np.concatenate(([total], total - values))
+
+
+def _difference(first: Floats, second: Floats) -> Floats:
+    """A difference of mean squares, exactly 0 where only rounding is left of it."""
+    gap = first - second
+    return np.where(np.abs(gap) <= 1e-12 * np.abs(first), 0.0, gap)
 
 
 def _positive(values: Floats, scale: Floats) -> Floats:

@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 from falter.core.errors import InvalidValue
 
-__all__ = ["Interval", "check_level", "normal_quantile", "student_quantile"]
+__all__ = ["Interval", "check_level", "no_interval", "normal_quantile", "student_quantile"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,11 @@ class Interval:
     def __contains__(self, value: float) -> bool:
         """Whether a value lies in the interval; nothing lies in an interval that is not there."""
         return self.low is not None and self.high is not None and self.low <= value <= self.high
+
+
+def no_interval(level: float) -> Interval:
+    """What is returned where the items are too few, or too alike, to say how sure a number is."""
+    return Interval(low=None, high=None, level=level, method="none: items too few or all alike")
 
 
 def check_level(level: float) -> None:

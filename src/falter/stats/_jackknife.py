@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
-from falter.stats._interval import Interval, check_level, student_quantile
+from falter.stats._interval import Interval, check_level, no_interval, student_quantile
 
-__all__ = ["Transform", "jackknife"]
+__all__ = ["Transform", "jackknife", "jackknife_error"]
 
 Transform = Literal["identity", "log", "logit"]
 
@@ -27,8 +27,8 @@ def jackknife(
     bias = (n-1) (mean g_(i) - g), se^2 = (n-1)/n sum (g_(i) - mean g_(.))^2,
     g - bias -+ t(n-1) se; g is the identity, log (for variances) or logit (for shares). The centre
     is corrected for bias, the reported value is not; the interval always contains the value. Where
-    g is not finite everywhere the identity is used, cut to where g lives. Nothing varies, or n < 3:
-    no interval. Source: Tukey (1958); Efron and Stein (1981).
+    g is not finite everywhere the identity is used. Nothing varies, or n < 3: no interval.
+    Source: Tukey (1958); Efron and Stein (1981).
     """
     check_level(level)
     left = np.asarray(leave_one_out, dtype=np.float64)
@@ -40,9 +40,9 @@ def jackknife(
     centre, moved = _there(np.array([value]), transform)[0], _there(left, transform)
     spread = float(moved.max() - moved.min()) if n else 0.0
     if n < 3 or spread <= 1e-13 * max(1.0, abs(float(centre))):
-        return Interval(low=None, high=None, level=level, method="none: items do not differ")
+        return no_interval(level)
     mean = float(moved.mean())
-    error = float(np.sqrt((n - 1) / n * np.square(moved - mean).sum()))
+    error = jackknife_error(moved)
     middle = centre - (n - 1) * (mean - centre)
     half = student_quantile(level, n - 1) * error
     low, high = _back(np.array([middle - half, middle + half]), transform)
@@ -51,8 +51,19 @@ def jackknife(
     )
 
 
+def jackknife_error(leave_one_out: ArrayLike) -> float:
+    """The jackknife standard error, sqrt((n-1)/n sum (x_(i) - mean x_(.))^2); 0 for no items."""
+    left = np.asarray(leave_one_out, dtype=np.float64)
+    if left.size == 0:
+        return 0.0
+    return float(np.sqrt((left.size - 1) / left.size * np.square(left - left.mean()).sum()))
+
+
 def _inside(value: float, left: NDArray[np.float64], transform: Transform) -> bool:
-    low, high = min(value, float(left.min(initial=value))), max(value, float(left.max(initial=value)))
+    low, high = (
+        min(value, float(left.min(initial=value))),
+        max(value, float(left.max(initial=value))),
+    )
     return low > 0.0 and (transform == "log" or high < 1.0)
 
 

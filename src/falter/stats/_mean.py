@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
 from falter.stats._clusters import cluster_codes, cluster_sums
-from falter.stats._interval import Interval, check_level, student_quantile
+from falter.stats._interval import Interval, check_level, no_interval, student_quantile
 from falter.stats._paired_proportions import paired_proportions_interval
 
 __all__ = ["ItemMean", "item_mean"]
@@ -41,14 +41,14 @@ def item_mean(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> ItemMean:
-    """The weighted mean over conditions of each condition's mean over its items, and its t interval.
+    """The weighted mean over conditions of each one's mean over its items, with a t interval.
 
     `values` is items x conditions (or items) with NaN for a missing cell. With every cell present
     this is the mean of the within-item means and its standard error s / sqrt(n); with cells missing
     every condition keeps its weight, and an item counts through its linear influence on the value.
     With `clusters` the variance is G/(G-1) times the sum of squared cluster sums (CR1), on G - 1
     degrees of freedom. A condition without a single value is left out. Fewer than two units:
-    insufficient_data. All values in {-1, 0, 1} and little to go on (`RARE`): see `_rare`.
+    insufficient_data. Differences of 0/1 outcomes have an interval of their own: `_discrete`.
     """
     check_level(level)
     matrix, share = _table(values, weights)
@@ -61,11 +61,10 @@ def item_mean(
     items, excluded, conditions = int(rows.sum()), int((~rows).sum()), int(used.sum())
     units = len(np.unique(codes))
     if units < 2:
-        none = Interval(low=None, high=None, level=level, method="none")
         return ItemMean(
             value=None,
             status="insufficient_data",
-            interval=none,
+            interval=no_interval(level),
             p_value=None,
             standard_error=None,
             items=items,
@@ -83,7 +82,7 @@ def item_mean(
     if error <= 1e-14 * float(np.abs(means).max()):
         error = 0.0
     part = np.where(seen, matrix, 0.0) @ (share / counts) * items
-    interval = _rare(matrix, seen, part, value, clusters is not None, codes, level)
+    interval = _discrete(matrix, seen, part, value, clusters is not None, codes, level)
     if interval is None:
         method = "t over items" if clusters is None else "t over clusters, CR1"
         half = student_quantile(level, units - 1) * error
@@ -101,7 +100,7 @@ def item_mean(
     )
 
 
-def _rare(
+def _discrete(
     matrix: NDArray[np.float64],
     seen: NDArray[np.bool_],
     part: NDArray[np.float64],
@@ -110,11 +109,11 @@ def _rare(
     codes: NDArray[np.intp],
     level: float,
 ) -> Interval | None:
-    """A Bonett-Price interval where differences of 0/1 outcomes are too rare for the t interval.
+    """Bonett and Price's interval for differences of 0/1 outcomes, where t covers too little.
 
     Every unit contributes x, with the mean of x the value. Scaled by s = sum x^2 / sum |x| they
     behave like b = sum x+ / s falls and c = sum x- / s rises among n: exactly so for one condition
-    and no clusters, where s = 1. Rare is b + c < 20, or fewer than 20 units that did not differ.
+    and no clusters, where s = 1. Clusters keep t and CR1 unless b + c < 20 or n - b - c < 20.
     """
     if not np.isin(matrix[seen], (-1.0, 0.0, 1.0)).all():
         return None
@@ -124,7 +123,7 @@ def _rare(
     magnitude = float(np.abs(x).sum())
     scale = float(np.square(x).sum()) / magnitude if magnitude > 0.0 else 1.0
     b, c = float(x[x > 0].sum()) / scale, float(-x[x < 0].sum()) / scale
-    if b + c >= RARE and units - b - c >= RARE:
+    if clustered and b + c >= RARE and units - b - c >= RARE:
         return None
     base = paired_proportions_interval(b, c, max(float(units), b + c), level=level)
     if base.low is None or base.high is None:

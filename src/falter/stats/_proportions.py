@@ -7,7 +7,7 @@ import math
 from falter.core.errors import InvalidValue
 from falter.stats._interval import Interval, check_level, normal_quantile
 
-__all__ = ["clopper_pearson", "wilson_interval"]
+__all__ = ["agresti_coull", "clopper_pearson", "wilson_interval"]
 
 
 def wilson_interval(successes: float, trials: float, *, level: float = 0.95) -> Interval:
@@ -29,7 +29,24 @@ def wilson_interval(successes: float, trials: float, *, level: float = 0.95) -> 
     return Interval(low=low, high=high, level=level, method="wilson score")
 
 
-def clopper_pearson(successes: int, trials: int, *, level: float = 0.95) -> Interval:
+def agresti_coull(successes: float, trials: float, *, level: float = 0.95) -> Interval:
+    """Wald's interval after z^2/2 more successes and as many failures; contains Wilson's.
+
+    Hardly wider, and without Wilson's dips: at 100 items or more its coverage stays above 93.9 %
+    wherever the truth is. `trials=0` has no interval. Source: Agresti and Coull (1998).
+    """
+    _check_counts(successes, trials)
+    z = normal_quantile(level)
+    if trials == 0:
+        return Interval(low=None, high=None, level=level, method="agresti-coull")
+    weight = trials + z * z
+    centre = (successes + z * z / 2.0) / weight
+    half = z * math.sqrt(centre * (1.0 - centre) / weight)
+    low, high = max(0.0, centre - half), min(1.0, centre + half)
+    return Interval(low=low, high=high, level=level, method="agresti-coull")
+
+
+def clopper_pearson(successes: float, trials: float, *, level: float = 0.95) -> Interval:
     """The exact binomial interval: never below its level, usually above it.
 
     `trials=0` has no interval. Source: Clopper and Pearson (1934).

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from falter.core.errors import InvalidValue
 
-__all__ = ["ProbitModel", "simulate_outcomes", "simulated_truth"]
+__all__ = ["ProbitModel", "SimulatedTruth", "simulate_outcomes", "simulated_truth"]
 
 Floats = NDArray[np.float64]
 
@@ -52,14 +52,14 @@ class SimulatedTruth:
     @cached_property
     def drops(self) -> Floats:
         """Baseline accuracy minus each other condition's."""
-        return self.accuracy[0] - self.accuracy[1:]
+        return np.asarray(self.accuracy[0] - self.accuracy[1:])
 
     @cached_property
     def discordance(self) -> Floats:
         """How often an item's outcome differs between the baseline and each other condition."""
         p = self.accuracy
         joint = self.covariance[0, 1:] + p[0] * p[1:]
-        return p[0] + p[1:] - 2.0 * joint
+        return np.asarray(p[0] + p[1:] - 2.0 * joint)
 
     @cached_property
     def plugin(self) -> dict[str, float]:

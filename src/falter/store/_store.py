@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -240,25 +240,26 @@ class Store:
             )
         raise UnknownName("run", name, [short(r.run.id) for r in runs])
 
-    def cells(self, run: Run) -> Iterator[StoredCell]:
-        """Every planned cell of a run, in plan order, with what has arrived."""
+    def cells(self, run: Run, *, items: Collection[str] | None = None) -> Iterator[StoredCell]:
+        """The planned cells of a run, in plan order, with what has arrived; all, or of some items."""
         recipes = {blob(r.id): r for r in run.recipes}
-        items = self._items(run)
-        query = """
+        known = self._items(run)
+        wanted = "" if items is None else f"AND v.item IN ({','.join('?' * len(items))})"
+        query = f"""
             SELECT c.panel, c.repeat, c.key, v.item, v.recipe, v.draw, v.status, v.prompt, r.body,
                    CASE WHEN r.body IS NULL THEN
                        (SELECT reason FROM failures f WHERE f.key = c.key ORDER BY at DESC LIMIT 1)
                    END
             FROM cells c JOIN variants v ON v.id = c.variant
             LEFT JOIN responses r ON r.key = c.key
-            WHERE c.run = ? ORDER BY c.panel, c.sequence
+            WHERE c.run = ? {wanted} ORDER BY c.panel, c.sequence
         """
-        for row in self.db.execute(query, (self._number(run.id),)):
+        for row in self.db.execute(query, (self._number(run.id), *map(blob, items or ()))):
             panel, repeat, key, item, recipe, draw, status, prompt, body, failure = row
             yield StoredCell(
                 panel=panel,
                 variant=Variant(
-                    item=items[item],
+                    item=known[item],
                     recipe=recipes[recipe],
                     draw=draw,
                     status=status,

@@ -1,0 +1,141 @@
+"""What an analysis says: named results, ready to be shown. Nothing is computed from here on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from falter.core.records import Estimate, Panel
+
+__all__ = [
+    "Analysis",
+    "Counts",
+    "Example",
+    "GroupResult",
+    "PanelResult",
+    "RecipeResult",
+    "Segment",
+    "Side",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many cells came out how. Outcomes add up to `cells`; so do the three kinds of variant."""
+
+    cells: int
+    scored: int
+    unparsed: int
+    refused: int
+    failed: int
+    missing: int
+    changed: int
+    unchanged: int
+    not_applicable: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeResult:
+    """One recipe against the baseline.
+
+    `drop` is the headline: over the items that the recipe really changed, unparsed answers by the
+    run's rule. `drop_valid` leaves unparsed answers out; `drop_all` carries the baseline's outcome
+    into the items that were not changed. `lost` and `gained` count items whose answer turned
+    wrong and right.
+    """
+
+    label: str
+    group: str
+    accuracy: Estimate
+    drop: Estimate
+    drop_valid: Estimate
+    drop_all: Estimate
+    p_holm: float | None
+    lost: int
+    gained: int
+    edits_mean: float | None
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupResult:
+    """The mean drop over the recipes of a group, as one paired quantity."""
+
+    group: str
+    recipes: tuple[str, ...]
+    drop: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A stretch of a prompt: the same on both sides, or edited."""
+
+    kind: Literal["same", "edit"]
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """What the model answered on one side of an example."""
+
+    answer: str
+    right: bool
+    detail: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """An item that the model got right, until its prompt was changed.
+
+    `detail` of a side holds (option, log-likelihood) pairs where the model gave them.
+    """
+
+    item: str
+    recipe: str
+    expected: str
+    segments: tuple[Segment, ...]
+    baseline: Side
+    perturbed: Side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelResult:
+    """Everything about one model on one task.
+
+    `components` holds the variance components by method (`plugin`, `crossed`) and name;
+    `brittleness` is the plug-in share that the papers report.
+    """
+
+    panel: Panel
+    model: str
+    signature: str
+    items: int
+    counts: Counts
+    baseline: Estimate
+    baseline_valid: Estimate
+    recipes: tuple[RecipeResult, ...]
+    groups: tuple[GroupResult, ...]
+    micro: Estimate
+    macro: Estimate
+    noise_floor: Estimate | None
+    brittleness: Estimate
+    components: Mapping[str, Mapping[str, Estimate]]
+    examples: tuple[Example, ...] = ()
+    served_by: tuple[str, ...] = ()
+    failures: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """All panels of a run."""
+
+    run: str
+    version: str
+    created_at: float
+    seed: int
+    level: float
+    unparsed: Literal["wrong", "excluded"]
+    panels: tuple[PanelResult, ...]

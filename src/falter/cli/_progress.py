@@ -1,0 +1,115 @@
+"""The live progress bar: drawn on stderr from counts that the runner keeps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress as Bars, TaskID, TextColumn
+
+from falter.plan import Price
+from falter.runner import Progress
+
+__all__ = ["Meter"]
+
+PLAIN_EVERY = 10.0
+
+
+class Meter:
+    """Shows how far each model is: rate, cost so far and time left.
+
+    On a terminal a live bar; elsewhere a plain line every few seconds, for logs.
+    """
+
+    def __init__(self, console: Console, prices: dict[str, Price | None]) -> None:
+        self._console = console
+        self._prices = prices
+        self._live = console.is_terminal
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=28),
+            TextColumn("{task.fields[text]}"),
+            console=console,
+            transient=False,
+            auto_refresh=False,
+        )
+        self._ids: dict[str, TaskID] = {}
+        self._last_plain = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live:
+            self._bars.stop()
+
+    def __call__(self, lanes: Sequence[Progress]) -> None:
+        """Draw the counts as they are now."""
+        if not self._live:
+            self._plain(lanes)
+            return
+        for lane in lanes:
+            if lane.label not in self._ids:
+                self._ids[lane.label] = self._bars.add_task(
+                    escape(lane.label), total=lane.total, text=""
+                )
+            self._bars.update(
+                self._ids[lane.label],
+                completed=lane.done,
+                text=escape(describe(lane, self._prices.get(lane.label))),
+            )
+        self._bars.refresh()
+
+    def _plain(self, lanes: Sequence[Progress]) -> None:
+        now = time.monotonic()
+        ended = all(lane.done >= lane.total for lane in lanes)
+        if now - self._last_plain < PLAIN_EVERY and not ended:
+            return
+        self._last_plain = now
+        for lane in lanes:
+            text = describe(lane, self._prices.get(lane.label))
+            self._console.print(f"{escape(lane.label)}  {escape(text)}", highlight=False)
+
+
+def describe(lane: Progress, price: Price | None) -> str:
+    """One lane's state in words: done of total, rate, cost, time left."""
+    elapsed = max(time.monotonic() - lane.started_at, 1e-9)
+    answered = lane.landed + lane.failed
+    rate = answered / elapsed
+    parts = [f"{lane.done:,}/{lane.total:,}"]
+    if lane.stored:
+        parts.append(f"{lane.stored:,} from the store")
+    if lane.failed:
+        parts.append(f"{lane.failed:,} failed")
+    if answered:
+        parts.append(f"{rate:,.1f}/s")
+    if price is not None:
+        spent = (lane.prompt_tokens * price.input + lane.completion_tokens * price.output) / 1e6
+        parts.append(f"{spent:,.4f} {price.currency}")
+    left = lane.total - lane.done
+    if left and answered:
+        parts.append(f"{clock(left / rate)} left")
+    elif not left:
+        parts.append(f"in {clock(elapsed)}")
+    return "  ".join(parts)
+
+
+def clock(seconds: float) -> str:
+    """Seconds as 4 s, 2:05 or 1:02:05."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,118 @@
+"""`falter run` and `falter plan`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from falter.cli._options import experiment_from, experiment_options, store_option
+from falter.cli._progress import Meter
+from falter.core.ids import short
+from falter.experiment import Resolved, analyse_run, execute, planned_cost, resolve
+from falter.report import html, terminal
+from falter.store import Store
+
+__all__ = ["plan", "run", "run_and_show"]
+
+
+@click.command()
+@experiment_options
+@store_option
+@click.option("--html", "html_path", type=click.Path(path_type=Path), help="Write the report here.")
+def run(store_path: Path, html_path: Path | None, **options: Any) -> int:
+    """Run an experiment; what is already stored is not asked again.
+
+    \b
+    falter run EXPERIMENT.yaml
+    falter run --task basics --model smollm2 --limit 60
+    falter run --data my.jsonl --template prompt.txt --target answer \\
+               --model openai:NAME --base-url http://localhost:8000/v1
+    """
+    resolved = resolve(experiment_from(options))
+    return run_and_show(resolved, store_path, html_path)
+
+
+def run_and_show(resolved: Resolved, store_path: Path, html_path: Path | None) -> int:
+    """Run to the end, print the summary, write the report. 1 when some requests failed."""
+    talk = Console(stderr=True)
+    prices = {p.panel.model.label: p.target.price for p in resolved.panels}
+    with Store(store_path) as store:
+        with Meter(talk, prices) as meter:
+            execute(resolved, store, meter)
+        analysis = analyse_run(store, resolved.run)
+    terminal(analysis, Console())
+    if html_path is not None:
+        html_path.parent.mkdir(parents=True, exist_ok=True)
+        html_path.write_text(html(analysis), "utf-8")
+        talk.print(f"report: {html_path}", highlight=False, markup=False)
+    talk.print(
+        f"run {short(resolved.run.id)} is in {store_path}; "
+        f"'falter report {short(resolved.run.id)} --html FILE' shows it again",
+        highlight=False,
+        markup=False,
+    )
+    failed = sum(panel.counts.failed for panel in analysis.panels)
+    if failed:
+        click.echo(
+            f"error: {failed} requests failed for good; they are left out of the numbers\n\n"
+            "hint: run the same command again to ask them once more",
+            err=True,
+        )
+    return 1 if failed else 0
+
+
+@click.command()
+@experiment_options
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(store_path: Path, as_json: bool, **options: Any) -> None:
+    """Show what would run: calls, tokens, cost. Nothing is sent."""
+    resolved = resolve(experiment_from(options))
+    if store_path.exists():
+        with Store(store_path) as store:
+            costs = planned_cost(resolved, store)
+    else:
+        costs = planned_cost(resolved, None)
+    rows = [
+        {
+            "task": p.panel.task,
+            "model": p.panel.model.label,
+            "scorer": p.panel.scorer,
+            "items": len(p.items),
+            "recipes": len(p.conditions),
+            "cells": cost.cells,
+            "stored": cost.stored,
+            "calls": cost.calls,
+            "prompt_tokens": cost.prompt_tokens,
+            "completion_tokens_at_most": cost.completion_tokens,
+            "cost_at_most": cost.amount,
+            "currency": cost.currency,
+        }
+        for p, cost in costs
+    ]
+    if as_json:
+        click.echo(json.dumps({"run": resolved.run.id, "panels": rows}, indent=2))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    shown = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    for name in shown:
+        number = isinstance(rows[0][name], (int, float))
+        table.add_column(name.replace("_", " "), justify="right" if number else "left")
+    for row in rows:
+        table.add_row(*(_cell(row[name]) for name in shown))
+    Console().print(table)
+    click.echo(
+        "Tokens are estimated at four characters each; nothing was sent.", file=sys.stderr
+    )
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

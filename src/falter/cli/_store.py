@@ -1,0 +1,53 @@
+"""`falter store`: look after the file that keeps everything."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import click
+
+from falter.cli._options import store_option
+from falter.core.errors import StoreError
+from falter.core.ids import short
+from falter.store import Store, verify
+
+__all__ = ["store"]
+
+
+@click.group()
+def store() -> None:
+    """Look after the store: list its runs, verify its content."""
+
+
+@store.command("verify")
+@store_option
+def verify_command(store_path: Path) -> int:
+    """Recompute every hash and follow every reference."""
+    with _existing(store_path) as opened:
+        found = verify(opened)
+    for problem in found.problems:
+        click.echo(problem)
+    if found.problems:
+        click.echo(f"error: {len(found.problems)} problems in {store_path}", err=True)
+        return 1
+    click.echo(f"{found.checked:,} records verified in {store_path}", err=True)
+    return 0
+
+
+@store.command("runs")
+@store_option
+def runs_command(store_path: Path) -> None:
+    """List the runs, the newest last."""
+    with _existing(store_path) as opened:
+        for stored in opened.runs():
+            planned, answered = opened.counts(stored.run)
+            at = datetime.datetime.fromtimestamp(stored.created_at).isoformat(" ", "minutes")
+            names = ", ".join(f"{p.model.label} on {p.task}" for p in stored.run.panels)
+            click.echo(f"{short(stored.run.id)}  {at}  {answered:,}/{planned:,}  {names}")
+
+
+def _existing(path: Path) -> Store:
+    if not path.exists():
+        raise StoreError(f"The store {path} does not exist", hint="name it with --store")
+    return Store(path)

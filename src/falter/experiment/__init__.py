@@ -1,0 +1,40 @@
+"""Floor 5: resolves names to objects once; what `falter.run` and the command line share."""
+
+from __future__ import annotations
+
+from falter.experiment._api import Result, analyse_run, export_scores, run
+from falter.experiment._config import Experiment, ModelSpec, read_experiment, read_file
+from falter.experiment._execute import Watch, execute, planned_cost, run_async
+from falter.experiment._resolve import (
+    DEFAULT_RECIPES,
+    PanelPlan,
+    Resolved,
+    connect,
+    recipe_from,
+    resolve,
+)
+from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
+
+__all__ = [
+    "DEFAULT_RECIPES",
+    "EXAMPLE",
+    "SCHEMA_FILE",
+    "Experiment",
+    "ModelSpec",
+    "PanelPlan",
+    "Resolved",
+    "Result",
+    "Watch",
+    "analyse_run",
+    "connect",
+    "execute",
+    "export_scores",
+    "planned_cost",
+    "read_experiment",
+    "read_file",
+    "recipe_from",
+    "resolve",
+    "run",
+    "run_async",
+    "schema",
+]

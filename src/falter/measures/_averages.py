@@ -1,0 +1,93 @@
+"""The average drop over several conditions, as one paired quantity with one interval."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue
+from falter.core.records import Estimate
+from falter.stats import item_mean
+
+__all__ = ["group_average", "macro_average", "micro_average"]
+
+
+def group_average(
+    drops: ArrayLike, *, clusters: Sequence[Hashable] | None = None, level: float = 0.95
+) -> Estimate:
+    """The mean drop over the conditions of a group, each condition counting the same.
+
+    `drops` is items x conditions of baseline - perturbed, NaN where a pair is missing: first the
+    mean over conditions within an item, then over items. The conditions share their items, so
+    their intervals must not be averaged; this one is made from one number an item. With pairs
+    missing each condition keeps its weight. A condition without any pair is left out and not
+    counted in `conditions`; `excluded` counts the items without any pair.
+    """
+    return _average("group_average", "group", drops, None, clusters, level)
+
+
+def micro_average(
+    drops: ArrayLike, *, clusters: Sequence[Hashable] | None = None, level: float = 0.95
+) -> Estimate:
+    """The mean drop over all perturbations that were run; see `group_average`."""
+    return _average("micro_average", "all conditions", drops, None, clusters, level)
+
+
+def macro_average(
+    drops: ArrayLike,
+    groups: Sequence[Hashable],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+) -> Estimate:
+    """The mean over groups of their average drops, each group counting the same.
+
+    `groups` names the group of every column of `drops`; see `group_average` for the rest.
+    """
+    matrix = _matrix(drops)
+    if len(groups) != matrix.shape[1]:
+        raise InvalidValue("groups", groups, f"one group a condition, {matrix.shape[1]}")
+    run = [not np.isnan(column).all() for column in matrix.T]
+    sizes = Counter(group for group, here in zip(groups, run, strict=True) if here)
+    weights = np.array(
+        [1.0 / sizes[group] if here else 0.0 for group, here in zip(groups, run, strict=True)]
+    )
+    return _average("macro_average", "groups", matrix, weights, clusters, level)
+
+
+def _average(
+    measure: str,
+    over: str,
+    drops: ArrayLike,
+    weights: NDArray[np.float64] | None,
+    clusters: Sequence[Hashable] | None,
+    level: float,
+) -> Estimate:
+    matrix = _matrix(drops)
+    if weights is not None and not weights.any():
+        weights = None
+    mean = item_mean(matrix, weights=weights, clusters=clusters, level=level)
+    return Estimate(
+        measure=measure,
+        value=mean.value,
+        status=mean.status,
+        estimand=f"mean drop over {over}, fixed conditions, super-population of items",
+        low=mean.interval.low,
+        high=mean.interval.high,
+        level=level,
+        p_value=mean.p_value,
+        method=f"{mean.interval.method}; p: t",
+        items=mean.items,
+        conditions=mean.conditions,
+        excluded=mean.excluded,
+    )
+
+
+def _matrix(drops: ArrayLike) -> NDArray[np.float64]:
+    matrix = np.asarray(drops, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise InvalidValue("drops", matrix.shape, "items x conditions of baseline - perturbed")
+    return matrix

@@ -1,0 +1,167 @@
+"""Edits: replacing spans of a section while keeping account of what came from where."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from falter.core.records import Edit, Section, Span
+from falter.text._protect import protect
+from falter.text._spans import merged
+
+__all__ = ["Replacement", "Segment", "blocked", "diff_spans", "replace_spans"]
+
+Replacement = tuple[int, int, str]
+
+
+class Segment(NamedTuple):
+    """A piece of a section: the same before and after, or edited."""
+
+    kind: Literal["same", "edit"]
+    before: str
+    after: str
+
+
+def blocked(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
+    """Where no step may write: protected spans, the section's own, and earlier edits."""
+    found = protect(section.text, tuple(patterns))
+    if not section.protected and not section.edits:
+        return found
+    earlier = ((edit.new_start, edit.new_end) for edit in section.edits)
+    return merged((*found, *section.protected, *earlier))
+
+
+def replace_spans(section: Section, replacements: Sequence[Replacement]) -> Section:
+    """The section with spans of its text replaced, its edits composed and its spans shifted.
+
+    `replacements` are `(start, end, text)` in the present text, sorted. Deletions that overlap
+    are clipped; other overlaps raise. Each edit of the result leads from the section's original
+    text to its present text: earlier edits are kept and shifted, and one that a replacement
+    overlaps becomes one edit with it.
+    """
+    if not replacements:
+        return section
+    clean = _clipped(replacements, len(section.text))
+    edits = _fresh(clean) if not section.edits else _composed(section.edits, clean)
+    protected = _shifted(section.protected, clean) if section.protected else ()
+    return replace(
+        section, text=_applied(section.text, clean), edits=tuple(edits), protected=protected
+    )
+
+
+def diff_spans(original: str, section: Section) -> list[Segment]:
+    """The section as segments, in order: what stayed, and what each edit made of what."""
+    out: list[Segment] = []
+    at = new_at = 0
+    for edit in section.edits:
+        out += _same(original[at : edit.start], section.text[new_at : edit.new_start])
+        before, after = original[edit.start : edit.end], section.text[edit.new_start : edit.new_end]
+        out.append(Segment("edit", before, after))
+        at, new_at = edit.end, edit.new_end
+    out += _same(original[at:], section.text[new_at:])
+    return out
+
+
+def _same(before: str, after: str) -> list[Segment]:
+    if before != after:
+        raise ValueError(f"the edits do not lead from {before!r} to {after!r}")
+    return [Segment("same", before, after)] if before else []
+
+
+def _clipped(replacements: Sequence[Replacement], length: int) -> Sequence[Replacement]:
+    at = 0
+    for start, end, _ in replacements:
+        if not at <= start <= end <= length:
+            return _clip(replacements, length)
+        at = end
+    return replacements
+
+
+def _clip(replacements: Sequence[Replacement], length: int) -> Sequence[Replacement]:
+    out: list[Replacement] = []
+    at = 0
+    for start, end, text in replacements:
+        if start < at and not text:
+            start = at
+            if end <= at:
+                continue
+        if not at <= start <= end <= length:
+            raise ValueError(f"the replacement {(start, end, text)!r} overlaps or leaves the text")
+        out.append((start, end, text))
+        at = end
+    return out
+
+
+def _applied(text: str, replacements: Sequence[Replacement]) -> str:
+    parts: list[str] = []
+    at = 0
+    for start, end, new in replacements:
+        parts.append(text[at:start])
+        parts.append(new)
+        at = end
+    parts.append(text[at:])
+    return "".join(parts)
+
+
+def _fresh(replacements: Sequence[Replacement]) -> Iterator[Edit]:
+    shift = 0
+    for start, end, text in replacements:
+        new_end = start + shift + len(text)
+        yield Edit(start=start, end=end, new_start=start + shift, new_end=new_end)
+        shift = new_end - end
+
+
+def _composed(edits: Sequence[Edit], replacements: Sequence[Replacement]) -> Iterator[Edit]:
+    """Edits from the original text to the new one, by way of the present one."""
+    back = shift = 0  # present minus original, new minus present, up to here
+    for start, end, grown, growing in _groups(edits, replacements):
+        yield Edit(
+            start=start - back,
+            end=end - back - grown,
+            new_start=start + shift,
+            new_end=end + shift + growing,
+        )
+        back += grown
+        shift += growing
+
+
+def _groups(
+    edits: Sequence[Edit], replacements: Sequence[Replacement]
+) -> Iterator[tuple[int, int, int, int]]:
+    """Overlapping changes taken together: their span in the present text, how much it had grown
+    from the original and how much it grows now."""
+    present = [(e.new_start, e.new_end, e.new_end - e.new_start - e.end + e.start, 0) for e in edits]
+    coming = [(start, end, 0, len(text) - end + start) for start, end, text in replacements]
+    changes = sorted(present + coming, key=lambda change: change[:2])
+    start, end, grown, growing = changes[0]
+    for next_start, next_end, a, b in changes[1:]:
+        if next_start < end:
+            end, grown, growing = max(end, next_end), grown + a, growing + b
+        else:
+            yield start, end, grown, growing
+            start, end, grown, growing = next_start, next_end, a, b
+    yield start, end, grown, growing
+
+
+def _shifted(spans: Sequence[Span], replacements: Sequence[Replacement]) -> tuple[Span, ...]:
+    """Spans of the present text as spans of the new one; a cut into a span makes it shorter."""
+    starts = [start for start, _, _ in replacements]
+    ends = [end for _, end, _ in replacements]
+    growth = [0]
+    for start, end, text in replacements:
+        growth.append(growth[-1] + len(text) - (end - start))
+
+    def begin(at: int) -> int:
+        i = bisect_right(ends, at)
+        cut = i < len(starts) and starts[i] < at
+        return ends[i] + growth[i + 1] if cut else at + growth[i]
+
+    def finish(at: int) -> int:
+        i = bisect_left(starts, at)
+        cut = i > 0 and ends[i - 1] > at
+        return starts[i - 1] + growth[i - 1] if cut else at + growth[i]
+
+    moved = ((begin(start), finish(end)) for start, end in spans)
+    return tuple((start, end) for start, end in moved if start <= end)

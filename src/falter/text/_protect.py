@@ -1,0 +1,102 @@
+"""The protector: what no perturbation may touch.
+
+One cheap search decides whether a text holds anything suspicious at all; plain prose ends there.
+Otherwise each family of patterns runs when one of its trigger characters is there. Every pattern
+either has bounded quantifiers or stops at its own delimiter, so the time stays linear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from falter.core.errors import InvalidValue
+from falter.core.records import Span
+from falter.text._code import code_lines, fences
+from falter.text._patterns import CODE_FIRST, FAMILIES, MATH, SUSPICIOUS
+from falter.text._spans import merged
+
+__all__ = ["protect"]
+
+
+def protect(text: str, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
+    """The sorted, merged spans of `text` that no perturbation may touch.
+
+    Code (fenced, inline, and lines that look like it), LaTeX, equations and expressions, numbers
+    with sign and unit, dates, times, URLs, e-mail addresses, paths, identifiers, acronyms,
+    placeholders, citations, tags and JSON, and what the user's regular expressions match.
+    """
+    found: list[Span] = []
+    if SUSPICIOUS.search(text) is not None or CODE_FIRST.match(text) is not None:
+        found += fences(text)
+        found += code_lines(text)
+        found += _environments(text)
+        found += _json(text)
+        found += _expressions(text)
+        for triggers, pattern in FAMILIES:
+            if not triggers or any(map(text.__contains__, triggers)):
+                found += [match.span() for match in pattern.finditer(text)]
+    for source in patterns:
+        spans = (match.span() for match in _compiled(source).finditer(text))
+        found += [(start, end) for start, end in spans if start < end]
+    return merged(found) if found else ()
+
+
+@lru_cache(maxsize=256)
+def _compiled(source: str) -> re.Pattern[str]:
+    try:
+        return re.compile(source)
+    except re.error as error:
+        raise InvalidValue("protect", source, f"a regular expression ({error})") from None
+
+
+_ENVIRONMENT = re.compile(r"\\(begin|end)\{([^{}\n]{1,40})\}")
+
+
+def _environments(text: str) -> Iterator[Span]:
+    r"""LaTeX environments, nested ones included: \begin{x} … \end{x}."""
+    if "\\begin{" not in text:
+        return
+    opened: list[tuple[str, int]] = []
+    for match in _ENVIRONMENT.finditer(text):
+        if match[1] == "begin":
+            opened.append((match[2], match.start()))
+        elif opened and opened[-1][0] == match[2]:
+            yield opened.pop()[1], match.end()
+
+
+_BRACKET = re.compile(r"[{}\[\]]")
+_JSON_START = re.compile(r'\{\s{0,20}"[^"\n]{0,200}"\s{0,20}:|\[\s{0,20}(?:["{\[\d]|-\d|true|false|null)')
+
+
+def _json(text: str) -> Iterator[Span]:
+    """Balanced brackets that open like a JSON object or list."""
+    if "{" not in text and "[" not in text:
+        return
+    opened: list[int] = []
+    for match in _BRACKET.finditer(text):
+        at = match.start()
+        if text[at] in "{[":
+            opened.append(at)
+        elif opened and (text[opened[-1]] == "{") == (text[at] == "}"):
+            start = opened.pop()
+            if _JSON_START.match(text, start):
+                yield start, at + 1
+        else:
+            opened.clear()
+
+
+def _expressions(text: str) -> Iterator[Span]:
+    """Equations and arithmetic, without a bracket whose partner is outside."""
+    for match in MATH.finditer(text):
+        start, end = match.span()
+        while end > start and text[end - 1] in ")]}" and _unbalanced(text[start:end]) < 0:
+            end -= 1
+        while end > start and text[start] in "([{" and _unbalanced(text[start:end]) > 0:
+            start += 1
+        yield start, end
+
+
+def _unbalanced(piece: str) -> int:
+    return sum(map(piece.count, "([{")) - sum(map(piece.count, ")]}"))

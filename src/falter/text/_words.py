@@ -1,0 +1,97 @@
+"""Words and sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Sequence
+
+from falter.core.records import Span
+from falter.text._spans import uncovered
+
+__all__ = ["natural_words", "sentences"]
+
+# A run of letters that touches no digit, no underscore, no combining accent, and no apostrophe
+# with a letter behind it.
+_WORD = re.compile(
+    r"(?<![\w\u0300-\u036f])(?<!\w['’])[^\W\d_]++(?![\w\u0300-\u036f])(?!['’]\w)",
+)
+
+# Symbols only: 'in', 'bar' or 'mole' are words first. All single letters but these are taken as
+# variables, labels or units.
+_SINGLE = frozenset("aAI")
+_UNITS = frozenset(
+    """km cm mm nm dm ft yd mi kg mg lb lbs oz ml cl dl hl gal pt qt hr hrs min mins sec secs ms ns
+    mph kph kmh rpm bpm psi kcal cal mol rad deg kb mb gb tb px dpi kn atm hz khz mhz ghz kw mw gw
+    kwh pa kpa mpa""".split()
+)
+
+
+def natural_words(
+    text: str, protected: Sequence[Span], unnatural: Container[str] = frozenset()
+) -> list[Span]:
+    """The spans of ordinary words, in order.
+
+    A natural word is alphabetic, lower-case or Title-case, outside every protected span, not
+    joined to a digit, underscore or apostrophe, no unit symbol, no single letter but *a* and *I*,
+    and not in `unnatural` (known misspellings, in lower case). Scripts without case have none:
+    their words are not found by looking at letters.
+    """
+    found: list[Span] = []
+    for match in _WORD.finditer(text):
+        word = match.group()
+        if word.islower():
+            folded = word
+        elif word.istitle():
+            folded = word.lower()
+        else:
+            continue
+        if len(word) == 1 and word not in _SINGLE:
+            continue
+        if folded not in _UNITS and folded not in unnatural:
+            found.append(match.span())
+    return uncovered(found, protected)
+
+
+_STOP = re.compile(
+    r"""(?P<point>[.!?…]{1,10}["'”’)\]]{0,4})(?=\s|$)|[。！？]+[」』”]?|\n[ \t]*\n""",
+)
+_ABBREVIATION = re.compile(
+    r"""(?:(?<![^\W_])(?:[^\W\d_]|[A-Za-z]\.[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Gen|Col|Lt|Rev|Hon|Gov
+    |Sen|Rep|No|Nos|Fig|Figs|Eq|Sec|Ch|Vol|Ed|Eds|pp|vs|cf|al|ca|approx|Inc|Ltd|Co|Corp|Mt|Ave|Blvd
+    |Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec|etc|viz))\Z""",
+    re.VERBOSE,
+)
+
+
+def sentences(text: str) -> list[Span]:
+    """The spans of sentences, without the white space around them.
+
+    A full stop ends one when white space or the end follows, unless an abbreviation or an initial
+    comes before it or a small letter after it. A blank line ends one too.
+    """
+    out: list[Span] = []
+    start = 0
+    for match in _STOP.finditer(text):
+        if match.group("point") and _goes_on(text, match):
+            continue
+        _add(out, text, start, match.end())
+        start = match.end()
+    _add(out, text, start, len(text))
+    return out
+
+
+def _goes_on(text: str, match: re.Match[str]) -> bool:
+    rest = text[match.end() : match.end() + 40].lstrip()
+    if not rest:
+        return False
+    if rest[0].islower():
+        return True
+    before = text[max(0, match.start() - 8) : match.start()]
+    return match.group() == "." and _ABBREVIATION.search(before) is not None
+
+
+def _add(out: list[Span], text: str, start: int, end: int) -> None:
+    piece = text[start:end]
+    left = len(piece) - len(piece.lstrip())
+    if left < len(piece):
+        out.append((start + left, start + len(piece.rstrip())))

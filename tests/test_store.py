@@ -1,0 +1,149 @@
+"""The store: what goes in comes out, damage is found, other files are refused."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from samples import RUN, answer, requests
+
+from falter.core.errors import StoreError, UnknownName
+from falter.core.ids import short
+from falter.store import PlannedCell, Store, verify
+from falter.store._migrations import MIGRATIONS
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sub" / "falter.db"
+
+
+def fill(store: Store, answered: int = 4) -> None:
+    planned = list(requests(3))
+    assert store.begin_run(RUN) is False
+    store.put_plan(
+        RUN, [PlannedCell(panel=0, sequence=n, request=r) for n, r in enumerate(planned)]
+    )
+    store.put_responses([(r, answer(r)) for r in planned[:answered]])
+
+
+def test_what_goes_in_comes_out(path: Path) -> None:
+    planned = list(requests(3))
+    with Store(path) as store:
+        fill(store)
+    with Store(path) as store:
+        cells = list(store.cells(RUN))
+        assert [c.variant for c in cells] == [r.variant for r in planned]
+        assert [c.key for c in cells] == [r.key for r in planned]
+        assert [c.response for c in cells] == [answer(r) for r in planned[:4]] + [None, None]
+        assert store.counts(RUN) == (6, 4)
+        assert store.find_run().run == RUN
+
+
+def test_missing_is_what_has_no_response(path: Path) -> None:
+    planned = list(requests(600))
+    with Store(path) as store:
+        store.put_responses([(r, answer(r)) for r in planned[::2]])
+        assert store.missing([r.key for r in planned]) == {r.key for r in planned[1::2]}
+
+
+def test_a_response_is_never_rewritten(path: Path) -> None:
+    first = next(requests(1))
+    with Store(path) as store:
+        fill(store, 0)
+        store.put_responses([(first, answer(first, "one"))])
+        store.put_responses([(first, answer(first, "two"))])
+        assert next(store.cells(RUN)).response == answer(first, "one")
+
+
+def test_a_failure_stays_missing_and_tells_its_reason(path: Path) -> None:
+    from dataclasses import replace
+
+    first = next(requests(1))
+    failed = replace(answer(first), text=None, failure="HTTP 500")
+    with Store(path) as store:
+        fill(store, 0)
+        store.put_failures([failed])
+        assert store.missing([first.key]) == {first.key}
+        cell = next(store.cells(RUN))
+        assert (cell.response, cell.failure) == (None, "HTTP 500")
+
+
+def test_a_plan_is_complete_only_when_said_so(path: Path) -> None:
+    with Store(path) as store:
+        fill(store)
+        assert store.begin_run(RUN) is False
+        store.finish_plan(RUN)
+        assert store.begin_run(RUN) is True
+
+
+def test_runs_are_found_by_the_start_of_their_id(path: Path) -> None:
+    with Store(path) as store:
+        with pytest.raises(StoreError, match="holds no run"):
+            store.find_run()
+        fill(store)
+        assert store.find_run(short(RUN.id)).run == RUN
+        with pytest.raises(UnknownName, match="Unknown run 'zzzz'"):
+            store.find_run("zzzz")
+
+
+def test_a_whole_store_verifies(path: Path) -> None:
+    with Store(path) as store:
+        fill(store)
+        found = verify(store)
+    assert found.problems == () and found.checked == 3 + 2 + 1 + 1 + 6 + 4
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        ("UPDATE responses SET body = replace(body, 'yes', 'no!') WHERE rowid = 1", "is damaged"),
+        ("UPDATE variants SET draw = 5 WHERE rowid = 1", "does not match its content"),
+        ("UPDATE items SET body = replace(body, '0?', '7?')", "does not match its content"),
+        ("DELETE FROM variants WHERE rowid = 1", "name a variant that is not there"),
+        ("DELETE FROM items", "names an item or recipe that is not there"),
+    ],
+)
+def test_damage_is_found(path: Path, damage: str, problem: str) -> None:
+    with Store(path) as store:
+        fill(store)
+        damage = damage.replace("replace(body", "CAST(replace(CAST(body AS TEXT)").replace(
+            "')", "') AS BLOB)"
+        )
+        store.db.execute(damage)
+        assert any(problem in text for text in verify(store).problems)
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE t (x)")
+    db.commit()
+    db.close()
+    with pytest.raises(StoreError, match="not one of falter's"):
+        Store(path)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text.db"
+    path.write_text("this is not SQLite, but it is long enough to look like something else\n" * 9)
+    with pytest.raises(StoreError, match="cannot be opened"):
+        Store(path)
+
+
+def test_a_newer_schema_is_refused(path: Path) -> None:
+    with Store(path) as store:
+        store.db.execute("PRAGMA user_version = 999")
+    with pytest.raises(StoreError, match="written by a newer falter"):
+        Store(path)
+
+
+def test_migrations_only_grow(path: Path) -> None:
+    """The first migration is what stores in the field have; it must not change."""
+    import hashlib
+
+    assert hashlib.sha256(MIGRATIONS[0].encode()).hexdigest()[:10] == "987e30447d"
+    with Store(path) as store:
+        (version,) = store.db.execute("PRAGMA user_version").fetchone()
+    assert version == len(MIGRATIONS)
