@@ -39,6 +39,7 @@ FAULTS = (
 )
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found",
            429: "Too Many Requests", 500: "Internal Server Error"}  # fmt: skip
+PATHS = ("/v1/chat/completions", "/v1/completions")
 HUGE = 40 * 2**20
 
 
@@ -149,7 +150,8 @@ class FaultyServer:
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request and its answer; False when the connection is to be closed."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        method, path, _ = head[0].split(" ", 2)
+        method, target, _ = head[0].split(" ", 2)
+        path = re.sub(r"^https?://[^/]*", "", target)
         headers = dict(line.split(": ", 1) for line in head[1:] if ": " in line)
         folded = {name.lower(): value for name, value in headers.items()}
         if folded.get("transfer-encoding") == "chunked":
@@ -178,10 +180,10 @@ class FaultyServer:
         if self.key is not None and headers.get("authorization") != f"Bearer {self.key}":
             told = f"Incorrect API key provided: {headers.get('authorization', 'none')}"
             return await _send(writer, 401, {"error": {"message": told}})
-        if path.endswith("/models"):
+        if path == "/v1/models":
             data = [{"id": name, "object": "model"} for name in self.models]
             return await _send(writer, 200, {"object": "list", "data": data})
-        if method != "POST" or not path.endswith("/completions"):
+        if method != "POST" or path not in PATHS:
             return await _send(writer, 404, {"error": {"message": f"no such path: {path}"}})
         mark = hashlib.sha256(body).hexdigest()[:16]
         fault = self._fault(mark)

@@ -121,6 +121,27 @@ def test_a_newcomer_does_not_overtake_the_line() -> None:
     asyncio.run(main())
 
 
+def test_a_cheap_request_does_not_overtake_a_dear_one() -> None:
+    """Who waits for many tokens is not passed by who needs none."""
+
+    async def main() -> None:
+        clock = Clock()
+        gate = limiter(clock, tokens_per_minute=600)
+        await gate.acquire(600)
+        dear = asyncio.ensure_future(gate.acquire(600))
+        await clock.advance(59.95)
+        cheap = asyncio.ensure_future(gate.acquire(0))
+        await settle()
+        assert not dear.done()
+        assert not cheap.done()
+        await clock.advance(0.1)
+        assert dear.done()
+        assert not cheap.done()
+        cheap.cancel()
+
+    asyncio.run(main())
+
+
 async def departures(
     clock: Clock, gate: Limiter, costs: list[float], seconds: float
 ) -> list[float]:
@@ -140,7 +161,7 @@ async def departures(
     return times
 
 
-@pytest.mark.parametrize("limit", [1, 30, 600, 3000, 60_000])
+@pytest.mark.parametrize("limit", [1, 30, 600, 6000])
 def test_the_request_rate_is_kept_and_used(limit: float) -> None:
     """A minute holds no more than the limit, and very nearly all of it."""
     clock = Clock()
@@ -165,7 +186,7 @@ def test_no_window_exceeds_the_limit(limit: int, gaps: list[float]) -> None:
 
 
 def test_the_token_rate_is_kept() -> None:
-    """Requests are spaced by the tokens they cost; one dearer than the burst passes and is paid off."""
+    """Requests are spaced by their tokens; one dearer than the burst passes and is paid off."""
     clock = Clock()
     gate = limiter(clock, tokens_per_minute=6000)
     times = asyncio.run(departures(clock, gate, [1000.0] * 20, 59.999))
@@ -217,7 +238,7 @@ def test_tokens_beyond_the_estimate_are_paid_off() -> None:
 
 
 def test_a_pause_holds_everybody_back() -> None:
-    """During a cool-down nothing passes; a shorter pause does not end it; then all pass in order."""
+    """Nothing passes during a cool-down, which a shorter one does not end; then all pass."""
     clock = Clock()
     gate = limiter(clock)
     gate.pause(5)
@@ -273,7 +294,7 @@ def test_who_is_cancelled_with_a_place_gives_it_back() -> None:
 
 
 def test_the_real_clock_paces_too() -> None:
-    """With the loop's own timer, 100 requests at 60,000 a minute take about a tenth of a second."""
+    """With the loop's own timer, 20 requests at 6,000 a minute take a tenth of a second."""
 
     async def main() -> float:
         gate = Limiter(requests_per_minute=6000)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from samples import MODEL, answer, requests
 
 from falter.core.errors import AuthenticationError, RunStopped
 from falter.core.records import Request, Response
@@ -16,6 +15,7 @@ from falter.runner import Lane, Progress, run_lanes
 from falter.runner._buffer import AGE
 from falter.store import Store
 from falter.testing import Scripted
+from samples import MODEL, answer, requests
 
 
 @pytest.fixture

@@ -41,7 +41,8 @@ def case(response: Response, target: int | str = 0, choices: tuple[str, ...] = C
     [
         "B", "b", " B ", "B.", "(B)", "B)", "**B**", "**B.**", "`B`", '"B"', "[B]", "B:",
         "Answer: B", "answer is B", "The answer is B.", "The correct answer is (B).",
-        "The best option is B", "Option B", "B. Rome", "B) rome", "(B) Rome.", "The answer is B. Rome",
+        "The best option is B", "Option B", "B. Rome", "B) rome", "(B) Rome.",
+        "The answer is B. Rome",
         "B - Rome", "\n\nB\n",
     ],
 )  # fmt: skip
@@ -69,13 +70,11 @@ def test_the_extractor_never_raises_and_names_a_known_label(text: str) -> None:
 
 
 def scored(*logprobs: float) -> Response:
-    return Response(
-        key="k", scores=tuple(ContinuationScore(logprob=x, tokens=1) for x in logprobs)
-    )
+    return Response(key="k", scores=tuple(ContinuationScore(logprob=x, tokens=1) for x in logprobs))
 
 
 def test_raw_and_per_character_likelihoods_differ() -> None:
-    """Paris −6 (5 characters), New York City −9 (13): raw prefers the one, per character the other."""
+    """Paris −6 on 5 characters, New York City −9 on 13: raw and per character disagree."""
     response = scored(-6.0, -30.0, -9.0, -30.0)
     raw = scorers.get("choice_likelihood").score(case(response, 0), {})
     per = scorers.get("choice_likelihood_norm").score(case(response, 0), {})

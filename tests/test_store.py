@@ -6,12 +6,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from samples import RUN, answer, requests
 
 from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import short
 from falter.store import PlannedCell, Store, verify
 from falter.store._migrations import MIGRATIONS
+from samples import RUN, answer, requests
 
 
 @pytest.fixture

@@ -221,9 +221,7 @@ class TestBasics:
             assert not any(a in b for a in folded for b in folded if a != b), item.key
 
 
-@pytest.mark.parametrize(
-    "template", ["", "no placeholder", {"cue": "A:"}, {"input": ""}], ids=repr
-)
+@pytest.mark.parametrize("template", ["", "no placeholder", {"cue": "A:"}, {"input": ""}], ids=repr)
 def test_a_template_without_a_placeholder_is_refused(template: object) -> None:
     with pytest.raises(TemplateError):
         Template.parse(template)  # type: ignore[arg-type]

@@ -18,7 +18,16 @@ from falter.core.records import (
     Variant,
 )
 
-__all__ = ["Condition", "Cost", "Price", "Target", "count_cells", "estimate_cost", "plan", "request"]
+__all__ = [
+    "Condition",
+    "Cost",
+    "Price",
+    "Target",
+    "count_cells",
+    "estimate_cost",
+    "plan",
+    "request",
+]
 
 Asking = Literal["score", "chat", "plain"]
 CHARACTERS_A_TOKEN = 4
@@ -81,9 +90,7 @@ def request(variant: Variant, target: Target, repeat: int) -> Request:
         if target.asking == "score":
             continuations = render.continuations(prompt)
     decoding = None if target.asking == "score" else sampling.identity()
-    key = digest(
-        "request", messages, context, continuations, target.model.id, decoding, repeat
-    )
+    key = digest("request", messages, context, continuations, target.model.id, decoding, repeat)
     return Request(
         key=key,
         variant=variant,

@@ -78,9 +78,7 @@ def _require_complete(found: Sequence[Table], stored: StoredRun, partial: bool) 
         )
 
 
-def _panel(
-    table: Table, store: Store, run: Run, scorers: Mapping[str, Scorer]
-) -> PanelResult:
+def _panel(table: Table, store: Store, run: Run, scorers: Mapping[str, Scorer]) -> PanelResult:
     level = cast(float, run.experiment["level"])
     strict = run.experiment["unparsed"] == "wrong"
     sign = _Signer(table, run)
@@ -254,7 +252,9 @@ def _notes(table: Table, run: Run, baseline: Floats) -> tuple[str, ...]:
             "Every request was asked once, so variance between runs is not identified; it is "
             "part of the perturbation (plug-in) and interaction (crossed) components."
         )
-    idle = [r.label for n, r in enumerate(table.recipes) if r.steps and not table.changed()[:, n].any()]
+    idle = [
+        r.label for n, r in enumerate(table.recipes) if r.steps and not table.changed()[:, n].any()
+    ]
     if idle:
         notes.append(f"Changed no item: {', '.join(idle)}.")
     if len(table.served_by) > 1:
@@ -263,4 +263,3 @@ def _notes(table: Table, run: Run, baseline: Floats) -> tuple[str, ...]:
             f"{', '.join(table.served_by[:5])}."
         )
     return tuple(notes)
-

@@ -17,7 +17,7 @@ __all__ = ["score_rows", "write_parquet"]
 
 def score_rows(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> Iterator[dict[str, Any]]:
     """Item, recipe, draw, repeat, model, outcome and value of every planned cell."""
-    for cell in store.cells(run):
+    for cell in store.cells(run, sections=False):
         panel = run.panels[cell.panel]
         score = score_cell(cell, scorers[panel.scorer])
         variant, response = cell.variant, cell.response
@@ -42,7 +42,6 @@ def score_rows(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> Iterato
             "served_by": None if response is None else response.served_by,
             "item_id": variant.item.id,
             "recipe_id": variant.recipe.id,
-            "variant_id": variant.id,
             "request": cell.key,
         }
 

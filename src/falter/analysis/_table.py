@@ -25,8 +25,8 @@ SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
 class Table:
     """One panel's outcomes. Axes: item, recipe, realisation (draw and repeat).
 
-    `value` is NaN where nothing was scored; `seen` says which cells the plan has. Items and recipes are in a fixed order that does not
-    depend on the order of the data file.
+    `value` is NaN where nothing was scored; `seen` says which cells the plan has. Items and
+    recipes are in a fixed order that does not depend on the order of the data file.
     """
 
     panel: Panel
@@ -100,7 +100,7 @@ def score_cell(cell: StoredCell, scorer: Scorer) -> Score | None:
 def tables(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Table]:
     """One table a panel, read in one pass over the store."""
     builders = [_Builder(run, panel, scorers[panel.scorer]) for panel in run.panels]
-    for cell in store.cells(run):
+    for cell in store.cells(run, sections=False):
         builders[cell.panel].add(cell)
     return [builder.table() for builder in builders]
 
@@ -133,9 +133,8 @@ class _Builder:
         column = self.column[variant.recipe.id]
         again = cell.repeat - variant.recipe.repeat * self.run.repeats
         place = variant.draw * self.run.repeats + again
-        edits = sum(len(section.edits) for section in variant.prompt.sections)
         self.rows[variant.item.key, column, place] = (
-            value, outcome, STATUSES.index(variant.status), edits,
+            value, outcome, STATUSES.index(variant.status), cell.edits,
         )  # fmt: skip
 
     def table(self) -> Table:
@@ -168,5 +167,3 @@ class _Builder:
             served_by=tuple(self.served_by),
             failures=self.failures,
         )
-
-

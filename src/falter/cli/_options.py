@@ -29,7 +29,7 @@ _OPTIONS = (
     click.argument("file", metavar="[EXPERIMENT.yaml]", required=False, type=click.Path()),
     click.option("-t", "--task", "tasks", multiple=True, help="A task by name, e.g. basics."),
     click.option("--data", help="Your own items: a .jsonl, .json, .csv, .tsv or .parquet file."),
-    click.option("--template", help="The file with your prompt template: text with {placeholders}."),
+    click.option("--template", help="The file with your prompt: text with {placeholders}."),
     click.option("--target", help="The column with the right answer."),
     click.option("--target-as", help="How to read it: auto, index, label or text."),
     click.option("--choices", multiple=True, help="The column(s) with the options."),
@@ -45,7 +45,7 @@ _OPTIONS = (
     click.option("--concurrency", type=int, help="Requests in flight at once  [default: 64]"),
     click.option("--rpm", type=float, help="At most so many requests a minute."),
     click.option("--tpm", type=float, help="At most so many tokens a minute."),
-    click.option("--timeout", type=float, help="Seconds until a request is given up  [default: 60]"),
+    click.option("--timeout", type=float, help="Seconds a request may take  [default: 60]"),
     click.option("--max-attempts", type=int, help="Tries before a request fails  [default: 6]"),
     click.option(
         "-r", "--recipe", "recipes", multiple=True,
@@ -165,5 +165,3 @@ def _overlay_models(data: dict[str, Any], given: dict[str, Any]) -> None:
         data["models"] = [
             {**({"name": entry} if isinstance(entry, str) else entry), **over} for entry in entries
         ]
-
-

@@ -29,7 +29,9 @@ __all__ = ["perturb"]
 @click.option("--draw", default=0, show_default=True, help="Another draw, other changes.")
 @click.option("--field", help="Read JSONL, and change this field of every object.")
 @click.option("--protect", multiple=True, help="A regular expression no change may touch.")
-@click.option("--json", "as_json", is_flag=True, help="Print an object a text: text, status, edits.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print an object a text: text, status, edits."
+)
 def perturb(
     text: tuple[str, ...],
     names: tuple[str, ...],

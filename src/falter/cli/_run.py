@@ -107,9 +107,7 @@ def plan(store_path: Path, as_json: bool, **options: Any) -> None:
     for row in rows:
         table.add_row(*(_cell(row[name]) for name in shown))
     Console().print(table)
-    click.echo(
-        "Tokens are estimated at four characters each; nothing was sent.", file=sys.stderr
-    )
+    click.echo("Tokens are estimated at four characters each; nothing was sent.", file=sys.stderr)
 
 
 def _cell(value: Any) -> str:

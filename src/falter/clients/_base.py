@@ -1,18 +1,29 @@
-"""What every client is made from: its settings, and the registry of connectors."""
+"""What every client is made from: settings, addresses, keys, and the registry of connectors."""
 
 from __future__ import annotations
 
+import ipaddress
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from falter.core.errors import InvalidValue, nearest
 from falter.core.interfaces import Client
 from falter.core.registry import Registry
 
-__all__ = ["Api", "ClientSettings", "Connector", "clients"]
+__all__ = [
+    "Api",
+    "ClientSettings",
+    "Connector",
+    "clients",
+    "is_loopback",
+    "normal_url",
+    "read_key",
+]
 
 Api = Literal["chat", "completions"]
 APIS = ("chat", "completions")
@@ -62,6 +73,61 @@ Connector = Callable[[ClientSettings], Client]
 """Makes a client from settings; sends nothing and reads no weights yet."""
 
 clients: Registry[Connector] = Registry("client", "falter.clients")
+
+
+def normal_url(base_url: str) -> str:
+    """A validated base URL, its host in small letters, without a slash at the end."""
+    shown = _without_secrets(base_url)
+    if not re.match(r"https?://", base_url, re.I):
+        bare = re.sub(r"^[a-z+]*:?//", "", shown, flags=re.I)
+        hint = f"write http://{bare} or https://{bare}"
+        raise InvalidValue("base_url", shown, "an http or https URL", hint=hint)
+    try:
+        url = urlsplit(base_url)
+        host, _ = url.hostname, url.port
+    except ValueError:
+        host = None
+    if not host or re.search(r"\s", base_url):
+        raise InvalidValue("base_url", shown, "an http or https URL")
+    if "@" in url.netloc or url.query or url.fragment:
+        hint = "name the variable that holds the key with api_key_env"
+        expected = "a URL without user, password, query or fragment"
+        raise InvalidValue("base_url", shown + " and more", expected, hint=hint)
+    path = url.path.rstrip("/")
+    for tail in ("/chat/completions", "/completions", "/models"):
+        if path.endswith(tail):
+            hint = f"leave out {tail}"
+            raise InvalidValue("base_url", shown, "the part before the endpoint", hint=hint)
+    return f"{url.scheme}://{url.netloc.lower()}{path}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def read_key(variable: str) -> str | None:
+    """The key in an environment variable, or None; never shown, not even when it is malformed."""
+    key = os.environ.get(variable) or None
+    if key is not None and not re.fullmatch(r"[!-~]+", key):
+        raise InvalidValue(
+            variable,
+            "…",
+            "printable ASCII without spaces or line breaks",
+            hint=f"set the environment variable {variable} again; a line break may have crept in",
+        )
+    return key
+
+
+def _without_secrets(url: str) -> str:
+    """A URL to show in a message: without user, password and query."""
+    return re.sub(r"[^/@]*@", "…@", re.split(r"[?#]", url)[0])
 
 
 def _check_name(name: object) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import ipaddress
 import os
 import re
 import time
@@ -16,26 +15,17 @@ import aiohttp
 import orjson
 from yarl import URL
 
-from falter.clients._base import ClientSettings
+from falter.clients._base import ClientSettings, is_loopback
 from falter.clients._limiter import Limiter
 from falter.clients._retry import GiveUp, Outcome, RetryPolicy, Stop, retry_after
 from falter.core.errors import (
     AuthenticationError,
     EndpointError,
-    InvalidValue,
     PreflightError,
     nearest,
 )
 
-__all__ = [
-    "Http",
-    "RejectedError",
-    "UnusableError",
-    "is_loopback",
-    "normal_url",
-    "read_key",
-    "said",
-]
+__all__ = ["Http", "RejectedError", "UnusableError", "said"]
 
 T = TypeVar("T")
 
@@ -60,62 +50,6 @@ class RejectedError(EndpointError):
 
 class _TooLargeError(Exception):
     """A body beyond what one answer can reasonably be."""
-
-
-def normal_url(base_url: str) -> str:
-    """A validated base URL without a trailing slash."""
-    if not re.match(r"https?://", base_url, re.I):
-        bare = re.sub(r"^[a-z+]*:?//", "", base_url, flags=re.I)
-        hint = f"write http://{bare} or https://{bare}"
-        raise InvalidValue("base_url", _without_login(base_url), "an http or https URL", hint=hint)
-    try:
-        url = URL(base_url)
-        host, _ = url.host, url.port
-    except ValueError:
-        host = None
-    if not host or re.search(r"\s", base_url):
-        raise InvalidValue("base_url", _without_login(base_url), "an http or https URL")
-    if url.user or url.password or url.query_string or url.fragment:
-        raise InvalidValue(
-            "base_url",
-            str(url.with_user(None).with_query(None).with_fragment(None)) + " and more",
-            "a URL without user, password, query or fragment",
-            hint="name the variable that holds the key with api_key_env",
-        )
-    path = url.path.rstrip("/")
-    for tail in ("/chat/completions", "/completions", "/models"):
-        if path.endswith(tail):
-            hint = f"leave out {tail}"
-            raise InvalidValue("base_url", base_url, "the part before the endpoint", hint=hint)
-    return str(url).rstrip("/")
-
-
-def _without_login(text: str) -> str:
-    return re.sub(r"[^/@]*@", "…@", text)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the host is this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
-
-
-def read_key(variable: str) -> str | None:
-    """The key in an environment variable, or None; never shown, not even when it is malformed."""
-    key = os.environ.get(variable) or None
-    if key is not None and not re.fullmatch(r"[!-~]+", key):
-        raise InvalidValue(
-            variable,
-            "…",
-            "printable ASCII without spaces or line breaks",
-            hint=f"set the environment variable {variable} again; a line break may have crept in",
-        )
-    return key
 
 
 def said(raw: bytes) -> tuple[str, str]:

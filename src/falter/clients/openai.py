@@ -18,15 +18,8 @@ from typing import Any
 import orjson
 from yarl import URL
 
-from falter.clients._base import ClientSettings, clients
-from falter.clients._http import (
-    Http,
-    RejectedError,
-    UnusableError,
-    is_loopback,
-    normal_url,
-    read_key,
-)
+from falter.clients._base import ClientSettings, clients, is_loopback, normal_url, read_key
+from falter.clients._http import Http, RejectedError, UnusableError
 from falter.core.errors import EndpointError, InvalidValue
 from falter.core.interfaces import Capabilities
 from falter.core.records import ContinuationScore, Model, Request, Response, Sampling, Usage
@@ -87,7 +80,9 @@ class OpenAI:
         path = "chat/completions" if self._chat else "completions"
         self._url = self._http.url(path)
         self._scoring = _ScoringState()
-        self.capabilities = Capabilities(generates=True, scores=not self._chat)
+        self.capabilities = Capabilities(
+            generates=True, scores=not self._chat, chats=self._chat
+        )
         self.model = Model(
             client="openai",
             name=settings.name,

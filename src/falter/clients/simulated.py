@@ -58,7 +58,9 @@ class Simulated:
         self.effects = {**EFFECTS, **_numbers(effects, None, "options.effects")}
         for name in ("item_sd", "interaction_sd", "noise_sd"):
             if self.parameters[name] < 0:
-                raise InvalidValue(f"options.{name}", self.parameters[name], "a number of 0 or more")
+                raise InvalidValue(
+                    f"options.{name}", self.parameters[name], "a number of 0 or more"
+                )
         if not 0 <= self.parameters["unparsed"] <= 1:
             raise InvalidValue("options.unparsed", self.parameters["unparsed"], "a share in 0..1")
         self.capabilities = Capabilities(generates=True, scores=True, local=True, lanes=8)
@@ -131,9 +133,7 @@ class Simulated:
         return self._response(request, scores=scores)
 
     def _response(self, request: Request, **content: Any) -> Response:
-        return Response(
-            key=request.key, served_by="simulated", received_at=time.time(), **content
-        )
+        return Response(key=request.key, served_by="simulated", received_at=time.time(), **content)
 
     def _uniform(self, part: str, request: Request) -> float:
         """A uniform draw from what the part depends on."""

@@ -35,14 +35,14 @@ class SmolLM2:
     """
 
     def __init__(self, settings: ClientSettings) -> None:
+        if settings.name:
+            raise InvalidValue("model", f"smollm2:{settings.name}", "smollm2, without a name")
         for name in settings.options:
             raise InvalidValue(f"options.{name}", settings.options[name], "no options for smollm2")
         if importlib.util.find_spec("cyllama") is None:
             raise MissingExtra("The embedded model smollm2", "local", "cyllama")
         self._lanes = max(1, min(MOST_LANES, os.cpu_count() or 1, settings.concurrency))
-        self.capabilities = Capabilities(
-            generates=True, scores=True, local=True, lanes=self._lanes
-        )
+        self.capabilities = Capabilities(generates=True, scores=True, local=True, lanes=self._lanes)
         self.model = Model(client="smollm2", name="smollm2", weights=f"sha256:{SMOLLM2.sha256}")
         self._pool = ThreadPoolExecutor(self._lanes, thread_name_prefix="smollm2")
         self._free: asyncio.Queue[LlamaEngine] | None = None
@@ -101,7 +101,9 @@ class SmolLM2:
                 for s in found
             )
             return Response(
-                key=request.key, scores=scores, usage=Usage(prompt_tokens=sum(s.tokens for s in found))
+                key=request.key,
+                scores=scores,
+                usage=Usage(prompt_tokens=sum(s.tokens for s in found)),
             )
 
         return await self._on_engine(request, answer)

@@ -1,9 +1,13 @@
-"""Records to plain JSON values and back, driven by their annotations."""
+"""Records to plain JSON values and back, driven by their annotations.
+
+For each record class a reader is built once, field by field, so that a store with a hundred
+thousand prompts is read in seconds.
+"""
 
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -11,18 +15,18 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 __all__ = ["from_json", "to_json"]
 
 T = TypeVar("T")
+Read = Callable[[Any], Any]
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
-    hints = get_type_hints(cls)
-    return {f.name: hints[f.name] for f in fields(cls)}  # type: ignore[arg-type]
+def _names(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(cls))
 
 
 def to_json(value: Any) -> Any:
     """A record as dicts, lists and scalars."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: to_json(getattr(value, name)) for name in _hints(type(value))}
+        return {name: to_json(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, Mapping):
         return {str(key): to_json(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -32,33 +36,65 @@ def to_json(value: Any) -> Any:
 
 def from_json(cls: type[T], data: Any) -> T:
     """The record that `to_json` took apart. Unknown fields raise; absent ones take defaults."""
-    result: T = _build(cls, data)
+    result: T = _reader(cls)(data)
     return result
 
 
-def _build(kind: Any, data: Any) -> Any:
-    if data is None or kind is Any:
-        return data
+@cache
+def _reader(kind: Any) -> Read:
+    """A function that rebuilds a value of this annotation."""
     if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        unknown = set(data) - set(hints)
-        if unknown:
-            raise ValueError(f"{kind.__name__} has no field {', '.join(sorted(unknown))}")
-        return kind(**{name: _build(hints[name], inner) for name, inner in data.items()})
+        return _record_reader(kind)
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return _build_union(arguments, data)
+        return _union_reader(arguments)
     if origin is tuple:
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return tuple(_build(arguments[0], inner) for inner in data)
-        return tuple(_build(a, inner) for a, inner in zip(arguments, data, strict=True))
+        return _tuple_reader(arguments)
     if origin is Literal or not arguments:
-        return data
-    if issubclass(origin, Mapping):
-        return {key: _build(arguments[1], inner) for key, inner in data.items()}
+        return _as_it_is
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        inner = _reader(arguments[1])
+        return dict if inner is _as_it_is else lambda data: {k: inner(v) for k, v in data.items()}
     raise TypeError(f"cannot rebuild {kind!r}")
 
 
-def _build_union(arguments: tuple[Any, ...], data: Any) -> Any:
+def _as_it_is(data: Any) -> Any:
+    return data
+
+
+def _record_reader(cls: type) -> Read:
+    hints = get_type_hints(cls)
+    readers = {name: _reader(hints[name]) for name in _names(cls)}
+    deep = {name: read for name, read in readers.items() if read is not _as_it_is}
+
+    def read_record(data: Any) -> Any:
+        if not data.keys() <= readers.keys():
+            unknown = sorted(data.keys() - readers.keys())
+            raise ValueError(f"{cls.__name__} has no field {', '.join(unknown)}")
+        values = dict(data)
+        for name, read in deep.items():
+            inner = values.get(name)
+            if inner is not None:
+                values[name] = read(inner)
+        return cls(**values)
+
+    return read_record
+
+
+def _union_reader(arguments: tuple[Any, ...]) -> Read:
+    """The one record of the union, for a mapping; scalars are taken as they are."""
     records = [a for a in arguments if isinstance(a, type) and is_dataclass(a)]
-    return _build(records[0], data) if records and isinstance(data, dict) else data
+    if not records:
+        return _as_it_is
+    read = _reader(records[0])
+    return lambda data: read(data) if isinstance(data, dict) else data
+
+
+def _tuple_reader(arguments: tuple[Any, ...]) -> Read:
+    readers = [_reader(a) for a in arguments if a is not Ellipsis]
+    if arguments[-1] is Ellipsis:
+        inner = readers[0]
+        if inner is _as_it_is:
+            return tuple
+        return lambda data: tuple([inner(value) for value in data])
+    return lambda data: tuple([r(value) for r, value in zip(readers, data, strict=True)])

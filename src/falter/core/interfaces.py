@@ -66,8 +66,9 @@ class Perturbation(Protocol):
 class Capabilities:
     """What a client can do, known before the first paid call.
 
-    `chats` says whether it takes messages rather than one plain text; `lanes` is how many requests it serves at once when the client itself is the bottleneck
-    (None: as many as the user allows); `batch` is how many scoring requests it takes together.
+    `chats` says whether it takes messages rather than one plain text; `lanes` is how many
+    requests it serves at once when the client itself is the bottleneck (None: as many as the
+    user allows); `batch` is how many scoring requests it takes together.
     """
 
     generates: bool

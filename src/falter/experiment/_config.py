@@ -76,7 +76,9 @@ def read_file(path: Path | str) -> Experiment:
     except yaml.YAMLError as error:
         raise UsageError(f"{path} is not YAML: {error}", hint="check the indentation") from error
     if data is None:
-        raise UsageError(f"The experiment file {path} is empty", hint="write one with 'falter init'")
+        raise UsageError(
+            f"The experiment file {path} is empty", hint="write one with 'falter init'"
+        )
     return read_experiment(data, folder=path.parent)
 
 
@@ -88,12 +90,11 @@ def read_experiment(data: Any, *, folder: Path = Path()) -> Experiment:
     spec = _read_data(reader.child("data"), folder)
     if not tasks and spec is None:
         raise UsageError(
-            "The experiment names no task", hint="give 'task: basics', or 'data:' with your own file"
+            "The experiment names no task",
+            hint="give 'task: basics', or 'data:' with your own file",
         )
     if tasks and spec is not None:
-        raise UsageError(
-            "The experiment gives both 'task' and 'data'", hint="keep one of the two"
-        )
+        raise UsageError("The experiment gives both 'task' and 'data'", hint="keep one of the two")
     experiment = Experiment(
         tasks=tasks,
         data=spec,
@@ -232,4 +233,3 @@ def _read_sampling(reader: Reader | None) -> Sampling | None:
     )
     reader.finish()
     return sampling
-

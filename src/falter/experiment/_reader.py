@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from falter.core.errors import InvalidValue, UnknownName, UsageError
+from falter.core.errors import InvalidValue, UnknownName, UsageError, nearest
 
 __all__ = ["Reader"]
 
@@ -41,7 +41,13 @@ class Reader:
     def one_of(self, key: str, options: Sequence[str]) -> str | None:
         value = self.text(key)
         if value is not None and value not in options:
-            raise UnknownName(self.name(key), value, options)
+            close = nearest(value, options)
+            raise InvalidValue(
+                self.name(key),
+                value,
+                f"one of: {', '.join(options)}",
+                hint=f"did you mean '{close}'?" if close else None,
+            )
         return value
 
     def number(self, key: str, low: float, high: float | None = None) -> float | None:

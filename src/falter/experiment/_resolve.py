@@ -1,4 +1,4 @@
-"""Names become objects, once. Everything that can be known before the first call is checked here."""
+"""Names become objects, once. What can be known before the first call is checked here."""
 
 from __future__ import annotations
 
@@ -91,9 +91,7 @@ def resolve(experiment: Experiment) -> Resolved:
         for spec, client in connected:
             scorer = _scorer(experiment, spec, task, client)
             chosen[scorer.name] = scorer
-            panels.append(
-                _panel(experiment, task, items, held_out, recipes, spec, client, scorer)
-            )
+            panels.append(_panel(experiment, task, items, held_out, recipes, spec, client, scorer))
     run = Run(
         experiment=_identity(experiment),
         version=__version__,
@@ -210,7 +208,8 @@ def _own_task(spec: DataSpec, source: str | Mapping[str, str] | None) -> Task:
     """A task from the user's own rows and template."""
     if source is None:
         raise UsageError(
-            "Your own data needs a template", hint="give --template FILE, or 'template:' in the file"
+            "Your own data needs a template",
+            hint="give --template FILE, or 'template:' in the file",
         )
     template = Template.parse(source)
     if template.lists_choices:
@@ -254,7 +253,7 @@ def connect(spec: ModelSpec) -> Client:
         "options": dict(spec.options) or None,
     }
     chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    return connector(ClientSettings(name=rest or name, **chosen))
+    return connector(ClientSettings(name=rest, **chosen))
 
 
 def _scorer(experiment: Experiment, spec: ModelSpec, task: Task, client: Client) -> Scorer:
@@ -325,17 +324,13 @@ def _panel(
     asking: Asking = "score" if scorer.needs_scores else "plain"
     if asking == "plain" and client.capabilities.chats:
         asking = "chat"
-    panel = Panel(
-        task=task.name, revision=task.revision, model=client.model, scorer=scorer.name
-    )
+    panel = Panel(task=task.name, revision=task.revision, model=client.model, scorer=scorer.name)
     return PanelPlan(
         panel=panel,
         task=task,
         items=items,
         conditions=conditions,
-        target=Target(
-            model=client.model, asking=asking, sampling=sampling, price=spec.price
-        ),
+        target=Target(model=client.model, asking=asking, sampling=sampling, price=spec.price),
         client=client,
         concurrency=spec.concurrency or 64,
     )
@@ -351,9 +346,7 @@ def _demonstration(template: Template, item: Item) -> Demonstration:
     return Demonstration(sections=prompt.sections, answer=answer)
 
 
-def _base_prompt(
-    template: Template, shown: tuple[Demonstration, ...]
-) -> Callable[[Item], Prompt]:
+def _base_prompt(template: Template, shown: tuple[Demonstration, ...]) -> Callable[[Item], Prompt]:
     """Builds an item's clean prompt; the last one is kept, since all its recipes follow at once."""
     last: list[tuple[Item, Prompt]] = []
 
@@ -374,4 +367,3 @@ def _maker(
         return Variant(item=item, recipe=recipe, draw=draw, prompt=prompt, status=status)
 
     return make
-

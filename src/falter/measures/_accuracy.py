@@ -72,8 +72,8 @@ def accuracy_drop(
 ) -> Estimate:
     """Mean of baseline - perturbed over the items that have both: positive when something is lost.
 
-    Interval and p-value are `falter.stats.paired_difference`'s: t over items or clusters, Bonett
-    and Price's for 0/1 scores; McNemar's mid-p for 0/1 scores, else t. Fewer than two
+    Interval and p-value are `falter.stats.paired_difference`'s: t over items or clusters, Tango's
+    with Bonett and Price's for 0/1 scores; McNemar's mid-p for 0/1 scores, else t. Fewer than two
     items in common: insufficient_data.
     """
     found = paired_difference(baseline, perturbed, clusters=clusters, level=level)

@@ -9,7 +9,7 @@ from falter.stats._mcnemar import McNemar, mcnemar
 from falter.stats._mean import ItemMean, item_mean
 from falter.stats._multiplicity import holm
 from falter.stats._paired import PairedDifference, paired_difference
-from falter.stats._paired_proportions import paired_proportions_interval
+from falter.stats._paired_proportions import bonett_price, paired_proportions_interval, tango
 from falter.stats._proportions import agresti_coull, clopper_pearson, wilson_interval
 from falter.stats._simulate import (
     ProbitModel,
@@ -27,6 +27,7 @@ __all__ = [
     "ProbitModel",
     "SimulatedTruth",
     "agresti_coull",
+    "bonett_price",
     "bootstrap",
     "clopper_pearson",
     "components",
@@ -41,5 +42,6 @@ __all__ = [
     "paired_proportions_interval",
     "simulate_outcomes",
     "simulated_truth",
+    "tango",
     "wilson_interval",
 ]

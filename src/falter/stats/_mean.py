@@ -12,7 +12,7 @@ from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
 from falter.stats._clusters import cluster_codes, cluster_sums
 from falter.stats._interval import Interval, check_level, no_interval, student_quantile
-from falter.stats._paired_proportions import paired_proportions_interval
+from falter.stats._paired_proportions import paired_proportions_interval, tango
 
 __all__ = ["ItemMean", "item_mean"]
 
@@ -109,11 +109,13 @@ def _discrete(
     codes: NDArray[np.intp],
     level: float,
 ) -> Interval | None:
-    """Bonett and Price's interval for differences of 0/1 outcomes, where t covers too little.
+    """An interval for differences of 0/1 outcomes, where t covers too little.
 
     Every unit contributes x, with the mean of x the value. Scaled by s = sum x^2 / sum |x| they
     behave like b = sum x+ / s falls and c = sum x- / s rises among n: exactly so for one condition
-    and no clusters, where s = 1. Clusters keep t and CR1 unless b + c < 20 or n - b - c < 20.
+    and no clusters, where s = 1. The interval is s times `paired_proportions_interval`'s for one
+    condition, s times Tango's for several, which takes the counts less coarse. Clusters keep t and
+    CR1 unless b + c < 20 or n - b - c < 20.
     """
     if not np.isin(matrix[seen], (-1.0, 0.0, 1.0)).all():
         return None
@@ -125,7 +127,8 @@ def _discrete(
     b, c = float(x[x > 0].sum()) / scale, float(-x[x < 0].sum()) / scale
     if clustered and b + c >= RARE and units - b - c >= RARE:
         return None
-    base = paired_proportions_interval(b, c, max(float(units), b + c), level=level)
+    make = paired_proportions_interval if matrix.shape[1] == 1 else tango
+    base = make(b, c, max(float(units), b + c), level=level)
     if base.low is None or base.high is None:
         return None
     low, high = min(value, max(-1.0, scale * base.low)), max(value, min(1.0, scale * base.high))

@@ -43,10 +43,11 @@ def paired_difference(
 ) -> PairedDifference:
     """Mean of baseline - perturbed over the items that have both; NaN is missing, never zero.
 
-    Interval: Student's t with the standard error over items, or CR1 over clusters. For 0/1 scores
-    Bonett and Price's, with clusters only where b + c < 20 or fewer than 20 pairs agree, and then
-    scaled by their design effect. p-value: McNemar's mid-p for 0/1 scores without clusters, else
-    Student's t. Fewer than two items, or clusters, in common: insufficient_data.
+    Interval: Student's t with the standard error over items, or CR1 over clusters; for 0/1 scores
+    `paired_proportions_interval`'s. For clustered 0/1 scores with b + c < 20, or fewer than 20
+    pairs that agree, the same, scaled by the design effect. p-value: McNemar's mid-p for
+    0/1 scores without clusters, else Student's t. Fewer than two items, or clusters, in common:
+    insufficient_data.
     """
     first, second = _pair(baseline, perturbed)
     mean = item_mean(first - second, clusters=clusters, level=level)

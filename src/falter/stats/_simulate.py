@@ -135,7 +135,7 @@ def simulated_truth(model: ProbitModel) -> SimulatedTruth:
     return SimulatedTruth(
         accuracy=accuracy,
         covariance=covariance,
-        run_variance=float((accuracy * (1.0 - accuracy) - again).mean()),
+        run_variance=float((accuracy * (1.0 - accuracy) - again).mean()) if model.noise else 0.0,
     )
 
 

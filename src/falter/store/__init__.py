@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from falter.store._store import PlannedCell, StoredCell, StoredRun, Store
+from falter.store._store import PlannedCell, Store, StoredCell, StoredRun
 from falter.store._verify import VerifyReport, verify
 
 __all__ = ["PlannedCell", "Store", "StoredCell", "StoredRun", "VerifyReport", "verify"]

@@ -41,6 +41,7 @@ class StoredCell:
 
     panel: int
     variant: Variant
+    edits: int
     repeat: int
     key: str
     response: Response | None
@@ -94,7 +95,8 @@ class Store:
             self.db = sqlite3.connect(self.path, isolation_level=None, timeout=30)
             self.db.execute("PRAGMA journal_mode = WAL")
             self.db.execute("PRAGMA synchronous = NORMAL")
-            self.db.execute("PRAGMA cache_size = -16000")
+            self.db.execute("PRAGMA wal_autocheckpoint = 8000")
+            self.db.execute("PRAGMA cache_size = -32000")
             migrate(self.db, str(self.path))
         except (sqlite3.Error, OSError) as error:
             raise StoreError(
@@ -240,8 +242,13 @@ class Store:
             )
         raise UnknownName("run", name, [short(r.run.id) for r in runs])
 
-    def cells(self, run: Run, *, items: Collection[str] | None = None) -> Iterator[StoredCell]:
-        """The planned cells of a run, in plan order, with what has arrived; all, or of some items."""
+    def cells(
+        self, run: Run, *, items: Collection[str] | None = None, sections: bool = True
+    ) -> Iterator[StoredCell]:
+        """Planned cells in plan order, with what has arrived; all of them, or of some items.
+
+        Without `sections` the prompts have choices and target, but no text: enough to score.
+        """
         recipes = {blob(r.id): r for r in run.recipes}
         known = self._items(run)
         wanted = "" if items is None else f"AND v.item IN ({','.join('?' * len(items))})"
@@ -256,6 +263,10 @@ class Store:
         """
         for row in self.db.execute(query, (self._number(run.id), *map(blob, items or ()))):
             panel, repeat, key, item, recipe, draw, status, prompt, body, failure = row
+            content = orjson.loads(prompt)
+            edits = sum(len(section["edits"]) for section in content["sections"])
+            if not sections:
+                content["sections"] = content["demonstrations"] = ()
             yield StoredCell(
                 panel=panel,
                 variant=Variant(
@@ -263,8 +274,9 @@ class Store:
                     recipe=recipes[recipe],
                     draw=draw,
                     status=status,
-                    prompt=_load(Prompt, prompt),
+                    prompt=from_json(Prompt, content),
                 ),
+                edits=edits,
                 repeat=repeat,
                 key=name_of(key),
                 response=None if body is None else _load(Response, body),
@@ -300,5 +312,3 @@ class Store:
 
 def _load(cls: type[T], body: bytes) -> T:
     return from_json(cls, orjson.loads(body))
-
-

@@ -51,7 +51,9 @@ def _item(
     choices = _choices(row, spec, where)
     raw = None if spec.target is None else row.get(spec.target)
     if spec.target is not None and raw is None:
-        raise TaskError(f"{where}: the target '{spec.target}' is empty", hint="fill or drop the row")
+        raise TaskError(
+            f"{where}: the target '{spec.target}' is empty", hint="fill or drop the row"
+        )
     target: int | str | None = None
     if raw is not None:
         target = gold(raw, choices, spec.target_as, where) if choices else _as_text(raw, "", where)
@@ -102,7 +104,10 @@ def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
         raise TaskError(f"{where} has {len(value)} choices; at most {len(LABELS)} can be labelled")
     choices = tuple(_as_text(v, "choices", where).strip() for v in value)
     if "" in choices or len(set(choices)) < len(choices):
-        raise TaskError(f"{where}: two choices are the same or one is empty: {choices!r:.120}")
+        raise TaskError(
+            f"{where}: two choices are the same or one is empty: {choices!r:.120}",
+            hint="every option must differ from the others",
+        )
     return choices
 
 

@@ -144,9 +144,7 @@ def _filled(name: str, items: list[Item]) -> tuple[Item, ...]:
 
 def _path(name: str, argument: str | None) -> str:
     if not argument:
-        raise TaskError(
-            f"The task '{name}' needs the path of its data", hint=f"--task {name}:PATH"
-        )
+        raise TaskError(f"The task '{name}' needs the path of its data", hint=f"--task {name}:PATH")
     return argument
 
 

@@ -41,9 +41,7 @@ class Scripted:
         answer = self._answer(request)
         if isinstance(answer, Response):
             return replace(answer, key=request.key)
-        return Response(
-            key=request.key, text=answer, finish_reason="stop", received_at=time.time()
-        )
+        return Response(key=request.key, text=answer, finish_reason="stop", received_at=time.time())
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         await asyncio.sleep(0)

@@ -79,4 +79,5 @@ def _is_code(line: str) -> bool:
         return True
     if last == ":" and _BLOCK.match(line):
         return True
-    return not line.strip(" \t}]);,") and last != "" and last in "}])" or bool(_STATEMENT.match(line))
+    closes = last in ("}", "]", ")") and not line.strip(" \t}])")
+    return closes or _STATEMENT.match(line) is not None

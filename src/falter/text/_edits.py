@@ -132,7 +132,9 @@ def _groups(
 ) -> Iterator[tuple[int, int, int, int]]:
     """Overlapping changes taken together: their span in the present text, how much it had grown
     from the original and how much it grows now."""
-    present = [(e.new_start, e.new_end, e.new_end - e.new_start - e.end + e.start, 0) for e in edits]
+    present = [
+        (e.new_start, e.new_end, e.new_end - e.new_start - e.end + e.start, 0) for e in edits
+    ]
     coming = [(start, end, 0, len(text) - end + start) for start, end, text in replacements]
     changes = sorted(present + coming, key=lambda change: change[:2])
     start, end, grown, growing = changes[0]

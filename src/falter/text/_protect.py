@@ -67,7 +67,9 @@ def _environments(text: str) -> Iterator[Span]:
 
 
 _BRACKET = re.compile(r"[{}\[\]]")
-_JSON_START = re.compile(r'\{\s{0,20}"[^"\n]{0,200}"\s{0,20}:|\[\s{0,20}(?:["{\[\d]|-\d|true|false|null)')
+_JSON_START = re.compile(
+    r'\{\s{0,20}"[^"\n]{0,200}"\s{0,20}:|\[\s{0,20}(?:["{\[\d]|-\d|true|false|null)'
+)
 
 
 def _json(text: str) -> Iterator[Span]:

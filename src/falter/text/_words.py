@@ -16,13 +16,20 @@ _WORD = re.compile(
     r"(?<![\w\u0300-\u036f])(?<!\w['’])[^\W\d_]++(?![\w\u0300-\u036f])(?!['’]\w)",
 )
 
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 # Symbols only: 'in', 'bar' or 'mole' are words first. All single letters but these are taken as
 # variables, labels or units.
 _SINGLE = frozenset("aAI")
-_UNITS = frozenset(
-    """km cm mm nm dm ft yd mi kg mg lb lbs oz ml cl dl hl gal pt qt hr hrs min mins sec secs ms ns
-    mph kph kmh rpm bpm psi kcal cal mol rad deg kb mb gb tb px dpi kn atm hz khz mhz ghz kw mw gw
-    kwh pa kpa mpa""".split()
+_UNITS = _listed(
+    """
+    km cm mm nm dm ft yd mi kg mg lb lbs oz ml cl dl hl gal pt qt hr hrs min mins sec secs
+    ms ns mph kph kmh rpm bpm psi kcal cal mol rad deg kb mb gb tb px dpi kn atm hz khz mhz
+    ghz kw mw gw kwh pa kpa mpa
+    """
 )
 
 

@@ -1,0 +1,46 @@
+# Two commands for a new user: `make demo` and `make test`. One for a contributor: `make check`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: help demo test check lint types clean
+
+help:
+	@echo "make demo   see a language model falter (fetches what it needs, about two minutes)"
+	@echo "make test   run the tests"
+	@echo "make check  what CI runs: lint, types, tests (the documents are tested too)"
+
+demo: $(VENV)/.ready
+	$(BIN)/falter models pull smollm2
+	$(BIN)/falter demo
+
+test: $(VENV)/.ready-dev
+	$(BIN)/falter models pull smollm2
+	$(BIN)/python -m pytest -n 2
+
+check: lint types test
+
+lint: $(VENV)/.ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.ready-dev
+	$(BIN)/mypy
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "falter needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[local,parquet]'
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[local,parquet,dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

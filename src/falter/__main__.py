@@ -1,0 +1,5 @@
+"""`python -m falter`."""
+
+from falter.cli import main
+
+main()

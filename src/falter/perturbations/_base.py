@@ -1,0 +1,267 @@
+"""The registry of perturbations and the two decorators that fill it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from math import floor
+from typing import Any, TypeVar
+
+from falter.core.interfaces import Parameter, Perturbation
+from falter.core.records import Prompt, SectionKind
+from falter.core.registry import Registry
+from falter.core.rng import Rng
+from falter.perturbations._parameters import (
+    COUNT,
+    PROTECT,
+    checked_parameters,
+    language_parameter,
+    rate_parameter,
+    scope_parameter,
+)
+from falter.text import Replacement, blocked, replace_spans
+
+__all__ = [
+    "PromptPerturbation",
+    "SitePerturbation",
+    "perturbations",
+    "prompt_perturbation",
+    "site_perturbation",
+]
+
+perturbations: Registry[Perturbation] = Registry("perturbation", "falter.perturbations")
+
+S = TypeVar("S")
+FindSites = Callable[..., Sequence[S]]
+EditSite = Callable[..., Replacement | None]
+ChangePrompt = Callable[..., Prompt]
+
+
+def _summary(function: Callable[..., Any]) -> str:
+    return (function.__doc__ or "").strip().partition("\n")[0]
+
+
+class _Described:
+    """What a perturbation says about itself."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        family: str,
+        group: str,
+        version: int,
+        summary: str,
+        scope: tuple[SectionKind, ...],
+        parameters: tuple[Parameter, ...],
+        invariants: Iterable[str],
+        languages: Iterable[str] | None,
+    ) -> None:
+        self.name = name
+        self.family = family
+        self.group = group
+        self.version = version
+        self.summary = summary
+        self.scope = scope
+        self.invariants = frozenset(invariants)
+        self.languages = None if languages is None else frozenset(languages)
+        self.needs_model = False
+        language = () if self.languages is None else (language_parameter(sorted(self.languages)),)
+        self.parameters = (*parameters, *language)
+
+    def __repr__(self) -> str:
+        return f"<perturbation {self.name} v{self.version}>"
+
+
+class SitePerturbation(_Described):
+    """Edits a share or a number of eligible places.
+
+    The places of all sections in scope are taken together and put in one seeded order. Edits are
+    made in that order until there are enough, so that a weaker dose is part of a stronger one.
+    A place whose edit is None is passed over.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        sites: FindSites[Any],
+        edit: EditSite,
+        *,
+        default_rate: float,
+        parameters: tuple[Parameter, ...],
+        scope: tuple[SectionKind, ...],
+        **described: Any,
+    ) -> None:
+        shared = (rate_parameter(default_rate), COUNT, PROTECT, scope_parameter(scope))
+        super().__init__(name, scope=scope, parameters=(*shared, *parameters), **described)
+        self._own = tuple(p.name for p in self.parameters[len(shared) :])
+        self._sites = sites
+        self._edit = edit
+
+    def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
+        full = checked_parameters(self, params)
+        own = {name: full[name] for name in self._own}
+        found = self._found(prompt, full, own)
+        places = [(at, site) for at, sites in found for site in sites]
+        wanted = _dose(len(places), full["rate"], full["count"])
+        edits: dict[int, list[Replacement]] = {}
+        if wanted:
+            for i in rng.order(len(places)):
+                at, site = places[i]
+                change = self._edit(prompt.sections[at].text, site, rng, **own)
+                if change is None:
+                    continue
+                edits.setdefault(at, []).append(change)
+                wanted -= 1
+                if not wanted:
+                    break
+        return _edited(prompt, edits)
+
+    def applies(self, prompt: Prompt, **params: Any) -> bool:
+        """Whether any section in scope has an eligible place."""
+        full = checked_parameters(self, params)
+        own = {name: full[name] for name in self._own}
+        return any(sites for _, sites in self._found(prompt, full, own))
+
+    def _found(
+        self, prompt: Prompt, full: Any, own: dict[str, Any]
+    ) -> list[tuple[int, Sequence[Any]]]:
+        scope, protect = full["scope"], full["protect"]
+        return [
+            (at, self._sites(section.text, blocked(section, protect), **own))
+            for at, section in enumerate(prompt.sections)
+            if section.kind in scope and section.text
+        ]
+
+
+def _dose(places: int, rate: float | None, count: int | None) -> int:
+    """How many edits: the count, or the rounded share of places, at least one for any share."""
+    if count is not None:
+        return min(count, places)
+    if not rate or not places:
+        return 0
+    return max(1, floor(rate * places + 0.5))
+
+
+def _edited(prompt: Prompt, edits: dict[int, list[Replacement]]) -> Prompt:
+    if not edits:
+        return prompt
+    sections = list(prompt.sections)
+    for at, changes in edits.items():
+        sections[at] = replace_spans(sections[at], sorted(changes))
+    return replace(prompt, sections=tuple(sections))
+
+
+class PromptPerturbation(_Described):
+    """Changes the prompt as a whole."""
+
+    def __init__(
+        self,
+        name: str,
+        change: ChangePrompt,
+        *,
+        eligible: Callable[..., bool],
+        **described: Any,
+    ) -> None:
+        super().__init__(name, **described)
+        self._change = change
+        self._eligible = eligible
+
+    def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
+        full = checked_parameters(self, params)
+        return self._change(prompt, rng, **full) if self._eligible(prompt, **full) else prompt
+
+    def applies(self, prompt: Prompt, **params: Any) -> bool:
+        """Whether the prompt has what this changes."""
+        return self._eligible(prompt, **checked_parameters(self, params))
+
+
+def site_perturbation(
+    name: str,
+    *,
+    sites: FindSites[S],
+    family: str = "custom",
+    group: str = "custom",
+    version: int = 1,
+    scope: tuple[SectionKind, ...] = ("input",),
+    default_rate: float = 1.0,
+    parameters: tuple[Parameter, ...] = (),
+    invariants: Iterable[str] = (),
+    languages: Iterable[str] | None = None,
+) -> Callable[[EditSite], SitePerturbation]:
+    """Register a function that edits one place as a perturbation.
+
+    `sites(text, blocked, **own)` finds the places, outside the blocked spans; the decorated
+    `edit(text, site, rng, **own)` returns `(start, end, new text)`, or None to pass the place
+    over. `own` are `parameters` (and `language` where there are `languages`). Edits of different
+    places must not overlap, except for deletions.
+
+        @site_perturbation("shout", sites=natural_words, default_rate=0.2)
+        def shout(text, site, rng):
+            "Puts words in capitals."
+            start, end = site
+            return start, end, text[start:end].upper()
+    """
+
+    def register(edit: EditSite) -> SitePerturbation:
+        made = SitePerturbation(
+            name,
+            sites,
+            edit,
+            default_rate=default_rate,
+            parameters=parameters,
+            scope=scope,
+            family=family,
+            group=group,
+            version=version,
+            summary=_summary(edit),
+            invariants=invariants,
+            languages=languages,
+        )
+        perturbations.register(name, made)
+        return made
+
+    return register
+
+
+def prompt_perturbation(
+    name: str,
+    *,
+    family: str = "custom",
+    group: str = "custom",
+    version: int = 1,
+    scope: tuple[SectionKind, ...] = (),
+    parameters: tuple[Parameter, ...] = (),
+    invariants: Iterable[str] = (),
+    languages: Iterable[str] | None = None,
+    eligible: Callable[..., bool] | None = None,
+) -> Callable[[ChangePrompt], PromptPerturbation]:
+    """Register `(prompt, rng, **parameters) -> prompt` as a perturbation.
+
+    `eligible(prompt, **parameters)` says whether there is anything to change; by default, whether
+    there is a section besides system words.
+    """
+
+    def register(change: ChangePrompt) -> PromptPerturbation:
+        made = PromptPerturbation(
+            name,
+            change,
+            eligible=eligible or has_body,
+            family=family,
+            group=group,
+            version=version,
+            summary=_summary(change),
+            scope=scope,
+            parameters=parameters,
+            invariants=invariants,
+            languages=languages,
+        )
+        perturbations.register(name, made)
+        return made
+
+    return register
+
+
+def has_body(prompt: Prompt, **params: Any) -> bool:
+    """Whether the prompt has a section besides system words."""
+    return any(section.kind != "system" for section in prompt.sections)

@@ -1,0 +1,75 @@
+"""Recipes applied: chains of steps over one prompt."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from falter.core.errors import InvalidValue
+from falter.core.ids import step_seed
+from falter.core.records import Prompt, Recipe, Section, Step, VariantStatus
+from falter.core.render import plain
+from falter.core.rng import Rng
+from falter.perturbations._base import perturbations
+from falter.perturbations._steps import parse_step
+
+__all__ = ["apply_recipe", "perturb"]
+
+
+def apply_recipe(
+    item_key: str, prompt: Prompt, recipe: Recipe, run_seed: int, draw: int
+) -> tuple[Prompt, VariantStatus]:
+    """The prompt after the recipe's steps, in their order, and what became of it.
+
+    `baseline`: no steps. `not_applicable`: some step found nothing it could change, and the
+    prompt is the original. `unchanged`: the same text as before. Otherwise `changed`. A later
+    step never touches what an earlier one edited.
+    """
+    if not recipe.steps:
+        return prompt, "baseline"
+    seen: Counter[str] = Counter()
+    after = prompt
+    for step in recipe.steps:
+        before = after
+        after = _stepped(before, step, step_rng(step, item_key, run_seed, draw, seen[step.name]))
+        if after == before and not perturbations.get(step.name).applies(before, **step.params):
+            return prompt, "not_applicable"
+        seen[step.name] += 1
+    return after, "unchanged" if _same(after, prompt) else "changed"
+
+
+def _same(after: Prompt, before: Prompt) -> bool:
+    """Whether a model would see the same prompt; the texts alone mostly tell."""
+    if len(after.sections) == len(before.sections):
+        pairs = zip(after.sections, before.sections, strict=True)
+        if any(new.text != old.text for new, old in pairs):
+            return False
+    return after.identity() == before.identity()
+
+
+def step_rng(step: Step, item_key: str, run_seed: int, draw: int, occurrence: int) -> Rng:
+    """The generator of one step on one item."""
+    return Rng(step_seed(run_seed, step.name, step.version, occurrence, item_key, draw))
+
+
+def _stepped(prompt: Prompt, step: Step, rng: Rng) -> Prompt:
+    perturbation = perturbations.get(step.name)
+    if perturbation.version != step.version:
+        raise InvalidValue(
+            f"{step.name}.version",
+            step.version,
+            f"{perturbation.version}, the version installed",
+            hint="install the version of falter that made this recipe, or plan it anew",
+        )
+    return perturbation(prompt, rng, **step.params)
+
+
+def perturb(text: str, *steps: str | Step, seed: int = 0, draw: int = 0) -> str:
+    """One text after one or more perturbations, given by name, as `name:count=4`, or as steps.
+
+    The text is taken as the input of a prompt that has nothing else; perturbations of the whole
+    prompt add around it. A step that finds nothing to change leaves the text as it is.
+    """
+    chain = tuple(step if isinstance(step, Step) else parse_step(step) for step in steps)
+    prompt = Prompt(sections=(Section(name="input", kind="input", text=text),))
+    recipe = Recipe(label="perturb", steps=chain)
+    return plain(apply_recipe("", prompt, recipe, seed, draw)[0])

@@ -1,0 +1,10 @@
+"""Floor 4: what an analysis says, in the terminal or as a file. Renders, computes nothing."""
+
+from __future__ import annotations
+
+from falter.report._data import as_csv, as_json
+from falter.report._html import html
+from falter.report._markdown import as_markdown
+from falter.report._terminal import terminal
+
+__all__ = ["as_csv", "as_json", "as_markdown", "html", "terminal"]

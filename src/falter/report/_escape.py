@@ -1,0 +1,110 @@
+"""The one place where text from outside becomes safe to show.
+
+Item texts, answers, labels and reasons come from data sets, models and servers. Nothing of them
+may act: neither as markup, nor as a terminal sequence, nor by reordering or hiding what is near.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+__all__ = [
+    "LABEL",
+    "LIMIT",
+    "Html",
+    "clip",
+    "edited",
+    "escape",
+    "line",
+    "text_only",
+    "unhide",
+]
+
+LIMIT = 4_000
+LABEL = 120
+_SLACK = 20
+
+# Controls but tab and newline, lone surrogates, and what has no width or turns the direction.
+# A joiner between two emoji is part of the picture and stays.
+_EMOJI = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
+_HIDDEN = re.compile(
+    f"(?!(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}]))"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
+_SPACING = re.compile(r"(\n|\t| {2,}|^ | $|[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000])")
+
+
+class Html(str):
+    """Markup. Any other string is text, and is escaped when it is put into markup."""
+
+    __slots__ = ()
+
+
+def clip(text: str, limit: int) -> tuple[str, str]:
+    """The first characters, and a note about the rest; a few too many are let through."""
+    left_out = len(text) - limit
+    return (text, "") if left_out <= _SLACK else (text[:limit], f"… {left_out:,} more characters")
+
+
+def _name(character: str) -> str:
+    """`U+202E` for a right-to-left override. Pictures such as ␛ are missing in many fonts."""
+    return f"U+{ord(character):04X}"
+
+
+def unhide(text: str) -> str:
+    """Text whose hidden characters are spelled out: `⟨U+202E⟩`. Tabs and newlines stay."""
+    return _HIDDEN.sub(lambda match: f"⟨{_name(match[0])}⟩", text)
+
+
+def line(text: str, limit: int = LABEL) -> str:
+    """Text on one line, bounded, with nothing hidden: for terminals and table cells."""
+    head, note = clip(text, limit)
+    return unhide(head).replace("\n", "⏎").replace("\t", "⇥") + note
+
+
+def text_only(text: str, limit: int = LIMIT) -> Html:
+    """Escaped for places where no element may stand: attributes and titles."""
+    head, note = clip(text, limit)
+    return Html(html.escape(unhide(head), quote=True) + note)
+
+
+def escape(text: str, limit: int = LIMIT) -> Html:
+    """Text as markup: bounded, nothing hidden, nothing active."""
+    head, note = clip(text, limit)
+    if note:
+        return Html(f'{_escaped(head)}<span class="ctl">{note}</span>')
+    return Html(_escaped(head))
+
+
+def edited(text: str, limit: int = LIMIT) -> Html:
+    """As `escape`, with newlines, tabs, spaces at the edges and unusual spaces made visible."""
+    head, note = clip(text, limit)
+    cut = _SPACING.split(head)
+    parts = [_spacing(part) if n % 2 else _escaped(part) for n, part in enumerate(cut)]
+    return Html("".join(parts) + (_control(note) if note else ""))
+
+
+def _escaped(text: str) -> str:
+    out, at = [], 0
+    for match in _HIDDEN.finditer(text):
+        out += [html.escape(text[at : match.start()], quote=True), _control(_name(match[0]))]
+        at = match.end()
+    return "".join((*out, html.escape(text[at:], quote=True)))
+
+
+def _spacing(text: str) -> str:
+    if text == "\n":
+        return _control("⏎") + "\n"
+    if text == "\t":
+        return _control("⇥") + "\t"
+    if text.startswith(" "):
+        return "".join(_control("·") + "<wbr>" for _ in text)
+    return _control(_name(text))
+
+
+def _control(name: str) -> str:
+    return f'<span class="ctl">{name}</span>'

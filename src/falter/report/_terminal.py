@@ -1,0 +1,159 @@
+"""The summary that a terminal shows: narrow or wide, with or without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.text import Text
+
+from falter.analysis import Analysis, PanelResult
+from falter.core.ids import short
+from falter.report import _numbers as n
+from falter.report._escape import line
+from falter.report._flow import flow
+from falter.report._scale import Scale, scale_of
+from falter.report._terminal_table import Row, overview, table
+from falter.report._words import (
+    COMPONENTS,
+    footnotes,
+    rule,
+    setbacks,
+    significant,
+    title,
+)
+
+__all__ = ["terminal"]
+
+# Lines longer than this are hard to read, however wide the screen.
+PROSE = 100
+
+_ASCII = str.maketrans(
+    dict(zip("–−─│┼●○◆◇◂▸⟨⟩×·\xa0’", "---|+*o#%<><>x| '", strict=True))
+    | {"…": "...", "⏎": "\\n", "⇥": "\\t"}
+)
+
+
+def terminal(analysis: Analysis, console: Console) -> None:
+    """Print the summary. Text from outside is shown as it is, never as markup or as a command."""
+    out = _Printer(console)
+    scale = scale_of(analysis)
+    for number, panel in enumerate(analysis.panels):
+        if number:
+            out.blank()
+        _panel(panel, analysis, scale, out)
+    if not analysis.panels:
+        out.prose("The run has no panel: no model was asked on any task.")
+    if len(analysis.panels) > 1:
+        out.blank()
+        out.heading("Overview")
+        out.blank()
+        out.rows(overview(analysis.panels, out.width))
+    out.blank()
+    out.prose(
+        "A drop is the baseline's accuracy less the changed prompt's, in points: + is worse. "
+        f"In brackets the {_held(n.level(analysis.level))} interval over items; "
+        "● its interval leaves out zero, ○ it does not, ◆ ◇ averages.",
+        "dim",
+    )
+    out.prose(
+        f"run {line(short(analysis.run))} · seed {analysis.seed} · "
+        f"falter {line(analysis.version)} · {_held(n.date(analysis.created_at))} · "
+        f"{rule(analysis)}",
+        "dim",
+    )
+
+
+def _panel(panel: PanelResult, analysis: Analysis, scale: Scale, out: _Printer) -> None:
+    counts = panel.counts
+    out.heading(line(title(panel), 200))
+    out.prose(
+        f"{line(panel.panel.scorer)} · {_held(n.whole(panel.items) + ' items')} · "
+        f"{_held(n.whole(counts.cells) + ' cells')} · "
+        f"baseline {_held(n.shown(panel.baseline, 'percent').with_unit(' %'))}"
+    )
+    out.blank()
+    if panel.recipes:
+        out.rows(table(panel, scale, out.width))
+        out.blank()
+        out.prose(significant(panel, analysis.level))
+    else:
+        out.prose("No recipe was run.")
+    _shares(panel, out)
+    if found := setbacks(counts):
+        out.prose(f"Of {_held(n.whole(counts.cells) + ' cells')}: {_kept(found)}.")
+    for why, count in list(panel.failures.items())[:5]:
+        out.prose(f"Failed {_held(n.whole(count) + '×')}: {line(why, 300)}", "yellow")
+    for note in panel.notes:
+        out.prose(f"Note: {line(note, 1_000)}", "yellow")
+    out.prose(footnotes(panel))
+    out.prose(line(panel.signature, 600), "dim")
+
+
+def _shares(panel: PanelResult, out: _Printer) -> None:
+    """Brittleness, the components behind it, and how much changes when nothing changes."""
+    share = n.shown(panel.brittleness, "percent").with_unit(" %")
+    out.prose(f"Brittleness {_held(share)}: the share of the variance that the prompts make.")
+    for method, names in COMPONENTS.items():
+        found = panel.components.get(method, {})
+        parts = [
+            _held(f"{names[name].split(':')[0]} {n.shown(found[name], 'variance').text}")
+            for name in names
+            if name in found and found[name].value is not None
+        ]
+        if parts:
+            out.prose(f"Variance, {method.replace('plugin', 'plug-in')}: {', '.join(parts)}.")
+    if panel.noise_floor is None:
+        out.prose("Noise floor not measured: nothing was asked twice.")
+    else:
+        floor = n.shown(panel.noise_floor, "percent").with_unit(" %")
+        out.prose(f"Noise floor {_held(floor)}: the share of items that change when asked again.")
+
+
+def _held(text: str) -> str:
+    """Text that must stay on one line."""
+    return text.replace(" ", "\xa0")
+
+
+def _kept(text: str) -> str:
+    return ", ".join(_held(part) for part in text.split(", "))
+
+
+class _Printer:
+    """Prints lines that fit, as text only, in what the terminal can encode."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.width = max(1, console.width)
+
+    def blank(self) -> None:
+        self._console.print()
+
+    def heading(self, text: str) -> None:
+        for part in flow(text, self.width):
+            self._print(Text(self._plain(part), style="bold"))
+
+    def prose(self, text: str, style: str = "") -> None:
+        for part in flow(text, min(self.width, PROSE)) if text else ():
+            self._print(Text(self._plain(part), style=style))
+
+    def rows(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            self._print(self._styled(row))
+
+    def _styled(self, row: Row) -> Text:
+        text = Text()
+        for part, style in row:
+            text.append(self._plain(part), style=style)
+        text.rstrip()
+        return text
+
+    def _print(self, text: Text) -> None:
+        self._console.print(text, no_wrap=True, overflow="crop", highlight=False, soft_wrap=False)
+
+    def _plain(self, text: str) -> str:
+        """In ASCII where the terminal has no Unicode; what it lacks is spelled out."""
+        if not self._console.options.ascii_only:
+            return text
+        encoding = self._console.encoding
+        return text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)

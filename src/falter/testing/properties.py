@@ -1,0 +1,270 @@
+"""The property suite that every perturbation has to pass, built in or your own.
+
+from falter.testing.properties import check_perturbation
+
+def test_mine():
+    check_perturbation(my_perturbation)
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from falter.core.codec import from_json, to_json
+from falter.core.ids import step_seed
+from falter.core.interfaces import Perturbation
+from falter.core.records import Prompt, Section
+from falter.core.render import plain
+from falter.core.rng import Rng
+from falter.testing.samples import SAMPLES, Sample
+
+__all__ = ["CHECKS", "check_perturbation", "check_prompt"]
+
+Check = Callable[[Perturbation, Sample], None]
+_SEEDS = (0, 1, 2)
+_NEGATIONS = re.compile(
+    r"\b(?:no|not|never|none|nor|without|cannot|all|any|every|each|few|many|most|some|only"
+    r"|one|two|three|four|five|six|seven|eight|nine|ten)\b",
+    re.IGNORECASE,
+)
+
+
+def check_perturbation(
+    perturbation: Perturbation,
+    samples: Sequence[Sample] = SAMPLES,
+    others: Iterable[Perturbation] = (),
+) -> None:
+    """Raise `AssertionError` where the perturbation breaks a promise, naming it and the sample.
+
+    `others` are chained behind it, and must leave its edits alone; it is chained behind itself in
+    any case.
+    """
+    before = random.getstate()
+    for sample in samples:
+        for check in CHECKS:
+            check(perturbation, sample)
+        for other in (perturbation, *others):
+            _check_chain(perturbation, other, sample)
+    _check_draws(perturbation, samples)
+    _require(random.getstate() == before, perturbation, "leaves the global generator alone", "any")
+
+
+def check_prompt(perturbation: Perturbation, prompt: Prompt) -> None:
+    """The same promises on one prompt of your own, or of a generator of prompts."""
+    for check in CHECKS:
+        check(perturbation, Sample(name=repr(plain(prompt))[:60], prompt=prompt))
+
+
+def _require(holds: bool, perturbation: Perturbation, promise: str, sample: str) -> None:
+    if not holds:
+        raise AssertionError(f"{perturbation.name}: {promise} (sample: {sample})")
+
+
+def _rng(perturbation: Perturbation, seed: int, key: str = "item", occurrence: int = 0) -> Rng:
+    return Rng(step_seed(seed, perturbation.name, perturbation.version, occurrence, key, 0))
+
+
+def _parameters(perturbation: Perturbation) -> dict[str, Any]:
+    return {parameter.name: parameter for parameter in perturbation.parameters}
+
+
+def _strongest(perturbation: Perturbation) -> list[dict[str, Any]]:
+    """The default strength, and the greatest rate."""
+    return [{}, {"rate": 1.0}] if "rate" in _parameters(perturbation) else [{}]
+
+
+def _outputs(perturbation: Perturbation, sample: Sample) -> Iterator[Prompt]:
+    for params in _strongest(perturbation):
+        for seed in _SEEDS:
+            yield perturbation(sample.prompt, _rng(perturbation, seed), **params)
+
+
+def check_repeats(perturbation: Perturbation, sample: Sample) -> None:
+    """The same seed gives the same output."""
+    first, second = (list(_outputs(perturbation, sample)) for _ in range(2))
+    _require(first == second, perturbation, "same seed, same output", sample.name)
+
+
+def check_untouched(perturbation: Perturbation, sample: Sample) -> None:
+    """The input is what it was."""
+    kept = copy.deepcopy(sample.prompt)
+    list(_outputs(perturbation, sample))
+    _require(sample.prompt == kept, perturbation, "the input stays untouched", sample.name)
+
+
+def check_identity(perturbation: Perturbation, sample: Sample) -> None:
+    """Strength 0 is the identity."""
+    for name in {"rate", "count"} & _parameters(perturbation).keys():
+        after = perturbation(sample.prompt, _rng(perturbation, 0), **{name: 0})
+        _require(after == sample.prompt, perturbation, f"{name} 0 is the identity", sample.name)
+
+
+def check_applies(perturbation: Perturbation, sample: Sample) -> None:
+    """Nothing changes where it says that it does not apply."""
+    if not perturbation.applies(sample.prompt):
+        same = all(after == sample.prompt for after in _outputs(perturbation, sample))
+        _require(same, perturbation, "no change where it does not apply", sample.name)
+
+
+_INVARIANTS: dict[str, Callable[[Prompt], Any]] = {
+    "target": lambda prompt: prompt.target,
+    "choices": lambda prompt: (prompt.choices, prompt.labels),
+    "numbers": lambda prompt: re.findall(r"\d+(?:[.,:/]\d+)*", plain(prompt)),
+    "lines": lambda prompt: plain(prompt).count("\n"),
+    "code": lambda prompt: re.findall(r"```.*?```|`[^`\n]+`", plain(prompt), re.DOTALL),
+    "negations": lambda prompt: Counter(_NEGATIONS.findall(plain(prompt))),
+}
+
+
+def check_invariants(perturbation: Perturbation, sample: Sample) -> None:
+    """Declared invariants are known and hold."""
+    for name in perturbation.invariants:
+        _require(name in _INVARIANTS, perturbation, f"invariant {name!r} is known", sample.name)
+        read = _INVARIANTS[name]
+        for after in _outputs(perturbation, sample):
+            was, now = read(sample.prompt), read(after)
+            held = was <= now if name == "negations" else was == now  # none may be lost
+            _require(held, perturbation, f"keeps {name}", sample.name)
+
+
+def check_protected(perturbation: Perturbation, sample: Sample) -> None:
+    """What must be kept is there as often as before, and so are spans a section protects."""
+    for after in _outputs(perturbation, sample):
+        before, now = plain(sample.prompt), plain(after)
+        for text in sample.kept:
+            held = now.count(text) >= before.count(text)
+            _require(held, perturbation, f"keeps {text!r}", sample.name)
+    guarded = _guarded(sample.prompt)
+    for params in _strongest(perturbation):
+        after = perturbation(guarded, _rng(perturbation, 0), **params)
+        texts = [section.text for section in after.sections if section.kind != "added"]
+        whole = texts == [section.text for section in guarded.sections]
+        _require(whole, perturbation, "leaves protected sections alone", sample.name)
+
+
+def _guarded(prompt: Prompt) -> Prompt:
+    sections = tuple(
+        Section(name=s.name, kind=s.kind, text=s.text, protected=((0, len(s.text)),))
+        for s in prompt.sections
+    )
+    return Prompt(sections=sections, choices=prompt.choices, labels=prompt.labels)
+
+
+def check_edits(perturbation: Perturbation, sample: Sample) -> None:
+    """The edits describe the change exactly."""
+    for after in _outputs(perturbation, sample):
+        _require_edits(perturbation, sample, after)
+
+
+def _require_edits(perturbation: Perturbation, sample: Sample, after: Prompt) -> None:
+    kept = [section for section in after.sections if section.kind != "added"]
+    for before, section in zip(sample.prompt.sections, kept, strict=True):
+        rebuilt = _rebuilt(before.text, section)
+        _require(rebuilt == section.text, perturbation, "edits rebuild the text", sample.name)
+    for section in after.sections:
+        if section.kind == "added":
+            held = _rebuilt("", section) == section.text
+            _require(held, perturbation, "added text is one edit", sample.name)
+
+
+def _rebuilt(original: str, section: Section) -> str:
+    """The section's text from the original text and its edits; what lies between is not looked at
+    in the new text."""
+    parts: list[str] = []
+    at = length = 0
+    for edit in section.edits:
+        same = original[at : edit.start]
+        length += len(same)
+        if edit.start < at or edit.new_start != length:
+            return "the edits are out of order"
+        parts += [same, section.text[edit.new_start : edit.new_end]]
+        length += edit.new_end - edit.new_start
+        at = edit.end
+    return "".join([*parts, original[at:]])
+
+
+def check_nested(perturbation: Perturbation, sample: Sample) -> None:
+    """A weaker dose is part of a stronger one."""
+    if not {"rate", "count"} <= _parameters(perturbation).keys():
+        return
+    weaker: set[tuple[int, int, int, str]] = set()
+    for count in (1, 2, 3, 5, 8):
+        after = perturbation(sample.prompt, _rng(perturbation, 0), count=count)
+        stronger = set(_changes(sample.prompt, after))
+        _require(weaker <= stronger, perturbation, "doses are nested", sample.name)
+        weaker = stronger
+
+
+def _changes(before: Prompt, after: Prompt) -> Iterator[tuple[int, int, int, str]]:
+    """Each edit as section, place and new text; a deletion as the characters it takes, because
+    neighbouring ones share a space."""
+    for at, section in enumerate(after.sections):
+        for edit in section.edits:
+            new = section.text[edit.new_start : edit.new_end]
+            if new:
+                yield at, edit.start, edit.end, new
+            else:
+                for gone in range(edit.start, edit.end):
+                    yield at, gone, gone + 1, ""
+
+
+def check_round_trip(perturbation: Perturbation, sample: Sample) -> None:
+    """The output survives JSON."""
+    for after in _outputs(perturbation, sample):
+        back = from_json(Prompt, to_json(after))
+        _require(back == after, perturbation, "round trip through JSON", sample.name)
+
+
+def _check_chain(first: Perturbation, second: Perturbation, sample: Sample) -> None:
+    """A second step leaves the first one's edits alone, and the edits still rebuild the text."""
+    once = first(sample.prompt, _rng(first, 0))
+    twice = second(once, _rng(second, 0, occurrence=1))
+    _require_edits(first, sample, twice)
+    known = {(s.name, s.kind, n): s for n, s in _numbered(twice)}
+    for n, section in _numbered(once):
+        later = known[section.name, section.kind, n]
+        made = set(_texts(section))
+        kept = made <= set(_texts(later))
+        _require(kept, first, f"{second.name} leaves its edits alone", sample.name)
+
+
+def _numbered(prompt: Prompt) -> Iterator[tuple[int, Section]]:
+    """Sections other than added ones, numbered; added ones carry their own text as one edit."""
+    kept = (section for section in prompt.sections if section.kind != "added")
+    return enumerate(kept)
+
+
+def _texts(section: Section) -> Iterator[tuple[int, int, str]]:
+    for edit in section.edits:
+        yield edit.start, edit.end, section.text[edit.new_start : edit.new_end]
+
+
+def _check_draws(perturbation: Perturbation, samples: Sequence[Sample]) -> None:
+    """Perturbations that draw give different items different draws."""
+    if not samples or not perturbation.applies(samples[0].prompt):
+        return
+    params = {"rate": 0.3} if "rate" in _parameters(perturbation) else {}
+    made = {
+        plain(perturbation(samples[0].prompt, _rng(perturbation, 0, key=str(i)), **params))
+        for i in range(12)
+    }
+    draws = bool(params) or "file" in _parameters(perturbation)
+    _require(not draws or len(made) > 1, perturbation, "items draw for themselves", "first")
+
+
+CHECKS: tuple[Check, ...] = (
+    check_repeats,
+    check_untouched,
+    check_identity,
+    check_applies,
+    check_invariants,
+    check_protected,
+    check_edits,
+    check_nested,
+    check_round_trip,
+)

@@ -1,0 +1,133 @@
+"""Sample prompts for the perturbation property suite. All text written for falter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from falter.core.records import Demonstration, Prompt, Section
+
+__all__ = ["SAMPLES", "Sample"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A prompt and the strings in its input that no perturbation may touch."""
+
+    name: str
+    prompt: Prompt
+    kept: tuple[str, ...] = field(default=())
+
+
+def _prompt(text: str) -> Prompt:
+    return Prompt(
+        sections=(
+            Section(name="system", kind="system", text="Answer with care."),
+            Section(name="instruction", kind="instruction", text="Answer the question.\n"),
+            Section(name="input", kind="input", text=text),
+            Section(name="choices", kind="choices", text="\nA. 12 metres\nB. none of them"),
+            Section(name="cue", kind="cue", text="\nAnswer:"),
+        ),
+        choices=("12 metres", "none of them"),
+        labels=("A", "B"),
+        target=1,
+    )
+
+
+def _shot(text: str) -> Prompt:
+    shown = (Section(name="input", kind="input", text="Which sea is the saltiest of all?"),)
+    base = _prompt(text)
+    demonstration = Demonstration(sections=shown, answer="The Dead Sea")
+    return Prompt(
+        sections=base.sections,
+        demonstrations=(demonstration, demonstration),
+        choices=base.choices,
+        labels=base.labels,
+        target=base.target,
+    )
+
+
+_PROSE = (
+    "Which of the following birds, when the winter comes to the northern forests, does not "
+    "travel south with all the others? It stays, and hides under the snow at night."
+)
+_MATHS = (
+    "Let x^2 - 3x + 2 = 0 and y = -5. A train covers 3.5 km in 12 minutes and costs $1,200. "
+    "What is (1-1)+5 when the value of 24 = 2p is halved at 20 °C on 3 March 2020?"
+)
+_CODE = (
+    "What does this function return when it is called with `limit=3`?\n"
+    "```python\ndef total(limit):\n    return sum(range(limit))\n```\n"
+    "Please explain the answer in a short sentence."
+)
+_UNFENCED = (
+    "Read the following lines and say what they print.\n"
+    "import os\nfor i in range(3):\n    print(os.getcwd(), i)\nThen describe the result."
+)
+_LATEX = (
+    r"Show that $\frac{a}{b} \leq c$ holds for every vector in \(\mathbb{R}^n\), given"
+    "\n\\begin{align}\n a &= b \\\\ c &= d\n\\end{align}\nwhere the matrix is positive."
+)
+_ADDRESSES = (
+    "Write to ada@example.org or open https://example.org/a?b=c, then read /etc/hosts and "
+    "{name} in my_file.txt with GPT-4, NASA and camelCase [12], because <b>bold</b> matters."
+)
+
+SAMPLES: tuple[Sample, ...] = (
+    Sample(name="prose", prompt=_prompt(_PROSE), kept=("not", "all")),
+    Sample(name="few-shot", prompt=_shot(_PROSE), kept=("not", "all")),
+    Sample(
+        name="maths",
+        prompt=_prompt(_MATHS),
+        kept=("x^2 - 3x + 2 = 0", "-5", "3.5 km", "12", "$1,200", "(1-1)+5", "24 = 2p", "20 °C"),
+    ),
+    Sample(
+        name="code",
+        prompt=_prompt(_CODE),
+        kept=("`limit=3`", "```python\ndef total(limit):\n    return sum(range(limit))\n```"),
+    ),
+    Sample(
+        name="unfenced code",
+        prompt=_prompt(_UNFENCED),
+        kept=("\nimport os\nfor i in range(3):\n    print(os.getcwd(), i)\n",),
+    ),
+    Sample(
+        name="LaTeX",
+        prompt=_prompt(_LATEX),
+        kept=(
+            r"$\frac{a}{b} \leq c$",
+            r"\(\mathbb{R}^n\)",
+            "\\begin{align}\n a &= b \\\\ c &= d\n\\end{align}",
+        ),
+    ),
+    Sample(
+        name="addresses",
+        prompt=_prompt(_ADDRESSES),
+        kept=(
+            "ada@example.org",
+            "https://example.org/a?b=c",
+            "/etc/hosts",
+            "{name}",
+            "my_file.txt",
+            "GPT-4",
+            "NASA",
+            "camelCase",
+            "[12]",
+            "<b>",
+            "</b>",
+        ),
+    ),
+    Sample(
+        name="emoji", prompt=_prompt("Where did the 👩‍🚀 go with her 🐕, and why is it so cold? 🥶")
+    ),
+    Sample(name="accents", prompt=_prompt("Où est né Émile? Das Mädchen heißt Grüße, cafe\u0301.")),
+    Sample(name="right to left", prompt=_prompt("מהי בירת צרפת? ما هي عاصمة فرنسا؟")),
+    Sample(
+        name="Chinese and Japanese", prompt=_prompt("法国的首都是什么？日本の首都はどこですか。")
+    ),
+    Sample(name="white space", prompt=_prompt(" \t\n\u00a0\u2003\n")),
+    Sample(name="one letter", prompt=_prompt("a")),
+    Sample(name="control characters", prompt=_prompt("The \x00 old \x1b[0m \ud7ff \ufffd words.")),
+    Sample(name="empty", prompt=_prompt("")),
+    Sample(name="no section", prompt=Prompt(sections=())),
+    Sample(name="huge", prompt=_prompt((_PROSE + " " + _MATHS + "\n") * 12)),
+)

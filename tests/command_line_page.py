@@ -1,0 +1,73 @@
+"""docs/command-line.md, made from the program itself.
+
+    python tests/command_line_page.py
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import click
+
+from falter.cli._main import cli
+from falter.core import errors
+
+__all__ = ["PAGE", "page"]
+
+PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
+
+HEAD = """\
+# The command line
+
+Data goes to stdout, talk to stderr. This page is made from the program by
+`python tests/command_line_page.py`, and a test holds it against the program.
+
+| exit code | meaning |
+|---|---|
+| 0 | fine |
+| 1 | something was sent, and the run is not complete: requests failed, an endpoint gave up, Ctrl-C |
+| 2 | bad usage or a failed check; nothing was sent |
+
+Every option that defines an experiment can stand in an experiment file instead (`falter init` writes
+one); options on the command line are laid over the file. `FALTER_STORE` names the store, `FALTER_CACHE`
+the folder for model weights, `OPENAI_API_KEY` holds the key unless `--api-key-env` names another variable.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD, "## falter\n", _help(cli, "falter")]
+    for name in sorted(cli.commands):
+        command = cli.commands[name]
+        parts += [f"## falter {name}\n", _help(command, f"falter {name}")]
+        if isinstance(command, click.Group):
+            for inner in sorted(command.commands):
+                title = f"falter {name} {inner}"
+                parts += [f"### {title}\n", _help(command.commands[inner], title)]
+    parts += ["## Errors\n", _errors()]
+    return "\n".join(parts)
+
+
+def _help(command: click.Command, name: str) -> str:
+    context = click.Context(
+        command, info_name=name, max_content_width=100, terminal_width=100,
+        help_option_names=["-h", "--help"],
+    )  # fmt: skip
+    return f"```text\n{command.get_help(context)}\n```\n"
+
+
+def _errors() -> str:
+    rows = ["| error | exit code | meaning |", "|---|---|---|"]
+    for name in errors.__all__:
+        thing = getattr(errors, name)
+        if inspect.isclass(thing):
+            meaning = (thing.__doc__ or "").strip().partition("\n")[0]
+            rows.append(f"| `{name}` | {thing.exit_code} | {meaning} |")
+    return (
+        "All of them are a `FalterError`, with `message` and `hint`.\n\n" + "\n".join(rows) + "\n"
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")

@@ -1,0 +1,104 @@
+"""Making a mistake for real: a folder with files, a command line, its exit code and its message."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from falter.cli._main import _run
+
+__all__ = ["TABLE", "commit", "load"]
+
+TABLE = Path(__file__).parent / "mistakes.yaml"
+
+ROWS = [
+    {"id": "1", "q": "What is two and two?", "options": ["three", "four"], "a": 1, "t": "four"},
+    {"id": "2", "q": "What colour is grass?", "options": ["green", "red"], "a": 0, "t": "green"},
+]
+
+
+def load() -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = yaml.safe_load(TABLE.read_text("utf-8"))
+    return entries
+
+
+def lines(*rows: object) -> str:
+    return "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows)
+
+
+def write_files(folder: Path) -> None:
+    """What the commands of the table refer to."""
+    files = {
+        "good.jsonl": lines(*ROWS),
+        "good.txt": "{q}\nAnswer:",
+        "listed.txt": "{q}\n{choices}\nAnswer:",
+        "empty.jsonl": "",
+        "empty.txt": "",
+        "blank.csv": "q,a\n",
+        "words.txt": "Say hello.",
+        "typo.txt": "{qq}\nAnswer:",
+        "far.txt": "{something_else}",
+        "broken.jsonl": lines(ROWS[0], '{"q": '),
+        "list.jsonl": lines([1, 2]),
+        "object.json": '{"q": 1}',
+        "notes.docx": "x",
+        "ragged.csv": "q,t\na,b\nc\n",
+        "twice.csv": "q,q\na,b\n",
+        "fake.parquet": "PAR?",
+        "same.jsonl": lines(ROWS[0], ROWS[0]),
+        "samekey.jsonl": lines(ROWS[0], {**ROWS[1], "id": "1"}),
+        "range.jsonl": lines({**ROWS[0], "a": 7}),
+        "label.jsonl": lines({**ROWS[0], "a": "D"}),
+        "nogold.jsonl": lines({**ROWS[0], "a": None}),
+        "nobody.jsonl": lines({**ROWS[0], "a": "five"}),
+        "ambiguous.jsonl": lines({"q": "How many?", "options": ["1", "0"], "a": "1"}),
+        "one.jsonl": lines({**ROWS[0], "options": ["four"]}),
+        "equal.jsonl": lines({**ROWS[0], "options": ["four", "four"]}),
+        "nofield.jsonl": lines({**ROWS[0], "q": None}),
+        "empty.yaml": "",
+        "list.yaml": "- a\n- b\n",
+        "tabs.yaml": "task:\tbasics\n\tx: 1\n",
+        "unknown.yaml": "task: basics\nmodels: [simulated]\nrecipies: [typos]\n",
+        "nomodel.yaml": "task: basics\n",
+        "notask.yaml": "models: [simulated]\n",
+        "both.yaml": "task: basics\ndata: {path: good.jsonl, target: t}\nmodels: [simulated]\n",
+        "notarget.yaml": "data: {path: good.jsonl}\ntemplate: '{q}'\nmodels: [simulated]\n",
+        "limit.yaml": "task: basics\nmodels: [simulated]\nlimit: 0\n",
+        "level.yaml": "task: basics\nmodels: [simulated]\nlevel: 95\n",
+        "model.yaml": "task: basics\nmodels: [{name: simulated, base_ulr: x}]\n",
+        "effect.yaml": "task: basics\nmodels: [{name: simulated, options: {item_sdd: 1}}]\n",
+        "negative.yaml": "task: basics\nmodels: [{name: simulated, options: {item_sd: -1}}]\n",
+        "part.yaml": "data: {path: good.jsonl, target: t}\nmodels: [simulated]\n"
+        "template: {instrution: 'Answer.', input: '{q}'}\n",
+        "recipe.yaml": "task: basics\nmodels: [simulated]\nrecipes: [{typos: {rat: 0.1}}]\n",
+        "secret.yaml": "task: basics\nmodels: [{name: 'openai:m', base_url: 'http://127.0.0.1:9/v1',"
+        " options: {api_key: hunter2}}]\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    (folder / "latin.jsonl").write_bytes(b'{"q": "caf\xe9", "t": "x"}\n')
+
+
+def commit(command: str, folder: Path) -> tuple[int, str]:
+    """Run a command line of the table in a folder of its own; its exit code and standard error."""
+    write_files(folder)
+    before = Path.cwd()
+    out, err = io.StringIO(), io.StringIO()
+    hidden = {k: os.environ.pop(k) for k in list(os.environ) if k.endswith("_API_KEY")}
+    os.chdir(folder)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = _run(shlex.split(command)[1:])
+    finally:
+        os.chdir(before)
+        os.environ.update(hidden)
+    return code, err.getvalue().replace(str(folder.resolve()) + os.sep, "").replace(
+        str(folder.resolve()), "."
+    )

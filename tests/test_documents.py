@@ -1,0 +1,79 @@
+"""The documents are outputs: they are held against the program."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line_page import PAGE, page
+
+import falter
+import falter.measures
+from falter.clients import clients
+from falter.experiment import DEFAULT_RECIPES
+from falter.perturbations import perturbations
+from falter.scorers import scorers
+from falter.tasks import tasks
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def test_the_command_line_page_is_what_the_program_says() -> None:
+    """Mend with: python tests/command_line_page.py"""
+    assert PAGE.read_text("utf-8") == page()
+
+
+@pytest.mark.parametrize(
+    ("names", "document"),
+    [
+        (perturbations.names(), "docs/perturbations.md"),
+        (clients.names(), "docs/clients.md"),
+        (tasks.names(), "docs/tasks.md"),
+        (scorers.names(), "docs/tasks.md"),
+        (falter.measures.__all__, "docs/measures.md"),
+    ],
+    ids=["perturbations", "clients", "tasks", "scorers", "measures"],
+)
+def test_every_registered_name_is_documented(names: list[str], document: str) -> None:
+    text = (ROOT / document).read_text("utf-8")
+    missing = [name for name in names if name[0].islower() and f"`{name}`" not in text]
+    assert not missing, f"{document} does not name {missing}"
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text("utf-8")):
+        if not re.match(r"[a-z]+:", target):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_the_readmes_python_runs(tmp_path: Path) -> None:
+    """The snippet as it is printed, in an empty folder, with the real model."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    (snippet,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", snippet],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "pad_newlines" in done.stdout
+    assert (tmp_path / "report.html").stat().st_size > 5000
+
+
+def test_the_readmes_commands_are_in_the_makefile() -> None:
+    readme, makefile = ((ROOT / name).read_text("utf-8") for name in ("README.md", "Makefile"))
+    for command in re.findall(r"^    make (\w+)$", readme, re.MULTILINE):
+        assert f"\n{command}:" in makefile
+
+
+def test_the_default_recipes_exist() -> None:
+    assert {r for r in DEFAULT_RECIPES if r != "identity"} <= set(perturbations.names())
+
+
+def test_the_changelog_names_the_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert "## Unreleased" in text or f"## {falter.__version__}" in text

@@ -1,0 +1,328 @@
+"""The whole line against a real local server: killed, interrupted, mistreated, repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faulty_server import FaultyServer
+
+from falter.store import Store, verify
+
+RECIPES = ("pad_quotes", "typos", "persona")
+WAYS = 1 + len(RECIPES)
+QUIET = {**os.environ, "OPENAI_API_KEY": "", "NO_COLOR": "1", "PYTHONWARNINGS": "error"}
+
+
+def write(folder: Path, items: int, *, shuffle: int | None = None, name: str = "data") -> Path:
+    """A data file with so many items, and the template."""
+    rows = [
+        {"id": f"i{n}", "question": f"Which of the {n} little houses stands nearest the old river?",
+         "answer": "ABCD"[n % 4]}
+        for n in range(items)
+    ]  # fmt: skip
+    if shuffle is not None:
+        random.Random(shuffle).shuffle(rows)
+    path = folder / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "prompt.txt").write_text("Answer with one letter.\n\n{question}\nAnswer:")
+    return path
+
+
+def command(data: Path, url: str, store: Path, *more: str) -> list[str]:
+    line = [
+        sys.executable, "-m", "falter", "run", "--data", str(data), "--template",
+        str(data.parent / "prompt.txt"), "--target", "answer", "--key", "id", "--model",
+        "openai:mock", "--base-url", url, "--store", str(store),
+    ]  # fmt: skip
+    for recipe in RECIPES:
+        line += ["--recipe", recipe]
+    return [*line, *more]
+
+
+async def call(line: Sequence[str], **environment: str) -> tuple[int, str, str]:
+    """Run a command to its end: exit code, standard output, standard error."""
+    process = await asyncio.create_subprocess_exec(
+        *line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        env={**QUIET, **environment},
+    )  # fmt: skip
+    out, err = await asyncio.wait_for(process.communicate(), 120)
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+def stored_prompts(path: Path) -> set[str]:
+    """The prompts whose answers are in the store."""
+    if not path.exists():
+        return set()
+    with Store(path) as store:
+        out: set[str] = set()
+        for stored in store.runs():
+            for cell in store.cells(stored.run):
+                if cell.response is not None:
+                    out.add("".join(s.text for s in cell.variant.prompt.sections))
+        return out
+
+
+def prompt_of(body: dict[str, Any]) -> str:
+    text: str = body["messages"][0]["content"]
+    return text
+
+
+def test_a_run_survives_ten_kills_and_pays_for_nothing_twice(tmp_path: Path) -> None:
+    """SIGKILL at random moments; nothing that was stored is sent again, and all ends complete."""
+    items, moments = 250, random.Random(7)
+
+    async def main() -> None:
+        data, path = write(tmp_path, items), tmp_path / "falter.db"
+        async with FaultyServer(latency=0.02, keep=100_000) as server:
+            line = command(data, server.base_url, path, "--concurrency", "8")
+            for _ in range(10):
+                stored, sent = stored_prompts(path), len(server.bodies)
+                process = await asyncio.create_subprocess_exec(
+                    *line, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+                    env=QUIET,
+                )  # fmt: skip
+                while len(server.bodies) == sent and process.returncode is None:
+                    await asyncio.sleep(0.005)
+                await asyncio.sleep(moments.uniform(0.0, 0.35))
+                process.send_signal(signal.SIGKILL)
+                await process.wait()
+                again = {prompt_of(body) for body in server.bodies[sent:]} & stored
+                assert not again, "a stored request was sent once more"
+            killed = len(stored_prompts(path))
+            assert 0 < killed < items * WAYS, "the kills came too late or too early to say anything"
+            before, sent = stored_prompts(path), len(server.bodies)
+            code, _, err = await call(line)
+            assert code == 0, err
+            assert not {prompt_of(body) for body in server.bodies[sent:]} & before
+            assert len(server.bodies) - sent == items * WAYS - killed
+        with Store(path) as store:
+            assert store.counts(store.find_run().run) == (items * WAYS, items * WAYS)
+            assert verify(store).problems == ()
+
+    asyncio.run(main())
+
+
+def test_twenty_percent_faults_change_nothing_but_the_time(tmp_path: Path) -> None:
+    """429 with Retry-After, 500, truncated JSON, hung and closed connections: complete, the same."""
+    faults = {"429": 0.05, "500": 0.05, "truncated": 0.04, "closed": 0.05, "hang": 0.01}
+
+    async def main() -> None:
+        data = write(tmp_path, 60)
+        async with FaultyServer() as clean, FaultyServer(faults=faults, seed=1) as faulty:
+            reports = []
+            for server in (clean, faulty):
+                path = tmp_path / f"{server.port}.db"
+                line = command(data, server.base_url, path, "--timeout", "0.5")
+                code, _, err = await call(line)
+                assert code == 0, err
+                reports.append(await panels(path))
+            assert sum(faulty.faulted.values()) > 30
+            assert set(faulty.faulted) == set(faults)
+            assert max(faulty.answered.values()) == 1, "an answer was paid for twice"
+        assert same(reports[0]) == same(reports[1])
+        assert reports[0][0]["counts"]["failed"] == 0
+
+    asyncio.run(main())
+
+
+async def panels(path: Path) -> list[dict[str, Any]]:
+    code, out, err = await call(
+        [sys.executable, "-m", "falter", "report", "--store", str(path), "--json"]
+    )
+    assert code == 0, err
+    found: list[dict[str, Any]] = json.loads(out)["panels"]
+    return found
+
+
+def same(found: list[dict[str, Any]]) -> str:
+    """A report without what names the server's address."""
+    text = json.dumps(found, sort_keys=True)
+    for panel in found:
+        text = text.replace(json.dumps(panel["signature"]), '"signature"')
+        text = text.replace(json.dumps(panel["panel"]["model"]["base_url"]), '"url"')
+    return text
+
+
+def test_an_endpoint_that_always_fails_ends_the_run_and_reports_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        data, page = write(tmp_path, 100), tmp_path / "report.html"
+        async with FaultyServer(faults={"500": 1.0}) as server:
+            path = tmp_path / "falter.db"
+            line = command(data, server.base_url, path, "--max-attempts", "2", "--html", str(page))
+            code, out, err = await call(line)
+            assert (code, out) == (1, "")
+            assert "requests all failed; the last one with: HTTP 500 after 2 attempts" in err
+            assert server.requests < 400
+        assert not page.exists()
+        code, out, err = await call(
+            [sys.executable, "-m", "falter", "report", "--store", str(path)]
+        )
+        assert (code, out) == (2, "")
+        assert "has no answer yet" in err
+
+    asyncio.run(main())
+
+
+def test_few_requests_that_all_fail_report_nothing_either(tmp_path: Path) -> None:
+    async def main() -> None:
+        data = write(tmp_path, 3)
+        async with FaultyServer(faults={"500": 1.0}) as server:
+            line = command(data, server.base_url, tmp_path / "f.db", "--max-attempts", "1")
+            code, out, err = await call(line)
+            assert (code, out) == (1, "")
+            assert "Every request failed" in err
+
+    asyncio.run(main())
+
+
+def test_some_requests_that_fail_are_left_out_counted_and_asked_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        data, path = write(tmp_path, 40), tmp_path / "falter.db"
+        async with FaultyServer(faults={"500": 0.2}, seed=2) as server:
+            line = command(data, server.base_url, path, "--max-attempts", "1")
+            code, out, err = await call(line)
+            assert code == 1
+            assert "requests failed for good; they are left out of the numbers" in err
+            assert "typos" in out
+            first = await panels(path)
+            failed = first[0]["counts"]["failed"]
+            assert 0 < failed < 80
+            assert first[0]["baseline"]["items"] < 40
+            sent = server.requests
+            server.faults = {}
+            code, _, err = await call(line)
+            assert code == 0, err
+            assert server.requests - sent == failed
+        assert (await panels(path))[0]["counts"]["failed"] == 0
+
+    asyncio.run(main())
+
+
+def test_refused_credentials_stop_a_run_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        data = write(tmp_path, 100)
+        async with FaultyServer(script=[None] * 20 + ["401"] * 500) as server:
+            code, out, err = await call(
+                command(data, server.base_url, tmp_path / "f.db", "--concurrency", "4")
+            )
+            assert (code, out) == (1, "")
+            assert "refused the credentials" in err
+            assert server.requests <= 30
+            assert len(stored_prompts(tmp_path / "f.db")) >= 16
+
+    asyncio.run(main())
+
+
+def test_ctrl_c_lets_answers_land_and_the_run_resumes(tmp_path: Path) -> None:
+    async def main() -> None:
+        data, path = write(tmp_path, 200), tmp_path / "falter.db"
+        async with FaultyServer(latency=0.05) as server:
+            line = command(data, server.base_url, path, "--concurrency", "8")
+            process = await asyncio.create_subprocess_exec(
+                *line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=QUIET
+            )
+            while server.requests < 50:
+                await asyncio.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            out, err = await asyncio.wait_for(process.communicate(), 30)
+            assert (process.returncode, out) == (1, b"")
+            assert b"interrupted" in err
+            assert b"Traceback" not in err
+            assert len(stored_prompts(path)) == sum(server.answered.values()), "an answer was lost"
+            code, _, error = await call(line)
+            assert code == 0, error
+            assert server.requests == 200 * WAYS
+
+    asyncio.run(main())
+
+
+def variants(path: Path) -> list[tuple[bytes, ...]]:
+    db = sqlite3.connect(path)
+    try:
+        rows = db.execute("SELECT id, item, recipe, draw, status, prompt FROM variants ORDER BY id")
+        return rows.fetchall()
+    finally:
+        db.close()
+
+
+def test_the_same_experiment_gives_the_same_bytes(tmp_path: Path) -> None:
+    """1 and 64 connections, items shuffled, another process with another hash seed."""
+
+    async def main() -> None:
+        data, shuffled = write(tmp_path, 50), write(tmp_path, 50, shuffle=3, name="other")
+        shuffled = shuffled.rename(tmp_path / "elsewhere.jsonl")
+        (tmp_path / "moved").mkdir()
+        shuffled = shuffled.rename(tmp_path / "moved" / "data.jsonl")
+        (tmp_path / "moved" / "prompt.txt").write_text((tmp_path / "prompt.txt").read_text())
+        async with FaultyServer(latency=0.001) as server:
+            found, bytes_ = [], []
+            for n, (source, connections, seed) in enumerate(
+                [(data, "64", "0"), (data, "1", "1"), (shuffled, "64", "2"), (data, "64", "3")]
+            ):
+                path = tmp_path / f"{n}.db"
+                line = command(source, server.base_url, path, "--concurrency", connections)
+                code, _, err = await call([*line, "--draws", "2"], PYTHONHASHSEED=seed)
+                assert code == 0, err
+                found.append(await panels(path))
+                bytes_.append(variants(path))
+        assert len(bytes_[0]) == 50 * (1 + 2 * len(RECIPES))
+        for other, table in zip(found[1:], bytes_[1:], strict=True):
+            assert table == bytes_[0]
+            assert other == found[0]
+
+    asyncio.run(main())
+
+
+def test_a_stored_run_sends_nothing_and_needs_no_server(tmp_path: Path) -> None:
+    async def main() -> None:
+        data, path = write(tmp_path, 10), tmp_path / "falter.db"
+        async with FaultyServer() as server:
+            line = command(data, server.base_url, path)
+            first = await call(line)
+            assert first[0] == 0, first[2]
+        again = await call(line)
+        assert again[:2] == first[:2]
+
+    asyncio.run(main())
+
+
+def test_a_second_model_sees_the_same_variants(tmp_path: Path) -> None:
+    async def main() -> None:
+        data, path = write(tmp_path, 10), tmp_path / "falter.db"
+        async with FaultyServer(models=("mock", "other")) as server:
+            line = command(data, server.base_url, path)
+            assert (await call(line))[0] == 0
+            one = variants(path)
+            assert (await call([*line, "--model", "openai:other"]))[0] == 0
+            assert variants(path) == one
+            assert server.requests == 2 * 10 * WAYS
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "md"])
+def test_reports_come_in_every_format(format: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        data, path = write(tmp_path, 10), tmp_path / "falter.db"
+        async with FaultyServer() as server:
+            assert (await call(command(data, server.base_url, path)))[0] == 0
+        report = [sys.executable, "-m", "falter", "report", "--store", str(path)]
+        code, out, _ = await call([*report, f"--{format}"])
+        assert code == 0
+        assert "persona" in out
+        code, out, err = await call([*report, "--parquet", str(tmp_path / "s.parquet")])
+        assert (code, out) == (0, "")
+        assert f"{10 * WAYS} scores" in err
+
+    asyncio.run(main())
