@@ -1,8 +1,8 @@
 """Builds and runs `mock_server.c`, the local server of the benchmarks (Linux, with a C compiler).
 
-    with mock_server(latency_ms=50) as base_url:
-        ...
-        stats(base_url)["requests"]
+with mock_server(latency_ms=50) as base_url:
+    ...
+    stats(base_url)["requests"]
 """
 
 from __future__ import annotations

@@ -115,7 +115,9 @@ def recipe(
     return RecipeResult(
         label=label,
         group=group,
-        accuracy=estimate("accuracy", min(1.0, base - drop), 0.048, items=changed, method="Agresti-Coull"),
+        accuracy=estimate(
+            "accuracy", min(1.0, base - drop), 0.048, items=changed, method="Agresti-Coull"
+        ),
         drop=drops(drop, changed),
         drop_valid=drops(drop * 0.97, changed - unparsed),
         drop_all=drops(drop * changed / 100, 100),

@@ -97,6 +97,7 @@ def test_a_run_survives_ten_kills_and_pays_for_nothing_twice(tmp_path: Path) -> 
                 await asyncio.sleep(moments.uniform(0.0, 0.35))
                 process.send_signal(signal.SIGKILL)
                 await process.wait()
+                await asyncio.sleep(0.1)  # what it had sent arrives
                 again = {prompt_of(body) for body in server.bodies[sent:]} & stored
                 assert not again, "a stored request was sent once more"
             killed = len(stored_prompts(path))

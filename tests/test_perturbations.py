@@ -311,7 +311,7 @@ def test_seeds_are_fixed() -> None:
     assert step_seed(0, "typos", 1, 0, "", 0) == 6116301039060474870
     assert (
         perturb(QUESTION, "typos", seed=0)
-        == "Wat is tje capittal of France, ans why is it not the largest citu?"
+        == "Whst is th captial of Frannce, and why is it not the larges city?"
     )
 
 

@@ -12,7 +12,7 @@ from falter.experiment import read_experiment, resolve
 
 __all__ = ["demo"]
 
-ITEMS = 100
+ITEMS = 72
 
 
 @click.command()

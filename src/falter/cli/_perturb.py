@@ -10,11 +10,10 @@ from typing import Any
 import click
 
 from falter.core.errors import TaskError
-from falter.core.ids import digest
 from falter.core.records import Prompt, Recipe, Section, VariantStatus
 from falter.core.render import plain
 from falter.experiment import recipe_from
-from falter.perturbations import apply_recipe
+from falter.perturbations import apply_recipe, text_key
 
 __all__ = ["perturb"]
 
@@ -72,7 +71,7 @@ def _apply(
     text: str, recipe: Recipe, seed: int, draw: int
 ) -> tuple[str, VariantStatus, list[dict[str, Any]]]:
     prompt = Prompt(sections=(Section(name="text", kind="input", text=text),))
-    changed, status = apply_recipe(digest("text", text), prompt, recipe, seed, draw)
+    changed, status = apply_recipe(text_key(text), prompt, recipe, seed, draw)
     edits = [
         {
             "section": section.name,

@@ -36,7 +36,8 @@ def to_json(value: Any) -> Any:
 
 def from_json(cls: type[T], data: Any) -> T:
     """The record that `to_json` took apart. Unknown fields raise; absent ones take defaults."""
-    result: T = _reader(cls)(data)
+    kind: Any = cls
+    result: T = _reader(kind)(data)
     return result
 
 

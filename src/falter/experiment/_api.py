@@ -52,7 +52,7 @@ class Result:
         if name == "scores":
             with Store(self.store) as store:
                 return list(score_rows(store, self.run, _scorers(self.run)))
-        rows = []
+        rows: list[dict[str, Any]] = []
         for panel in self.analysis.panels:
             about = {"task": panel.panel.task, "model": panel.model}
             if name == "groups":
@@ -68,7 +68,7 @@ class Result:
                 ]
             else:
                 for r in panel.recipes:
-                    row = {**about, "recipe": r.label, "group": r.group}
+                    row: dict[str, Any] = {**about, "recipe": r.label, "group": r.group}
                     if name == "drops":
                         row |= {**_flat(r.drop), "p_holm": r.p_holm, "accuracy": r.accuracy.value}
                     else:

@@ -7,7 +7,7 @@ from falter.perturbations._base import (
     prompt_perturbation,
     site_perturbation,
 )
-from falter.perturbations._recipes import apply_recipe, perturb
+from falter.perturbations._recipes import apply_recipe, perturb, text_key
 from falter.perturbations._steps import parse_step, resolve_step
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "prompt_perturbation",
     "resolve_step",
     "site_perturbation",
+    "text_key",
 ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from falter.core.errors import InvalidValue
-from falter.core.ids import step_seed
+from falter.core.ids import digest, step_seed
 from falter.core.records import Prompt, Recipe, Section, Step, VariantStatus
 from falter.core.render import plain
 from falter.core.rng import Rng
 from falter.perturbations._base import perturbations
 from falter.perturbations._steps import parse_step
 
-__all__ = ["apply_recipe", "perturb"]
+__all__ = ["apply_recipe", "perturb", "text_key"]
 
 
 def apply_recipe(
@@ -72,4 +72,9 @@ def perturb(text: str, *steps: str | Step, seed: int = 0, draw: int = 0) -> str:
     chain = tuple(step if isinstance(step, Step) else parse_step(step) for step in steps)
     prompt = Prompt(sections=(Section(name="input", kind="input", text=text),))
     recipe = Recipe(label="perturb", steps=chain)
-    return plain(apply_recipe("", prompt, recipe, seed, draw)[0])
+    return plain(apply_recipe(text_key(text), prompt, recipe, seed, draw)[0])
+
+
+def text_key(text: str) -> str:
+    """The key of a text that is an item by itself: its content."""
+    return digest("text", text)

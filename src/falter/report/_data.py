@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import re
 import unicodedata
 from dataclasses import fields
 from typing import Any
@@ -20,8 +19,7 @@ __all__ = ["as_csv", "as_json"]
 
 # Beyond the brief ASCII set: a spreadsheet also takes the full-width forms for the signs.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-_OUTSIDE_ASCII = re.compile(r"[^ -~\n]")
-_SEPARATE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def as_json(analysis: Analysis) -> str:
@@ -37,7 +35,16 @@ def as_json(analysis: Analysis) -> str:
         indent=2,
         allow_nan=False,
     )
-    return _OUTSIDE_ASCII.sub(_escaped, text) + "\n"
+    return text.translate({ord(c): _escaped(c) for c in set(text) - {"\n"} if _acts(c)}) + "\n"
+
+
+def _acts(character: str) -> bool:
+    return unicodedata.category(character) in _ACTING
+
+
+def _escaped(character: str) -> str:
+    """As JSON escapes: two for a character beyond the first 65,536."""
+    return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 
 def _finite(value: Any) -> Any:
@@ -46,13 +53,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list):
         return [_finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _escaped(match: re.Match[str]) -> str:
-    character = match[0]
-    if unicodedata.category(character) not in _SEPARATE:
-        return character
-    return json.dumps(character)[1:-1] if ord(character) != 0x7F else "\\u007f"
 
 
 def as_csv(analysis: Analysis) -> str:

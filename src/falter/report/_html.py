@@ -83,10 +83,9 @@ def _header(analysis: Analysis) -> Html:
 
 
 def _panel(place: int, panel: PanelResult, analysis: Analysis, scale: Scale) -> Html:
-    parts = []
-    if len(analysis.panels) > 1:
-        parts.append(tag("h2", label(title(panel), 200)))
-    parts += [tag("p", _about(panel), class_="muted"), _figures(panel)]
+    alone = len(analysis.panels) == 1
+    heading = tag("h2", label(title(panel), 200), class_="away" if alone else None)
+    parts = [heading, tag("p", _about(panel), class_="muted"), _figures(panel)]
     parts += [tag("p", label(note, 1_000), class_="note") for note in panel.notes]
     if panel.recipes:
         parts += [

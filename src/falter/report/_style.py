@@ -28,13 +28,14 @@ h4{font-size:.95rem}
 h5{font-size:.8rem;font-weight:600;color:var(--muted);margin-bottom:.35rem}
 p{margin:.35rem 0}
 a{color:var(--link)}
+.away{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 header h2{margin-top:2.25rem;margin-bottom:.5rem}
 .eyebrow{font-size:.8rem;font-weight:600;letter-spacing:.04em;color:var(--muted);margin:0 0 .35rem}
 .muted,.ci{color:var(--muted)}
 .small{font-size:.85rem}
 .ci{font-weight:400}
 .panel{margin-top:.2rem}
-.panel:has(>h2){margin-top:3.5rem;padding-top:2rem;border-top:1px solid var(--line)}
+.panel:has(>h2:not(.away)){margin-top:3.5rem;padding-top:2rem;border-top:1px solid var(--line)}
 .num{white-space:nowrap}
 .num b{font-weight:600}
 .none{text-decoration:none;color:var(--muted);cursor:help}
@@ -54,13 +55,12 @@ thead th{font-weight:600;font-size:.8rem;color:var(--muted);vertical-align:botto
 td.zero{color:var(--muted)}
 .scroll{overflow-x:auto;margin:.5rem 0;border-block:1px solid var(--line)}
 .scroll:focus-visible{outline:2px solid var(--link);outline-offset:2px}
-.plain thead th{border-bottom:1px solid var(--line)}
+.plain thead th{border-bottom:1px solid var(--line);white-space:nowrap}
 .plain tbody tr+tr>*{border-top:1px solid var(--grid)}
 .full{width:100%;overflow-wrap:normal}
 .full bdi,.chart bdi{display:inline-block;width:max-content;max-width:15rem;overflow-wrap:anywhere}
 .chart bdi{max-width:19rem}
 .full tbody>tr>*{vertical-align:top}
-.full thead th{white-space:nowrap}
 .full .num .ci{font-size:.8rem}
 .full .r .num{display:inline-block;text-align:right}
 .full .r .num b{display:block}

@@ -29,7 +29,7 @@ __all__ = ["terminal"]
 PROSE = 100
 
 _ASCII = str.maketrans(
-    dict(zip("–−─│┼●○◆◇◂▸⟨⟩×·\xa0’", "---|+*o#%<><>x| '", strict=True))
+    dict(zip("–−─│┼●○◆◇◂▸⟨⟩×·’", "---|+*o#%<><>x|'", strict=True))
     | {"…": "...", "⏎": "\\n", "⇥": "\\t"}
 )
 
@@ -48,7 +48,7 @@ def terminal(analysis: Analysis, console: Console) -> None:
         out.blank()
         out.heading("Overview")
         out.blank()
-        out.rows(overview(analysis.panels, out.width))
+        out.rows(overview(analysis.panels, out.width, out.plain))
     out.blank()
     out.prose(
         "A drop is the baseline's accuracy less the changed prompt's, in points: + is worse. "
@@ -74,7 +74,7 @@ def _panel(panel: PanelResult, analysis: Analysis, scale: Scale, out: _Printer) 
     )
     out.blank()
     if panel.recipes:
-        out.rows(table(panel, scale, out.width))
+        out.rows(table(panel, scale, out.width, out.plain))
         out.blank()
         out.prose(significant(panel, analysis.level))
     else:
@@ -130,30 +130,34 @@ class _Printer:
         self._console.print()
 
     def heading(self, text: str) -> None:
-        for part in flow(text, self.width):
-            self._print(Text(self._plain(part), style="bold"))
+        self._flow(text, self.width, "bold")
 
     def prose(self, text: str, style: str = "") -> None:
-        for part in flow(text, min(self.width, PROSE)) if text else ():
-            self._print(Text(self._plain(part), style=style))
+        if text:
+            self._flow(text, min(self.width, PROSE), style)
 
     def rows(self, rows: Iterable[Row]) -> None:
         for row in rows:
             self._print(self._styled(row))
 
-    def _styled(self, row: Row) -> Text:
-        text = Text()
-        for part, style in row:
-            text.append(self._plain(part), style=style)
-        text.rstrip()
-        return text
-
-    def _print(self, text: Text) -> None:
-        self._console.print(text, no_wrap=True, overflow="crop", highlight=False, soft_wrap=False)
-
-    def _plain(self, text: str) -> str:
+    def plain(self, text: str) -> str:
         """In ASCII where the terminal has no Unicode; what it lacks is spelled out."""
         if not self._console.options.ascii_only:
             return text
         encoding = self._console.encoding
-        return text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
+        parts = text.translate(_ASCII).split("\xa0")
+        return "\xa0".join(p.encode(encoding, "backslashreplace").decode(encoding) for p in parts)
+
+    def _flow(self, text: str, width: int, style: str) -> None:
+        for part in flow(self.plain(text), width):
+            self._print(Text(part, style=style))
+
+    def _styled(self, row: Row) -> Text:
+        text = Text()
+        for part, style in row:
+            text.append(self.plain(part), style=style)
+        text.rstrip()
+        return text
+
+    def _print(self, text: Text) -> None:
+        self._console.print(text, no_wrap=True, overflow="crop", highlight=False)

@@ -10,11 +10,12 @@ from falter.report import _numbers as n
 from falter.report._escape import line
 from falter.report._flow import GAP, Column, fitting, flow, padded
 from falter.report._scale import Scale
-from falter.report._words import Line, excludes_zero, lines, worst
+from falter.report._words import Line, excludes_zero, lines, title, worst
 
 __all__ = ["Row", "overview", "table"]
 
 Row = list[tuple[str, str]]
+Plain = Callable[[str], str]
 
 INDENT = "  "
 LEAST = 24
@@ -32,10 +33,13 @@ _COUNTS: tuple[tuple[str, Callable[[Counts], int]], ...] = (
 )
 
 
-def table(panel: PanelResult, scale: Scale, width: int) -> list[Row]:
-    """The drops of a panel, group by group, with the averages at the end."""
+def table(panel: PanelResult, scale: Scale, width: int, plain: Plain) -> list[Row]:
+    """The drops of a panel, group by group, with the averages at the end.
+
+    `plain` spells out what the terminal cannot encode, before anything is measured.
+    """
     told = list(lines(panel))
-    labels = [(INDENT if each.recipe else "") + line(each.label, 100) for each in told]
+    labels = [(INDENT if each.recipe else "") + plain(line(each.label, 100)) for each in told]
     drops = [n.shown(each.drop, "points") if each.drop else None for each in told]
     size = STRIP if width < WIDE else WIDE_STRIP
     strips = [strip(each.drop, scale, size, average=each.recipe is None) for each in told]
@@ -55,13 +59,13 @@ def table(panel: PanelResult, scale: Scale, width: int) -> list[Row]:
     return _rows("recipe", labels, columns, width, [_style(each) for each in told])
 
 
-def overview(panels: Sequence[PanelResult], width: int) -> list[Row]:
+def overview(panels: Sequence[PanelResult], width: int, plain: Plain) -> list[Row]:
     """A line a panel: where it starts, what it loses, how brittle it is."""
-    labels = [line(f"{panel.model} on {panel.panel.task}", 100) for panel in panels]
+    labels = [plain(line(title(panel), 100)) for panel in panels]
     baselines = [n.shown(panel.baseline, "percent") for panel in panels]
     drops = [n.shown(panel.micro, "points") for panel in panels]
     shares = [n.shown(panel.brittleness, "percent") for panel in panels]
-    worsts = [found and (line(found.label, 24), n.shown(found.drop, "points").text)
+    worsts = [found and (plain(line(found.label, 24)), n.shown(found.drop, "points").text)
               for found in map(worst, panels)]  # fmt: skip
     columns = [
         Column(head="baseline, %", cells=[found.text for found in baselines], rank=2),

@@ -160,15 +160,13 @@ def significant(panel: PanelResult, at: float) -> str:
         return ""
     alpha = round(1.0 - at, 10)
     found = [r for r in tested if r.p_holm is not None and r.p_holm < alpha]
+    allowed = f"Allowing for all {len(tested)} comparisons (Holm, p\xa0<\xa0{alpha:g}),"
     if not found:
         return (
-            f"Allowing for all {len(tested)} comparisons (Holm, p < {alpha:g}), no drop differs "
-            "from zero. That does not show robustness: the intervals say what remains possible."
+            f"{allowed} no drop differs from zero. "
+            "That does not show robustness: the intervals say what remains possible."
         )
-    return (
-        f"Allowing for all {len(tested)} comparisons (Holm, p < {alpha:g}), {len(found)} of "
-        f"{len(tested)} recipes differ from the baseline."
-    )
+    return f"{allowed} {len(found)} of {len(tested)} recipes differ from the baseline."
 
 
 def part(method: str, name: str) -> str:

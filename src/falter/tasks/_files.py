@@ -157,7 +157,9 @@ def _parquet(path: Path) -> Iterator[Row]:
     try:
         table = parquet.read_table(path)
     except Exception as error:
-        raise TaskError(f"The data file {path} is not Parquet: {error}") from error
+        raise TaskError(
+            f"The data file {path} is not Parquet: {error}", hint="is the file whole?"
+        ) from error
     yield from table.to_pylist()
 
 

@@ -1,0 +1,707 @@
+"""Reports: right numbers, safe text, whole markup, nothing too wide."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+import falter.report
+from falter.analysis import Analysis, Counts, PanelResult
+from falter.core.codec import from_json
+from falter.core.records import Estimate
+from falter.report import _numbers as n
+from falter.report import as_csv, as_json, as_markdown, html, terminal
+from falter.report._escape import LIMIT, edited, escape, line, text_only
+from falter.report._flow import flow
+from falter.report._scale import scale_of
+from falter.report._style import STYLE
+from falter.report._words import estimates, lines
+from report_samples import (
+    HOSTILE,
+    analysis,
+    empty,
+    estimate,
+    hostile,
+    many_recipes,
+    one_panel,
+    panel,
+    poisoned,
+    two_by_two,
+    undefined,
+)
+
+SAMPLES: dict[str, Callable[[], Analysis]] = {
+    "one panel": one_panel,
+    "two by two": two_by_two,
+    "thirty recipes": many_recipes,
+    "hostile": hostile,
+    "undefined": undefined,
+    "no panel": lambda: empty()[0],
+    "no recipe": lambda: empty()[1],
+    "no example": lambda: empty()[2],
+}
+RENDERERS: dict[str, Callable[[Analysis], str]] = {
+    "html": html,
+    "json": as_json,
+    "csv": as_csv,
+    "markdown": as_markdown,
+    "terminal": lambda a: printed(a, 100),
+}
+WIDTHS = (20, 40, 60, 80, 120, 200)
+
+each_sample = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
+
+
+def printed(found: Analysis, width: int, **options: bool) -> str:
+    file = io.StringIO()
+    terminal(found, Console(file=file, width=width, **options))  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+# --- markup ----------------------------------------------------------------------------------
+
+VOID = {"meta", "wbr"}
+KNOWN = VOID | set(
+    re.findall(
+        r"\w+",
+        "html head title style body main header section article footer h1 h2 h3 h4 h5 p a b bdi "
+        "span abbr code ul li dl dt dd div table thead tbody tr th td details summary mark del "
+        "svg rect line circle path text",
+    )
+)
+
+
+class Page(HTMLParser):
+    """Every element is known and closed in order; keeps elements, texts and headings."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.texts: list[str] = []
+        self.rows: list[list[str]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in KNOWN, f"unexpected element <{tag}>"
+        assert all(value is not None for _, value in attrs)
+        assert len({name for name, _ in attrs}) == len(attrs)
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        raise AssertionError(f"<{tag}/> is not how HTML closes")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.texts.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data!r}")
+
+    def unknown_decl(self, data: str) -> None:
+        raise AssertionError(f"a declaration: {data!r}")
+
+    def handle_pi(self, data: str) -> None:
+        raise AssertionError(f"an instruction: {data!r}")
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+@each_sample
+def test_the_page_is_whole_and_can_neither_run_nor_fetch_anything(
+    sample: Callable[[], Analysis],
+) -> None:
+    page = Page(html(sample()))
+    assert page.elements[3] == (
+        "meta",
+        {"http-equiv": "Content-Security-Policy", "content": POLICY},
+    ), "the policy stands before anything that could load"
+    for tag, attributes in page.elements:
+        assert not [name for name in attributes if name.startswith("on")]
+        assert not {"src", "srcset", "style", "action", "xlink:href", "data"} & set(attributes)
+        if "href" in attributes:
+            assert re.fullmatch(r"#panel-\d+", attributes["href"]), tag
+        if "id" in attributes:
+            assert re.fullmatch(r"panel-\d+", attributes["id"])
+    assert "url(" not in STYLE
+    assert "@import" not in STYLE
+    assert "<" not in STYLE
+
+
+@each_sample
+def test_the_page_can_be_read_without_seeing_it(sample: Callable[[], Analysis]) -> None:
+    """Headings descend by one, headers have a scope, drawings a label, links a target."""
+    page = Page(html(sample()))
+    depth = 0
+    for tag, attributes in page.elements:
+        if re.fullmatch(r"h\d", tag):
+            assert int(tag[1]) <= depth + 1
+            depth = int(tag[1])
+        if tag == "th":
+            assert attributes["scope"] in ("col", "row", "rowgroup")
+        if tag == "svg" and attributes.get("class") != "at":
+            labelled = attributes.get("role") == "img" and attributes.get("aria-label")
+            assert labelled or attributes.get("aria-hidden") == "true"
+    ids = {a["id"] for _, a in page.elements if "id" in a}
+    assert {a["href"][1:] for _, a in page.elements if "href" in a} <= ids
+    assert [t for t, _ in page.elements].count("h1") == 1
+
+
+def hidden(text: str) -> set[str]:
+    """Characters that act or are not seen; a joiner inside an emoji is neither."""
+    emoji = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
+    text = re.sub(f"(?<=[{emoji}])\u200d(?=[{emoji}])", "", text)
+    acting = {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+    marks = set("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u0890\u0891\u08e2\U000110bd\U000110cd")
+    return acting - marks - set("\n\t")
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "terminal"])
+def test_nothing_hidden_gets_through(form: str) -> None:
+    """Neither terminal sequences nor reordering nor invisible characters, in any report."""
+    text = RENDERERS[form](hostile())
+    assert hidden(text) == set()
+    assert "U+202E" in text
+    assert "U+001B" in text
+    text.encode("utf-8")
+
+
+def test_hostile_text_stands_on_the_page_as_text() -> None:
+    text = html(hostile())
+    for attack in ("<script", "<img", "<svg id", "<b id", "<a id", "]]>", "</textarea"):
+        assert attack not in text
+    page = Page(text)
+    assert text.count("</style>") == 1
+    assert text.count("</title>") >= 1
+    for seen in HOSTILE[:9]:
+        assert seen in page.text, f"{seen!r} has to be shown as it is"
+
+
+def test_long_text_is_bounded_and_says_so() -> None:
+    text = html(hostile())
+    assert "W" * (LIMIT + 21) not in text
+    assert "characters that stayed" in text
+    assert "more characters" in text
+    assert len(text) < 1_000_000
+
+
+def test_escape_replaces_what_acts_and_keeps_what_is_seen() -> None:
+    assert escape("a<b>&\"'") == "a&lt;b&gt;&amp;&quot;&#x27;"
+    assert escape("\x1b") == '<span class="ctl">U+001B</span>'
+    assert text_only("\u202e<") == "⟨U+202E⟩&lt;"
+    assert escape("naïve 字 👩\u200d👧 \t\n") == "naïve 字 👩\u200d👧 \t\n"
+    assert escape("a\u200db") == 'a<span class="ctl">U+200D</span>b'
+    assert line("a\nb\tc") == "a⏎b⇥c"
+    assert escape("x" * 30, 5) == 'xxxxx<span class="ctl">… 25 more characters</span>'
+    assert escape("x" * 25, 5) == "x" * 25, "a note longer than what it hides is no help"
+
+
+def test_edits_show_their_white_space() -> None:
+    plain = re.sub(r"</?(span|wbr)[^>]*>", "", edited(" a  b c\n\td\xa0"))
+    assert plain == "·a··b c⏎\n⇥\tdU+00A0"
+
+
+def test_edits_are_marked_on_their_side() -> None:
+    """Struck through as asked, marked as changed; what was inserted leaves a caret."""
+    text = html(one_panel())
+    assert "<del>process</del>" in text
+    assert "<mark>proccess</mark>" in text
+    assert 'class="caret inserted"' in text
+    assert 'class="caret removed"' in text
+    assert '<del class="long">Natalia' in text
+
+
+texts = st.lists(
+    st.text(st.characters(exclude_categories=()), max_size=40), min_size=1, max_size=6
+).map(tuple)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(texts)
+def test_no_text_breaks_any_report(found: tuple[str, ...]) -> None:
+    """Whatever labels, answers, prompts and reasons hold, every report stays what it is."""
+    dirty = poisoned(found)
+    page = Page(html(dirty))
+    assert not [a for _, a in page.elements for name in a if name.startswith("on")]
+    assert hidden(html(dirty)) == set()
+    assert from_json(Analysis, json.loads(as_json(dirty))) == _without_infinity(dirty)
+    rows = list(csv.reader(io.StringIO(as_csv(dirty), newline="")))
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert len(rows) == 1 + sum(len(p.recipes) for p in dirty.panels)
+    assert hidden(as_markdown(dirty)) == set()
+    for width in (60, 100):
+        shown = printed(dirty, width)
+        assert hidden(shown) == set()
+        assert max(cell_len(part) for part in shown.splitlines()) <= width
+    for render in RENDERERS.values():
+        render(dirty).encode("utf-8")
+
+
+def _without_infinity(found: Analysis) -> Analysis:
+    """JSON has no infinity: the log-likelihood of an impossible option comes back as nothing."""
+
+    def cleaned(p: PanelResult) -> PanelResult:
+        return replace(
+            p,
+            examples=tuple(
+                replace(
+                    e,
+                    baseline=replace(e.baseline, detail=_finite(e.baseline.detail)),
+                    perturbed=replace(e.perturbed, detail=_finite(e.perturbed.detail)),
+                )
+                for e in p.examples
+            ),
+        )
+
+    return replace(found, panels=tuple(cleaned(p) for p in found.panels))
+
+
+def _finite(detail: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
+    return tuple((t, v if math.isfinite(v) else None) for t, v in detail)  # type: ignore[misc]
+
+
+# --- numbers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("render", "value", "text"),
+    [
+        (n.points, 0.042, "+4.2"),
+        (n.points, -0.0004, "0.0"),
+        (n.points, 0.0, "0.0"),
+        (n.points, -0.1, "−10.0"),
+        (n.points, None, "–"),
+        (n.points, math.nan, "–"),
+        (n.percent, 0.62, "62.0"),
+        (n.percent, 1.0, "100.0"),
+        (n.variance, -0.00123, "−0.0012"),
+        (n.decimal, -math.inf, "−∞"),
+        (n.decimal, 1234.5, "1,234.5"),
+        (n.p_value, 0.0, "<0.001"),
+        (n.p_value, 0.00099, "<0.001"),
+        (n.p_value, 0.001, "0.001"),
+        (n.p_value, 0.9996, ">0.999"),
+        (n.p_value, 1.0, "1.000"),
+        (n.p_value, None, "–"),
+        (n.level, 0.95, "95 %"),
+        (n.level, 0.999, "99.9 %"),
+        (n.date, 0.0, "1970-01-01 00:00 UTC"),
+        (n.date, math.inf, "–"),
+        (n.date, 1e18, "–"),
+    ],
+)
+def test_a_number_as_text(
+    render: Callable[[float | None], str], value: float | None, text: str
+) -> None:
+    assert render(value) == text
+
+
+def test_a_number_brings_its_interval() -> None:
+    known = replace(estimate("drop", 0.042), low=0.01, high=None)
+    assert n.shown(known, "points").text == "+4.2 [+1.0, –]"
+    assert n.shown(replace(known, value=None), "points").text == "–"
+    assert (
+        n.shown(estimate("accuracy", 0.5, 0.0), "percent").with_unit(" %") == "50.0 % [50.0, 50.0]"
+    )
+
+
+def _numbers(found: PanelResult) -> Iterator[tuple[Estimate, n.Kind]]:
+    yield found.baseline, "percent"
+    yield found.brittleness, "percent"
+    yield found.micro, "points"
+    yield found.macro, "points"
+    for recipe in found.recipes:
+        yield recipe.drop, "points"
+    for group in found.groups:
+        yield group.drop, "points"
+    for components in found.components.values():
+        for name, part in components.items():
+            yield part, "percent" if "brittleness" in name else "variance"
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "terminal"])
+def test_every_number_is_there_with_its_interval(form: str) -> None:
+    for found in (one_panel(), two_by_two()):
+        text = RENDERERS[form](found)
+        text = re.sub(r"\s+", " ", Page(text).text if form == "html" else text).replace(" %", "")
+        for each in found.panels:
+            for value, kind in _numbers(each):
+                if value.value is None:
+                    continue
+                if form == "terminal" and re.search(r"total|brittleness_", value.measure):
+                    continue
+                shown = n.shown(value, kind)
+                assert shown.interval in text
+                assert shown.value in text
+
+
+def test_the_page_has_every_count_and_the_three_drops() -> None:
+    found = panel()
+    page = Page(html(analysis(found)))
+    text = re.sub(r"\s+", " ", page.text)
+    for recipe in found.recipes:
+        for value in (recipe.drop, recipe.drop_valid, recipe.drop_all):
+            assert n.shown(value, "points").text in text
+        assert n.shown(recipe.accuracy, "percent").text in text
+        assert n.p_value(recipe.p_holm) in text
+    titles = "".join(a.get("title", "") for _, a in page.elements)
+    for value in (found.baseline, *(r.drop for r in found.recipes)):
+        assert value.method in titles
+        assert value.estimand in titles
+    for fact in (found.signature, analysis(found).run, "timeout after 60 s", *found.notes):
+        assert fact in text
+
+
+def test_undefined_is_a_dash_with_a_reason() -> None:
+    """Every reason is spelled out, and nothing undefined is drawn or called a zero."""
+    found = undefined()
+    reasons = ("too few items", "every outcome is the same", "its denominator is zero")
+    for form in ("html", "markdown", "terminal"):
+        text = RENDERERS[form](found)
+        text = re.sub(r"\s+", " ", text)
+        assert all(reason in text for reason in reasons), form
+        assert "0.0 [" not in text
+        assert "None" not in text
+        assert "nan" not in text.lower().replace("finance", "")
+    assert "<circle" not in html(found).split("<tbody>", 1)[1]
+
+
+def test_a_hollow_dot_says_that_the_interval_holds_zero() -> None:
+    worse = re.compile(r'class="worse"><title>capitals')
+    assert re.search(
+        r'<svg role="img" aria-label="capitals[^"]*" class="worse">', html(one_panel())
+    )
+    assert re.search(r'<svg role="img" aria-label="spacing[^"]*" class="open">', html(one_panel()))
+    assert re.search(r'<svg role="img" aria-label="labels-roman[^"]*" class="better">',
+                     html(one_panel()))  # fmt: skip
+    assert worse.search(html(one_panel()))
+    shown = {part.split()[0]: part for part in printed(one_panel(), 80).splitlines() if part}
+    assert "●" in shown["capitals"]
+    assert "○" in shown["spacing"]
+    assert "◆" in shown["words"]
+
+
+def test_a_group_of_one_recipe_has_no_average_of_its_own() -> None:
+    alone = [each for each in lines(many_recipes().panels[0]) if each.label == "language"]
+    assert [each.drop for each in alone] == [None]
+
+
+def test_one_long_interval_does_not_squeeze_the_others() -> None:
+    """It ends in an arrow instead, and the scale is the same for all panels."""
+    scale = scale_of(many_recipes())
+    assert scale.high - scale.low < 1.2
+    assert scale.beyond(-0.563)
+    assert 'class="arrow"' in html(many_recipes())
+    assert 'class="arrow"' not in html(one_panel())
+    assert "◂" in printed(many_recipes(), 100)
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 2), st.floats(0, 2)), max_size=5),
+)
+def test_a_scale_holds_zero_and_every_drop(found: list[tuple[float, float, float]]) -> None:
+    base = panel()
+    recipes = tuple(
+        replace(base.recipes[0], drop=replace(base.recipes[0].drop, value=v, low=v - a, high=v + b))
+        for v, a, b in found
+    )
+    nothing = replace(base.micro, value=None, low=None, high=None)
+    scale = scale_of(
+        analysis(replace(base, recipes=recipes, groups=(), micro=nothing, macro=nothing))
+    )
+    assert scale.low <= 0.0 <= scale.high
+    assert scale.low < scale.high
+    assert 0.0 in scale.ticks
+    assert len(scale.ticks) <= 7
+    for value, _, _ in found:
+        assert not scale.beyond(value)
+        assert 0.0 <= scale.at(value) <= 1.0
+
+
+# --- terminal --------------------------------------------------------------------------------
+
+
+@each_sample
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("colour", [True, False])
+def test_no_line_is_wider_than_the_terminal(
+    sample: Callable[[], Analysis], width: int, colour: bool
+) -> None:
+    text = printed(sample(), width, force_terminal=colour, no_color=not colour)
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    assert max(cell_len(part) for part in bare.splitlines()) <= width
+    assert hidden(bare) == set()
+    assert all(part == part.rstrip() for part in bare.splitlines())
+    if not colour:
+        assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_numbers_stay_whole_and_on_the_line_of_their_recipe(width: int) -> None:
+    for sample in (one_panel(), many_recipes()):
+        shown = printed(sample, width).splitlines()
+        for recipe in sample.panels[0].recipes:
+            drop = n.shown(recipe.drop, "points")
+            row = re.compile(re.escape(drop.value) + r"\s+" + re.escape(drop.interval))
+            assert any(recipe.label[:10] in part and row.search(part) for part in shown)
+
+
+def test_wide_terminals_show_what_narrow_ones_leave_out() -> None:
+    """The counts that are left out stand below the table all the same."""
+    wide, narrow = printed(one_panel(), 160), printed(one_panel(), 60)
+    for head in ("changed", "acc. %", "n/a", "unparsed", "failed", "lost/gained"):
+        assert head in wide
+    assert "lost/gained" not in narrow
+    assert "3 unparsed, 1 failed, 24 unchanged" in narrow
+
+
+def test_rich_markup_in_data_is_text() -> None:
+    text = printed(poisoned((HOSTILE[8],)), 200, force_terminal=True)
+    assert r"[bold red]not markup[/bold red] [/] \[x] :smile:" in text
+
+
+def test_a_terminal_without_unicode_gets_ascii() -> None:
+    for sample in (one_panel(), hostile()):
+        file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        terminal(sample, Console(file=file, width=80))
+        file.flush()
+        text = file.buffer.getvalue().decode("ascii")  # type: ignore[attr-defined]
+        assert max(map(len, text.splitlines())) <= 80
+        assert "-5.5" in text
+
+
+@given(st.text(st.sampled_from("ab字 \xa0"), max_size=60), st.integers(2, 30))
+def test_lines_break_at_spaces_only(text: str, width: int) -> None:
+    """Nothing is lost, nothing is too wide, and a no-break space holds where it can."""
+    shown = flow(text, width)
+    assert all(cell_len(part) <= width for part in shown)
+    assert re.sub(r"\s", "", "".join(shown)) == re.sub(r"\s", "", text)
+
+
+# --- data ------------------------------------------------------------------------------------
+
+
+@each_sample
+def test_json_reads_back_as_the_same_analysis(sample: Callable[[], Analysis]) -> None:
+    text = as_json(sample())
+    assert from_json(Analysis, json.loads(text)) == _without_infinity(sample())
+    assert as_json(sample()) == text
+    keys = list(json.loads(text))
+    assert keys == sorted(keys)
+    assert hidden(text) == set()
+
+
+def test_csv_has_a_row_a_recipe_in_full_precision() -> None:
+    found = two_by_two()
+    rows = list(csv.DictReader(io.StringIO(as_csv(found))))
+    recipes = [(p, r) for p in found.panels for r in p.recipes]
+    assert len(rows) == len(recipes) == 48
+    for row, (each, recipe) in zip(rows, recipes, strict=True):
+        assert row["model"] == each.model
+        assert row["recipe"] == recipe.label
+        assert float(row["drop"]) == recipe.drop.value
+        assert float(row["drop_low"]) == recipe.drop.low
+        assert float(row["drop_all"]) == recipe.drop_all.value
+        for count in fields(Counts):
+            assert int(row[count.name]) == getattr(recipe.counts, count.name)
+
+
+@each_sample
+def test_csv_names_every_column_once(sample: Callable[[], Analysis]) -> None:
+    header = next(csv.reader(io.StringIO(as_csv(sample()))))
+    assert len(set(header)) == len(header)
+
+
+def test_csv_leaves_out_what_is_not_known_and_runs_no_formula() -> None:
+    row = next(csv.DictReader(io.StringIO(as_csv(undefined()))))
+    assert row["drop"] == row["drop_low"] == row["p_holm"] == row["edits_mean"] == ""
+    assert row["drop_status"] == "undefined_zero_denominator"
+    for text in ("=1+1", "+1", "-1", "@x", "\tx", " =1", "＝1"):
+        base = panel()
+        label = replace(base.recipes[0], label=text)
+        row = next(csv.DictReader(io.StringIO(as_csv(analysis(replace(base, recipes=(label,)))))))
+        assert row["recipe"] == f"'{text}"
+        assert float(row["drop"]) == label.drop.value, "a number below zero is no formula"
+
+
+def test_markdown_tables_keep_their_columns() -> None:
+    for sample in (one_panel(), hostile()):
+        table = [part for part in as_markdown(sample).splitlines() if part.startswith("|")]
+        widths = {part.count("|") for part in table}
+        assert widths == {3, 4, 8}
+        assert not re.search(r"(?<!\\)<(?!0)", "\n".join(table))
+
+
+def test_markdown_escapes_what_github_acts_upon() -> None:
+    text = as_markdown(poisoned(("a|b", "<b>&[x](http://e.example) *y* `z` www.e.example", "- x")))
+    assert "a&#124;b" in text
+    assert r"&lt;b&gt;&amp;\[x\](http&#58;//e.example) \*y\* \`z\` www&#46;e.example" in text
+    assert "<b>" not in text.replace("`", "")
+
+
+def test_the_front_door_is_sorted_and_complete() -> None:
+    assert falter.report.__all__ == sorted(falter.report.__all__)
+    assert all(callable(getattr(falter.report, name)) for name in falter.report.__all__)
+    public = {name for name in vars(falter.report) if not name.startswith("_")}
+    assert public - {"annotations"} == set(falter.report.__all__)
+
+
+def test_estimates_are_the_panels_every_number() -> None:
+    """`estimates` walks what footnotes and methods are made from: a new field must join."""
+
+    def found(value: object) -> int:
+        if isinstance(value, Estimate):
+            return 1
+        if isinstance(value, (tuple, list)):
+            return sum(map(found, value))
+        if isinstance(value, dict):
+            return sum(map(found, value.values()))
+        if hasattr(value, "__dataclass_fields__"):
+            return sum(found(getattr(value, f.name)) for f in fields(value))  # type: ignore[arg-type]
+        return 0
+
+    # The brittleness of a panel is one of its components too.
+    assert len(list(estimates(panel()))) == found(panel())
+
+
+# --- colours ---------------------------------------------------------------------------------
+
+
+def _palette(block: str) -> dict[str, str]:
+    return dict(re.findall(r"--([\w-]+):(#[0-9a-f]{3,6})\b", block))
+
+
+def _luminance(colour: str) -> float:
+    digits = colour[1:] if len(colour) == 7 else "".join(c * 2 for c in colour[1:])
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(one: str, other: str) -> float:
+    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_contrast_is_enough_to_read_and_to_see(theme: str) -> None:
+    """WCAG AA: 4.5 for text, 3 for what is drawn."""
+    light, dark = STYLE.split("@media (prefers-color-scheme:dark)")
+    palette = _palette(light) | (_palette(dark.split("}}")[0]) if theme == "dark" else {})
+    pairs = [(ink, ground) for ink in ("ink", "muted", "worse", "better", "link")
+             for ground in ("bg", "soft")]  # fmt: skip
+    for ink, ground in (*pairs, ("del", "del-bg"), ("ins", "ins-bg")):
+        assert _contrast(palette[ink], palette[ground]) >= 4.5, (ink, ground)
+    for drawn in ("worse", "better", "open", "avg", "zero", "item", "pert", "cond", "run"):
+        assert _contrast(palette[drawn], palette["bg"]) >= 3.0, drawn
+
+
+# --- a real browser --------------------------------------------------------------------------
+
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> str:
+    if os.environ.get("FALTER_NO_BROWSER"):
+        pytest.skip("FALTER_NO_BROWSER is set")
+    names = ("chromium", "google-chrome", "chromium-browser", "google-chrome-stable")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.fail(
+            "no chromium or google-chrome on PATH: the page cannot be shown to be safe. "
+            "Install one, or set FALTER_NO_BROWSER=1 to leave these tests out."
+        )
+    return found
+
+
+def dumped(browser: str, page: str, folder: Path, width: int = 1280) -> str:
+    """The page as the browser holds it once every script had its chance."""
+    file = folder / "page.html"
+    file.write_text(page, "utf-8")
+    profile = folder / "profile"
+    size = f"--window-size={width},900"
+    command = (browser, *QUIET, size, f"--user-data-dir={profile}", "--dump-dom", file.as_uri())
+    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    return done.stdout.decode("utf-8")
+
+
+def _title(dom: str) -> str:
+    match = re.search(r"<title>(.*?)</title>", dom, re.DOTALL)
+    assert match
+    return match[1]
+
+
+def test_a_browser_runs_nothing_of_a_hostile_report(browser: str, tmp_path: Path) -> None:
+    page = html(hostile())
+    dom = dumped(browser, page, tmp_path)
+    assert _title(dom) == _title(page) == "falter: 2 models on 2 tasks"
+    elements = Page(re.sub(r"^<!DOCTYPE html>", "", dom)).elements
+    assert not [a for _, a in elements if a.get("id") == "pwned"]
+    assert [t for t, _ in elements] == [t for t, _ in Page(page).elements]
+
+
+def test_the_browser_test_would_see_an_attack(browser: str, tmp_path: Path) -> None:
+    """The same attacks, unescaped and without the policy, do change the title."""
+    dom = dumped(browser, f"<title>calm</title><body>{HOSTILE[0]}{HOSTILE[1]}", tmp_path)
+    assert _title(dom) == "pwned"
+    assert "id=\"pwned\"" in dom  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [500, 1280])
+@pytest.mark.parametrize("name", ["hostile", "thirty recipes", "two by two"])
+def test_nothing_overflows_sideways(browser: str, tmp_path: Path, name: str, width: int) -> None:
+    """Measured by a script of the test, which the policy of the page would not let run."""
+    page, policies = re.subn("<meta http-equiv[^>]*>", "", html(SAMPLES[name]()))
+    assert policies == 1
+    frame = 400 if width == 500 else width
+    probe = (
+        f"<script>document.body.style.width='{frame}px';"
+        "document.querySelectorAll('details').forEach(d => d.open = true);"
+        "const wide = [...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll')"
+        " && !e.closest('svg') && e.getBoundingClientRect().right > "
+        f"{frame} + 1);"
+        "document.title = wide.length ? 'wide: ' + wide[0].outerHTML.slice(0, 200) : 'fits';"
+        "</script></body>"
+    )
+    assert _title(dumped(browser, page.replace("</body>", probe), tmp_path, width)) == "fits"

@@ -1,0 +1,62 @@
+"""The front door under the type checker: what users write must type-check in strict mode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import falter
+from falter.core.errors import FalterError
+from falter.core.records import Prompt, Span
+from falter.core.rng import Rng
+from falter.experiment import Experiment, Result, read_experiment
+from falter.measures import accuracy_drop, variance_components
+from falter.perturbations import prompt_perturbation, site_perturbation
+from falter.testing import Scripted
+from falter.text import natural_words
+
+
+def one_text() -> str:
+    return falter.perturb("What is the capital of France?", "typos", "persona", seed=1)
+
+
+def a_run() -> float | None:
+    result: Result = falter.run(task="basics", models=["simulated"], limit=20, store="x.db")
+    rows = result.table("drops")
+    result.report("report.html")
+    best = result.analysis.panels[0].micro
+    return best.value if rows else None
+
+
+def an_experiment() -> Experiment:
+    try:
+        return read_experiment({"task": "basics", "models": ["simulated"]})
+    except FalterError as error:
+        print(error.message, error.hint)
+        raise
+
+
+def words(text: str, blocked: Sequence[Span]) -> list[Span]:
+    return natural_words(text, blocked)
+
+
+@site_perturbation("shout", sites=words, default_rate=0.2)
+def shout(text: str, site: Span, rng: Rng) -> tuple[int, int, str]:
+    """Puts words in capitals."""
+    start, end = site
+    return start, end, text[start:end].upper()
+
+
+@prompt_perturbation("as_it_is")
+def as_it_is(prompt: Prompt, rng: Rng) -> Prompt:
+    """Changes nothing."""
+    return prompt
+
+
+def numbers() -> tuple[float | None, float | None]:
+    drop = accuracy_drop([1, 1, 0, 1], [1, 0, 0, 1])
+    parts = variance_components([[1, 0], [1, 1], [0, 0]], "crossed")
+    return drop.value, parts.interaction.value
+
+
+def a_double() -> Scripted:
+    return Scripted({"capital of France": "Paris"})
