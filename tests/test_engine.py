@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from faulty_server import FaultyServer
 
+from falter.experiment import read_experiment, resolve
+from falter.plan import plan
 from falter.store import Store, verify
 
 RECIPES = ("pad_quotes", "typos", "persona")
@@ -60,17 +62,23 @@ async def call(line: Sequence[str], **environment: str) -> tuple[int, str, str]:
     return process.returncode, out.decode(), err.decode()
 
 
-def stored_prompts(path: Path) -> set[str]:
-    """The prompts whose answers are in the store."""
+def stored_prompts(path: Path, data: Path, url: str) -> set[str]:
+    """The prompts whose answers are in the store, by the keys of the plan."""
     if not path.exists():
         return set()
+    experiment = read_experiment(
+        {
+            "data": {"path": str(data.absolute()), "target": "answer", "key": "id"},
+            "template_file": str((data.parent / "prompt.txt").absolute()),
+            "models": [{"name": "openai:mock", "base_url": url}],
+            "recipes": list(RECIPES),
+        }
+    )
+    (panel,) = resolve(experiment).panels
+    planned = {r.key: r.messages[0][1] for r in plan(panel.items, panel.conditions, panel.target)}
     with Store(path) as store:
-        out: set[str] = set()
-        for stored in store.runs():
-            for cell in store.cells(stored.run):
-                if cell.response is not None:
-                    out.add("".join(s.text for s in cell.variant.prompt.sections))
-        return out
+        missing = store.missing(list(planned))
+    return {text for key, text in planned.items() if key not in missing}
 
 
 def prompt_of(body: dict[str, Any]) -> str:
@@ -87,7 +95,7 @@ def test_a_run_survives_ten_kills_and_pays_for_nothing_twice(tmp_path: Path) -> 
         async with FaultyServer(latency=0.02, keep=100_000) as server:
             line = command(data, server.base_url, path, "--concurrency", "8")
             for _ in range(10):
-                stored, sent = stored_prompts(path), len(server.bodies)
+                stored, sent = stored_prompts(path, data, server.base_url), len(server.bodies)
                 process = await asyncio.create_subprocess_exec(
                     *line, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
                     env=QUIET,
@@ -100,9 +108,10 @@ def test_a_run_survives_ten_kills_and_pays_for_nothing_twice(tmp_path: Path) -> 
                 await asyncio.sleep(0.1)  # what it had sent arrives
                 again = {prompt_of(body) for body in server.bodies[sent:]} & stored
                 assert not again, "a stored request was sent once more"
-            killed = len(stored_prompts(path))
+            killed = len(stored_prompts(path, data, server.base_url))
             assert 0 < killed < items * WAYS, "the kills came too late or too early to say anything"
-            before, sent = stored_prompts(path), len(server.bodies)
+            before = stored_prompts(path, data, server.base_url)
+            sent = len(server.bodies)
             code, _, err = await call(line)
             assert code == 0, err
             assert not {prompt_of(body) for body in server.bodies[sent:]} & before
@@ -220,7 +229,7 @@ def test_refused_credentials_stop_a_run_at_once(tmp_path: Path) -> None:
             assert (code, out) == (1, "")
             assert "refused the credentials" in err
             assert server.requests <= 30
-            assert len(stored_prompts(tmp_path / "f.db")) >= 16
+            assert len(stored_prompts(tmp_path / "f.db", data, server.base_url)) >= 16
 
     asyncio.run(main())
 
@@ -240,7 +249,9 @@ def test_ctrl_c_lets_answers_land_and_the_run_resumes(tmp_path: Path) -> None:
             assert (process.returncode, out) == (1, b"")
             assert b"interrupted" in err
             assert b"Traceback" not in err
-            assert len(stored_prompts(path)) == sum(server.answered.values()), "an answer was lost"
+            assert len(stored_prompts(path, data, server.base_url)) == sum(
+                server.answered.values()
+            ), "an answer was lost"
             code, _, error = await call(line)
             assert code == 0, error
             assert server.requests == 200 * WAYS

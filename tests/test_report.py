@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -495,7 +495,7 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
         file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
         terminal(sample, Console(file=file, width=80))
         file.flush()
-        text = file.buffer.getvalue().decode("ascii")  # type: ignore[attr-defined]
+        text = file.buffer.getvalue().decode("ascii")
         assert max(map(len, text.splitlines())) <= 80
         assert "-5.5" in text
 
@@ -542,6 +542,15 @@ def test_csv_names_every_column_once(sample: Callable[[], Analysis]) -> None:
     assert len(set(header)) == len(header)
 
 
+def test_csv_columns_are_documented() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "report.md").read_text("utf-8")
+    ends = re.compile("_(low|high|p|items|status|method)$")
+    counts = {f.name for f in fields(Counts)}
+    for name in next(csv.reader(io.StringIO(as_csv(one_panel())))):
+        bare = ends.sub("", name)
+        assert name in counts or f"`{name}`" in page or f"`{bare}`" in page, name
+
+
 def test_csv_leaves_out_what_is_not_known_and_runs_no_formula() -> None:
     row = next(csv.DictReader(io.StringIO(as_csv(undefined()))))
     assert row["drop"] == row["drop_low"] == row["p_holm"] == row["edits_mean"] == ""
@@ -586,8 +595,8 @@ def test_estimates_are_the_panels_every_number() -> None:
             return sum(map(found, value))
         if isinstance(value, dict):
             return sum(map(found, value.values()))
-        if hasattr(value, "__dataclass_fields__"):
-            return sum(found(getattr(value, f.name)) for f in fields(value))  # type: ignore[arg-type]
+        if is_dataclass(value):
+            return sum(found(getattr(value, f.name)) for f in fields(value))
         return 0
 
     # The brittleness of a panel is one of its components too.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import itertools
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from falter.core.errors import RunStopped
 from falter.core.interfaces import Client
@@ -23,6 +24,7 @@ __all__ = ["Watch", "execute", "planned_cost", "run_async"]
 T = TypeVar("T")
 Watch = Callable[[Sequence[Progress]], None]
 WATCH_EVERY = 0.1
+PLAN_COMMIT = 512
 
 
 def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPlan, Cost]]:
@@ -52,10 +54,11 @@ def execute(resolved: Resolved, store: Store, watch: Watch | None = None) -> lis
 async def _execute(resolved: Resolved, store: Store, watch: Watch | None) -> list[Progress]:
     run = resolved.run
     async with _open(resolved.clients):
-        lanes = _lanes(resolved, store)
+        recorder = _Recorder(resolved, store)
+        lanes = _lanes(resolved, recorder)
         progress = [lane.progress for lane in lanes]
         stop = asyncio.Event()
-        with _interruptible(stop):
+        with _interruptible(stop), _settled_heap(), recorder:
             async with _watching(watch, progress):
                 await run_lanes(lanes, store, stop)
     store.finish_plan(run)
@@ -83,7 +86,7 @@ async def _open(clients: Sequence[Client]) -> AsyncIterator[None]:
             await client.close()
 
 
-def _lanes(resolved: Resolved, store: Store) -> list[Lane]:
+def _lanes(resolved: Resolved, recorder: _Recorder) -> list[Lane]:
     """One lane a model; the panels of a model follow each other."""
     run = resolved.run
     by_model: dict[str, list[PanelPlan]] = {}
@@ -105,7 +108,7 @@ def _lanes(resolved: Resolved, store: Store) -> list[Lane]:
                         for p in panels
                     ),
                 ),
-                on_planned=_recorder(resolved, store, panels),
+                on_planned=recorder,
             )
         )
     return lanes
@@ -115,22 +118,48 @@ def _requests(panel: PanelPlan, draws: int, repeats: int) -> Iterator[Request]:
     return plan(panel.items, panel.conditions, panel.target, draws=draws, repeats=repeats)
 
 
-def _recorder(
-    resolved: Resolved, store: Store, panels: Sequence[PanelPlan]
-) -> Callable[[Sequence[Request]], None]:
-    """Writes the plan to the store as it unfolds, before any of it is sent."""
-    number = {p.panel.task: resolved.panels.index(p) for p in panels}
-    sequence = dict.fromkeys(number.values(), 0)
+class _Recorder:
+    """Writes the plan to the store as it unfolds, some hundreds of cells a commit.
 
-    def record(requests: Sequence[Request]) -> None:
-        cells = []
+    A killed run loses the last of them, and nothing by that: the next run plans them again.
+    """
+
+    def __init__(self, resolved: Resolved, store: Store) -> None:
+        self._run, self._store = resolved.run, store
+        self._number = {(p.panel.model.id, p.panel.task): n for n, p in enumerate(resolved.panels)}
+        self._sequence = [0] * len(resolved.panels)
+        self._cells: list[PlannedCell] = []
+
+    def __call__(self, requests: Sequence[Request]) -> None:
         for request in requests:
-            panel = number[request.variant.item.task]
-            cells.append(PlannedCell(panel=panel, sequence=sequence[panel], request=request))
-            sequence[panel] += 1
-        store.put_plan(resolved.run, cells)
+            panel = self._number[request.model.id, request.variant.item.task]
+            sequence = self._sequence[panel]
+            self._cells.append(PlannedCell(panel=panel, sequence=sequence, request=request))
+            self._sequence[panel] = sequence + 1
+        if len(self._cells) >= PLAN_COMMIT:
+            self._flush()
 
-    return record
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._flush()
+
+    def _flush(self) -> None:
+        cells, self._cells = self._cells, []
+        if cells:
+            self._store.put_plan(self._run, cells)
+
+
+@contextlib.contextmanager
+def _settled_heap() -> Iterator[None]:
+    """Keep the garbage collector from walking all items over and over while requests fly."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 @contextlib.contextmanager

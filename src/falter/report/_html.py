@@ -184,7 +184,7 @@ def _guide(analysis: Analysis) -> Html:
         "prompts: 0 % if every prompt gets the same outcome. It grows with the number of recipes, "
         "so compare it only between runs with the same recipes.",
         "The noise floor is how many items change when the very same prompt is asked again. "
-        "A drop within it is no finding.",
+        "Lost and gained items no more frequent than that may be nothing but noise.",
         f"Answers that could not be read are counted beside every number; here "
         f"{rule(analysis)}. Failed requests are left out and never count as wrong.",
     ]

@@ -9,7 +9,7 @@ from falter.core.records import Request, Response
 
 __all__ = ["Buffer"]
 
-COUNT = 128
+COUNT = 512
 AGE = 0.05
 
 
