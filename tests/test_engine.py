@@ -262,7 +262,7 @@ def test_ctrl_c_lets_answers_land_and_the_run_resumes(tmp_path: Path) -> None:
 def variants(path: Path) -> list[tuple[bytes, ...]]:
     db = sqlite3.connect(path)
     try:
-        rows = db.execute("SELECT id, item, recipe, draw, status, prompt FROM variants ORDER BY id")
+        rows = db.execute("SELECT id, draw, status, prompt FROM variants ORDER BY id")
         return rows.fetchall()
     finally:
         db.close()

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 
-__all__ = ["canonical", "digest", "short", "step_seed"]
+import orjson
 
-_encode = json.JSONEncoder(
-    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
-).encode
+__all__ = ["canonical", "digest", "short", "step_seed"]
 
 
 def canonical(value: Any) -> bytes:
     """Canonical JSON: sorted keys, no white space, UTF-8. The same bytes on every machine."""
-    return _encode(value).encode("utf-8", "surrogatepass")
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def digest(tag: str, *parts: Any) -> str:

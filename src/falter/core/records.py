@@ -114,6 +114,19 @@ class Prompt:
     delimiter: str = " "
     target: int | str | None = None
 
+    def with_sections(self, sections: tuple[Section, ...]) -> Prompt:
+        """The prompt with other sections; `dataclasses.replace`, at a third of its price."""
+        return Prompt(
+            sections=sections,
+            demonstrations=self.demonstrations,
+            choices=self.choices,
+            labels=self.labels,
+            choice_format=self.choice_format,
+            answer_as=self.answer_as,
+            delimiter=self.delimiter,
+            target=self.target,
+        )
+
     def identity(self) -> list[Any]:
         """What makes two prompts the same prompt, as plain JSON."""
         return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 __all__ = ["Rng"]
@@ -18,10 +18,20 @@ class Rng:
     promise the same for `shuffle`, `choice` or `sample`. So those are derived here.
     """
 
-    __slots__ = ("random",)
+    __slots__ = ("_seed", "random")
 
-    def __init__(self, seed: int) -> None:
+    random: Callable[[], float]
+
+    def __init__(self, seed: int | Callable[[], int]) -> None:
+        self._seed = seed
+
+    def __getattr__(self, name: str) -> Callable[[], float]:
+        """Seed the generator at the first draw: many changes draw nothing, and seeding is slow."""
+        if name != "random":
+            raise AttributeError(name)
+        seed = self._seed if isinstance(self._seed, int) else self._seed()
         self.random = random.Random(seed).random
+        return self.random
 
     def below(self, n: int) -> int:
         """A whole number from 0 to n - 1."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from math import floor
 from typing import Any, TypeVar
 
@@ -149,7 +148,7 @@ def _edited(prompt: Prompt, edits: dict[int, list[Replacement]]) -> Prompt:
     sections = list(prompt.sections)
     for at, changes in edits.items():
         sections[at] = replace_spans(sections[at], sorted(changes))
-    return replace(prompt, sections=tuple(sections))
+    return prompt.with_sections(tuple(sections))
 
 
 class PromptPerturbation(_Described):

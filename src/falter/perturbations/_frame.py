@@ -28,7 +28,7 @@ def framed(prompt: Prompt, name: str, before: str = "", after: str = "") -> Prom
         sections.insert(body[-1] + 1, _added(f"{name}_after", after))
     if before:
         sections.insert(body[0], _added(f"{name}_before", before))
-    return replace(prompt, sections=tuple(sections))
+    return prompt.with_sections(tuple(sections))
 
 
 def _added(name: str, text: str) -> Section:

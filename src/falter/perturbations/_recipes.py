@@ -48,7 +48,7 @@ def _same(after: Prompt, before: Prompt) -> bool:
 
 def step_rng(step: Step, item_key: str, run_seed: int, draw: int, occurrence: int) -> Rng:
     """The generator of one step on one item."""
-    return Rng(step_seed(run_seed, step.name, step.version, occurrence, item_key, draw))
+    return Rng(lambda: step_seed(run_seed, step.name, step.version, occurrence, item_key, draw))
 
 
 def _stepped(prompt: Prompt, step: Step, rng: Rng) -> Prompt:

@@ -12,20 +12,21 @@ APPLICATION_ID = 0x66616C74  # "falt"
 
 MIGRATIONS: tuple[str, ...] = (
     """
-    CREATE TABLE items (id BLOB NOT NULL UNIQUE, body BLOB NOT NULL);
-    CREATE TABLE recipes (id BLOB NOT NULL UNIQUE, body BLOB NOT NULL);
-    CREATE TABLE models (id BLOB NOT NULL UNIQUE, body BLOB NOT NULL);
+    CREATE TABLE items (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, body BLOB NOT NULL);
+    CREATE TABLE recipes (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, body BLOB NOT NULL);
+    CREATE TABLE models (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, body BLOB NOT NULL);
     CREATE TABLE variants (
-        id BLOB NOT NULL UNIQUE,
-        item BLOB NOT NULL,
-        recipe BLOB NOT NULL,
+        item INTEGER NOT NULL,
+        recipe INTEGER NOT NULL,
         draw INTEGER NOT NULL,
+        id BLOB NOT NULL,
         status TEXT NOT NULL,
-        prompt BLOB NOT NULL
-    );
+        prompt BLOB NOT NULL,
+        PRIMARY KEY (item, recipe, draw, id)
+    ) WITHOUT ROWID;
     CREATE TABLE responses (
         key BLOB NOT NULL UNIQUE,
-        model BLOB NOT NULL,
+        model INTEGER NOT NULL,
         received_at REAL NOT NULL,
         body BLOB NOT NULL,
         checksum BLOB NOT NULL
@@ -45,6 +46,9 @@ MIGRATIONS: tuple[str, ...] = (
         panel INTEGER NOT NULL,
         sequence INTEGER NOT NULL,
         repeat INTEGER NOT NULL,
+        item INTEGER NOT NULL,
+        recipe INTEGER NOT NULL,
+        draw INTEGER NOT NULL,
         variant BLOB NOT NULL,
         key BLOB NOT NULL,
         PRIMARY KEY (run, panel, sequence)

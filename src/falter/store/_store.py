@@ -17,7 +17,7 @@ import orjson
 from falter.core.codec import from_json, to_json
 from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import short
-from falter.core.records import Item, Prompt, Request, Response, Run, Variant
+from falter.core.records import Item, Model, Prompt, Request, Response, Run, Variant
 from falter.store._migrations import migrate
 
 __all__ = ["PlannedCell", "Store", "StoredCell", "StoredRun", "blob", "checksum", "name_of"]
@@ -74,7 +74,7 @@ def checksum(body: bytes) -> bytes:
 
 
 def _dump(record: Any) -> bytes:
-    return orjson.dumps(record, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+    return orjson.dumps(record)
 
 
 def _pack(record: Any) -> bytes:
@@ -90,6 +90,7 @@ class Store:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        self._models: dict[str, int] = {}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.db = sqlite3.connect(self.path, isolation_level=None, timeout=30)
@@ -146,28 +147,30 @@ class Store:
         return bool(planned)
 
     def put_plan(self, run: Run, cells: Sequence[PlannedCell]) -> None:
-        """Store planned cells with their variants and items."""
+        """Store planned cells with their variants and items.
+
+        Variants are keyed by the numbers of item and recipe, which grow as the plan does: rows
+        are appended, and a commit touches few pages.
+        """
         number = self._number(run.id)
-        variants = {cell.request.variant.id: cell.request.variant for cell in cells}
-        items = {variant.item.id: variant.item for variant in variants.values()}
         with self._transaction():
+            items = {c.request.variant.item.id: c.request.variant.item for c in cells}
             self._put("items", [(blob(i.id), _pack(i)) for i in items.values()])
+            item_numbers = {key: self._row("items", key) for key in items}
+            recipe_numbers = {r.id: self._row("recipes", r.id) for r in run.recipes}
+            variants, rows = [], []
+            for c in cells:
+                request = c.request
+                v = request.variant
+                place = (item_numbers[v.item.id], recipe_numbers[v.recipe.id], v.draw, blob(v.id))
+                variants.append((*place, v.status, _dump(v.prompt)))
+                rows.append(
+                    (number, c.panel, c.sequence, request.repeat, *place, blob(request.key))
+                )
+            self.db.executemany("INSERT OR IGNORE INTO variants VALUES (?, ?, ?, ?, ?, ?)", variants)
             self.db.executemany(
-                "INSERT OR IGNORE INTO variants VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    (blob(v.id), blob(v.item.id), blob(v.recipe.id), v.draw, v.status,
-                     _dump(v.prompt))
-                    for v in variants.values()
-                ],
-            )  # fmt: skip
-            self.db.executemany(
-                "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    (number, c.panel, c.sequence, c.request.repeat,
-                     blob(c.request.variant.id), blob(c.request.key))
-                    for c in cells
-                ],
-            )  # fmt: skip
+                "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+            )
 
     def finish_plan(self, run: Run) -> None:
         """Mark the run's plan as completely stored."""
@@ -195,13 +198,12 @@ class Store:
     def put_responses(self, responses: Sequence[tuple[Request, Response]]) -> None:
         """Store responses in one commit. A second answer to the same request is dropped."""
         rows = []
-        for request, response in responses:
-            body = _dump(response)
-            rows.append(
-                (blob(response.key), blob(request.model.id), response.received_at, body,
-                 checksum(body))
-            )  # fmt: skip
         with self._transaction():
+            for request, response in responses:
+                body = _dump(response)
+                model = self._model(request.model)
+                key = blob(response.key)
+                rows.append((key, model, response.received_at, body, checksum(body)))
             self.db.executemany("INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
 
     def put_failures(self, responses: Sequence[Response]) -> None:
@@ -251,13 +253,17 @@ class Store:
         """
         recipes = {blob(r.id): r for r in run.recipes}
         known = self._items(run)
-        wanted = "" if items is None else f"AND v.item IN ({','.join('?' * len(items))})"
+        wanted = "" if items is None else f"AND i.id IN ({','.join('?' * len(items))})"
         query = f"""
-            SELECT c.panel, c.repeat, c.key, v.item, v.recipe, v.draw, v.status, v.prompt, r.body,
+            SELECT c.panel, c.repeat, c.key, i.id, p.id, v.draw, v.status, v.prompt, r.body,
                    CASE WHEN r.body IS NULL THEN
                        (SELECT reason FROM failures f WHERE f.key = c.key ORDER BY at DESC LIMIT 1)
                    END
-            FROM cells c JOIN variants v ON v.id = c.variant
+            FROM cells c
+            JOIN variants v ON v.item = c.item AND v.recipe = c.recipe AND v.draw = c.draw
+                AND v.id = c.variant
+            JOIN items i ON i.number = c.item
+            JOIN recipes p ON p.number = c.recipe
             LEFT JOIN responses r ON r.key = c.key
             WHERE c.run = ? {wanted} ORDER BY c.panel, c.sequence
         """
@@ -294,8 +300,7 @@ class Store:
 
     def _items(self, run: Run) -> dict[bytes, Item]:
         rows = self.db.execute(
-            "SELECT i.id, i.body FROM items i WHERE i.id IN (SELECT DISTINCT v.item FROM cells c "
-            "JOIN variants v ON v.id = c.variant WHERE c.run = ?)",
+            "SELECT id, body FROM items WHERE number IN (SELECT item FROM cells WHERE run = ?)",
             (self._number(run.id),),
         )
         return {key: _load(Item, body) for key, body in rows}
@@ -307,7 +312,20 @@ class Store:
         return int(row[0])
 
     def _put(self, table: str, rows: Iterable[tuple[bytes, bytes]]) -> None:
-        self.db.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)
+        self.db.executemany(f"INSERT OR IGNORE INTO {table} (id, body) VALUES (?, ?)", rows)
+
+    def _model(self, model: Model) -> int:
+        """The number of a model, which is stored when it is new."""
+        number = self._models.get(model.id)
+        if number is None:
+            self._put("models", [(blob(model.id), _pack(model))])
+            number = self._models[model.id] = self._row("models", model.id)
+        return number
+
+    def _row(self, table: str, identity: str) -> int:
+        """The number of a record that is stored."""
+        row = self.db.execute(f"SELECT number FROM {table} WHERE id = ?", (blob(identity),))
+        return int(row.fetchone()[0])
 
 
 def _load(cls: type[T], body: bytes) -> T:

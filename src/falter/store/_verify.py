@@ -42,14 +42,14 @@ def verify(store: Store) -> VerifyReport:
             if blob(identify(body)) != key:
                 problems.append(f"{table}: {key.hex()[:10]} does not match its content")
     items = {
-        key: from_json(Item, orjson.loads(body))
-        for key, body in db.execute("SELECT id, body FROM items")
+        number: from_json(Item, orjson.loads(body))
+        for number, body in db.execute("SELECT number, body FROM items")
     }
     recipes = {
-        key: from_json(Recipe, orjson.loads(body))
-        for key, body in db.execute("SELECT id, body FROM recipes")
+        number: from_json(Recipe, orjson.loads(body))
+        for number, body in db.execute("SELECT number, body FROM recipes")
     }
-    for key, item, recipe, draw, status, prompt in db.execute("SELECT * FROM variants"):
+    for item, recipe, draw, key, status, prompt in db.execute("SELECT * FROM variants"):
         checked += 1
         if item not in items or recipe not in recipes:
             problems.append(f"variants: {key.hex()[:10]} names an item or recipe that is not there")
@@ -68,7 +68,8 @@ def verify(store: Store) -> VerifyReport:
         if checksum(body) != mark:
             problems.append(f"responses: {key.hex()[:10]} is damaged")
     (lost,) = db.execute(
-        "SELECT count(*) FROM cells c LEFT JOIN variants v ON v.id = c.variant WHERE v.id IS NULL"
+        "SELECT count(*) FROM cells c LEFT JOIN variants v ON v.item = c.item "
+        "AND v.recipe = c.recipe AND v.draw = c.draw AND v.id = c.variant WHERE v.id IS NULL"
     ).fetchone()
     if lost:
         problems.append(f"cells: {lost} name a variant that is not there")

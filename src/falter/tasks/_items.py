@@ -74,12 +74,25 @@ def _as_text(value: Any, name: str, where: str) -> str:
     if value is None:
         raise TaskError(f"{where}: the field '{name}' is empty", hint="fill or drop the row")
     if isinstance(value, str):
+        if not _encodable(value):
+            raise TaskError(
+                f"{where}: the field '{name}' holds half of a surrogate pair",
+                hint="the row is not valid Unicode; mend or drop it",
+            )
         return value
     if isinstance(value, (bool, int, float)):
         return str(value)
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
         return "\n\n".join(value)
     return json.dumps(value, ensure_ascii=False)
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
