@@ -24,7 +24,7 @@ __all__ = ["Watch", "execute", "planned_cost", "run_async"]
 T = TypeVar("T")
 Watch = Callable[[Sequence[Progress]], None]
 WATCH_EVERY = 0.1
-PLAN_COMMIT = 512
+PLAN_COMMIT = 128
 
 
 def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPlan, Cost]]:

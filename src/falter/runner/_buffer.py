@@ -9,7 +9,7 @@ from falter.core.records import Request, Response
 
 __all__ = ["Buffer"]
 
-COUNT = 512
+COUNT = 256
 AGE = 0.05
 
 
