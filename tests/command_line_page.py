@@ -1,6 +1,6 @@
 """docs/command-line.md, made from the program itself.
 
-    python tests/command_line_page.py
+python tests/command_line_page.py
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ Data goes to stdout, talk to stderr. This page is made from the program by
 | exit code | meaning |
 |---|---|
 | 0 | fine |
-| 1 | something was sent, and the run is not complete: requests failed, an endpoint gave up, Ctrl-C |
+| 1 | something was sent and the run is not complete: failed requests, Ctrl-C |
 | 2 | bad usage or a failed check; nothing was sent |
 
-Every option that defines an experiment can stand in an experiment file instead (`falter init` writes
-one); options on the command line are laid over the file. `FALTER_STORE` names the store, `FALTER_CACHE`
-the folder for model weights, `OPENAI_API_KEY` holds the key unless `--api-key-env` names another variable.
+Every option that defines an experiment can stand in an experiment file instead (`falter init`
+writes one); options on the command line are laid over the file. `FALTER_STORE` names the store,
+`FALTER_CACHE` the folder for model weights; the key is in `OPENAI_API_KEY`, or in the variable that
+`--api-key-env` names.
 """
 
 

@@ -1,6 +1,6 @@
 """Writes the answers into tests/mistakes.yaml: run it, read the difference, keep what is good.
 
-    python tests/make_mistakes.py
+python tests/make_mistakes.py
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import yaml
+
 from mistakes import TABLE, commit, load
 
 if __name__ == "__main__":

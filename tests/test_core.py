@@ -111,7 +111,11 @@ def test_a_label_is_not_part_of_a_recipe() -> None:
     assert other.id == RECIPE.id
 
 
-@given(st.dictionaries(st.text(), st.integers(-(2**63), 2**63 - 1) | st.text() | st.booleans() | st.none()))
+@given(
+    st.dictionaries(
+        st.text(), st.integers(-(2**63), 2**63 - 1) | st.text() | st.booleans() | st.none()
+    )
+)
 def test_canonical_json_ignores_the_order_of_keys(data: dict[str, object]) -> None:
     backwards = dict(reversed(data.items()))
     assert ids.canonical(data) == ids.canonical(backwards)

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line_page import PAGE, page
 
 import falter
 import falter.measures
+from command_line_page import PAGE, page
 from falter.clients import clients
 from falter.experiment import DEFAULT_RECIPES
 from falter.perturbations import perturbations

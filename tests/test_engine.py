@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_server import FaultyServer
 
 from falter.experiment import read_experiment, resolve
 from falter.plan import plan
 from falter.store import Store, verify
+from faulty_server import FaultyServer
 
 RECIPES = ("pad_quotes", "typos", "persona")
 WAYS = 1 + len(RECIPES)
@@ -124,7 +124,7 @@ def test_a_run_survives_ten_kills_and_pays_for_nothing_twice(tmp_path: Path) -> 
 
 
 def test_twenty_percent_faults_change_nothing_but_the_time(tmp_path: Path) -> None:
-    """429 with Retry-After, 500, truncated JSON, hung and closed connections: complete, the same."""
+    """429 with Retry-After, 500, truncated JSON, hung and closed connections: the same end."""
     faults = {"429": 0.05, "500": 0.05, "truncated": 0.04, "closed": 0.05, "hang": 0.01}
 
     async def main() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from mistakes import commit, load
 
 ENTRIES = load()

@@ -131,7 +131,7 @@ def ask(**given: Any) -> tuple[Response, FaultyServer]:
 
 async def until(true: Callable[[], bool]) -> None:
     """Wait until something has happened in the server."""
-    while not true():  # noqa: ASYNC110
+    while not true():
         await asyncio.sleep(0.002)
 
 

@@ -99,7 +99,10 @@ def test_a_whole_store_verifies(path: Path) -> None:
     ("damage", "problem"),
     [
         ("UPDATE responses SET body = replace(body, 'yes', 'no!') WHERE rowid = 1", "is damaged"),
-        ("UPDATE variants SET draw = 5 WHERE item = 1 AND recipe = 1", "does not match its content"),
+        (
+            "UPDATE variants SET draw = 5 WHERE item = 1 AND recipe = 1",
+            "does not match its content",
+        ),
         ("UPDATE items SET body = replace(body, '0?', '7?')", "does not match its content"),
         ("DELETE FROM variants WHERE item = 1", "name a variant that is not there"),
         ("DELETE FROM items", "names an item or recipe that is not there"),

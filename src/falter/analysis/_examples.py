@@ -22,7 +22,11 @@ EACH = 2
 def examples(
     table: Table, store: Store, run: Run, scorer: Scorer, columns: Sequence[int]
 ) -> tuple[Example, ...]:
-    """Up to two items of each of the six recipes that cost most, the smallest change first."""
+    """Up to two items of each of the six recipes that cost most.
+
+    The farthest fall of the target against the other options first, where likelihoods are known;
+    else the smallest change.
+    """
     wanted = _choose(table, columns)
     if not wanted:
         return ()
@@ -52,7 +56,8 @@ def _choose(table: Table, columns: Sequence[int]) -> list[tuple[int, int]]:
     used: set[int] = set()
     for column in sorted(columns, key=lambda n: -net[n])[:RECIPES]:
         rows = [int(row) for row in np.flatnonzero(lost[:, column])]
-        rows.sort(key=lambda row: (row in used, int(table.edits[row, column, 0])))
+        fallen = np.nan_to_num(table.margin[:, 0, 0] - table.margin[:, column, 0])
+        rows.sort(key=lambda row: (row in used, -fallen[row], table.edits[row, column, 0]))
         for row in rows[:EACH]:
             chosen.append((row, column))
             used.add(row)

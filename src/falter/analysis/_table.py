@@ -26,7 +26,8 @@ class Table:
     """One panel's outcomes. Axes: item, recipe, realisation (draw and repeat).
 
     `value` is NaN where nothing was scored; `seen` says which cells the plan has. Items and
-    recipes are in a fixed order that does not depend on the order of the data file.
+    recipes are in a fixed order that does not depend on the order of the data file. `margin` is
+    how much likelier the target was than the best other option, where log-likelihoods are known.
     """
 
     panel: Panel
@@ -36,6 +37,7 @@ class Table:
     outcome: NDArray[np.uint8]
     status: NDArray[np.uint8]
     edits: NDArray[np.int64]
+    margin: Floats
     seen: NDArray[np.bool_]
     draws: int
     repeats: int
@@ -105,13 +107,21 @@ def tables(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Table]
     return [builder.table() for builder in builders]
 
 
+def _margin(cell: StoredCell) -> float:
+    target = cell.variant.prompt.target
+    if cell.response is None or not cell.response.scores or not isinstance(target, int):
+        return float("nan")
+    values = [s.logprob for s in cell.response.scores]
+    return values[target] - max(v for i, v in enumerate(values) if i != target)
+
+
 class _Builder:
     """Collects one panel's cells as small numbers; prompts and texts are not kept."""
 
     def __init__(self, run: Run, panel: Panel, scorer: Scorer) -> None:
         self.run, self.panel, self.scorer = run, panel, scorer
         self.column = {recipe.id: n for n, recipe in enumerate(run.recipes)}
-        self.rows: dict[tuple[str, int, int], tuple[float, int, int, int]] = {}
+        self.rows: dict[tuple[str, int, int], tuple[float, int, int, int, float]] = {}
         self.served_by: dict[str, None] = {}
         self.failures: dict[str, int] = {}
         self.ids: dict[str, str] = {}
@@ -134,8 +144,12 @@ class _Builder:
         again = cell.repeat - variant.recipe.repeat * self.run.repeats
         place = variant.draw * self.run.repeats + again
         self.rows[variant.item.key, column, place] = (
-            value, outcome, STATUSES.index(variant.status), cell.edits,
-        )  # fmt: skip
+            value,
+            outcome,
+            STATUSES.index(variant.status),
+            cell.edits,
+            _margin(cell),
+        )
 
     def table(self) -> Table:
         items = tuple(sorted({key for key, _, _ in self.rows}))
@@ -146,10 +160,11 @@ class _Builder:
         outcome = np.full(shape, MISSING, np.uint8)
         status = np.zeros(shape, np.uint8)
         edits = np.zeros(shape, np.int64)
+        margin = np.full(shape, np.nan)
         seen = np.zeros(shape, np.bool_)
         for (key, column, place), row in self.rows.items():
             at = (position[key], column, place)
-            value[at], outcome[at], status[at], edits[at] = row
+            value[at], outcome[at], status[at], edits[at], margin[at] = row
             seen[at] = True
         return Table(
             panel=self.panel,
@@ -159,6 +174,7 @@ class _Builder:
             outcome=outcome,
             status=status,
             edits=edits,
+            margin=margin,
             seen=seen,
             draws=self.run.draws,
             repeats=self.run.repeats,

@@ -50,13 +50,9 @@ def run_and_show(resolved: Resolved, store_path: Path, html_path: Path | None) -
     if html_path is not None:
         html_path.parent.mkdir(parents=True, exist_ok=True)
         html_path.write_text(html(analysis), "utf-8")
-        talk.print(f"report: {html_path}", highlight=False, markup=False)
-    talk.print(
-        f"run {short(resolved.run.id)} is in {store_path}; "
-        f"'falter report {short(resolved.run.id)} --html FILE' shows it again",
-        highlight=False,
-        markup=False,
-    )
+        click.echo(f"report: {html_path}", err=True)
+    name = short(resolved.run.id)
+    click.echo(f"run {name} is in {store_path}; 'falter report {name}' shows it again", err=True)
     failed = sum(panel.counts.failed for panel in analysis.panels)
     if failed:
         click.echo(

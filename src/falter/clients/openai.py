@@ -80,9 +80,7 @@ class OpenAI:
         path = "chat/completions" if self._chat else "completions"
         self._url = self._http.url(path)
         self._scoring = _ScoringState()
-        self.capabilities = Capabilities(
-            generates=True, scores=not self._chat, chats=self._chat
-        )
+        self.capabilities = Capabilities(generates=True, scores=not self._chat, chats=self._chat)
         self.model = Model(
             client="openai",
             name=settings.name,

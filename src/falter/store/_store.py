@@ -167,7 +167,9 @@ class Store:
                 rows.append(
                     (number, c.panel, c.sequence, request.repeat, *place, blob(request.key))
                 )
-            self.db.executemany("INSERT OR IGNORE INTO variants VALUES (?, ?, ?, ?, ?, ?)", variants)
+            self.db.executemany(
+                "INSERT OR IGNORE INTO variants VALUES (?, ?, ?, ?, ?, ?)", variants
+            )
             self.db.executemany(
                 "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
