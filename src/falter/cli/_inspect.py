@@ -10,8 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 import falter.measures
 from falter import __version__
@@ -80,23 +78,12 @@ def list_names(kind: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found[kind] if kind else found, indent=2))
         return
-    console = Console()
     for name, rows in found.items():
-        table = Table(title=None if kind else name, title_justify="left", box=None, pad_edge=False)
-        shown = [key for key in rows[0] if key not in ("parameters", "scope")]
-        for key in shown:
-            table.add_column(key.replace("_", " "), overflow="fold")
-        for row in rows:
-            table.add_row(*(_word(row[key]) for key in shown))
-        console.print(table)
         if not kind:
-            console.print()
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else ""
-    return str(value)
+            click.echo(f"{name}:")
+        width = max(len(row["name"]) for row in rows)
+        for row in rows:
+            click.echo(f"{'' if kind else '  '}{row['name']:<{width}}  {row['summary']}")
 
 
 @click.group()

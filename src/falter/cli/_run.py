@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from falter.cli._options import experiment_from, experiment_options, store_option
 from falter.cli._progress import Meter
@@ -95,18 +93,22 @@ def plan(store_path: Path, as_json: bool, **options: Any) -> None:
     if as_json:
         click.echo(json.dumps({"run": resolved.run.id, "panels": rows}, indent=2))
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    shown = [name for name in rows[0] if any(row[name] is not None for row in rows)]
-    for name in shown:
-        number = isinstance(rows[0][name], (int, float))
-        table.add_column(name.replace("_", " "), justify="right" if number else "left")
     for row in rows:
-        table.add_row(*(_cell(row[name]) for name in shown))
-    Console().print(table)
-    click.echo("Tokens are estimated at four characters each; nothing was sent.", file=sys.stderr)
+        click.echo(_described(row))
+    if len(rows) > 1:
+        click.echo(f"together: {sum(int(row['calls']) for row in rows):,} calls")
+    click.echo("Tokens are estimated at four characters each; nothing was sent.", err=True)
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.4f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def _described(row: dict[str, Any]) -> str:
+    """One panel of a plan, in three lines."""
+    price = ""
+    if row["cost_at_most"] is not None:
+        price = f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
+    return (
+        f"{row['model']} on {row['task']}, scored by {row['scorer']}\n"
+        f"  {row['items']:,} items × {row['recipes']:,} recipes = {row['cells']:,} cells"
+        f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
+        f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
+        f"{price}"
+    )

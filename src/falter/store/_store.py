@@ -93,7 +93,10 @@ class Store:
         self._models: dict[str, int] = {}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.db = sqlite3.connect(self.path, isolation_level=None, timeout=30)
+            # Used by one thread at a time; in a notebook a run has a thread of its own.
+            self.db = sqlite3.connect(
+                self.path, isolation_level=None, timeout=30, check_same_thread=False
+            )
             self.db.execute("PRAGMA journal_mode = WAL")
             self.db.execute("PRAGMA synchronous = NORMAL")
             self.db.execute("PRAGMA wal_autocheckpoint = 8000")

@@ -1,0 +1,242 @@
+"""The commands that need no server: what they print, where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+import falter
+from falter.cli._main import _run
+from falter.perturbations import perturbations
+from faulty_server import FaultyServer
+
+Capture = pytest.CaptureFixture[str]
+
+
+def falter_cli(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
+    code = _run(arguments)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_init_writes_a_file_that_plans(capsys: Capture) -> None:
+    """The example is valid as it is, by its schema and by the program."""
+    assert falter_cli(capsys, "init", "sub/mine.yaml")[0] == 0
+    text = Path("sub/mine.yaml").read_text("utf-8")
+    assert text.startswith("# yaml-language-server: $schema=falter.schema.json\n")
+    schema = json.loads(Path("sub/falter.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(yaml.safe_load(text), schema)
+    code, out, _ = falter_cli(capsys, "plan", "sub/mine.yaml", "--json")
+    assert code == 0
+    (panel,) = json.loads(out)["panels"]
+    assert panel["cells"] == 60 * 8
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"task": "basics"},
+        {"task": "basics", "models": ["m"], "recipies": []},
+        {"task": "basics", "models": ["m"], "limit": 0},
+        {"task": "basics", "models": [{"nmae": "m"}]},
+        {"task": "basics", "models": ["m"], "recipes": [{"typos": {"rat": 1}}]},
+    ],
+    ids=repr,
+)
+def test_the_schema_refuses_what_the_program_refuses(wrong: dict[str, Any]) -> None:
+    from falter.experiment import schema
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, schema())
+
+
+def test_every_commented_line_of_the_example_is_valid(capsys: Capture) -> None:
+    """Taking the '#' away gives settings that exist."""
+    from falter.experiment import EXAMPLE
+
+    lines = []
+    for line in EXAMPLE.splitlines():
+        bare = line[2:] if line.startswith("# ") and ":" in line else line
+        if line.startswith(("# demonstrations", "# scorer", "# sampling", "# protect")):
+            lines.append(bare)
+        elif not line.startswith("#"):
+            lines.append(line)
+    data = yaml.safe_load("\n".join(lines))
+    assert {"demonstrations", "scorer", "sampling", "protect"} <= set(data)
+    experiment = falter.experiment.read_experiment(data)
+    assert experiment.demonstrations == 5
+
+
+def test_plan_says_what_it_would_cost_and_sends_nothing(capsys: Capture) -> None:
+    Path("e.yaml").write_text(
+        "task: basics\nmodels: [{name: 'openai:m', base_url: 'http://127.0.0.1:9/v1', "
+        "price: {input: 1.0, output: 2.0}}]\nrecipes: [typos]\nlimit: 10\n"
+    )
+    code, out, err = falter_cli(capsys, "plan", "e.yaml", "--json")
+    assert code == 0, err
+    (panel,) = json.loads(out)["panels"]
+    assert (panel["items"], panel["cells"], panel["calls"], panel["stored"]) == (10, 20, 20, 0)
+    assert panel["cost_at_most"] == pytest.approx(
+        (panel["prompt_tokens"] + 2 * panel["completion_tokens_at_most"]) / 1e6
+    )
+    assert not Path("falter.db").exists()
+    code, out, _ = falter_cli(capsys, "plan", "e.yaml")
+    assert code == 0
+    assert "cost at most" in out
+
+
+def test_run_and_report_print_the_same(capsys: Capture) -> None:
+    line = ("run", "--task", "basics", "--model", "simulated", "--limit", "30", "-r", "typos")
+    code, out, err = falter_cli(capsys, *line, "--html", "page/r.html")
+    assert code == 0, err
+    assert "simulated on basics" in out
+    assert "typos" in out
+    assert "report: page/r.html" in err
+    assert "<script" not in Path("page/r.html").read_text("utf-8")
+    again = falter_cli(capsys, "report")
+    assert again[:2] == (0, out)
+    stored = falter_cli(capsys, *line)
+    assert stored[:2] == (0, out)
+
+
+def test_a_run_is_found_by_its_id(capsys: Capture) -> None:
+    for task_limit in ("10", "20"):
+        falter_cli(
+            capsys, "run", "--task", "basics", "--model", "simulated", "--limit", task_limit,
+            "-r", "typos",
+        )  # fmt: skip
+    code, out, _ = falter_cli(capsys, "store", "runs")
+    assert code == 0
+    first, second = out.splitlines()
+    assert "20/20" in first
+    assert "40/40" in second
+    code, out, _ = falter_cli(capsys, "report", first.split()[0], "--json")
+    assert json.loads(out)["panels"][0]["items"] == 10
+    code, out, err = falter_cli(capsys, "store", "verify")
+    assert (code, out) == (0, "")
+    assert "records verified" in err
+
+
+def test_a_damaged_store_fails_verification(capsys: Capture) -> None:
+    falter_cli(capsys, "run", "--task", "basics", "--model", "simulated", "--limit", "5", "-r",
+               "typos")  # fmt: skip
+    import sqlite3
+
+    db = sqlite3.connect("falter.db")
+    db.execute("UPDATE responses SET body = CAST(body || ' ' AS BLOB) WHERE rowid = 1")
+    db.commit()
+    db.close()
+    code, out, err = falter_cli(capsys, "store", "verify")
+    assert code == 1
+    assert "is damaged" in out
+    assert "1 problems" in err
+
+
+@pytest.mark.parametrize(
+    "kind", ["perturbations", "tasks", "scorers", "clients", "measures"]
+)  # fmt: skip
+def test_list_gives_names_and_summaries(kind: str, capsys: Capture) -> None:
+    code, out, _ = falter_cli(capsys, "list", kind, "--json")
+    rows = json.loads(out)
+    assert code == 0
+    assert all(row["name"] and row["summary"] for row in rows)
+    code, out, _ = falter_cli(capsys, "list", kind)
+    assert all(row["name"] in out for row in rows)
+
+
+def test_list_perturbations_is_an_array_with_family_and_needs_model(capsys: Capture) -> None:
+    rows = json.loads(falter_cli(capsys, "list", "perturbations", "--json")[1])
+    assert [row["name"] for row in rows] == perturbations.names()
+    assert {"name", "family", "needs_model"} <= set(rows[0])
+
+
+def test_perturb_text_and_python_agree(capsys: Capture) -> None:
+    text = "What is the capital of France?"
+    code, out, err = falter_cli(capsys, "perturb", "-p", "typos", "--seed", "3", text)
+    assert (code, err) == (0, "")
+    assert out == falter.perturb(text, "typos", seed=3) + "\n" != text + "\n"
+
+
+def test_perturb_reads_lines_whatever_their_order(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import io
+
+    lines = ["Where do penguins live all year?", "Which tree grows from an acorn?"]
+    outs = []
+    for order in (lines, lines[::-1]):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(order) + "\n"))
+        outs.append(falter_cli(capsys, "perturb", "-p", "typos+word_merge")[1].splitlines())
+    assert outs[0] == outs[1][::-1]
+    assert outs[0] != lines
+
+
+def test_perturb_jsonl(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"id": 7, "q": "Where do penguins live?"}\n'))
+    code, out, _ = falter_cli(
+        capsys, "perturb", "-p", "typos:count=1", "--field", "q", "--json"
+    )  # fmt: skip
+    row = json.loads(out)
+    assert code == 0
+    assert (row["id"], row["status"], len(row["edits"])) == (7, "changed", 1)
+    assert row["q"] != "Where do penguins live?"
+
+
+def test_doctor_says_what_is_there(capsys: Capture) -> None:
+    code, out, _ = falter_cli(capsys, "doctor", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["falter"] == falter.__version__
+    assert found["smollm2"]
+    assert found["extras"]["parquet"]
+
+
+def test_doctor_reaches_an_endpoint(capsys: Capture) -> None:
+    import asyncio
+
+    async def main() -> tuple[tuple[int, str, str], tuple[int, str, str]]:
+        async with FaultyServer() as server:
+            there = ("doctor", "-m", "openai:mock", "--base-url", server.base_url)
+            return (
+                await asyncio.to_thread(falter_cli, capsys, *there, "--api", "completions"),
+                await asyncio.to_thread(falter_cli, capsys, "doctor", "-m", "openai:mcok",
+                                        "--base-url", server.base_url),
+            )  # fmt: skip
+
+    good, bad = asyncio.run(main())
+    assert good[0] == 0
+    assert "openai:mock: answers; gives text and log-probabilities" in good[1]
+    assert bad[0] == 2
+    assert "did you mean 'mock'?" in bad[1]
+
+
+def test_models_list(capsys: Capture) -> None:
+    code, out, _ = falter_cli(capsys, "models", "list")
+    assert code == 0
+    assert out.startswith("smollm2  ")
+    code, out, _ = falter_cli(capsys, "models", "pull", "smollm2")
+    assert code == 0
+    assert Path(out.strip()).exists()
+
+
+def test_help_is_data_and_version_is_ours(capsys: Capture) -> None:
+    code, out, err = falter_cli(capsys, "--version")
+    assert (code, out, err) == (0, f"falter {falter.__version__}\n", "")
+    code, out, err = falter_cli(capsys, "--help")
+    assert (code, err) == (0, "")
+    for command in ("demo", "init", "plan", "run", "report", "perturb", "list", "models", "doctor"):
+        assert f"\n  {command} " in out

@@ -1,0 +1,181 @@
+"""The clients that cost nothing: the embedded model end to end, and the simulated one's truth."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from statistics import NormalDist
+
+import pytest
+
+import falter
+from falter.core.errors import UsageError
+from falter.experiment import ModelSpec, connect, read_experiment, resolve
+from falter.plan import plan
+
+
+def test_the_embedded_model_falters(tmp_path: Path) -> None:
+    """Newline padding costs SmolLM2 far more than asking again, which costs nothing."""
+    result = falter.run(
+        task="basics", models=["smollm2"], recipes=["pad_newlines", "identity"], limit=48,
+        store=tmp_path / "falter.db",
+    )  # fmt: skip
+    (panel,) = result.analysis.panels
+    (padding,) = panel.recipes
+    assert panel.baseline.value is not None
+    assert panel.baseline.value >= 0.55
+    assert padding.drop.value is not None
+    assert padding.drop.value > 0.10
+    assert panel.noise_floor is not None
+    assert panel.noise_floor.value == 0.0
+    assert panel.examples
+
+
+def test_the_embedded_model_writes_letters_at_chance_level_and_says_so(tmp_path: Path) -> None:
+    result = falter.run(
+        task="basics", models=["smollm2"], recipes=["identity"], limit=12,
+        scorer="choice_letter", store=tmp_path / "falter.db",
+    )  # fmt: skip
+    (panel,) = result.analysis.panels
+    assert any("not above chance level (25 %)" in note for note in panel.notes)
+    assert panel.counts.scored + panel.counts.unparsed == 24
+
+
+def test_scores_do_not_depend_on_the_lane(tmp_path: Path) -> None:
+    """One engine or two, the numbers are the same to the last bit."""
+    found = []
+    for lanes in (1, 2):
+        experiment = read_experiment(
+            {
+                "task": "basics", "limit": 6, "recipes": ["typos"],
+                "models": [{"name": "smollm2", "concurrency": lanes}],
+            }
+        )  # fmt: skip
+        (panel,) = resolve(experiment).panels
+        requests = list(plan(panel.items, panel.conditions, panel.target))
+
+        async def main(client=panel.client, requests=requests) -> list[object]:  # type: ignore[no-untyped-def]
+            await client.check()
+            try:
+                answers = await asyncio.gather(*(client.score_many([r]) for r in requests))
+                return [a[0].scores for a in answers]
+            finally:
+                await client.close()
+
+        found.append(asyncio.run(main()))
+    assert found[0] == found[1]
+
+
+def test_a_prompt_too_long_for_the_model_fails_by_itself(tmp_path: Path) -> None:
+    """One bad item is one failed request, with the reason."""
+    data = tmp_path / "d.jsonl"
+    long = "word " * 20_000
+    data.write_text(
+        '{"q": "Grass is?", "o": ["green", "red"], "a": 0}\n'
+        f'{{"q": "{long}", "o": ["green", "red"], "a": 0}}\n'
+    )
+    result = falter.run(
+        data={"path": str(data), "target": "a", "choices": "o"}, template="{q}\nAnswer:",
+        models=["smollm2"], recipes=["identity"], store=tmp_path / "falter.db",
+    )  # fmt: skip
+    (panel,) = result.analysis.panels
+    assert panel.counts.failed == 2
+    assert any("tokens" in reason for reason in panel.failures)
+
+
+def test_a_simulated_model_is_as_brittle_as_it_was_told(tmp_path: Path) -> None:
+    """Accuracies by the formula: Φ((mean − effect) / √(item² + interaction² + noise²))."""
+    data = tmp_path / "d.jsonl"
+    lines = [
+        f'{{"q": "Is number {n} even or odd, do you think?", "a": "yes"}}' for n in range(3000)
+    ]
+    data.write_text("\n".join(lines))
+    result = falter.run(
+        data={"path": str(data), "target": "a"}, template="{q}",
+        models=[{"name": "simulated", "options": {"mean": 0.5, "effects": {"pad_quotes": 0.4}}}],
+        recipes=["pad_quotes", "pad_spaces", "identity"], store=tmp_path / "falter.db",
+    )  # fmt: skip
+    (panel,) = result.analysis.panels
+    spread = (1.0 + 0.25) ** 0.5
+    truth = {label: NormalDist().cdf((0.5 - e) / spread) for label, e in
+             (("baseline", 0.0), ("pad_quotes", 0.4), ("pad_spaces", 0.0))}  # fmt: skip
+    assert panel.baseline.value == pytest.approx(truth["baseline"], abs=0.03)
+    for row in panel.recipes:
+        expected = truth["baseline"] - truth[row.label]
+        assert row.drop.low is not None
+        assert row.drop.high is not None
+        assert row.drop.low - 0.01 < expected < row.drop.high + 0.01
+    assert panel.noise_floor is not None
+    assert panel.noise_floor.value == 0.0
+
+
+def test_unparsed_answers_are_counted_by_the_chosen_rule(tmp_path: Path) -> None:
+    found = {}
+    for rule in ("wrong", "excluded"):
+        result = falter.run(
+            task="basics", models=[{"name": "simulated", "options": {"unparsed": 0.3}}],
+            recipes=["typos"], scorer="choice_letter", unparsed=rule,
+            store=tmp_path / "falter.db",
+        )  # fmt: skip
+        (found[rule],) = result.analysis.panels
+    wrong, excluded = found["wrong"], found["excluded"]
+    assert wrong.counts == excluded.counts
+    assert 100 < wrong.counts.unparsed < 220
+    assert wrong.baseline.items == 264
+    assert excluded.baseline.items < 220
+    assert wrong.baseline_valid.value == excluded.baseline.value
+    assert (wrong.baseline.value or 0) < (excluded.baseline.value or 0)
+
+
+@pytest.mark.parametrize("name", ["smollm2:x", "openai", "openai:"])
+def test_names_that_do_not_name_a_model(name: str) -> None:
+    with pytest.raises(UsageError):
+        connect(ModelSpec(name=name))
+
+
+def test_run_works_inside_a_running_loop(tmp_path: Path) -> None:
+    """As in a notebook."""
+
+    async def main() -> float | None:
+        result = falter.run(
+            task="basics", models=["simulated"], recipes=["typos"], limit=20,
+            store=tmp_path / "falter.db",
+        )  # fmt: skip
+        return result.analysis.panels[0].baseline.value
+
+    assert asyncio.run(main()) is not None
+
+
+def test_a_result_gives_tables_and_files(tmp_path: Path) -> None:
+    result = falter.run(
+        task="basics", models=["simulated"], recipes=["typos", "persona"], limit=20,
+        store=tmp_path / "falter.db",
+    )  # fmt: skip
+    assert [row["recipe"] for row in result.table("drops")] == ["typos", "persona"]
+    assert {row["group"] for row in result.table("groups")} == {
+        "word manipulation", "prompt augmentation",
+    }  # fmt: skip
+    assert len(result.table("scores")) == 60
+    assert {row["method"] for row in result.table("components")} == {"plugin", "crossed"}
+    assert result.table("counts")[0]["cells"] == 20
+    for ending in ("html", "json", "csv", "md", "parquet"):
+        assert result.report(tmp_path / f"r.{ending}").stat().st_size > 200
+    with pytest.raises(UsageError, match="Unknown table 'drop'"):
+        result.table("drop")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="expected a file ending in"):
+        result.report(tmp_path / "r.pdf")
+    assert "simulated on basics" in result.summary()
+
+
+def test_draws_repeats_and_demonstrations(tmp_path: Path) -> None:
+    result = falter.run(
+        task="basics", models=[{"name": "simulated", "options": {"noise_sd": 0.5}}],
+        recipes=["typos", "pad_quotes"], limit=40, draws=2, repeats=2, demonstrations=3,
+        store=tmp_path / "falter.db",
+    )  # fmt: skip
+    (panel,) = result.analysis.panels
+    assert panel.counts.cells == 40 * 2 * (1 + 2 + 2)
+    assert panel.noise_floor is not None
+    assert (panel.noise_floor.value or 0) > 0
+    shown = {row["item"] for row in result.table("scores")}
+    assert len(shown) == 40
