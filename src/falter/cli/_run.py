@@ -96,7 +96,7 @@ def plan(store_path: Path, as_json: bool, **options: Any) -> None:
     for row in rows:
         click.echo(_described(row))
     if len(rows) > 1:
-        click.echo(f"together: {sum(int(row['calls']) for row in rows):,} calls")
+        click.echo(f"together: {sum(cost.calls for _, cost in costs):,} calls")
     click.echo("Tokens are estimated at four characters each; nothing was sent.", err=True)
 
 
