@@ -126,6 +126,19 @@ def test_an_endpoint_that_only_fails_stops_the_run(store: Store) -> None:
     assert len(client.requests) < 100
 
 
+def test_one_item_that_always_fails_does_not_stop_the_run(store: Store) -> None:
+    """A prompt too long for the model fails in all its recipes; the other items go on."""
+    planned = [replace(r, key=f"sha256:{n:064x}") for n, r in enumerate(list(requests(1)) * 20)]
+    planned += [replace(r, key=f"sha256:{n + 99:064x}") for n, r in enumerate(requests(20))]
+    client = Scripted(
+        lambda r: Response(key="", failure="too long") if r.variant.item.key == "0" else "yes"
+    )
+    one = lane(client, planned, 1)
+    run(one, store=store)
+    assert one.progress.done == 80
+    assert one.progress.failed == 42
+
+
 def test_refused_credentials_stop_the_run_at_once(store: Store) -> None:
     planned = list(requests(500))
 

@@ -17,6 +17,7 @@ __all__ = ["Lane", "Progress", "run_lanes"]
 
 LOOK_AHEAD = 64
 HOPELESS = 25
+HOPELESS_ITEMS = 5
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,6 +105,7 @@ class _Feed:
         self._in_flight: set[str] = set()
         self._waiting: dict[str, int] = {}
         self._failed: set[str] = set()
+        self._failed_items: set[str] = set()
         self._missing = self._stream()
         self._ended = False
 
@@ -132,12 +134,19 @@ class _Feed:
             progress.failed += cells
             progress.last_failure = response.failure
             self._failed.add(request.key)
-            if progress.landed == 0 and progress.failed >= HOPELESS:
-                raise RunStopped(
-                    f"{progress.label}: the first {progress.failed} requests all failed; "
-                    f"the last one with: {response.failure}",
-                    hint="'falter doctor' checks the endpoint; nothing is reported from this run",
-                )
+            self._failed_items.add(request.variant.item.key)
+            self._stop_if_hopeless()
+
+    def _stop_if_hopeless(self) -> None:
+        """Give up when nothing but failures came, for several items: one may be too long."""
+        progress = self.progress
+        few = progress.failed < HOPELESS or len(self._failed_items) < HOPELESS_ITEMS
+        if progress.landed == 0 and not few:
+            raise RunStopped(
+                f"{progress.label}: the first {progress.failed} requests all failed; "
+                f"the last one with: {progress.last_failure}",
+                hint="'falter doctor' checks the endpoint; nothing is reported from this run",
+            )
 
     def _stream(self) -> Iterator[Request]:
         lane, progress = self.lane, self.progress
