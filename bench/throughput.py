@@ -202,7 +202,7 @@ def inspect(url: str, requests: int, connections: int) -> None:
     from inspect_ai.model import GenerateConfig, get_model
 
     os.environ.setdefault("OPENAI_API_KEY", "none")
-    model = get_model("openai/mock", base_url=url, api_key="none")
+    model = get_model("openai/mock", base_url=url, api_key="none", responses_api=False)
 
     async def main() -> float:
         config = GenerateConfig(max_tokens=8, temperature=0, max_connections=connections)

@@ -99,7 +99,7 @@ class Store:
             )
             self.db.execute("PRAGMA journal_mode = WAL")
             self.db.execute("PRAGMA synchronous = NORMAL")
-            self.db.execute("PRAGMA wal_autocheckpoint = 8000")
+            self.db.execute("PRAGMA wal_autocheckpoint = 16000")
             self.db.execute("PRAGMA cache_size = -32000")
             migrate(self.db, str(self.path))
         except (sqlite3.Error, OSError) as error:
@@ -256,23 +256,22 @@ class Store:
 
         Without `sections` the prompts have choices and target, but no text: enough to score.
         """
-        recipes = {blob(r.id): r for r in run.recipes}
+        recipes = {self._row("recipes", r.id): r for r in run.recipes}
         known = self._items(run)
-        wanted = "" if items is None else f"AND i.id IN ({','.join('?' * len(items))})"
+        asked = [] if items is None else [self._row("items", identity) for identity in items]
+        wanted = "" if items is None else f"AND c.item IN ({','.join('?' * len(asked))})"
         query = f"""
-            SELECT c.panel, c.repeat, c.key, i.id, p.id, v.draw, v.status, v.prompt, r.body,
+            SELECT c.panel, c.repeat, c.key, c.item, c.recipe, c.draw, v.status, v.prompt, r.body,
                    CASE WHEN r.body IS NULL THEN
                        (SELECT reason FROM failures f WHERE f.key = c.key ORDER BY at DESC LIMIT 1)
                    END
             FROM cells c
             JOIN variants v ON v.item = c.item AND v.recipe = c.recipe AND v.draw = c.draw
                 AND v.id = c.variant
-            JOIN items i ON i.number = c.item
-            JOIN recipes p ON p.number = c.recipe
             LEFT JOIN responses r ON r.key = c.key
             WHERE c.run = ? {wanted} ORDER BY c.panel, c.sequence
         """
-        for row in self.db.execute(query, (self._number(run.id), *map(blob, items or ()))):
+        for row in self.db.execute(query, (self._number(run.id), *asked)):
             panel, repeat, key, item, recipe, draw, status, prompt, body, failure = row
             content = orjson.loads(prompt)
             edits = sum(len(section["edits"]) for section in content["sections"])
@@ -303,9 +302,9 @@ class Store:
         ).fetchone()
         return planned, answered
 
-    def _items(self, run: Run) -> dict[bytes, Item]:
+    def _items(self, run: Run) -> dict[int, Item]:
         rows = self.db.execute(
-            "SELECT id, body FROM items WHERE number IN (SELECT item FROM cells WHERE run = ?)",
+            "SELECT number, body FROM items WHERE number IN (SELECT item FROM cells WHERE run = ?)",
             (self._number(run.id),),
         )
         return {key: _load(Item, body) for key, body in rows}
