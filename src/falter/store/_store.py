@@ -97,16 +97,19 @@ class Store:
             self.db = sqlite3.connect(
                 self.path, isolation_level=None, timeout=30, check_same_thread=False
             )
+        except (sqlite3.Error, OSError) as error:
+            raise _unusable(self.path, error) from error
+        try:
             self.db.execute("PRAGMA journal_mode = WAL")
             self.db.execute("PRAGMA synchronous = NORMAL")
             self.db.execute("PRAGMA wal_autocheckpoint = 16000")
             self.db.execute("PRAGMA cache_size = -32000")
             migrate(self.db, str(self.path))
-        except (sqlite3.Error, OSError) as error:
-            raise StoreError(
-                f"The store {self.path} cannot be opened: {error}",
-                hint="name a writable file with --store",
-            ) from error
+        except BaseException as error:
+            self.db.close()
+            if isinstance(error, sqlite3.Error):
+                raise _unusable(self.path, error) from error
+            raise
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""
@@ -330,6 +333,12 @@ class Store:
         """The number of a record that is stored."""
         row = self.db.execute(f"SELECT number FROM {table} WHERE id = ?", (blob(identity),))
         return int(row.fetchone()[0])
+
+
+def _unusable(path: Path, error: Exception) -> StoreError:
+    return StoreError(
+        f"The store {path} cannot be opened: {error}", hint="name a writable file with --store"
+    )
 
 
 def _load(cls: type[T], body: bytes) -> T:
