@@ -121,6 +121,12 @@ def test_canonical_json_ignores_the_order_of_keys(data: dict[str, object]) -> No
     assert ids.canonical(data) == ids.canonical(backwards)
 
 
+@pytest.mark.parametrize("value", ["half \ud800 a pair", 2**70, ["\udfff", 1.5]], ids=ascii)
+def test_canonical_json_takes_what_orjson_refuses(value: object) -> None:
+    assert ids.canonical(value) == ids.canonical(value)
+    assert ids.digest("t", value).startswith("sha256:")
+
+
 def test_canonical_json_refuses_what_is_not_json() -> None:
     with pytest.raises(TypeError):
         ids.canonical(object())
@@ -195,7 +201,3 @@ def test_other_choices_are_listed_anew_and_carry_the_target() -> None:
     moved = render.with_choices(PROMPT, ("y", "x"), ("A", "B"), 1)
     assert moved.choices[1] == PROMPT.choices[0] and moved.target == 1
     assert moved.sections[2].text == "A. y\nB. x"
-
-
-def test_trailing_white_space_moves_to_the_continuation() -> None:
-    assert render.split_context("Answer:\n\n ", " x") == ("Answer:", "\n\n  x")

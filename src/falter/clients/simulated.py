@@ -63,7 +63,7 @@ class Simulated:
                 )
         if not 0 <= self.parameters["unparsed"] <= 1:
             raise InvalidValue("options.unparsed", self.parameters["unparsed"], "a share in 0..1")
-        self.capabilities = Capabilities(generates=True, scores=True, local=True, lanes=8)
+        self.capabilities = Capabilities(generates=True, scores=True, lanes=8)
         self.model = Model(
             client="simulated",
             name=settings.name or "simulated",

@@ -42,7 +42,7 @@ class SmolLM2:
         if importlib.util.find_spec("cyllama") is None:
             raise MissingExtra("The embedded model smollm2", "local", "cyllama")
         self._lanes = max(1, min(MOST_LANES, os.cpu_count() or 1, settings.concurrency))
-        self.capabilities = Capabilities(generates=True, scores=True, local=True, lanes=self._lanes)
+        self.capabilities = Capabilities(generates=True, scores=True, lanes=self._lanes)
         self.model = Model(client="smollm2", name="smollm2", weights=f"sha256:{SMOLLM2.sha256}")
         self._pool = ThreadPoolExecutor(self._lanes, thread_name_prefix="smollm2")
         self._free: asyncio.Queue[LlamaEngine] | None = None

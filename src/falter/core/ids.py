@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 
 import orjson
@@ -11,8 +12,16 @@ __all__ = ["canonical", "digest", "short", "step_seed"]
 
 
 def canonical(value: Any) -> bytes:
-    """Canonical JSON: sorted keys, no white space, UTF-8. The same bytes on every machine."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    """Canonical JSON: sorted keys, no white space, UTF-8. The same bytes on every machine.
+
+    What orjson refuses (half a surrogate pair, whole numbers beyond 64 bits) is written by the
+    standard library in the same form.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        return text.encode("utf-8", "surrogatepass")
 
 
 def digest(tag: str, *parts: Any) -> str:

@@ -74,7 +74,6 @@ class Capabilities:
     generates: bool
     scores: bool
     chats: bool = True
-    local: bool = False
     lanes: int | None = None
     batch: int = 1
 

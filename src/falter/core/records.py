@@ -213,10 +213,6 @@ class Recipe:
             self.repeat,
         )
 
-    @property
-    def is_baseline(self) -> bool:
-        return self.id == BASELINE.id
-
 
 BASELINE = Recipe(label="baseline")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from falter.core.records import Message, Prompt, Section
 
-__all__ = ["choice_block", "continuations", "messages", "plain", "split_context", "with_choices"]
+__all__ = ["choice_block", "continuations", "messages", "plain", "with_choices"]
 
 
 def choice_block(labels: Sequence[str], choices: Sequence[str], line: str) -> str:
@@ -58,9 +58,3 @@ def continuations(prompt: Prompt) -> tuple[str, ...]:
     """What may follow the prompt: each option's text or label after the delimiter."""
     answers = prompt.choices if prompt.answer_as == "text" else prompt.labels
     return tuple(prompt.delimiter + answer for answer in answers)
-
-
-def split_context(context: str, continuation: str) -> tuple[str, str]:
-    """Move the context's trailing white space to the continuation, where tokenizers expect it."""
-    kept = context.rstrip()
-    return kept, context[len(kept) :] + continuation

@@ -54,7 +54,3 @@ class Rng:
             chosen = moved.get(j, j)
             moved[j] = moved.get(i, i)
             yield chosen
-
-    def shuffled(self, options: Sequence[T]) -> list[T]:
-        """The options in a random order."""
-        return [options[i] for i in self.order(len(options))]

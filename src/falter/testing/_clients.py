@@ -31,7 +31,7 @@ class Scripted:
         self._turn = 0
         self.requests: list[Request] = []
         self.model = Model(client="scripted", name=name)
-        self.capabilities = Capabilities(generates=True, scores=scores, local=True)
+        self.capabilities = Capabilities(generates=True, scores=scores)
 
     async def check(self) -> None:
         """Always ready."""
@@ -90,7 +90,7 @@ class Replay:
 
     def __init__(self, model: Model, responses: Iterable[Response]) -> None:
         self.model = model
-        self.capabilities = Capabilities(generates=True, scores=True, local=True)
+        self.capabilities = Capabilities(generates=True, scores=True)
         self._kept = {response.key: response for response in responses}
 
     async def check(self) -> None:
