@@ -19,10 +19,12 @@ SOURCE = Path(falter.__file__).parent
 ALLOWED: dict[str, set[str]] = {
     "core": set(),
     "text": {"core"},
+    "weights": {"core"},
+    "embedding": {"core", "weights"},
     "tasks": {"core", "text"},
     "perturbations": {"core", "text"},
-    "scorers": {"core", "text"},
-    "clients": {"core"},
+    "scorers": {"core", "text", "embedding"},
+    "clients": {"core", "weights"},
     "store": {"core"},
     "stats": {"core"},
     "measures": {"core", "stats"},
@@ -32,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"core", "analysis"},
     "experiment": {
         "core", "text", "tasks", "perturbations", "scorers", "clients", "store", "stats",
-        "measures", "plan", "runner", "analysis", "report",
+        "measures", "plan", "runner", "analysis", "report", "embedding", "weights",
     },
     "testing": {"core", "text", "clients", "perturbations"},
 }  # fmt: skip

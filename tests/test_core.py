@@ -54,7 +54,7 @@ RECIPE = Recipe(
     label="typos(count=2)",
     group="g",
     steps=(Step(name="typos", version=1, params={"count": 2}),),
-    sampling=Sampling(temperature=0.5, stop=("\n",)),
+    sampling={"temperature": 0.5},
 )
 MODEL = Model(client="openai", name="m", base_url="http://x/v1", options={"top_k": 1})
 RUN = Run(
@@ -98,9 +98,9 @@ def test_ids_are_pinned() -> None:
 
 PINNED = {
     "item": "a081121599",
-    "recipe": "036dfea164",
+    "recipe": "3f338ba2c5",
     "model": "e846f472e2",
-    "run": "f40ba1f6d5",
+    "run": "4a034c9556",
     "baseline": "8407bec566",
 }
 

@@ -30,13 +30,12 @@ def test_the_command_line_page_is_what_the_program_says() -> None:
 @pytest.mark.parametrize(
     ("names", "document"),
     [
-        (perturbations.names(), "docs/perturbations.md"),
         (clients.names(), "docs/clients.md"),
         (tasks.names(), "docs/tasks.md"),
         (scorers.names(), "docs/tasks.md"),
         (falter.measures.__all__, "docs/measures.md"),
     ],
-    ids=["perturbations", "clients", "tasks", "scorers", "measures"],
+    ids=["clients", "tasks", "scorers", "measures"],
 )
 def test_every_registered_name_is_documented(names: list[str], document: str) -> None:
     text = (ROOT / document).read_text("utf-8")

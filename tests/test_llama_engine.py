@@ -19,7 +19,7 @@ import numpy
 import pytest
 
 from falter.clients._llama import ContinuationScore, LlamaEngine
-from falter.clients._weights import find_weights
+from falter.weights import find_weights
 
 QUESTION = "Question: What is the capital of France?\nAnswer:"
 # On x86 a token's scores do not depend on how many are decoded with it, to the last bit. Processors

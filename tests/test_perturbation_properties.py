@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from falter.core.records import Prompt, Section
-from falter.perturbations import perturbations
+from falter.perturbations import SettingPerturbation, perturbations
 from falter.testing.properties import check_perturbation, check_prompt
 
-NAMES = perturbations.names()
+NAMES = [p.name for p in perturbations if not isinstance(p, SettingPerturbation)]
 TEXTS = st.text(
     st.one_of(
         st.sampled_from("the cat's not 3 x^2 - A, B. (of) {y} $5 \n\t`_/<>"),

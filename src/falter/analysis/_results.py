@@ -22,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many cells came out how. Outcomes add up to `cells`; so do the three kinds of variant."""
+    """How many cells came out how. Outcomes add up to `cells`; so do the four kinds of variant."""
 
     cells: int
     scored: int
@@ -33,6 +33,7 @@ class Counts:
     changed: int
     unchanged: int
     not_applicable: int
+    no_rewrite: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

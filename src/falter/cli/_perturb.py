@@ -71,7 +71,7 @@ def _apply(
     text: str, recipe: Recipe, seed: int, draw: int
 ) -> tuple[str, VariantStatus, list[dict[str, Any]]]:
     prompt = Prompt(sections=(Section(name="text", kind="input", text=text),))
-    changed, status = apply_recipe(text_key(text), prompt, recipe, seed, draw)
+    changed, status, _ = apply_recipe(text_key(text), prompt, recipe, seed, draw)
     edits = [
         {
             "section": section.name,

@@ -11,6 +11,7 @@ from falter.core.records import (
     Prompt,
     Request,
     Response,
+    Rewrite,
     Score,
     SectionKind,
     Variant,
@@ -24,6 +25,7 @@ __all__ = [
     "Parameter",
     "Perturbation",
     "ResponseStore",
+    "RewriteBank",
     "Scorer",
 ]
 
@@ -42,7 +44,11 @@ class Parameter:
 
 
 class Perturbation(Protocol):
-    """One meaning-preserving change: a pure function of prompt and rng."""
+    """One meaning-preserving change: a pure function of prompt and rng.
+
+    `reply_tokens` above 0 says that it only makes sense when the model writes an answer, and how
+    many tokens that answer needs; `output_format` is the form it asks the answer to have.
+    """
 
     name: str
     family: str
@@ -54,11 +60,24 @@ class Perturbation(Protocol):
     invariants: frozenset[str]
     languages: frozenset[str] | None
     needs_model: bool
+    reply_tokens: int
+    output_format: str | None
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt: ...
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Whether there is anything in the prompt that this could change."""
+        ...
+
+
+class RewriteBank(Protocol):
+    """Rewrites that were prepared before a run."""
+
+    def find(self, key: str, text: str) -> Rewrite | None:
+        """What was made of a text, usable or not; None when nobody was asked.
+
+        The key says it all; the text is for banks that make rewrites up on the spot.
+        """
         ...
 
 

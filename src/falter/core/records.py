@@ -25,10 +25,13 @@ __all__ = [
     "Model",
     "Outcome",
     "Panel",
+    "Program",
     "Prompt",
     "Recipe",
     "Request",
     "Response",
+    "Rewrite",
+    "RewriteStatus",
     "Run",
     "Sampling",
     "Score",
@@ -51,7 +54,8 @@ SectionKind = Literal[
     "cue",
     "added",
 ]
-VariantStatus = Literal["baseline", "changed", "unchanged", "not_applicable"]
+VariantStatus = Literal["baseline", "changed", "unchanged", "not_applicable", "no_rewrite"]
+RewriteStatus = Literal["ok", "refused", "empty", "identical", "cut", "broken", "rejected"]
 Outcome = Literal["scored", "unparsed", "refused", "failed"]
 EstimateStatus = Literal[
     "ok",
@@ -99,10 +103,24 @@ class Demonstration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What is executed to judge generated code.
+
+    `prefix` stands before the model's code: imports, helpers, the signature. `tests` define
+    `check(candidate)`; `entry_point` is the expression that is passed to it.
+    """
+
+    prefix: str
+    tests: str
+    entry_point: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """An item as structured sections. The target travels along, because a perturbation may move it.
 
-    `target` is the index of the right choice, or the expected text.
+    `target` is the index of the right choice, or the expected text. `program` is there for code:
+    changes of wording leave it alone, changes of the code itself change it too.
     """
 
     sections: tuple[Section, ...]
@@ -113,6 +131,7 @@ class Prompt:
     answer_as: Choicewise = "text"
     delimiter: str = " "
     target: int | str | None = None
+    program: Program | None = None
 
     def with_sections(self, sections: tuple[Section, ...]) -> Prompt:
         """The prompt with other sections; `dataclasses.replace`, at a third of its price."""
@@ -125,11 +144,12 @@ class Prompt:
             answer_as=self.answer_as,
             delimiter=self.delimiter,
             target=self.target,
+            program=self.program,
         )
 
     def identity(self) -> list[Any]:
         """What makes two prompts the same prompt, as plain JSON."""
-        return [
+        parts: list[Any] = [
             [[s.name, s.kind, s.text] for s in self.sections],
             [[[s.text for s in d.sections], d.answer] for d in self.demonstrations],
             self.choices,
@@ -137,6 +157,9 @@ class Prompt:
             [self.choice_format, self.answer_as, self.delimiter],
             self.target,
         ]
+        if self.program is not None:
+            parts.append([self.program.prefix, self.program.tests, self.program.entry_point])
+        return parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,14 +210,17 @@ class Step:
 class Recipe:
     """A chain of steps, plus what else defines the condition. `label` is for people only.
 
-    `repeat` shifts the repeat index: the `identity` condition is the baseline asked once more.
+    `template` is the source of another template, `sampling` the settings that differ from the
+    run's, `demonstrations` another number of examples, `output_format` the form the answer is to
+    have. `repeat` shifts the repeat index: the `identity` condition is the baseline asked once
+    more.
     """
 
     label: str
     group: str = "baseline"
     steps: tuple[Step, ...] = ()
     template: str | None = None
-    sampling: Sampling | None = None
+    sampling: Mapping[str, Any] | None = None
     demonstrations: int | None = None
     language: str | None = None
     output_format: str | None = None
@@ -206,12 +232,26 @@ class Recipe:
             "recipe",
             [step.identity() for step in self.steps],
             self.template,
-            None if self.sampling is None else self.sampling.identity(),
+            None if self.sampling is None else dict(self.sampling),
             self.demonstrations,
             self.language,
             self.output_format,
             self.repeat,
         )
+
+    @property
+    def sets(self) -> bool:
+        """Whether it asks in another way, beside what its steps do to the text."""
+        return (
+            self.template is not None
+            or self.demonstrations is not None
+            or any(name != "max_tokens" for name in self.sampling or ())
+        )
+
+    @property
+    def perturbs(self) -> bool:
+        """Whether it is more than the baseline, asked once or again."""
+        return bool(self.steps) or self.sets
 
 
 BASELINE = Recipe(label="baseline")
@@ -309,6 +349,26 @@ class Response:
     served_by: str | None = None
     failure: str | None = None
     received_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """What a model, or a person, made of a text; `text` only when the status is `ok`.
+
+    `key` hashes what was asked: perturbation, version, parameters, source text and draw. `author`
+    is the model's label, or whoever wrote it.
+    """
+
+    key: str
+    perturbation: str
+    version: int
+    params: Mapping[str, Any]
+    source: str
+    draw: int
+    author: str
+    status: RewriteStatus
+    text: str | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

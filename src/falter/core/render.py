@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from falter.core.records import Message, Prompt, Section
+from falter.core.records import Edit, Message, Prompt, Section
 
 __all__ = ["choice_block", "continuations", "messages", "plain", "with_choices"]
 
@@ -19,14 +19,18 @@ def choice_block(labels: Sequence[str], choices: Sequence[str], line: str) -> st
 def with_choices(
     prompt: Prompt, choices: Sequence[str], labels: Sequence[str], target: int | str | None
 ) -> Prompt:
-    """The prompt with other options; sections that list them are written anew."""
+    """The prompt with other options; sections that list them are written anew, as one edit."""
     text = choice_block(labels, choices, prompt.choice_format)
-    sections = tuple(
-        replace(s, text=text, edits=()) if s.kind == "choices" else s for s in prompt.sections
-    )
+    sections = tuple(_rewritten(s, text) if s.kind == "choices" else s for s in prompt.sections)
     return replace(
         prompt, sections=sections, choices=tuple(choices), labels=tuple(labels), target=target
     )
+
+
+def _rewritten(section: Section, text: str) -> Section:
+    grown = sum(e.new_end - e.new_start - e.end + e.start for e in section.edits)
+    whole = Edit(start=0, end=len(section.text) - grown, new_start=0, new_end=len(text))
+    return replace(section, text=text, edits=(whole,) if text != section.text else section.edits)
 
 
 def _body(sections: Sequence[Section]) -> str:

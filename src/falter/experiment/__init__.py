@@ -5,14 +5,8 @@ from __future__ import annotations
 from falter.experiment._api import Result, analyse_run, export_scores, run
 from falter.experiment._config import Experiment, ModelSpec, read_experiment, read_file
 from falter.experiment._execute import Watch, execute, planned_cost, run_async
-from falter.experiment._resolve import (
-    DEFAULT_RECIPES,
-    PanelPlan,
-    Resolved,
-    connect,
-    recipe_from,
-    resolve,
-)
+from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
+from falter.experiment._resolve import PanelPlan, Resolved, connect, resolve
 from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
 
 __all__ = [

@@ -13,7 +13,7 @@ from falter.core.errors import InvalidValue, UsageError
 from falter.core.records import Sampling
 from falter.experiment._reader import Reader
 from falter.plan import Price
-from falter.tasks import DataSpec
+from falter.tasks import DataSpec, read_template_file
 
 __all__ = ["Experiment", "ModelSpec", "StepSpec", "read_experiment", "read_file"]
 
@@ -59,6 +59,7 @@ class Experiment:
     unparsed: Unparsed = "wrong"
     sampling: Sampling | None = None
     protect: tuple[str, ...] = ()
+    language: str | None = None
     source: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -103,7 +104,7 @@ def read_experiment(data: Any, *, folder: Path = Path()) -> Experiment:
             _read_model(entry, f"models[{n}]") for n, entry in enumerate(reader.entries("models"))
         ),
         recipes=tuple(
-            _read_recipe(entry, f"recipes[{n}]")
+            _read_recipe(entry, f"recipes[{n}]", folder)
             for n, entry in enumerate(reader.entries("recipes"))
         ),
         scorer=reader.text("scorer"),
@@ -116,6 +117,7 @@ def read_experiment(data: Any, *, folder: Path = Path()) -> Experiment:
         unparsed=cast(Unparsed, reader.one_of("unparsed", ("wrong", "excluded")) or "wrong"),
         sampling=_read_sampling(reader.child("sampling")),
         protect=reader.texts("protect"),
+        language=reader.text("language"),
         source=dict(data),
     )
     reader.finish()
@@ -157,8 +159,6 @@ def _read_template(reader: Reader, folder: Path) -> str | Mapping[str, str] | No
     if file and text is not None:
         raise UsageError("Both 'template' and 'template_file' are given", hint="keep one of them")
     if file:
-        from falter.tasks._files import read_template_file
-
         return read_template_file(folder / file)
     if text is None or isinstance(text, str):
         return text
@@ -202,7 +202,7 @@ def _read_price(reader: Reader | None) -> Price | None:
     return price
 
 
-def _read_recipe(entry: Any, where: str) -> tuple[StepSpec, ...]:
+def _read_recipe(entry: Any, where: str, folder: Path) -> tuple[StepSpec, ...]:
     """`typos`, `typos:count=4`, `typos+persona`, `{typos: {count: 4}}`, or a list of those."""
     if isinstance(entry, str):
         return tuple((part.strip(), {}) for part in entry.split("+"))
@@ -212,11 +212,14 @@ def _read_recipe(entry: Any, where: str) -> tuple[StepSpec, ...]:
         name, params = next(iter(entry.items()))
         if params is not None and not isinstance(params, Mapping):
             raise InvalidValue(f"{where}.{name}", params, "a mapping of parameters")
-        return ((str(name), dict(params or {})),)
+        given = dict(params or {})
+        if isinstance(given.get("file"), str):
+            given["file"] = str(folder / given["file"])
+        return ((str(name), given),)
     if isinstance(entry, (list, tuple)) and entry:
         steps: list[StepSpec] = []
         for n, inner in enumerate(entry):
-            steps += _read_recipe(inner, f"{where}[{n}]")
+            steps += _read_recipe(inner, f"{where}[{n}]", folder)
         return tuple(steps)
     raise InvalidValue(where, entry, "a perturbation's name, or a list of names for a chain")
 

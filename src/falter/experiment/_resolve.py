@@ -2,51 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from falter import __version__
 from falter.clients import ClientSettings, clients
 from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError
-from falter.core.interfaces import Client, Scorer
+from falter.core.interfaces import Client, RewriteBank, Scorer
 from falter.core.records import (
-    BASELINE,
-    Demonstration,
     Item,
     Panel,
-    Prompt,
     Recipe,
     Run,
     Sampling,
-    Step,
-    Variant,
 )
-from falter.experiment._config import Experiment, ModelSpec, StepSpec
-from falter.perturbations import apply_recipe, parse_step, perturbations, resolve_step
+from falter.experiment._conditions import conditions
+from falter.experiment._config import Experiment, ModelSpec
+from falter.experiment._recipes import recipes_of
 from falter.plan import Asking, Condition, Target
 from falter.scorers import scorers
 from falter.tasks import DataSpec, Task, Template, items_from_rows, pick, read_rows, tasks
 from falter.tasks._files import read_hub
 
-__all__ = ["DEFAULT_RECIPES", "PanelPlan", "Resolved", "connect", "recipe_from", "resolve"]
-
-DEFAULT_RECIPES: tuple[str, ...] = (
-    "typos",
-    "drop_stop_words",
-    "punctuation_spaces",
-    "space_sequences",
-    "word_split",
-    "word_merge",
-    "persona",
-    "emotion",
-    "pad_quotes",
-    "pad_spaces",
-    "pad_newlines",
-    "identity",
-)
-IDENTITY = Recipe(label="identity", group="configuration", repeat=1)
-LABELS_ONLY = "letter"
+__all__ = ["PanelPlan", "Resolved", "connect", "resolve"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +55,13 @@ class Resolved:
         return list({id(p.client): p.client for p in self.panels}.values())
 
 
-def resolve(experiment: Experiment) -> Resolved:
-    """Turn names into objects, or raise with the name that does not fit. Sends nothing."""
-    recipes = _recipes(experiment)
+def resolve(experiment: Experiment, bank: RewriteBank | None = None) -> Resolved:
+    """Turn names into objects, or raise with the name that does not fit. Sends nothing.
+
+    `bank` holds the rewrites of perturbations that a model makes.
+    """
+    recipes = recipes_of(experiment)
+    _distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
     loaded = _tasks(experiment)
     if not experiment.models:
         raise UsageError("The experiment names no model", hint="give at least one, e.g. smollm2")
@@ -87,11 +70,13 @@ def resolve(experiment: Experiment) -> Resolved:
     panels: list[PanelPlan] = []
     chosen: dict[str, Scorer] = {}
     for task in loaded:
-        held_out, items = _hold_out(task, experiment)
+        held_out, items = _hold_out(task, experiment, recipes)
         for spec, client in connected:
             scorer = _scorer(experiment, spec, task, client)
             chosen[scorer.name] = scorer
-            panels.append(_panel(experiment, task, items, held_out, recipes, spec, client, scorer))
+            panels.append(
+                _panel(experiment, task, items, held_out, recipes, spec, client, scorer, bank)
+            )
     run = Run(
         experiment=_identity(experiment),
         version=__version__,
@@ -111,64 +96,11 @@ def _identity(experiment: Experiment) -> dict[str, Any]:
         "demonstrations": experiment.demonstrations,
         "level": experiment.level,
         "unparsed": experiment.unparsed,
+        "language": experiment.language,
         "protect": list(experiment.protect),
         "template": experiment.template,
         "sampling": None if experiment.sampling is None else experiment.sampling.identity(),
     }
-
-
-# Recipes
-
-
-def _recipes(experiment: Experiment) -> tuple[Recipe, ...]:
-    specs = experiment.recipes or tuple(((name, {}),) for name in DEFAULT_RECIPES)
-    recipes = [BASELINE]
-    for spec in specs:
-        recipes.append(recipe_from(spec, experiment.protect))
-    _distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
-    return tuple(recipes)
-
-
-def recipe_from(spec: Sequence[StepSpec], protect: Sequence[str] = ()) -> Recipe:
-    """A recipe from its steps. Its label shows the parameters that are not the default."""
-    names = [name for name, _ in spec]
-    if names == ["identity"] and not spec[0][1]:
-        return IDENTITY
-    for name in names:
-        if name in ("baseline", "identity"):
-            raise InvalidValue(
-                "recipes", "+".join(names), "perturbations only in a chain",
-                hint="the baseline is always run; 'identity' stands alone, without parameters",
-            )  # fmt: skip
-    steps = tuple(_step(name, params) for name, params in spec)
-    label = "+".join(_label(step) for step in steps)
-    groups = {perturbations.get(step.name).group for step in steps}
-    return Recipe(
-        label=label,
-        group=groups.pop() if len(groups) == 1 else "chains",
-        steps=tuple(_protected(step, protect) for step in steps),
-    )
-
-
-def _step(name: str, params: Mapping[str, Any]) -> Step:
-    if not params and ":" in name:
-        return parse_step(name)
-    return resolve_step(name, params)
-
-
-def _label(step: Step) -> str:
-    defaults = resolve_step(step.name, {}).params
-    shown = [f"{k}={v}" for k, v in step.params.items() if v != defaults.get(k) and v is not None]
-    if step.params.get("count") is not None:
-        shown = [text for text in shown if not text.startswith("rate=")]
-    return f"{step.name}({','.join(shown)})" if shown else step.name
-
-
-def _protected(step: Step, protect: Sequence[str]) -> Step:
-    if not protect or "protect" not in step.params:
-        return step
-    own = tuple(step.params["protect"] or ())
-    return resolve_step(step.name, {**step.params, "protect": (*own, *protect)})
 
 
 def _distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> None:
@@ -222,9 +154,11 @@ def _own_task(spec: DataSpec, source: str | Mapping[str, str] | None) -> Task:
     return Task(name=name, items=items, templates={style: template})
 
 
-def _hold_out(task: Task, experiment: Experiment) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """Demonstrations leave the evaluated items: the same ones for every item and model."""
-    count = experiment.demonstrations
+def _hold_out(
+    task: Task, experiment: Experiment, recipes: Sequence[Recipe]
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Demonstrations leave the evaluated items: the same ones for every item, recipe and model."""
+    count = max(experiment.demonstrations, *(recipe.demonstrations or 0 for recipe in recipes))
     if count >= len(task.items):
         raise InvalidValue(
             "demonstrations", count, f"fewer than the {len(task.items)} items of '{task.name}'"
@@ -286,15 +220,15 @@ def _scorer(experiment: Experiment, spec: ModelSpec, task: Task, client: Client)
     return scorer
 
 
-def _template(task: Task, scorer: Scorer) -> Template:
-    style = scorer.style
-    template = task.templates.get(style) or next(iter(task.templates.values()))
-    if style == LABELS_ONLY and not template.lists_choices:
-        raise UsageError(
-            f"The scorer '{scorer.name}' needs a template that lists the options",
-            hint="put {choices} into the template",
-        )
-    return template
+def _require_scorable(recipes: Sequence[Recipe], scorer: Scorer) -> None:
+    """A recipe about the written answer has nothing to change where none is written."""
+    for recipe in recipes:
+        if recipe.sampling or recipe.output_format:
+            raise UsageError(
+                f"The recipe '{recipe.label}' is about the answer a model writes, and the scorer "
+                f"'{scorer.name}' compares the likelihood of options",
+                hint="use a scorer that reads answers, for example --scorer choice_letter",
+            )
 
 
 def _panel(
@@ -306,17 +240,18 @@ def _panel(
     spec: ModelSpec,
     client: Client,
     scorer: Scorer,
+    bank: RewriteBank | None,
 ) -> PanelPlan:
-    template = _template(task, scorer)
-    shown = tuple(_demonstration(template, item) for item in held_out)
-    base = _base_prompt(template, shown)
-    conditions = tuple(
-        Condition(
-            recipe=recipe,
-            make=_maker(base, recipe, experiment.seed),
-            random=bool(recipe.steps),
-        )
-        for recipe in recipes
+    if scorer.needs_scores:
+        _require_scorable(recipes, scorer)
+    made = conditions(
+        task,
+        scorer,
+        recipes,
+        held_out,
+        shown=experiment.demonstrations,
+        seed=experiment.seed,
+        bank=bank,
     )
     sampling = experiment.sampling or Sampling()
     if experiment.sampling is None or not sampling.max_tokens:
@@ -329,41 +264,8 @@ def _panel(
         panel=panel,
         task=task,
         items=items,
-        conditions=conditions,
+        conditions=made,
         target=Target(model=client.model, asking=asking, sampling=sampling, price=spec.price),
         client=client,
         concurrency=spec.concurrency or 64,
     )
-
-
-def _demonstration(template: Template, item: Item) -> Demonstration:
-    prompt = template.build(item)
-    target = item.target
-    if isinstance(target, int) and item.choices:
-        answer = prompt.labels[target] if template.answer_as == "label" else item.choices[target]
-    else:
-        answer = str(target)
-    return Demonstration(sections=prompt.sections, answer=answer)
-
-
-def _base_prompt(template: Template, shown: tuple[Demonstration, ...]) -> Callable[[Item], Prompt]:
-    """Builds an item's clean prompt; the last one is kept, since all its recipes follow at once."""
-    last: list[tuple[Item, Prompt]] = []
-
-    def build(item: Item) -> Prompt:
-        if not last or last[0][0] is not item:
-            prompt = template.build(item)
-            last[:] = [(item, replace(prompt, demonstrations=shown) if shown else prompt)]
-        return last[0][1]
-
-    return build
-
-
-def _maker(
-    base: Callable[[Item], Prompt], recipe: Recipe, seed: int
-) -> Callable[[Item, int], Variant]:
-    def make(item: Item, draw: int) -> Variant:
-        prompt, status = apply_recipe(item.key, base(item), recipe, seed, draw)
-        return Variant(item=item, recipe=recipe, draw=draw, prompt=prompt, status=status)
-
-    return make

@@ -7,11 +7,16 @@ from falter.perturbations._base import (
     prompt_perturbation,
     site_perturbation,
 )
-from falter.perturbations._recipes import apply_recipe, perturb, text_key
+from falter.perturbations._recipes import Applied, apply_recipe, perturb, step_rng, text_key
+from falter.perturbations._rewriting import RewritePerturbation, rewrite_key, rewriting
 from falter.perturbations._steps import parse_step, resolve_step
+from falter.perturbations.configuration import SettingPerturbation
 
 __all__ = [
+    "Applied",
     "PromptPerturbation",
+    "RewritePerturbation",
+    "SettingPerturbation",
     "SitePerturbation",
     "apply_recipe",
     "parse_step",
@@ -19,6 +24,9 @@ __all__ = [
     "perturbations",
     "prompt_perturbation",
     "resolve_step",
+    "rewrite_key",
+    "rewriting",
     "site_perturbation",
+    "step_rng",
     "text_key",
 ]

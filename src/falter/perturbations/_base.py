@@ -21,11 +21,14 @@ from falter.perturbations._parameters import (
 from falter.text import Replacement, blocked, replace_spans
 
 __all__ = [
+    "Described",
     "PromptPerturbation",
     "SitePerturbation",
+    "has_body",
     "perturbations",
     "prompt_perturbation",
     "site_perturbation",
+    "summary_of",
 ]
 
 perturbations: Registry[Perturbation] = Registry("perturbation", "falter.perturbations")
@@ -36,11 +39,12 @@ EditSite = Callable[..., Replacement | None]
 ChangePrompt = Callable[..., Prompt]
 
 
-def _summary(function: Callable[..., Any]) -> str:
+def summary_of(function: Callable[..., Any]) -> str:
+    """The first line of a function's description."""
     return (function.__doc__ or "").strip().partition("\n")[0]
 
 
-class _Described:
+class Described:
     """What a perturbation says about itself."""
 
     def __init__(
@@ -55,6 +59,8 @@ class _Described:
         parameters: tuple[Parameter, ...],
         invariants: Iterable[str],
         languages: Iterable[str] | None,
+        reply_tokens: int = 0,
+        output_format: str | None = None,
     ) -> None:
         self.name = name
         self.family = family
@@ -65,6 +71,8 @@ class _Described:
         self.invariants = frozenset(invariants)
         self.languages = None if languages is None else frozenset(languages)
         self.needs_model = False
+        self.reply_tokens = reply_tokens
+        self.output_format = output_format
         language = () if self.languages is None else (language_parameter(sorted(self.languages)),)
         self.parameters = (*parameters, *language)
 
@@ -72,7 +80,7 @@ class _Described:
         return f"<perturbation {self.name} v{self.version}>"
 
 
-class SitePerturbation(_Described):
+class SitePerturbation(Described):
     """Edits a share or a number of eligible places.
 
     The places of all sections in scope are taken together and put in one seeded order. Edits are
@@ -151,7 +159,7 @@ def _edited(prompt: Prompt, edits: dict[int, list[Replacement]]) -> Prompt:
     return prompt.with_sections(tuple(sections))
 
 
-class PromptPerturbation(_Described):
+class PromptPerturbation(Described):
     """Changes the prompt as a whole."""
 
     def __init__(
@@ -213,7 +221,7 @@ def site_perturbation(
             family=family,
             group=group,
             version=version,
-            summary=_summary(edit),
+            summary=summary_of(edit),
             invariants=invariants,
             languages=languages,
         )
@@ -234,11 +242,15 @@ def prompt_perturbation(
     invariants: Iterable[str] = (),
     languages: Iterable[str] | None = None,
     eligible: Callable[..., bool] | None = None,
+    reply_tokens: int = 0,
+    output_format: str | None = None,
 ) -> Callable[[ChangePrompt], PromptPerturbation]:
     """Register `(prompt, rng, **parameters) -> prompt` as a perturbation.
 
     `eligible(prompt, **parameters)` says whether there is anything to change; by default, whether
-    there is a section besides system words.
+    there is a section besides system words. `reply_tokens` is for those that only make sense when
+    the model writes an answer: how many tokens it needs. `output_format` is the form the answer
+    is asked to have.
     """
 
     def register(change: ChangePrompt) -> PromptPerturbation:
@@ -249,11 +261,13 @@ def prompt_perturbation(
             family=family,
             group=group,
             version=version,
-            summary=_summary(change),
+            summary=summary_of(change),
             scope=scope,
             parameters=parameters,
             invariants=invariants,
             languages=languages,
+            reply_tokens=reply_tokens,
+            output_format=output_format,
         )
         perturbations.register(name, made)
         return made

@@ -3,38 +3,58 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 from falter.core.errors import InvalidValue
 from falter.core.ids import digest, step_seed
+from falter.core.interfaces import RewriteBank
 from falter.core.records import Prompt, Recipe, Section, Step, VariantStatus
 from falter.core.render import plain
 from falter.core.rng import Rng
 from falter.perturbations._base import perturbations
+from falter.perturbations._rewriting import NoRewrite, RewritePerturbation
 from falter.perturbations._steps import parse_step
 
-__all__ = ["apply_recipe", "perturb", "text_key"]
+__all__ = ["Applied", "apply_recipe", "perturb", "step_rng", "text_key"]
+
+
+class Applied(NamedTuple):
+    """A prompt after a recipe, what became of it, and the step that found nothing to change."""
+
+    prompt: Prompt
+    status: VariantStatus
+    step: str | None = None
 
 
 def apply_recipe(
-    item_key: str, prompt: Prompt, recipe: Recipe, run_seed: int, draw: int
-) -> tuple[Prompt, VariantStatus]:
+    item_key: str,
+    prompt: Prompt,
+    recipe: Recipe,
+    run_seed: int,
+    draw: int,
+    bank: RewriteBank | None = None,
+) -> Applied:
     """The prompt after the recipe's steps, in their order, and what became of it.
 
-    `baseline`: no steps. `not_applicable`: some step found nothing it could change, and the
-    prompt is the original. `unchanged`: the same text as before. Otherwise `changed`. A later
-    step never touches what an earlier one edited.
+    `baseline`: no steps. `not_applicable`: some step found nothing it could change (it is named),
+    `no_rewrite`: a model gave nothing usable for it; the prompt is the original. `unchanged`: the
+    same text as before. Otherwise `changed`. A later step never touches what an earlier one
+    edited.
     """
     if not recipe.steps:
-        return prompt, "baseline"
+        return Applied(prompt, "baseline")
     seen: Counter[str] = Counter()
     after = prompt
     for step in recipe.steps:
-        before = after
-        after = _stepped(before, step, step_rng(step, item_key, run_seed, draw, seen[step.name]))
+        before, rng = after, step_rng(step, item_key, run_seed, draw, seen[step.name])
+        try:
+            after = _stepped(before, step, rng, draw, bank)
+        except NoRewrite:
+            return Applied(prompt, "no_rewrite", step.name)
         if after == before and not perturbations.get(step.name).applies(before, **step.params):
-            return prompt, "not_applicable"
+            return Applied(prompt, "not_applicable", step.name)
         seen[step.name] += 1
-    return after, "unchanged" if _same(after, prompt) else "changed"
+    return Applied(after, "unchanged" if _same(after, prompt) else "changed")
 
 
 def _same(after: Prompt, before: Prompt) -> bool:
@@ -51,7 +71,7 @@ def step_rng(step: Step, item_key: str, run_seed: int, draw: int, occurrence: in
     return Rng(lambda: step_seed(run_seed, step.name, step.version, occurrence, item_key, draw))
 
 
-def _stepped(prompt: Prompt, step: Step, rng: Rng) -> Prompt:
+def _stepped(prompt: Prompt, step: Step, rng: Rng, draw: int, bank: RewriteBank | None) -> Prompt:
     perturbation = perturbations.get(step.name)
     if perturbation.version != step.version:
         raise InvalidValue(
@@ -60,6 +80,8 @@ def _stepped(prompt: Prompt, step: Step, rng: Rng) -> Prompt:
             f"{perturbation.version}, the version installed",
             hint="install the version of falter that made this recipe, or plan it anew",
         )
+    if isinstance(perturbation, RewritePerturbation) and bank is not None:
+        return perturbation.bind(bank, draw)(prompt, rng, **step.params)
     return perturbation(prompt, rng, **step.params)
 
 
@@ -72,7 +94,7 @@ def perturb(text: str, *steps: str | Step, seed: int = 0, draw: int = 0) -> str:
     chain = tuple(step if isinstance(step, Step) else parse_step(step) for step in steps)
     prompt = Prompt(sections=(Section(name="input", kind="input", text=text),))
     recipe = Recipe(label="perturb", steps=chain)
-    return plain(apply_recipe(text_key(text), prompt, recipe, seed, draw)[0])
+    return plain(apply_recipe(text_key(text), prompt, recipe, seed, draw).prompt)
 
 
 def text_key(text: str) -> str:

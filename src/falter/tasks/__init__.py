@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from falter.tasks._files import DataSpec, read_rows
+from falter.tasks._files import DataSpec, read_rows, read_template_file
 from falter.tasks._items import items_from_rows
 from falter.tasks._task import Task, pick, tasks
 from falter.tasks._template import Template
 
-__all__ = ["DataSpec", "Task", "Template", "items_from_rows", "pick", "read_rows", "tasks"]
+__all__ = [
+    "DataSpec",
+    "Task",
+    "Template",
+    "items_from_rows",
+    "pick",
+    "read_rows",
+    "read_template_file",
+    "tasks",
+]

