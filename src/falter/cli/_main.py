@@ -16,6 +16,7 @@ from falter.cli._perturb import perturb
 from falter.cli._report import report
 from falter.cli._run import plan, run
 from falter.cli._store import store
+from falter.cli._variants import variants
 from falter.core.errors import FalterError
 
 __all__ = ["cli", "main"]
@@ -33,7 +34,19 @@ def cli() -> None:
     """
 
 
-for _command in (demo, init, plan, run, report, perturb, list_names, models, doctor, store):
+for _command in (
+    demo,
+    init,
+    plan,
+    run,
+    report,
+    perturb,
+    list_names,
+    models,
+    doctor,
+    store,
+    variants,
+):
     cli.add_command(_command)
 
 

@@ -61,6 +61,7 @@ _OPTIONS = (
     click.option("--temperature", type=float, help="Sampling temperature  [default: 0]"),
     click.option("--max-tokens", type=int, help="Longest answer, in tokens."),
     click.option("--protect", multiple=True, help="A regular expression no change may touch."),
+    click.option("--language", help="The language of the texts, for word noise  [default: en]"),
     click.option("--unparsed", help="Unreadable answers count as wrong (default) or are excluded."),
 )  # fmt: skip
 
@@ -72,26 +73,32 @@ def experiment_options(command: F) -> F:
     return command
 
 
-def experiment_from(options: dict[str, Any]) -> Experiment:
+def experiment_from(options: dict[str, Any], *, needs_models: bool = True) -> Experiment:
     """The experiment that a file and the options on top of it describe."""
     file = options.pop("file")
     given = {key: value for key, value in options.items() if value not in (None, ())}
     if file is None:
-        if not given.get("models"):
+        if needs_models and not given.get("models"):
             raise UsageError(
                 "No model is named",
                 hint="give an experiment file, or --task basics --model smollm2",
             )
-        return read_experiment(_overlay({}, given))
-    experiment = read_file(file)
+        return read_experiment(_overlay({}, given), needs_models=needs_models)
+    experiment = read_file(file, needs_models=needs_models)
     if not given:
         return experiment
-    return read_experiment(_overlay(dict(experiment.source), given), folder=Path(file).parent)
+    return read_experiment(
+        _overlay(dict(experiment.source), given),
+        folder=Path(file).parent,
+        needs_models=needs_models,
+    )
 
 
 def _overlay(data: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """The mapping with command-line values put over it."""
-    for key in ("scorer", "limit", "demonstrations", "draws", "repeats", "seed", "unparsed"):
+    for key in (
+        "scorer", "limit", "demonstrations", "draws", "repeats", "seed", "unparsed", "language",
+    ):  # fmt: skip
         if key in given:
             data[key] = given[key]
     if "tasks" in given:

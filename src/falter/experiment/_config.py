@@ -63,7 +63,7 @@ class Experiment:
     source: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_file(path: Path | str) -> Experiment:
+def read_file(path: Path | str, *, needs_models: bool = True) -> Experiment:
     """Read an experiment file. Paths in it are relative to the file."""
     path = Path(path)
     try:
@@ -80,13 +80,14 @@ def read_file(path: Path | str) -> Experiment:
         raise UsageError(
             f"The experiment file {path} is empty", hint="write one with 'falter init'"
         )
-    return read_experiment(data, folder=path.parent)
+    return read_experiment(data, folder=path.parent, needs_models=needs_models)
 
 
-def read_experiment(data: Any, *, folder: Path = Path()) -> Experiment:
+def read_experiment(data: Any, *, folder: Path = Path(), needs_models: bool = True) -> Experiment:
     """Read a mapping. Every value is checked, every unknown name is an error."""
     reader = Reader(data, "")
-    reader.need("models", "name at least one, for example 'smollm2'")
+    if needs_models:
+        reader.need("models", "name at least one, for example 'smollm2'")
     tasks = reader.texts("task") + reader.texts("tasks")
     spec = _read_data(reader.child("data"), folder)
     if not tasks and spec is None:

@@ -25,7 +25,7 @@ from falter.scorers import scorers
 from falter.tasks import DataSpec, Task, Template, items_from_rows, pick, read_rows, tasks
 from falter.tasks._files import read_hub
 
-__all__ = ["PanelPlan", "Resolved", "connect", "resolve"]
+__all__ = ["PanelPlan", "Resolved", "connect", "distinct", "hold_out", "load_tasks", "resolve"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +61,16 @@ def resolve(experiment: Experiment, bank: RewriteBank | None = None) -> Resolved
     `bank` holds the rewrites of perturbations that a model makes.
     """
     recipes = recipes_of(experiment)
-    _distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
-    loaded = _tasks(experiment)
+    distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
+    loaded = load_tasks(experiment)
     if not experiment.models:
         raise UsageError("The experiment names no model", hint="give at least one, e.g. smollm2")
     connected = [(spec, connect(spec)) for spec in experiment.models]
-    _distinct([client.model.id for _, client in connected], [s.name for s in experiment.models])
+    distinct([client.model.id for _, client in connected], [s.name for s in experiment.models])
     panels: list[PanelPlan] = []
     chosen: dict[str, Scorer] = {}
     for task in loaded:
-        held_out, items = _hold_out(task, experiment, recipes)
+        held_out, items = hold_out(task, experiment, recipes)
         for spec, client in connected:
             scorer = _scorer(experiment, spec, task, client)
             chosen[scorer.name] = scorer
@@ -103,7 +103,8 @@ def _identity(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> None:
+def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> None:
+    """Raise when two of the same are there under one or two names."""
     first: dict[str, str] = {}
     for identity, name in zip(ids, names, strict=True):
         if identity in first:
@@ -120,7 +121,8 @@ def _distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> 
 # Tasks
 
 
-def _tasks(experiment: Experiment) -> list[Task]:
+def load_tasks(experiment: Experiment) -> list[Task]:
+    """The experiment's tasks, or the one that its own data makes."""
     if experiment.data is not None:
         return [_own_task(experiment.data, experiment.template)]
     if len(set(experiment.tasks)) < len(experiment.tasks):
@@ -154,7 +156,7 @@ def _own_task(spec: DataSpec, source: str | Mapping[str, str] | None) -> Task:
     return Task(name=name, items=items, templates={style: template})
 
 
-def _hold_out(
+def hold_out(
     task: Task, experiment: Experiment, recipes: Sequence[Recipe]
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Demonstrations leave the evaluated items: the same ones for every item, recipe and model."""

@@ -1,0 +1,62 @@
+"""`falter variants`: publish a perturbed set, and check that another one is the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from falter.cli._options import experiment_from, experiment_options
+from falter.experiment import manifest_lines, variant_sets, verify_manifest
+
+__all__ = ["variants"]
+
+SHOWN = 20
+
+
+@click.group()
+def variants() -> None:
+    """Publish the perturbed prompts of an experiment, or check a published set. Sends nothing."""
+
+
+@variants.command()
+@experiment_options
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
+@click.option("--prompts", is_flag=True, help="Put the prompts themselves into the manifest.")
+def export(output: Path | None, prompts: bool, **options: Any) -> None:
+    """Write a manifest: one line a variant with its identity, and a hash over all of them."""
+    experiment = experiment_from(options, needs_models=False)
+    sets = variant_sets(experiment)
+    lines = manifest_lines(sets, experiment, prompts=prompts)
+    if output is None:
+        for line in lines:
+            click.echo(line)
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with output.open("w", encoding="utf-8", newline="\n") as file:
+        count = sum(file.write(line + "\n") > 0 for line in lines)
+    click.echo(f"{count - 2:,} variants are in {output}", err=True)
+
+
+@variants.command()
+@click.argument("manifest", type=click.Path(path_type=Path))
+@experiment_options
+def verify(manifest: Path, **options: Any) -> int:
+    """Check MANIFEST: its own hashes, and against an experiment's variants if one is given.
+
+    Exit code 1 when a variant is another one.
+    """
+    given = {key: value for key, value in options.items() if value not in (None, ())}
+    experiment = experiment_from(options, needs_models=False) if given else None
+    problems = verify_manifest(manifest, experiment, None)
+    for problem in problems[:SHOWN]:
+        click.echo(problem)
+    if len(problems) > SHOWN:
+        click.echo(f"… and {len(problems) - SHOWN:,} more")
+    if problems:
+        click.echo(f"error: {len(problems):,} differences in {manifest}", err=True)
+        return 1
+    what = "whole" if experiment is None else "whole, and the experiment makes the same variants"
+    click.echo(f"{manifest} is {what}", err=True)
+    return 0

@@ -1,0 +1,68 @@
+"""The variants of an experiment by themselves: to look at, to check, to publish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from falter.core.interfaces import RewriteBank, Scorer
+from falter.core.records import Item, Recipe, Variant
+from falter.experiment._conditions import conditions
+from falter.experiment._config import Experiment
+from falter.experiment._recipes import recipes_of
+from falter.experiment._resolve import distinct, hold_out, load_tasks
+from falter.plan import Condition
+from falter.scorers import scorers
+from falter.tasks import Task
+
+__all__ = ["VariantSet", "variant_sets"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantSet:
+    """A task's items under every recipe, asked in one way."""
+
+    task: Task
+    scorer: Scorer
+    items: tuple[Item, ...]
+    conditions: tuple[Condition, ...]
+    draws: int
+
+    def variants(self) -> Iterator[Variant]:
+        """Every variant, item by item."""
+        for item in self.items:
+            for condition in self.conditions:
+                for draw in range(self.draws if condition.random else 1):
+                    yield condition.make(item, draw)
+
+
+def variant_sets(experiment: Experiment, bank: RewriteBank | None = None) -> list[VariantSet]:
+    """One set a task. The scorer says how items are asked: the experiment's, else the task's."""
+    recipes = recipes_of(experiment)
+    distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
+    return [_set(task, experiment, recipes, bank) for task in load_tasks(experiment)]
+
+
+def _set(
+    task: Task, experiment: Experiment, recipes: tuple[Recipe, ...], bank: RewriteBank | None
+) -> VariantSet:
+    held_out, items = hold_out(task, experiment, recipes)
+    scorer = scorers.get(experiment.scorer or task.scorer or _usual(task))
+    made = conditions(
+        task,
+        scorer,
+        recipes,
+        held_out,
+        shown=experiment.demonstrations,
+        seed=experiment.seed,
+        bank=bank,
+    )
+    return VariantSet(
+        task=task, scorer=scorer, items=items, conditions=made, draws=experiment.draws
+    )
+
+
+def _usual(task: Task) -> str:
+    if not task.has_choices:
+        return "exact"
+    return "choice_likelihood" if "cloze" in task.templates else "choice_letter"
