@@ -18,6 +18,7 @@ demo: $(VENV)/.ready
 
 test: $(VENV)/.ready-dev
 	$(BIN)/falter models pull smollm2
+	$(BIN)/falter models pull minilm
 	@if command -v chromium chromium-browser google-chrome >/dev/null; \
 	then $(BIN)/python -m pytest -n 2; \
 	else echo "no Chromium on this machine: its tests of the report are left out (CI runs them)"; \
@@ -42,7 +43,7 @@ $(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[local,parquet,dev]'
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[local,parquet,embed,stats,dev]'
 	@touch $@
 
 clean:

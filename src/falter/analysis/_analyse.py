@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis._examples import examples
+from falter.analysis._meaning import Cosine, meaning_of_run
 from falter.analysis._results import (
     Analysis,
     Counts,
@@ -40,9 +41,14 @@ Floats = NDArray[np.float64]
 
 
 def analyse(
-    store: Store, stored: StoredRun, scorers: Mapping[str, Scorer], *, partial: bool = False
+    store: Store,
+    stored: StoredRun,
+    scorers: Mapping[str, Scorer],
+    *,
+    partial: bool = False,
+    encoder: Cosine | None = None,
 ) -> Analysis:
-    """Everything that a stored run says. Calls no model.
+    """Everything that a stored run says. Calls no model; an encoder adds cosines of prompts.
 
     A run that was interrupted is not reported unless `partial` is set: cells that were never
     asked would look like a smaller experiment.
@@ -59,6 +65,7 @@ def analyse(
         level=settings["level"],
         unparsed=settings["unparsed"],
         panels=tuple(_panel(table, store, run, scorers) for table in found),
+        meaning=meaning_of_run(store, run, found, encoder),
     )
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "Counts",
     "Example",
     "GroupResult",
+    "Meaning",
     "PanelResult",
     "RecipeResult",
     "Segment",
@@ -130,8 +131,39 @@ class PanelResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What a recipe did to the prompts of a task.
+
+    `lost` counts the changed items that fail each check; `failing` names the first of them with
+    what was lost. `cosine` is the mean over `compared` items, `cosine_low` their tenth percentile.
+    """
+
+    task: str
+    recipe: str
+    group: str
+    texts: int
+    changed: int
+    unchanged: int
+    not_applicable: int
+    no_rewrite: int
+    edits_per_100_words: float | None
+    lost: Mapping[str, int]
+    failing: tuple[tuple[str, str, str], ...] = ()
+    samples: tuple[tuple[str, str], ...] = ()
+    encoder: str | None = None
+    compared: int = 0
+    cosine: float | None = None
+    cosine_low: float | None = None
+
+    @property
+    def share_changed(self) -> float | None:
+        """The share of texts that really changed."""
+        return self.changed / self.texts if self.texts else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """All panels of a run."""
+    """All panels of a run. `meaning` says, on a sample of items, what the recipes did to them."""
 
     run: str
     version: str
@@ -140,3 +172,4 @@ class Analysis:
     level: float
     unparsed: Literal["wrong", "excluded"]
     panels: tuple[PanelResult, ...]
+    meaning: tuple[Meaning, ...] = ()

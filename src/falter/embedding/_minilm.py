@@ -20,6 +20,7 @@ __all__ = ["Encoder", "minilm"]
 Floats = NDArray[np.float64]
 LONGEST = 256  # tokens; the model was trained with no more
 BATCH = 8
+REMEMBERED = 4096  # vectors of 3 kB
 SPECIAL = ("[CLS]", "[SEP]")
 
 
@@ -30,6 +31,7 @@ class Encoder:
 
     def __init__(self, session: Any, tokenizer: Any) -> None:
         self._session, self._tokenizer = session, tokenizer
+        self._known: dict[str, Floats] = {}
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """One vector of length 1 a text: the mean over its tokens. Empty text is a zero vector."""
@@ -51,11 +53,20 @@ class Encoder:
 
     def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]:
         """The cosine of each pair; None where one of the two is empty."""
-        a, b = self.encode(first), self.encode(second)
+        a, b = self._remembered(first), self._remembered(second)
         values = np.einsum("ij,ij->i", a, b)
         return [
             float(values[n]) if a[n].any() and b[n].any() else None for n in range(len(values))
         ]
+
+    def _remembered(self, texts: Sequence[str]) -> Floats:
+        """Vectors of texts of which many were asked for before: one baseline, many variants."""
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if len(self._known) + len(fresh) > REMEMBERED:
+            self._known.clear()
+            fresh = list(dict.fromkeys(texts))
+        self._known.update(zip(fresh, self.encode(fresh), strict=True))
+        return np.array([self._known[text] for text in texts]).reshape(-1, 384)
 
     def _batches(
         self, texts: Sequence[str]

@@ -6,6 +6,7 @@ from falter.experiment._api import Result, analyse_run, export_scores, run
 from falter.experiment._config import Experiment, ModelSpec, read_experiment, read_file
 from falter.experiment._execute import Watch, execute, planned_cost, run_async
 from falter.experiment._manifest import manifest_lines, verify_manifest
+from falter.experiment._meaning import encoder_if_there, meaning_of
 from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
 from falter.experiment._resolve import PanelPlan, Resolved, connect, resolve
 from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
@@ -24,9 +25,11 @@ __all__ = [
     "Watch",
     "analyse_run",
     "connect",
+    "encoder_if_there",
     "execute",
     "export_scores",
     "manifest_lines",
+    "meaning_of",
     "planned_cost",
     "read_experiment",
     "read_file",

@@ -17,7 +17,8 @@ from falter.core.interfaces import Scorer
 from falter.core.records import Run
 from falter.experiment._config import Experiment, read_experiment
 from falter.experiment._execute import Watch, execute
-from falter.experiment._resolve import resolve
+from falter.experiment._meaning import encoder_if_there
+from falter.experiment._rewrites import resolved_in
 from falter.scorers import scorers
 from falter.store import Store
 
@@ -118,16 +119,21 @@ def run(
         raise UsageError("Settings come as one experiment or as keywords", hint="not as both")
     if not isinstance(experiment, Experiment):
         experiment = read_experiment(settings if experiment is None else experiment)
-    resolved = resolve(experiment)
     path = Path(store)
-    with Store(path) as opened:
+    with resolved_in(experiment, path) as resolved, Store(path) as opened:
         execute(resolved, opened, watch)
         return Result(resolved.run, analyse_run(opened, resolved.run), path)
 
 
 def analyse_run(store: Store, run: Run, *, partial: bool = False) -> Analysis:
     """The analysis of a stored run."""
-    return analyse(store, store.find_run(run.id), _scorers(run), partial=partial)
+    return analyse(
+        store,
+        store.find_run(run.id),
+        _scorers(run),
+        partial=partial,
+        encoder=encoder_if_there(),
+    )
 
 
 def export_scores(store: Store, run: Run, path: Path) -> int:

@@ -63,6 +63,9 @@ repeats: 1                    # times every request is asked
 # scorer: choice_letter       # 'falter list scorers'; without it, what fits task and model
 # sampling: {temperature: 0, max_tokens: 256}
 # protect: ['ACME-\\d+']       # what no perturbation may touch
+# rewriter: openai:gpt-4o-mini  # whose paraphrases, for recipes that a model makes beforehand
+# rewrites: bank.jsonl        # a file with rewrites, to use before the store's
+# language: de                # of the texts, for word noise; without it English
 unparsed: wrong               # unreadable answers: wrong, or excluded
 level: 0.95                   # of the intervals
 """
@@ -125,6 +128,9 @@ def schema() -> dict[str, Any]:
                 }
             ),
             "protect": texts,
+            "rewriter": {"anyOf": [text, _model(text)], "description": "who made the rewrites"},
+            "rewrites": {**text, "description": "a file with rewrites, to use before the store's"},
+            "language": {**text, "description": "of the texts, for word noise"},
         },
     }
 
@@ -170,8 +176,11 @@ def _model(text: dict[str, Any]) -> dict[str, Any]:
 
 
 def _recipe() -> dict[str, Any]:
-    names = [*perturbations.names(), "identity"]
-    one = {"type": "string", "examples": names, "description": "name, name:key=value, or a+b"}
+    one = {
+        "type": "string",
+        "examples": perturbations.names(),
+        "description": "name, name:key=value, or a+b",
+    }
     steps = [
         _object({p.name: {"anyOf": [{"type": "null"}, _object(_parameters(p.parameters))]}})
         for p in perturbations

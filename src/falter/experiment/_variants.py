@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from falter.analysis import Rewording
 from falter.core.interfaces import RewriteBank, Scorer
 from falter.core.records import Item, Recipe, Variant
 from falter.experiment._conditions import conditions
@@ -34,6 +35,30 @@ class VariantSet:
             for condition in self.conditions:
                 for draw in range(self.draws if condition.random else 1):
                     yield condition.make(item, draw)
+
+    def rewordings(self) -> Iterator[tuple[Recipe, list[Rewording]]]:
+        """Each recipe but the baseline with every item's prompt before and after it.
+
+        A recipe that sets another template or number of examples has none: its prompts are not
+        the baseline's with changes.
+        """
+        base = self.conditions[0]
+        for condition in self.conditions[1:]:
+            if not condition.recipe.steps:
+                continue
+            yield (
+                condition.recipe,
+                [
+                    Rewording(
+                        item=item.key,
+                        before=base.make(item, 0).prompt,
+                        after=made.prompt,
+                        status=made.status,
+                    )
+                    for item in self.items
+                    for made in (condition.make(item, 0),)
+                ],
+            )
 
 
 def variant_sets(experiment: Experiment, bank: RewriteBank | None = None) -> list[VariantSet]:

@@ -9,6 +9,7 @@ from falter.report._chart import drop_chart, legend
 from falter.report._escape import Html, line, text_only
 from falter.report._examples import examples_section
 from falter.report._markup import label, number, tag
+from falter.report._meaning_section import meaning_section
 from falter.report._scale import Scale, scale_of
 from falter.report._style import STYLE
 from falter.report._tables import failure_table, method_table, overview, recipe_table
@@ -27,7 +28,8 @@ def html(analysis: Analysis) -> str:
         _panel(place, panel, analysis, scale)
         for place, panel in enumerate(analysis.panels, start=1)
     ]
-    body = tag("body", tag("main", _header(analysis), *panels, _guide(analysis), _foot(analysis)))
+    parts = [_header(analysis), *panels, *_meaning(analysis), _guide(analysis), _foot(analysis)]
+    body = tag("body", tag("main", *parts))
     return f"<!doctype html>\n{tag('html', _head(analysis), body, lang='en')}\n"
 
 
@@ -162,6 +164,13 @@ def _shortfall(panel: PanelResult) -> list[Html]:
     if dashes := footnotes(panel):
         parts.append(tag("p", dashes, class_="small muted"))
     return parts
+
+
+def _meaning(analysis: Analysis) -> list[Html]:
+    if not analysis.meaning:
+        return []
+    heading = tag("h2", "What the recipes did to the words")
+    return [tag("section", heading, meaning_section(analysis.meaning), id="meaning")]
 
 
 def _guide(analysis: Analysis) -> Html:

@@ -7,6 +7,7 @@ import re
 from falter.analysis import Analysis, PanelResult
 from falter.report import _numbers as n
 from falter.report._escape import line
+from falter.report._meaning import ABOUT, HEADS, cells
 from falter.report._words import (
     METHODS,
     Line,
@@ -37,7 +38,23 @@ def as_markdown(analysis: Analysis) -> str:
         "An average drop weighs every recipe the same.",
     ]
     parts = [*top, *(part for panel in analysis.panels for part in _panel(panel, analysis.level))]
+    parts += _meaning(analysis)
     return "\n\n".join(parts) + "\n"
+
+
+def _meaning(analysis: Analysis) -> list[str]:
+    """What the recipes did to the words, task by task."""
+    if not analysis.meaning:
+        return []
+    rows = [
+        f"| Recipe | Task | {' | '.join(HEADS)} |",
+        f"|:--|:--|{'--:|' * len(HEADS)}",
+        *(
+            f"| {_text(one.recipe)} | {_text(one.task)} | {' | '.join(cells(one))} |"
+            for one in analysis.meaning
+        ),
+    ]
+    return ["## What the recipes did to the words", "\n".join(rows), ABOUT]
 
 
 def _panel(panel: PanelResult, level: float) -> list[str]:

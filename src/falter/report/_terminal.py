@@ -12,6 +12,7 @@ from falter.core.ids import short
 from falter.report import _numbers as n
 from falter.report._escape import line
 from falter.report._flow import flow
+from falter.report._meaning import warnings
 from falter.report._scale import Scale, scale_of
 from falter.report._terminal_table import Row, overview, table
 from falter.report._words import (
@@ -49,6 +50,8 @@ def terminal(analysis: Analysis, console: Console) -> None:
         out.heading("Overview")
         out.blank()
         out.rows(overview(analysis.panels, out.width, out.plain))
+    for warning in warnings(analysis):
+        out.prose(f"Meaning: {warning}.", "yellow")
     out.blank()
     out.prose(
         "A drop is the baseline's accuracy less the changed prompt's, in points: + is worse. "

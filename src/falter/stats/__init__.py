@@ -1,47 +1,161 @@
 """Floor 1: intervals, tests and variance components; arrays in, named results out."""
 
+from falter.stats._agreement import (
+    ExactAgreement,
+    KrippendorffAlpha,
+    WeightedKappa,
+    exact_agreement,
+    krippendorff_alpha,
+    round_half_up,
+    weighted_kappa,
+)
+from falter.stats._aipw import aipw_mean, neyman_probabilities
+from falter.stats._anova import Anova, AnovaTerm, anova
+from falter.stats._beta_binomial import AllAlike, ItemCorrelation, all_alike, item_correlation
 from falter.stats._bootstrap import bootstrap
+from falter.stats._cochran import CochranQ, cochran_q
 from falter.stats._components import Components, components
 from falter.stats._condition import condition_intervals
+from falter.stats._fixed_width import FixedWidthStop, fixed_width_stop
+from falter.stats._goals import (
+    BrittlenessPrecision,
+    DropPrecision,
+    EquivalencePower,
+    Goal,
+    MicroPrecision,
+    RankingPower,
+)
 from falter.stats._interval import Interval, no_interval
 from falter.stats._jackknife import jackknife, jackknife_error
+from falter.stats._mask import balanced_mask
+from falter.stats._max_t import MaxT, MaxTCondition, SplitWorst, max_t, split_worst
 from falter.stats._mcnemar import McNemar, mcnemar
 from falter.stats._mean import ItemMean, item_mean
-from falter.stats._multiplicity import holm
+from falter.stats._mixed import (
+    DifferenceInDrops,
+    FixedEffect,
+    MixedEffects,
+    difference_in_drops,
+    mixed_effects,
+)
+from falter.stats._multiplicity import benjamini_hochberg, holm
 from falter.stats._paired import PairedDifference, paired_difference
 from falter.stats._paired_proportions import bonett_price, paired_proportions_interval, tango
+from falter.stats._poststratified import poststratified_drop
 from falter.stats._proportions import agresti_coull, clopper_pearson, wilson_interval
+from falter.stats._ranks import (
+    Concordance,
+    RankCorrelation,
+    average_ranks,
+    kendall_tau,
+    kendall_w,
+    spearman,
+)
+from falter.stats._sample_size import SampleSize, cheapest_design, sample_size
+from falter.stats._sequence import ConfidenceSequence, confidence_sequence
+from falter.stats._sign_flip import SignFlip, sign_flip_test
 from falter.stats._simulate import (
     ProbitModel,
     SimulatedTruth,
     simulate_outcomes,
     simulated_truth,
 )
+from falter.stats._spending import (
+    SequentialBoundaries,
+    crossing_probabilities,
+    sequential_boundaries,
+    spending,
+)
+from falter.stats._subsample import MaskedComponents, masked_components, masked_drop
+from falter.stats._target import SampleEstimate
+from falter.stats._tost import Tost, tost
 
 __all__ = [
+    "AllAlike",
+    "Anova",
+    "AnovaTerm",
+    "BrittlenessPrecision",
+    "CochranQ",
     "Components",
+    "Concordance",
+    "ConfidenceSequence",
+    "DifferenceInDrops",
+    "DropPrecision",
+    "EquivalencePower",
+    "ExactAgreement",
+    "FixedEffect",
+    "FixedWidthStop",
+    "Goal",
     "Interval",
+    "ItemCorrelation",
     "ItemMean",
+    "KrippendorffAlpha",
+    "MaskedComponents",
+    "MaxT",
+    "MaxTCondition",
     "McNemar",
+    "MicroPrecision",
+    "MixedEffects",
     "PairedDifference",
     "ProbitModel",
+    "RankCorrelation",
+    "RankingPower",
+    "SampleEstimate",
+    "SampleSize",
+    "SequentialBoundaries",
+    "SignFlip",
     "SimulatedTruth",
+    "SplitWorst",
+    "Tost",
+    "WeightedKappa",
     "agresti_coull",
+    "aipw_mean",
+    "all_alike",
+    "anova",
+    "average_ranks",
+    "balanced_mask",
+    "benjamini_hochberg",
     "bonett_price",
     "bootstrap",
+    "cheapest_design",
     "clopper_pearson",
+    "cochran_q",
     "components",
     "condition_intervals",
+    "confidence_sequence",
+    "crossing_probabilities",
+    "difference_in_drops",
+    "exact_agreement",
+    "fixed_width_stop",
     "holm",
+    "item_correlation",
     "item_mean",
     "jackknife",
     "jackknife_error",
+    "kendall_tau",
+    "kendall_w",
+    "krippendorff_alpha",
+    "masked_components",
+    "masked_drop",
+    "max_t",
     "mcnemar",
+    "mixed_effects",
+    "neyman_probabilities",
     "no_interval",
     "paired_difference",
     "paired_proportions_interval",
+    "poststratified_drop",
+    "round_half_up",
+    "sample_size",
+    "sequential_boundaries",
+    "sign_flip_test",
     "simulate_outcomes",
     "simulated_truth",
+    "spearman",
+    "spending",
+    "split_worst",
     "tango",
+    "tost",
+    "weighted_kappa",
     "wilson_interval",
 ]

@@ -1,19 +1,34 @@
 """Floor ½: spans and edits, the protector, words and sentences."""
 
 from falter.text._edits import Replacement, Segment, blocked, diff_spans, replace_spans
+from falter.text._functions import docstring_prose
+from falter.text._kept import KEPT_LANGUAGES, kept_words, negations, number_words, quantifiers
+from falter.text._meaning import MeaningCheck, MeaningFlag, meaning_flags
 from falter.text._protect import protect
+from falter.text._relevance import relevance_map, relevant_sentences
 from falter.text._spans import merged, overlaps, uncovered
 from falter.text._words import natural_words, sentences
 
 __all__ = [
+    "KEPT_LANGUAGES",
+    "MeaningCheck",
+    "MeaningFlag",
     "Replacement",
     "Segment",
     "blocked",
     "diff_spans",
+    "docstring_prose",
+    "kept_words",
+    "meaning_flags",
     "merged",
     "natural_words",
+    "negations",
+    "number_words",
     "overlaps",
     "protect",
+    "quantifiers",
+    "relevance_map",
+    "relevant_sentences",
     "replace_spans",
     "sentences",
     "uncovered",

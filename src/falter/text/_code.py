@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from falter.core.records import Span
 
-__all__ = ["CODE_LINE_START", "code_lines", "fences"]
+__all__ = ["CODE_LINE_START", "braced", "code_lines", "fences", "indent", "is_code"]
 
 _FENCE = re.compile(r"^[ \t]{0,12}(`{3,12}|~{3,12})([^\n]{0,200})$", re.MULTILINE)
 
@@ -30,7 +30,9 @@ def fences(text: str) -> Iterator[Span]:
 
 
 # A line that begins like this may be code even though it has no odd character in it.
-CODE_LINE_START = r"(?:import|from|return|def|class|else|try|pass|break|continue)\b"
+CODE_LINE_START = (
+    r"(?:import|from|return|def|class|else|try|pass|break|continue|yield|raise|assert|await)\b"
+)
 
 _PROSE = r"""[^\n"']*\b[a-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}"""  # three plain words in a row
 _STATEMENT = re.compile(
@@ -39,6 +41,8 @@ _STATEMENT = re.compile(
     | class\s+\w+\s*(?:\([^()\n]*\))?\s*[:{{]\s*$
     | from\s+[\w.]+\s+import\s+\S
     | import\s+[\w.]+(?:\s+as\s+\w+)?(?:\s*,\s*[\w.]+){{0,20}}\s*;?\s*$
+    | assert\s+\w[^\n]*[=<>()\[\]] | raise\s+[A-Z]\w*(?:\(|\s*$) | yield\s+(?:from\s+)?[\w.]*[(\[]
+    | del\s+[\w.]+\[ | (?:global|nonlocal)\s+\w+\s*$ | await\s+[\w.]+\(
     | return(?:\s+[^\s.?!]+)?\s*;?\s*$
     | return\b[^\n]*[;()\[\]{{}}=+*/<>_"']
     | (?:else|try|finally)\s*:\s*$ | (?:pass|break|continue)\s*;?\s*$
@@ -47,31 +51,62 @@ _STATEMENT = re.compile(
     | (?:const|let|var|final|static|public|private|int|float|double|char|bool|string|auto)\s
       [\w<>\[\], ]{{1,80}}(?:=|\()
     | [A-Za-z_][\w.]*(?:\[[^\]\n]*\])?\s*(?::\s*[\w\[\], .|]+)?(?:[-+*/|&%:]|//|\*\*)?=(?!=)\s*
-      (?:["']|[rfb]["']|(?!{_PROSE})(?![^\n]*[.?]\s*$)\S)
-    | (?:>>>|\.\.\.)\s+\S | \#include\b | \#! | //[ ] | /\* | @[a-z][\w.]*(?:\([^\n]*\))?\s*$
+      (?:["']|[rfb]["']|[\[({{][^\n]*[\])}}]\s*;?\s*$|(?!{_PROSE})(?![^\n]*[.?]\s*$)\S)
+    | \$[ ][a-z][\w./-]*(?:\s|$) | (?:>>>|\.\.\.)\s+\S | \#include\b | \#! | //[ ] | /\*
+    | @[a-z][\w.]*(?:\([^\n]*\))?\s*$
     | (?:SELECT|INSERT[ ]INTO|UPDATE|DELETE[ ]FROM|CREATE[ ]TABLE)\s
     | [A-Za-z_][\w.]{{0,80}}\((?!{_PROSE})[^\n]*\)\s*:?\s*$
     )""",
     re.VERBOSE,
 )
 _BLOCK = re.compile(r"[ \t]*(?:if|elif|while|for|with|except)\b[^\n]*[()\[\]=<>_]")
+_BODY = re.compile(
+    rf"""[ \t]*(?:(?:else|try|finally|except(?:\s+\w+(?:\s+as\s+\w+)?)?)
+      |(?:if|elif|while|for|with)\b(?!{_PROSE})[^\n]*)\s*:\s*$""",
+    re.VERBOSE,
+)
 _SHAPES = re.compile(r"[=(){}\[\]<>+*]")
-_ODD = re.compile(rf"[=(){{}}\[\];:@#/>]|(?:^|\n)[ \t]*{CODE_LINE_START}|[A-Z]{{6}}")
+_ODD = re.compile(rf"[=(){{}}\[\];:@#/>$]|(?:^|\n)[ \t]*{CODE_LINE_START}|[A-Z]{{6}}")
 _LINE_LIMIT = 2_000
 
 
-def code_lines(text: str) -> Iterator[Span]:
-    """Lines that look like code, each as a whole and without its line break."""
+def code_lines(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
+    """Runs of lines that look like code, without the line break behind the last.
+
+    The indented lines below the head of a block are its body whatever they look like. Line breaks
+    and indentation between two lines of code are code: in Python they carry the sense.
+    """
     if _ODD.search(text) is None:
         return
-    at = 0
-    for line in text.split("\n"):
-        if 0 < len(line) <= _LINE_LIMIT and _is_code(line):
-            yield at, at + len(line)
+    first = last = -1  # the run so far
+    head = -1  # indentation of the block's head, if one is open
+    at = start
+    for line in text[start:end].split("\n"):
+        if line.strip():
+            inside = head >= 0 and indent(line) > head
+            if inside or is_code(line):
+                first = at if first < 0 else first
+                last = at + len(line)
+                if not inside:
+                    head = indent(line) if _BODY.match(line) else -1
+            else:
+                if first >= 0:
+                    yield first, last
+                first = head = -1
         at += len(line) + 1
+    if first >= 0:
+        yield first, last
 
 
-def _is_code(line: str) -> bool:
+def indent(line: str) -> int:
+    """How many white characters a line begins with."""
+    return len(line) - len(line.lstrip())
+
+
+def is_code(line: str) -> bool:
+    """Whether one line looks like code; a very long one does not."""
+    if len(line) > _LINE_LIMIT:
+        return False
     last = line.rstrip()[-1:]
     if last == "{":
         return True
@@ -81,3 +116,21 @@ def _is_code(line: str) -> bool:
         return True
     closes = last in ("}", "]", ")") and not line.strip(" \t}])")
     return closes or _STATEMENT.match(line) is not None
+
+
+def braced(text: str) -> Iterator[Span]:
+    """Blocks of lines from one that ends with an opening brace to the one that closes it."""
+    if "{\n" not in text and "{ \n" not in text:
+        return
+    at = start = depth = 0
+    for line in text.split("\n"):
+        if depth == 0 and line.rstrip()[-1:] == "{":
+            start = at
+            depth = line.count("{") - line.count("}")
+            depth = max(depth, 1)  # } else {
+        elif depth > 0:
+            depth += line.count("{") - line.count("}")
+            if depth <= 0:
+                yield start, at + len(line.rstrip())
+                depth = 0
+        at += len(line) + 1

@@ -13,7 +13,8 @@ from functools import lru_cache
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Span
-from falter.text._code import code_lines, fences
+from falter.text._code import braced, code_lines, fences
+from falter.text._functions import python_code
 from falter.text._patterns import CODE_FIRST, FAMILIES, MATH, SUSPICIOUS
 from falter.text._spans import merged
 
@@ -30,7 +31,8 @@ def protect(text: str, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
     found: list[Span] = []
     if SUSPICIOUS.search(text) is not None or CODE_FIRST.match(text) is not None:
         found += fences(text)
-        found += code_lines(text)
+        found += _code(text)
+        found += braced(text)
         found += _environments(text)
         found += _json(text)
         found += _expressions(text)
@@ -41,6 +43,21 @@ def protect(text: str, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
         spans = (match.span() for match in _compiled(source).finditer(text))
         found += [(start, end) for start, end in spans if start < end]
     return merged(found) if found else ()
+
+
+def _code(text: str) -> Iterator[Span]:
+    """Lines of code, and Python functions as a whole but for the prose of their docstrings."""
+    at = 0
+    for code in python_code(text):
+        yield from code_lines(text, at, code.span[0])
+        at = code.span[0]
+        for start, end in code.prose:
+            yield at, start
+            at = end
+        yield at, code.span[1]
+        yield from code.names
+        at = code.span[1]
+    yield from code_lines(text, at)
 
 
 @lru_cache(maxsize=256)
@@ -68,7 +85,7 @@ def _environments(text: str) -> Iterator[Span]:
 
 _BRACKET = re.compile(r"[{}\[\]]")
 _JSON_START = re.compile(
-    r'\{\s{0,20}"[^"\n]{0,200}"\s{0,20}:|\[\s{0,20}(?:["{\[\d]|-\d|true|false|null)'
+    r"""[{]\s{0,20}["'][^"'\n]{0,200}["']\s{0,20}:|\[\s{0,20}(?:["'{\[\d]|-\d|true|false|null|True|False|None)"""
 )
 
 

@@ -1,0 +1,167 @@
+"""Whether a recipe kept what its prompts say: counts, checks that bite, and a cosine to describe.
+
+A check fails where something is lost: a protected span, a number, a negation, a quantifier. The
+cosine of two prompts is a description and no check: a small encoder hardly sees an inserted *not*
+and takes heavy typos for another text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from falter.analysis._results import Meaning
+from falter.analysis._table import Table
+from falter.core.ids import digest
+from falter.core.records import Prompt, Run, VariantStatus
+from falter.store import Store
+from falter.text import meaning_flags
+
+__all__ = ["MEANING_CHECKS", "Cosine", "Rewording", "meaning", "meaning_of_run"]
+
+MEANING_CHECKS = ("span", "number", "negation", "quantifier")
+NAMED = 20
+SAMPLES = 3
+CHECKED = 100  # items of a run
+COMPARED = 25  # of these, with a cosine
+_WORD = re.compile(r"\w+")
+
+
+class Cosine(Protocol):
+    """The part of an encoder that is used here."""
+
+    name: str
+
+    def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewording:
+    """One prompt before and after a recipe."""
+
+    item: str
+    before: Prompt
+    after: Prompt
+    status: VariantStatus
+
+
+def meaning(
+    found: Sequence[Rewording],
+    *,
+    task: str,
+    recipe: str,
+    group: str,
+    language: str = "en",
+    encoder: Cosine | None = None,
+    compare: int | None = None,
+) -> Meaning:
+    """Everything about one recipe on one task; cosines of at most `compare` items."""
+    status = Counter(one.status for one in found)
+    changed = [one for one in found if one.status == "changed"]
+    texts = [(one.item, body(one.before), body(one.after)) for one in changed]
+    flagged = [
+        (one.item, flag.check, flag.lost)
+        for one in changed
+        for flag in meaning_flags(_own(one.before), _own(one.after), language)
+    ]
+    failed: Counter[str] = Counter(c for c, _ in {(check, item) for item, check, _ in flagged})
+    cosines = _cosines(texts, encoder, compare)
+    return Meaning(
+        task=task,
+        recipe=recipe,
+        group=group,
+        texts=len(found),
+        changed=len(changed),
+        unchanged=status["unchanged"],
+        not_applicable=status["not_applicable"],
+        no_rewrite=status["no_rewrite"],
+        edits_per_100_words=_density(changed),
+        lost={check: failed[check] for check in MEANING_CHECKS},
+        failing=tuple(flagged[:NAMED]),
+        samples=tuple((before, after) for _, before, after in texts[:SAMPLES]),
+        encoder=None if encoder is None else encoder.name,
+        compared=len(cosines),
+        cosine=sum(cosines) / len(cosines) if cosines else None,
+        cosine_low=sorted(cosines)[len(cosines) // 10] if cosines else None,
+    )
+
+
+def body(prompt: Prompt) -> str:
+    """What the prompt itself says, without system words and demonstrations."""
+    return "".join(section.text for section in prompt.sections if section.kind != "system")
+
+
+def _own(prompt: Prompt) -> str:
+    """The prompt's own words: what was added around them can take nothing away from them."""
+    kept = (s.text for s in prompt.sections if s.kind not in ("system", "added"))
+    return "".join(kept)
+
+
+def _density(changed: Sequence[Rewording]) -> float | None:
+    """Edits for every hundred words of the texts as they were."""
+    words = sum(len(_WORD.findall(body(one.before))) for one in changed)
+    edits = sum(len(section.edits) for one in changed for section in one.after.sections)
+    return 100.0 * edits / words if words else None
+
+
+def _cosines(
+    texts: Sequence[tuple[str, str, str]], encoder: Cosine | None, limit: int | None
+) -> list[float]:
+    if encoder is None or not texts:
+        return []
+    chosen = texts[:limit]
+    values = encoder.cosine([before for _, before, _ in chosen], [after for *_, after in chosen])
+    return [value for value in values if value is not None]
+
+
+def meaning_of_run(
+    store: Store, run: Run, found: Sequence[Table], encoder: Cosine | None
+) -> tuple[Meaning, ...]:
+    """Every recipe of a stored run on a sample of each task's items, picked by a hash."""
+    out: list[Meaning] = []
+    seen: set[str] = set()
+    for table in found:
+        if table.panel.task in seen:
+            continue
+        seen.add(table.panel.task)
+        out += _of_task(store, run, table, encoder)
+    return tuple(out)
+
+
+def _of_task(store: Store, run: Run, table: Table, encoder: Cosine | None) -> Iterator[Meaning]:
+    items = sorted(table.item_ids, key=lambda item: digest("meaning", item))[:CHECKED]
+    panel = run.panels.index(table.panel)
+    variants = {
+        (cell.variant.item.id, cell.variant.recipe.id): cell.variant
+        for cell in store.cells(run, items=items)
+        if cell.panel == panel and cell.variant.draw == 0
+    }
+    baseline = run.recipes[0].id
+    for recipe in run.recipes:
+        if not recipe.steps:
+            continue
+        pairs = [
+            (variants[item, baseline], variants[item, recipe.id])
+            for item in items
+            if (item, recipe.id) in variants and (item, baseline) in variants
+        ]
+        yield meaning(
+            [
+                Rewording(
+                    item=before.item.key,
+                    before=before.prompt,
+                    after=after.prompt,
+                    status=after.status,
+                )
+                for before, after in pairs
+            ],
+            task=table.panel.task,
+            recipe=recipe.label,
+            group=recipe.group,
+            language=run.experiment.get("language") or "en",
+            encoder=encoder,
+            compare=COMPARED,
+        )

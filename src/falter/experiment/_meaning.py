@@ -1,0 +1,32 @@
+"""The meaning check with the encoder, where it is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+
+from falter.analysis import Meaning, Rewording, meaning
+from falter.embedding import Encoder, minilm
+from falter.weights import MINILM, find_weights
+
+__all__ = ["encoder_if_there", "meaning_of"]
+
+
+def encoder_if_there() -> Encoder | None:
+    """The sentence encoder when the extra and its weights are installed; nothing is fetched."""
+    there = all(importlib.util.find_spec(name) for name in ("onnxruntime", "tokenizers"))
+    return minilm() if there and find_weights(MINILM) is not None else None
+
+
+def meaning_of(
+    found: Sequence[Rewording], *, task: str, recipe: str, group: str, language: str = "en"
+) -> Meaning:
+    """What a recipe did to prompts, with cosines where there is an encoder."""
+    return meaning(
+        found,
+        task=task,
+        recipe=recipe,
+        group=group,
+        language=language,
+        encoder=encoder_if_there(),
+    )

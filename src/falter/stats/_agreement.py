@@ -1,0 +1,289 @@
+"""How far raters agree: exactly, beyond chance by pairs, and beyond chance by units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import DuplicateName, InvalidValue
+from falter.core.records import EstimateStatus
+from falter.stats._bootstrap import bootstrap
+from falter.stats._interval import Interval, check_level, no_interval
+from falter.stats._proportions import wilson_interval
+from falter.stats._ratings import MISSING, rating_codes, rating_counts, rating_numbers
+
+__all__ = [
+    "ExactAgreement",
+    "KrippendorffAlpha",
+    "WeightedKappa",
+    "exact_agreement",
+    "krippendorff_alpha",
+    "round_half_up",
+    "weighted_kappa",
+]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactAgreement:
+    """A share of equal ratings; `over` says of items or of pairs of ratings, `units` how many."""
+
+    value: float | None
+    status: EstimateStatus
+    interval: Interval
+    over: Literal["items", "pairs"]
+    units: int
+    raters: int
+    items: int
+    excluded: int
+    seed: int
+    estimand: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedKappa:
+    """Cohen's kappa, averaged over the `pairs` of raters for whom it is defined.
+
+    `exact` is the share of equal ratings over all pairs of ratings, to read beside it.
+    """
+
+    value: float | None
+    status: EstimateStatus
+    interval: Interval
+    exact: float | None
+    weights: Literal["quadratic", "linear"]
+    pairs: int
+    excluded_pairs: int
+    items: int
+    excluded: int
+    seed: int
+    estimand: str = "these raters, items like these"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KrippendorffAlpha:
+    """Krippendorff's alpha over `ratings` pairable ratings of `items` units."""
+
+    value: float | None
+    status: EstimateStatus
+    interval: Interval
+    metric: Literal["nominal", "ordinal", "interval"]
+    ratings: int
+    items: int
+    excluded: int
+    seed: int
+    estimand: str = "exchangeable raters, items like these"
+
+
+def exact_agreement(
+    ratings: ArrayLike,
+    *,
+    over: Literal["items", "pairs"] = "items",
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> ExactAgreement:
+    """How often raters say the same: share of items on which all agree, or of pairs that do.
+
+    `ratings` is items x raters with NaN or None for a missing one. `items`: all ratings of an item
+    are equal, with Wilson's interval; falls as raters are added. `pairs`: equal pairs of ratings
+    over all pairs, pooled over items, with a bootstrap of items. Items with fewer than two ratings
+    are left out and counted; none left: insufficient_data.
+    """
+    check_level(level)
+    if over not in ("items", "pairs"):
+        raise InvalidValue("over", over, "'items' (all equal) or 'pairs' (pooled)")
+    counts, _, excluded, raters = rating_counts(ratings)
+    m = counts.sum(axis=1)
+    table = np.column_stack([(np.square(counts).sum(axis=1) - m) / 2.0, m * (m - 1.0) / 2.0])
+    if over == "items":
+        table = np.column_stack([counts.max(axis=1, initial=0.0) == m, np.ones(len(m))])
+    enough = len(table) > 0
+    if not enough:
+        interval = no_interval(level)
+    elif over == "items":
+        interval = wilson_interval(float(table[:, 0].sum()), len(table), level=level)
+    else:
+        interval = bootstrap(table, _ratio, replications=replications, level=level, seed=seed)
+    return ExactAgreement(
+        value=_ratio(table) if enough else None,
+        status="ok" if enough else "insufficient_data",
+        interval=interval,
+        over=over,
+        units=int(table[:, 1].sum()),
+        raters=raters,
+        items=len(table),
+        excluded=excluded,
+        seed=seed,
+        estimand=f"all {'ratings of an item' if over == 'items' else 'pairs of ratings'} equal, "
+        "these raters, items like these",
+    )
+
+
+def weighted_kappa(
+    ratings: ArrayLike,
+    labels: Sequence[Hashable],
+    *,
+    weights: Literal["quadratic", "linear"] = "quadratic",
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> WeightedKappa:
+    """Cohen's weighted kappa of each pair of raters on the items both rated, averaged over pairs.
+
+    1 - sum w o / sum w e, with w = ((i - j)/(K - 1))^2, or |i - j|/(K - 1), between the places of
+    two labels among the K `labels`, given in order and used or not. `ratings` is items x raters
+    with NaN or None for a missing one. A pair that expects no disagreement (both always give the
+    same label) has no kappa and is left out; if every pair is: undefined_zero_variance. Interval:
+    bootstrap of items. Items with fewer than two ratings are left out and counted; fewer than two
+    items: insufficient_data; one rater: not_identified. Source: Cohen (1968).
+    """
+    check_level(level)
+    distance = _distance(labels, weights)
+    codes, raters = rating_codes(ratings, labels)
+    several = (codes != MISSING).sum(axis=1) >= 2
+    used = codes[several]
+    hot = (used[:, :, None] == np.arange(len(labels))).astype(np.float64)
+    kappas, exact = _kappas(hot, distance)
+    defined = kappas[~np.isnan(kappas)]
+    status: EstimateStatus = "ok"
+    if raters < 2:
+        status = "not_identified"
+    elif len(used) < 2:
+        status = "insufficient_data"
+    elif not defined.size:
+        status = "undefined_zero_variance"
+
+    def average(rows: NDArray[Any]) -> float:
+        return _mean(_kappas(rows, distance)[0])
+
+    return WeightedKappa(
+        value=float(defined.mean()) if status == "ok" else None,
+        status=status,
+        interval=bootstrap(hot, average, replications=replications, level=level, seed=seed)
+        if status == "ok"
+        else no_interval(level),
+        exact=exact,
+        weights=weights,
+        pairs=int(defined.size),
+        excluded_pairs=raters * (raters - 1) // 2 - int(defined.size),
+        items=len(used),
+        excluded=int((~several).sum()),
+        seed=seed,
+    )
+
+
+def krippendorff_alpha(
+    ratings: ArrayLike,
+    metric: Literal["nominal", "ordinal", "interval"] = "ordinal",
+    *,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> KrippendorffAlpha:
+    """Krippendorff's alpha, 1 - observed/expected disagreement, for any raters with gaps.
+
+    The coincidence matrix o counts ordered pairs of ratings within a unit of m ratings, each with
+    weight 1/(m - 1); n is its margin. alpha = 1 - (sum n - 1) sum o d / sum n n' d, with d = 1 for
+    different values (nominal), their squared distance (interval), or the squared number of ratings
+    from the middle of one value to the middle of the other (ordinal). `ratings` is units x raters
+    with NaN or None for a missing one. Units with fewer than two ratings are left out and counted;
+    fewer than two units: insufficient_data; all ratings the same: undefined_zero_variance.
+    Interval: bootstrap of units. Source: Krippendorff (2011).
+    """
+    check_level(level)
+    if metric not in ("nominal", "ordinal", "interval"):
+        raise InvalidValue("metric", metric, "'nominal', 'ordinal' or 'interval'")
+    counts, values, excluded, _ = rating_counts(ratings)
+    places = np.arange(len(values), dtype=np.float64)
+    if metric != "nominal":
+        places = rating_numbers(values, metric)
+
+    def alpha(rows: NDArray[Any]) -> float:
+        return _alpha(rows, places, metric)
+
+    found = alpha(counts)
+    status: EstimateStatus = "undefined_zero_variance" if math.isnan(found) else "ok"
+    if len(counts) < 2:
+        status = "insufficient_data"
+    return KrippendorffAlpha(
+        value=found if status == "ok" else None,
+        status=status,
+        interval=bootstrap(counts, alpha, replications=replications, level=level, seed=seed)
+        if status == "ok"
+        else no_interval(level),
+        metric=metric,
+        ratings=int(counts.sum()),
+        items=len(counts),
+        excluded=excluded,
+        seed=seed,
+    )
+
+
+def round_half_up(values: ArrayLike) -> Floats:
+    """The nearest whole number, and the higher one halfway between two: 2.5 becomes 3, not 2.
+
+    For the label nearest to a mean rating; `round` and numpy go to the even number. NaN stays NaN.
+    """
+    return np.asarray(np.floor(np.asarray(values, dtype=np.float64) + 0.5))
+
+
+def _kappas(hot: NDArray[Any], distance: Floats) -> tuple[Floats, float | None]:
+    """Every pair's kappa, NaN where undefined, and the pooled exact agreement."""
+    items, raters, width = hot.shape
+    flat = hot.reshape(items, raters * width)
+    joint = (flat.T @ flat).reshape(raters, width, raters, width)
+    first, second = np.triu_indices(raters, k=1)
+    tables = joint[first, :, second, :]
+    sizes = tables.sum(axis=(1, 2))
+    rows, columns = tables.sum(axis=2), tables.sum(axis=1)
+    expected = ((rows @ distance) * columns).sum(axis=1)
+    observed = (tables * distance).sum(axis=(1, 2)) * sizes
+    defined = expected > 0.0
+    kappas = np.where(defined, 1.0 - observed / np.where(defined, expected, 1.0), np.nan)
+    total = float(sizes.sum())
+    return kappas, float(np.trace(tables, axis1=1, axis2=2).sum() / total) if total else None
+
+
+def _alpha(counts: NDArray[Any], places: Floats, metric: str) -> float:
+    """Alpha of units x values counts; NaN where all ratings are the same."""
+    m = counts.sum(axis=1)
+    margin = counts.sum(axis=0)
+    if metric == "ordinal":
+        places = np.cumsum(margin) - margin / 2.0
+    gap = np.square(places[:, None] - places)
+    if metric == "nominal":
+        gap = (gap > 0.0).astype(np.float64)
+    expected = float(margin @ gap @ margin)
+    if not expected > 0.0:
+        return math.nan
+    # A rating differs by 0 from itself, so the pairs of a unit need no diagonal taken off.
+    weighted = counts / (m - 1.0)[:, None]
+    return 1.0 - float(m.sum() - 1.0) * float(((weighted.T @ counts) * gap).sum()) / expected
+
+
+def _distance(labels: Sequence[Hashable], weights: str) -> Floats:
+    if weights not in ("quadratic", "linear"):
+        raise InvalidValue("weights", weights, "'quadratic' or 'linear'")
+    if len(labels) < 2:
+        raise InvalidValue("labels", labels, "two labels or more, in order")
+    if len(set(labels)) < len(labels):
+        raise DuplicateName(f"A label is there twice: {list(labels)}")
+    places = np.arange(len(labels)) / (len(labels) - 1.0)
+    gap = np.abs(places[:, None] - places)
+    return gap if weights == "linear" else gap**2
+
+
+def _ratio(rows: NDArray[Any]) -> float:
+    return float(rows[:, 0].sum() / rows[:, 1].sum())
+
+
+def _mean(values: Floats) -> float:
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if defined.size else math.nan

@@ -1,0 +1,357 @@
+"""What one may want to know, and what knowing it asks of a sample.
+
+Each goal turns into the numbers that `sample_size` needs: the standard error it asks for, and how
+the variance of its estimate falls with the items.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.core.errors import InvalidValue
+from falter.stats._interval import normal_quantile
+from falter.stats._target import check_unit
+
+__all__ = [
+    "BrittlenessPrecision",
+    "DropPrecision",
+    "EquivalencePower",
+    "Goal",
+    "MicroPrecision",
+    "RankingPower",
+    "Spread",
+]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How the variance of an estimate falls: sampled/n + fixed/N for a super-population of items,
+    sampled/n - items/N for exactly these N items.
+
+    `sampled` is the variance of one item's number as it is seen, with only some of its cells,
+    `items` the part of it between whole items, `fixed` what only more items in all can lower.
+    """
+
+    sampled: float
+    items: float
+    fixed: float = 0.0
+
+
+class Goal(Protocol):
+    """What `sample_size` asks of a goal."""
+
+    about: ClassVar[str]
+    what: ClassVar[str]
+
+    @property
+    def asked(self) -> float:
+        """The half-width, margin or gap that is wanted; `what` says which it is."""
+        ...
+
+    @property
+    def spread(self) -> Spread: ...
+
+    def error(self, level: float) -> float:
+        """The standard error that is needed."""
+        ...
+
+    def best(self, error: float, level: float) -> float:
+        """The half-width, margin or gap that a standard error can give."""
+        ...
+
+    def calls(self, items: int, available: int | None) -> int:
+        """How many cells are asked with so many items."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HalfWidth:
+    """An interval of value -+ `half_width` at the level."""
+
+    half_width: float
+    about: ClassVar[str] = "value"
+    what: ClassVar[str] = "half-width"
+
+    @property
+    def asked(self) -> float:
+        return self.half_width
+
+    def error(self, level: float) -> float:
+        return self.half_width / normal_quantile(level)
+
+    def best(self, error: float, level: float) -> float:
+        return error * normal_quantile(level)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drops:
+    """Paired drops of 0/1 scores, one for each of `conditions`, every one on all items asked."""
+
+    discordance: float
+    drop: float = 0.0
+    accuracy: float | None = None
+    conditions: int = 1
+
+    def check(self) -> None:
+        check_unit("discordance", self.discordance, ends=True)
+        _check_count("conditions", self.conditions, 1)
+        if abs(self.drop) > self.discordance:
+            expected = f"at most the discordance, {self.discordance}, either way"
+            raise InvalidValue("drop", self.drop, expected)
+        if self.accuracy is not None:
+            check_unit("accuracy", self.accuracy)
+            if self.discordance > 4.0 * self.accuracy * (1.0 - self.accuracy):
+                expected = f"at most 4 p (1 - p) at accuracy {self.accuracy}"
+                raise InvalidValue("discordance", self.discordance, expected)
+
+    @property
+    def spread(self) -> Spread:
+        whole = self.discordance - self.drop**2
+        if self.accuracy is None:
+            return Spread(sampled=whole, items=whole)
+        factor = 1.0 - self.discordance / (4.0 * self.accuracy * (1.0 - self.accuracy))
+        within = min(whole, self.discordance * factor)
+        return Spread(sampled=within, items=within, fixed=whole - within)
+
+    def calls(self, items: int, available: int | None) -> int:
+        baseline = items if self.accuracy is None or available is None else available
+        return baseline + items * self.conditions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropPrecision(_Drops):
+    """Each of `conditions` drops within -+`half_width`.
+
+    `discordance` is the share of items whose outcome the perturbation changes, so that an item's
+    difference has the variance discordance - drop^2. With `accuracy`, the baseline is asked on all
+    items there are and the drop is post-stratified on it: an item's variance is then
+    discordance (1 - discordance/(4 p (1 - p))), the factor 1 - phi^2 instead of 2 (1 - phi).
+    """
+
+    half_width: float
+    about: ClassVar[str] = "each drop"
+    what: ClassVar[str] = "half-width"
+
+    def __post_init__(self) -> None:
+        check_unit("half_width", self.half_width)
+        self.check()
+
+    @property
+    def asked(self) -> float:
+        return self.half_width
+
+    def error(self, level: float) -> float:
+        return self.half_width / normal_quantile(level)
+
+    def best(self, error: float, level: float) -> float:
+        return error * normal_quantile(level)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EquivalencePower(_Drops):
+    """The chance `power` to show each of `conditions` drops to lie inside -+`margin`.
+
+    Two one-sided tests at alpha = (1 - level), which is the (1 - 2 alpha) interval inside the
+    margin: power = Phi((margin - drop)/se - z) + Phi((margin + drop)/se - z) - 1. `drop` is the
+    true one; the rest as for `DropPrecision`.
+    """
+
+    margin: float
+    power: float = 0.8
+    about: ClassVar[str] = "equivalence of each drop"
+    what: ClassVar[str] = "margin"
+
+    def __post_init__(self) -> None:
+        check_unit("margin", self.margin)
+        check_unit("power", self.power)
+        self.check()
+        if abs(self.drop) >= self.margin:
+            raise InvalidValue("drop", self.drop, f"a true drop inside the margin, {self.margin}")
+
+    @property
+    def asked(self) -> float:
+        return self.margin
+
+    def error(self, level: float) -> float:
+        return _bisect(lambda error: self.power - self._power(self.margin, error, level), 1.0)
+
+    def best(self, error: float, level: float) -> float:
+        enough = 1.0 + 20.0 * error
+        return _bisect(lambda margin: self._power(margin, error, level) - self.power, enough)
+
+    def _power(self, margin: float, error: float, level: float) -> float:
+        from scipy.special import ndtr
+
+        if error <= 0.0:
+            return float(margin > abs(self.drop))
+        z = normal_quantile(2.0 * level - 1.0)
+        below, above = (margin - self.drop) / error - z, (margin + self.drop) / error - z
+        return float(max(0.0, ndtr(below) + ndtr(above) - 1.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroPrecision(_HalfWidth):
+    """The average of `conditions` drops within -+`half_width`, from the baseline and `per_item`
+    random perturbations an item.
+
+    `discordance` is the average one; `correlation` is that of two perturbations' differences from
+    the baseline on one item. It is 1/2 where the baseline is like any other condition, since both
+    contain it. Variance of an item's mean difference: discordance (rho + (1 - rho)/k).
+    """
+
+    discordance: float
+    conditions: int
+    per_item: int
+    correlation: float = 0.5
+    about: ClassVar[str] = "micro-average drop"
+
+    def __post_init__(self) -> None:
+        check_unit("half_width", self.half_width)
+        check_unit("discordance", self.discordance, ends=True)
+        check_unit("correlation", self.correlation, ends=True)
+        _check_count("per_item", self.per_item, 1, self.conditions)
+
+    @property
+    def spread(self) -> Spread:
+        return _mean_spread(self.discordance, self.correlation, self.per_item, self.conditions)
+
+    def calls(self, items: int, available: int | None) -> int:
+        return items * (self.per_item + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrittlenessPrecision(_HalfWidth):
+    """Brittleness within -+`half_width`, from `per_item` of `conditions` conditions an item.
+
+    `conditions` includes the baseline, `accuracy` is the mean over all of them. The number of right
+    answers of an item is taken as beta-binomial with this accuracy and the correlation
+    1 - brittleness J/(J - 1), which has the wanted brittleness; the variance is that of the linear
+    influence (v_i - B (1 - 2p) y_i)/(p (1 - p)) of an item's U-statistic v_i and mean y_i.
+    """
+
+    brittleness: float
+    accuracy: float
+    conditions: int
+    per_item: int
+    about: ClassVar[str] = "brittleness"
+
+    def __post_init__(self) -> None:
+        check_unit("half_width", self.half_width)
+        check_unit("accuracy", self.accuracy)
+        _check_count("per_item", self.per_item, 2, self.conditions)
+        most = 1.0 - 1.0 / self.conditions
+        if not 0.0 < self.brittleness <= most:
+            expected = f"above 0 and at most 1 - 1/conditions, {most:.4g}"
+            raise InvalidValue("brittleness", self.brittleness, expected)
+
+    @property
+    def spread(self) -> Spread:
+        return Spread(
+            sampled=self._influence(self.per_item), items=self._influence(self.conditions)
+        )
+
+    def calls(self, items: int, available: int | None) -> int:
+        return items * self.per_item
+
+    def _influence(self, seen: int) -> float:
+        """The variance of the influence of an item with `seen` cells."""
+        p, share = self.accuracy, 1.0 - 1.0 / self.conditions
+        right = np.arange(seen + 1.0)
+        chance = _beta_binomial(seen, p, max(0.0, 1.0 - self.brittleness / share))
+        disagreement = share * right * (seen - right) / (seen * (seen - 1.0))
+        influence = disagreement - self.brittleness * (1.0 - 2.0 * p) * right / seen
+        variance = float(chance @ influence**2 - (chance @ influence) ** 2)
+        return max(0.0, variance) / (p * (1.0 - p)) ** 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingPower:
+    """The chance `power` that `models` models whose neighbours lie `gap` apart come out in order.
+
+    All are asked the same `per_item` of `conditions` conditions an item. `discordance` is the share
+    of cells in which two neighbours differ, `correlation` that of their difference between two
+    conditions of an item. Each of the models - 1 neighbouring pairs may fail with
+    (1 - power)/(models - 1).
+    """
+
+    gap: float
+    discordance: float
+    conditions: int
+    per_item: int
+    models: int = 2
+    correlation: float = 0.5
+    power: float = 0.95
+    about: ClassVar[str] = "order of the models' accuracies"
+    what: ClassVar[str] = "gap"
+
+    def __post_init__(self) -> None:
+        check_unit("gap", self.gap)
+        check_unit("discordance", self.discordance, ends=True)
+        check_unit("correlation", self.correlation, ends=True)
+        if not 0.5 < self.power < 1.0:
+            raise InvalidValue("power", self.power, "a chance above 0.5, below 1")
+        _check_count("per_item", self.per_item, 1, self.conditions)
+        _check_count("models", self.models, 2)
+
+    @property
+    def asked(self) -> float:
+        return self.gap
+
+    @property
+    def spread(self) -> Spread:
+        return _mean_spread(self.discordance, self.correlation, self.per_item, self.conditions)
+
+    def error(self, level: float) -> float:
+        return self.gap / self._quantile
+
+    def best(self, error: float, level: float) -> float:
+        return error * self._quantile
+
+    def calls(self, items: int, available: int | None) -> int:
+        return items * self.per_item * self.models
+
+    @property
+    def _quantile(self) -> float:
+        return normal_quantile(1.0 - 2.0 * (1.0 - self.power) / (self.models - 1))
+
+
+def _mean_spread(discordance: float, correlation: float, per_item: int, conditions: int) -> Spread:
+    def of(count: int) -> float:
+        return discordance * (correlation + (1.0 - correlation) / count)
+
+    return Spread(sampled=of(per_item), items=of(conditions))
+
+
+def _beta_binomial(trials: int, share: float, correlation: float) -> Floats:
+    """The chance of 0 … trials successes, their common share spread with a correlation of 0 to 1.
+
+    By the urn: products of share (1 - rho) + i rho, which neither end of the range disturbs.
+    """
+    steps = np.arange(trials) * correlation
+    right = np.concatenate(([1.0], np.cumprod(share * (1.0 - correlation) + steps)))
+    wrong = np.concatenate(([1.0], np.cumprod((1.0 - share) * (1.0 - correlation) + steps)))
+    ways = np.array([math.comb(trials, k) for k in range(trials + 1)], dtype=np.float64)
+    return np.asarray(ways * right * wrong[::-1] / np.prod(1.0 - correlation + steps))
+
+
+def _bisect(rising: Callable[[float], float], high: float) -> float:
+    """The root of a rising function between 0 and `high`."""
+    low = 0.0
+    for _ in range(80):
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if rising(middle) > 0.0 else (middle, high)
+    return (low + high) / 2.0
+
+
+def _check_count(name: str, count: int, least: int, most: int | None = None) -> None:
+    if count < least or (most is not None and count > most):
+        expected = f"{least} or more" if most is None else f"{least} to conditions, {most}"
+        raise InvalidValue(name, count, expected)

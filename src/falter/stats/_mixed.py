@@ -1,0 +1,278 @@
+"""Does one condition soften a perturbation: the mixed model of brittlebench, and the plain way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue, MissingExtra
+from falter.core.records import EstimateStatus
+from falter.stats._clusters import cluster_codes
+from falter.stats._interval import Interval, check_level, normal_quantile
+from falter.stats._mean import item_mean
+
+__all__ = [
+    "DifferenceInDrops",
+    "FixedEffect",
+    "MixedEffects",
+    "difference_in_drops",
+    "mixed_effects",
+]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedEffect:
+    """A coefficient with its normal interval and p-value."""
+
+    name: str
+    value: float
+    standard_error: float
+    interval: Interval
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedEffects:
+    """The fit: `effects` in points of the score, `variances` of the random effects and `residual`.
+
+    `converged` is the optimiser's word; `boundary` names random effects whose variance came out as
+    0, and `message` is what it said.
+    """
+
+    effects: tuple[FixedEffect, ...]
+    variances: Mapping[str, float]
+    levels: Mapping[str, int]
+    status: EstimateStatus
+    converged: bool
+    boundary: tuple[str, ...]
+    message: str
+    items: int
+    excluded: int
+    method: str = "linear mixed model, REML, statsmodels"
+    estimand: str = "levels like these of every random effect"
+
+    def __getitem__(self, name: str) -> FixedEffect:
+        """The effect of that name, `cot` or `cot:perturbed`."""
+        return {effect.name: effect for effect in self.effects}[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceInDrops:
+    """How much less a treated prompt loses; `mitigation` is the share of the loss it saves."""
+
+    value: float | None
+    status: EstimateStatus
+    interval: Interval
+    p_value: float | None
+    standard_error: float | None
+    drop_plain: float | None
+    drop_treated: float | None
+    mitigation: float | None
+    mitigation_status: EstimateStatus
+    items: int
+    excluded: int
+    clusters: int | None
+    estimand: str = "drop without the treatment - drop with it, items like these"
+
+
+def mixed_effects(
+    scores: ArrayLike,
+    fixed: Mapping[str, ArrayLike],
+    random: Mapping[str, Sequence[Hashable]],
+    *,
+    interactions: bool = True,
+    level: float = 0.95,
+) -> MixedEffects:
+    """A linear mixed model: fixed columns and their products, plus crossed random intercepts.
+
+    `fixed={"cot": …, "perturbed": …}, random={"benchmark": …, "perturbation": …}` is
+    y ~ cot * perturbed + (1|benchmark) + (1|perturbation), brittlebench's; "cot:perturbed" is how
+    much less is lost under cot. One score a row; a baseline row is a level of its own of
+    `perturbation`. For 0/1 scores this is the linear probability model: effects are in points.
+
+    Without a random effect for the item, its rows count as independent, and what varies between
+    items is tested as if it varied between rows: give the item too, or take
+    `difference_in_drops`. Intervals and p-values are normal, so with few levels of a random effect
+    those of anything constant within its levels are too sure. NaN scores are left out and counted.
+    Fewer rows than coefficients + 2: insufficient_data; scores all the same:
+    undefined_zero_variance. Needs the extra `stats`. Source: Pinheiro and Bates (2000).
+    """
+    check_level(level)
+    y, columns, groups, excluded = _rows(scores, fixed, random, interactions)
+    levels = {name: int(codes.max()) + 1 for name, codes in groups.items()}
+    status: EstimateStatus = "ok"
+    if len(y) < len(columns) + 2:
+        status = "insufficient_data"
+    elif np.ptp(y) == 0.0:
+        status = "undefined_zero_variance"
+    if status != "ok":
+        return MixedEffects(
+            effects=(), variances={}, levels=levels, status=status, converged=False, boundary=(),
+            message="not fitted", items=len(y), excluded=excluded,
+        )  # fmt: skip
+    _check_rank(columns)
+    fit, said = _fit(y, np.column_stack(list(columns.values())), groups)
+    variances = dict(zip(groups, np.asarray(fit.vcomp, dtype=float).tolist(), strict=True))
+    variances["residual"] = float(fit.scale)
+    z = normal_quantile(level)
+    return MixedEffects(
+        effects=tuple(
+            _effect(name, float(fit.fe_params[place]), float(fit.bse_fe[place]), z, level)
+            for place, name in enumerate(columns)
+        ),
+        variances=variances,
+        levels=levels,
+        status="ok",
+        converged=bool(fit.converged),
+        boundary=tuple(n for n in groups if variances[n] <= 1e-6 * variances["residual"]),
+        message="; ".join(said) or "converged",
+        items=len(y),
+        excluded=excluded,
+    )
+
+
+def difference_in_drops(
+    plain_baseline: ArrayLike,
+    plain_perturbed: ArrayLike,
+    treated_baseline: ArrayLike,
+    treated_perturbed: ArrayLike,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+) -> DifferenceInDrops:
+    """(treated perturbed - treated baseline) - (plain perturbed - plain baseline), within items.
+
+    Above 0 the treatment (chain of thought, say) mitigates. Baselines are a score an item,
+    `_perturbed` a score an item or items x perturbations, averaged over perturbations with equal
+    weight. An item counts where it has all four scores, and is the independent unit however many
+    rows it has: the interval is `item_mean`'s, t over items or CR1 over `clusters` of them (with
+    few changed 0/1 scores, its own). mitigation = 1 - treated drop/plain drop; a plain drop of 0:
+    undefined_zero_denominator.
+    """
+    plain = _loss(plain_baseline, plain_perturbed, "plain")
+    treated = _loss(treated_baseline, treated_perturbed, "treated")
+    if plain.shape != treated.shape:
+        raise InvalidValue(
+            "plain, treated", (plain.shape, treated.shape), "the same items and perturbations"
+        )
+    gap = plain - treated
+    mean = item_mean(gap, clusters=clusters, level=level)
+    there = ~np.isnan(gap)
+    drop_plain, drop_treated = (
+        item_mean(np.where(there, x, np.nan), clusters=clusters).value for x in (plain, treated)
+    )
+    mitigation, mitigation_status = _mitigation(drop_plain, drop_treated)
+    return DifferenceInDrops(
+        value=mean.value,
+        status=mean.status,
+        interval=mean.interval,
+        p_value=mean.p_value,
+        standard_error=mean.standard_error,
+        drop_plain=drop_plain,
+        drop_treated=drop_treated,
+        mitigation=mitigation,
+        mitigation_status=mitigation_status,
+        items=mean.items,
+        excluded=mean.excluded,
+        clusters=None if clusters is None else mean.units,
+    )
+
+
+def _mitigation(plain: float | None, treated: float | None) -> tuple[float | None, EstimateStatus]:
+    if plain is None or treated is None:
+        return None, "insufficient_data"
+    if abs(plain) <= 1e-12:
+        return None, "undefined_zero_denominator"
+    return 1.0 - treated / plain, "ok"
+
+
+def _loss(baseline: ArrayLike, perturbed: ArrayLike, arm: str) -> Floats:
+    first = np.asarray(baseline, dtype=np.float64)
+    second = np.asarray(perturbed, dtype=np.float64)
+    second = second[:, None] if second.ndim == 1 else second
+    if first.ndim != 1 or second.ndim != 2 or len(first) != len(second):
+        raise InvalidValue(
+            f"{arm}_baseline, {arm}_perturbed",
+            (first.shape, second.shape),
+            "a score an item, and items or items x perturbations in the same order",
+        )
+    return first[:, None] - second
+
+
+def _fit(
+    y: Floats, columns: Floats, groups: Mapping[str, NDArray[np.intp]]
+) -> tuple[Any, list[str]]:
+    """The REML fit and what the optimiser complained about."""
+    try:
+        from statsmodels.regression.mixed_linear_model import MixedLM, VCSpec
+    except ImportError as error:
+        raise MissingExtra("A mixed-effects model", "stats", "statsmodels") from error
+
+    hot = [[np.eye(int(codes.max()) + 1)[codes]] for codes in groups.values()]
+    names = [[[str(level) for level in range(part[0].shape[1])]] for part in hot]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = MixedLM(y, columns, np.zeros(len(y)), exog_vc=VCSpec(list(groups), names, hot))
+        # Its gradient methods stop at wrong variances and say they converged; Powell's is right.
+        fit = model.fit(reml=True, method=["powell"])
+    return fit, sorted({str(warning.message) for warning in caught})
+
+
+def _effect(name: str, value: float, error: float, z: float, level: float) -> FixedEffect:
+    from scipy.special import erfc
+
+    return FixedEffect(
+        name=name,
+        value=value,
+        standard_error=error,
+        interval=Interval(
+            low=value - z * error, high=value + z * error, level=level, method="wald z"
+        ),
+        p_value=float(erfc(abs(value) / error / np.sqrt(2.0))),
+    )
+
+
+def _rows(
+    scores: ArrayLike,
+    fixed: Mapping[str, ArrayLike],
+    random: Mapping[str, Sequence[Hashable]],
+    interactions: bool,
+) -> tuple[Floats, dict[str, Floats], dict[str, NDArray[np.intp]], int]:
+    """Scores, fixed columns with the intercept first, level numbers, and rows without a score."""
+    y = np.asarray(scores, dtype=np.float64)
+    if y.ndim != 1 or np.isinf(y).any():
+        raise InvalidValue("scores", y.shape, "a vector of finite numbers, NaN where missing")
+    if not random:
+        raise InvalidValue("random", random, "each row's level, by the name of a random effect")
+    given = {name: np.asarray(column, dtype=np.float64) for name, column in fixed.items()}
+    for name, column in given.items():
+        if column.shape != y.shape or not np.isfinite(column).all():
+            raise InvalidValue(f"fixed[{name!r}]", column.shape, f"{len(y)} finite numbers")
+    there = ~np.isnan(y)
+    columns = {"intercept": np.ones(int(there.sum()))}
+    for size in range(1, len(given) + 1 if interactions else min(2, len(given) + 1)):
+        for chosen in combinations(given, size):
+            columns[":".join(chosen)] = np.prod([given[n][there] for n in chosen], axis=0)
+    groups = {}
+    for name, labels in random.items():
+        codes = cluster_codes(labels, len(y))
+        groups[name] = np.unique(codes[there], return_inverse=True)[1]
+    return y[there], columns, groups, int((~there).sum())
+
+
+def _check_rank(columns: Mapping[str, Floats]) -> None:
+    kept: list[Floats] = []
+    for name, column in columns.items():
+        kept.append(column)
+        if np.linalg.matrix_rank(np.column_stack(kept)) < len(kept):
+            raise InvalidValue(
+                "fixed", name, f"a column that can be told apart from {', '.join(columns)}"
+            )

@@ -1,0 +1,210 @@
+"""Python functions and classes without fences: all code, but for the prose of their docstrings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from falter.core.records import Span
+from falter.text._code import fences, indent, is_code
+from falter.text._spans import uncovered
+
+__all__ = ["PythonCode", "docstring_prose", "python_code"]
+
+_HEAD = re.compile(
+    r"^([ \t]*)(?:(?:async[ ]+)?def[ ]+(\w+)[ ]*\(|class[ ]+(\w+)[ ]*(?:\([^()\n]*\))?[ ]*:[ ]*$)",
+    re.MULTILINE,
+)
+_QUOTES = re.compile(r'"""|\'\'\'')
+_DOCSTRING = re.compile(r"[ \t]*[rRuU]?(\"\"\"|''')")
+_SIGNATURE_LINES = 60
+
+
+class PythonCode(NamedTuple):
+    """The lines from imports to the end of the last body, and the prose inside."""
+
+    span: Span
+    prose: tuple[Span, ...]
+    names: tuple[Span, ...]  # identifiers and examples in the prose
+
+
+def docstring_prose(text: str) -> tuple[Span, ...]:
+    """The lines of prose in docstrings of Python code without fences, without their indentation.
+
+    Doctests, their output and lines that call the function are no prose. Names of functions and
+    parameters stand in it; `protect` covers them.
+    """
+    found = [span for code in python_code(text) for span in code.prose]
+    return tuple(uncovered(found, list(fences(text)))) if found else ()
+
+
+def python_code(text: str) -> list[PythonCode]:
+    """Runs of Python lines that hold a `def` or a `class` with its body."""
+    if ("def " not in text and "class " not in text) or _HEAD.search(text) is None:
+        return []
+    lines = _Lines(text)
+    found: list[PythonCode] = []
+    at = 0
+    while at < len(lines.texts):
+        if _HEAD.match(lines.texts[at]) is None:
+            at += 1
+            continue
+        first = lines.before(at, lines.index_after(found[-1].span[1]) if found else 0)
+        last, docstrings = lines.body(at)
+        found.append(_described(text, lines, first, last, docstrings))
+        at = last + 1
+    return found
+
+
+class _Lines:
+    """The lines of a text with their offsets."""
+
+    def __init__(self, text: str) -> None:
+        self.texts = text.split("\n")
+        self.starts: list[int] = []
+        at = 0
+        for line in self.texts:
+            self.starts.append(at)
+            at += len(line) + 1
+
+    def index_after(self, at: int) -> int:
+        """The first line that begins behind a place."""
+        low, high = 0, len(self.starts)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self.starts[middle] <= at else (low, middle)
+        return low
+
+    def before(self, at: int, floor: int) -> int:
+        """The first of the code lines (imports, constants) that lead up to line `at`."""
+        first = at
+        while at > floor:
+            at -= 1
+            line = self.texts[at]
+            if line.strip() in ('"""', "'''"):
+                at = self._opening(at, floor)
+                if at < 0:
+                    break
+                first = at
+            elif is_code(line):
+                first = at
+            elif line.strip():
+                break
+        return first
+
+    def _opening(self, at: int, floor: int) -> int:
+        """The line `NAME = \"\"\"` of a constant that closes at line `at`, or -1."""
+        quotes = self.texts[at].strip()
+        for i in range(at - 1, max(floor, at - _SIGNATURE_LINES) - 1, -1):
+            if quotes in self.texts[i]:
+                return i if "=" in self.texts[i] else -1
+        return -1
+
+    def body(self, head: int) -> tuple[int, list[Span]]:
+        """The last line of the code that begins with a head, and its docstrings."""
+        depth = indent(self.texts[head])
+        at = last = self._signature(head)
+        docstrings: list[Span] = []
+        at += 1
+        while at < len(self.texts):
+            line = self.texts[at]
+            if not line.strip():
+                at += 1
+                continue
+            if indent(line) <= depth:
+                if not is_code(line):
+                    break
+                depth = min(depth, indent(line))
+            end, docstring = self._string(at)
+            if docstring is not None:
+                docstrings.append(docstring)
+            last, at = end, end + 1
+        return last, docstrings
+
+    def _signature(self, head: int) -> int:
+        depth = 0
+        for i in range(head, min(len(self.texts), head + _SIGNATURE_LINES)):
+            line = self.texts[i]
+            depth += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
+            if depth <= 0:
+                return i
+        return head
+
+    def _string(self, at: int) -> tuple[int, Span | None]:
+        """The line on which a triple-quoted string of line `at` ends; a docstring's inside."""
+        line = self.texts[at]
+        opening = _DOCSTRING.match(line)
+        marks = _QUOTES.findall(line)
+        if opening is None and (not marks or marks.count(marks[0]) % 2 == 0):
+            return at, None
+        quotes = marks[0]
+        start = opening.end() if opening else line.rindex(quotes) + 3
+        end, close = at, line.find(quotes, start)
+        while close < 0 and end + 1 < len(self.texts):
+            end += 1
+            close = self.texts[end].find(quotes)
+        inside = self.starts[end] + (close if close >= 0 else len(self.texts[end]))
+        return end, (self.starts[at] + start, inside) if opening else None
+
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_PARAMETERS = re.compile(r"def[ ]+\w+[ ]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+_PARAMETER = re.compile(r"(?:^|,)\s*\*{0,2}([^\W\d]\w*)")
+_BRACKETED = re.compile(r"\[[^\[\]]*\]")
+_CONSTANTS = ("True", "False", "None")
+# A quoted word or two: an example value, not an apostrophe.
+_QUOTED = re.compile(r"""(?<![\w)\]}'"`])(?:'[^'\n]{0,80}'|"[^"\n]{0,80}"|`[^`'\n]{1,80}')(?!\w)""")
+_FIELD = re.compile(r":\w+(?:[ ][\w\[\], |.*]+)?:|@\w+|(?<=\()(?:[a-z]+(?:, optional)?)(?=\):)")
+
+
+def _described(
+    text: str, lines: _Lines, first: int, last: int, docstrings: Sequence[Span]
+) -> PythonCode:
+    start, end = lines.starts[first], lines.starts[last] + len(lines.texts[last])
+    if not docstrings:
+        return PythonCode((start, end), (), ())
+    names = _names(text[start:end])
+    call = re.compile(rf"[\s*•>\-\d.)]{{0,20}}(?:{'|'.join(map(re.escape, names))})[ ]?\(")
+    prose = [
+        line
+        for docstring in docstrings
+        for line in _prose_lines(text, docstring)
+        if call.match(text, *line) is None
+    ]
+    kept = [span for line in prose for span in _kept(text, line, {*names, *_CONSTANTS})]
+    return PythonCode((start, end), tuple(prose), tuple(kept))
+
+
+def _names(code: str) -> list[str]:
+    """The names of functions, classes and parameters."""
+    heads = (name for match in _HEAD.finditer(code) for name in match.groups()[1:] if name)
+    found = list(heads)
+    for match in _PARAMETERS.finditer(code):
+        inside = match[1]
+        while (flat := _BRACKETED.sub("", inside)) != inside:  # no commas of Dict[str, int]
+            inside = flat
+        found += _PARAMETER.findall(inside)
+    return found
+
+
+def _prose_lines(text: str, docstring: Span) -> Iterator[Span]:
+    """The written lines of a docstring that belong to no doctest, nor underline a heading."""
+    at, doctest = docstring[0], False
+    for line in text[docstring[0] : docstring[1]].split("\n"):
+        stripped = line.strip()
+        doctest = stripped.startswith(">>>") or (doctest and bool(stripped))
+        if stripped.strip("-=~") and not doctest:
+            start = at + indent(line)
+            yield start, start + len(stripped)
+        at += len(line) + 1
+
+
+def _kept(text: str, line: Span, names: set[str]) -> Iterator[Span]:
+    """Names, constants, quoted values and field marks in a line of prose."""
+    for match in _WORD.finditer(text, *line):
+        if match[0] in names:
+            yield match.span()
+    for pattern in (_QUOTED, _FIELD):
+        for match in pattern.finditer(text, *line):
+            yield match.span()

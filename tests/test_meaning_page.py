@@ -1,0 +1,12 @@
+"""docs/meaning.md holds the table that the program makes."""
+
+from __future__ import annotations
+
+from falter.report import meaning_rows
+from meaning_page import PAGE, found, printed
+
+
+def test_the_pages_table_is_what_the_program_finds() -> None:
+    """Mend with: python tests/meaning_page.py"""
+    ours = [row[:-2] for row in meaning_rows(found(cosines=False))]
+    assert printed(PAGE.read_text("utf-8")) == ours
