@@ -53,7 +53,7 @@ LOST = [
     ("all of them", "some of them", "en", [("quantifier", "all")]),
     ("some", "all of some", "en", []),
     ("for 7 days", "for 1 7 days", "en", [("number", "+1")]),
-    ("for 7 days", "for 8 days", "en", [("span", "7"), ("number", "7"), ("number", "+8")]),
+    ("take 7 now", "take 8 now", "en", [("span", "7"), ("number", "7"), ("number", "+8")]),
     ("see a_b now", "see ab now", "en", [("span", "a_b")]),
     ("a_b and a_b", "a_b and", "en", [("span", "a_b")]),
     ("at -5 or 3", "at 5 or 3", "en", [("span", "-5"), ("number", "-5"), ("number", "+5")]),

@@ -71,7 +71,7 @@ _LINE_LIMIT = 2_000
 
 
 def code_lines(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
-    """Runs of lines that look like code, without the line break behind the last.
+    """Runs of lines that look like code, from the line break before to the end of the last.
 
     The indented lines below the head of a block are its body whatever they look like. Line breaks
     and indentation between two lines of code are code: in Python they carry the sense.
@@ -85,7 +85,7 @@ def code_lines(text: str, start: int = 0, end: int | None = None) -> Iterator[Sp
         if line.strip():
             inside = head >= 0 and indent(line) > head
             if inside or is_code(line):
-                first = at if first < 0 else first
+                first = max(0, at - 1) if first < 0 else first
                 last = at + len(line)
                 if not inside:
                     head = indent(line) if _BODY.match(line) else -1

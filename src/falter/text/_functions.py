@@ -161,31 +161,36 @@ _FIELD = re.compile(r":\w+(?:[ ][\w\[\], |.*]+)?:|@\w+|(?<=\()(?:[a-z]+(?:, opti
 def _described(
     text: str, lines: _Lines, first: int, last: int, docstrings: Sequence[Span]
 ) -> PythonCode:
-    start, end = lines.starts[first], lines.starts[last] + len(lines.texts[last])
+    # A space behind the line break before would indent the first line.
+    start = max(0, lines.starts[first] - 1)
+    end = lines.starts[last] + len(lines.texts[last])
+    if not text[end : end + 200].strip() and not text[end:].strip():
+        end = len(text)  # the completion goes on from here
     if not docstrings:
         return PythonCode((start, end), (), ())
-    names = _names(text[start:end])
-    call = re.compile(rf"[\s*•>\-\d.)]{{0,20}}(?:{'|'.join(map(re.escape, names))})[ ]?\(")
+    heads, parameters = _names(text[start:end])
+    call = re.compile(rf"[\s*•>\-\d.)]{{0,20}}(?:{'|'.join(map(re.escape, heads))})\(")
     prose = [
         line
         for docstring in docstrings
         for line in _prose_lines(text, docstring)
         if call.match(text, *line) is None
     ]
-    kept = [span for line in prose for span in _kept(text, line, {*names, *_CONSTANTS})]
+    names = {*heads, *parameters, *_CONSTANTS}
+    kept = [span for line in prose for span in _kept(text, line, names)]
     return PythonCode((start, end), tuple(prose), tuple(kept))
 
 
-def _names(code: str) -> list[str]:
-    """The names of functions, classes and parameters."""
-    heads = (name for match in _HEAD.finditer(code) for name in match.groups()[1:] if name)
-    found = list(heads)
+def _names(code: str) -> tuple[list[str], list[str]]:
+    """The names of functions and classes, and those of parameters."""
+    heads = [name for match in _HEAD.finditer(code) for name in match.groups()[1:] if name]
+    parameters: list[str] = []
     for match in _PARAMETERS.finditer(code):
         inside = match[1]
         while (flat := _BRACKETED.sub("", inside)) != inside:  # no commas of Dict[str, int]
             inside = flat
-        found += _PARAMETER.findall(inside)
-    return found
+        parameters += _PARAMETER.findall(inside)
+    return heads, parameters
 
 
 def _prose_lines(text: str, docstring: Span) -> Iterator[Span]:

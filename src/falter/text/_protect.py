@@ -8,14 +8,15 @@ either has bounded quantifiers or stops at its own delimiter, so the time stays 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Span
 from falter.text._code import braced, code_lines, fences
 from falter.text._functions import python_code
-from falter.text._patterns import CODE_FIRST, FAMILIES, MATH, SUSPICIOUS
+from falter.text._numbers import MATH, MATH_CUE
+from falter.text._patterns import CODE_FIRST, FAMILIES, SUSPICIOUS, Family
 from falter.text._spans import merged
 
 __all__ = ["protect"]
@@ -36,13 +37,35 @@ def protect(text: str, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
         found += _environments(text)
         found += _json(text)
         found += _expressions(text)
-        for triggers, pattern in FAMILIES:
-            if not triggers or any(map(text.__contains__, triggers)):
-                found += [match.span() for match in pattern.finditer(text)]
+        for family in FAMILIES:
+            found += _spans_of(family, text)
     for source in patterns:
         spans = (match.span() for match in _compiled(source).finditer(text))
         found += [(start, end) for start, end in spans if start < end]
     return merged(found) if found else ()
+
+
+def _spans_of(family: Family, text: str) -> Iterable[Span]:
+    needs = family.needs
+    if isinstance(needs, re.Pattern):
+        if needs.search(text) is None:
+            return ()
+    elif needs and not any(map(text.__contains__, needs)):
+        return ()
+    if family.cue is not None:
+        return found_at(family.cue, family.pattern, text)
+    return [match.span() for match in family.pattern.finditer(text)]
+
+
+def found_at(cue: re.Pattern[str], pattern: re.Pattern[str], text: str) -> Iterator[Span]:
+    """Where the pattern matches from a cue on, none inside another."""
+    end = 0
+    for start in cue.finditer(text):
+        if start.start() >= end:
+            match = pattern.match(text, start.start())
+            if match is not None:
+                end = match.end()
+                yield match.span()
 
 
 def _code(text: str) -> Iterator[Span]:
@@ -50,11 +73,8 @@ def _code(text: str) -> Iterator[Span]:
     at = 0
     for code in python_code(text):
         yield from code_lines(text, at, code.span[0])
-        at = code.span[0]
-        for start, end in code.prose:
-            yield at, start
-            at = end
-        yield at, code.span[1]
+        edges = [code.span[0], *(edge for line in code.prose for edge in line), code.span[1]]
+        yield from (span for span in zip(edges[::2], edges[1::2], strict=True) if span[0] < span[1])
         yield from code.names
         at = code.span[1]
     yield from code_lines(text, at)
@@ -108,8 +128,7 @@ def _json(text: str) -> Iterator[Span]:
 
 def _expressions(text: str) -> Iterator[Span]:
     """Equations and arithmetic, without a bracket whose partner is outside."""
-    for match in MATH.finditer(text):
-        start, end = match.span()
+    for start, end in found_at(MATH_CUE, MATH, text):
         while end > start and text[end - 1] in ")]}" and _unbalanced(text[start:end]) < 0:
             end -= 1
         while end > start and text[start] in "([{" and _unbalanced(text[start:end]) > 0:
