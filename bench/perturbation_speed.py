@@ -1,9 +1,14 @@
 """How fast are the perturbations? One command, one table:
 
-    python bench/perturbation_speed.py [QUESTIONS.json]
+    python bench/perturbation_speed.py [QUESTIONS.json] [NAME …]
 
 The file holds TruthfulQA as a list of objects with a `question`; without one, the bundled task's
-questions are used. nlpaug is measured beside typos when it is installed.
+questions are used. Names limit the table to some perturbations.
+
+Each runs on 5,000 texts of its family's set (`SETS`): those that it changes, as often as it takes,
+each time as another item, so that all draws are new. Seeding and status are included, and only
+changed texts are counted. nlpaug and TextAttack do the same work beside it where they are
+installed.
 """
 
 from __future__ import annotations
@@ -12,13 +17,20 @@ import importlib
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
+from falter.core.interfaces import Perturbation
 from falter.core.records import Prompt, Recipe, Section
-from falter.perturbations import apply_recipe, perturbations, resolve_step
+from falter.perturbations import SettingPerturbation, apply_recipe, perturbations, resolve_step
+from falter.testing._rewrites import MadeUpRewrites
+
+TEXTS, RIVAL_TEXTS, RUNS = 5_000, 500, 3
+
+Prompts = Callable[[Sequence[str]], Iterable[Prompt]]
 
 
 def questions(path: str | None) -> list[str]:
@@ -29,70 +41,150 @@ def questions(path: str | None) -> list[str]:
     return [json.loads(line)["question"] for line in text.splitlines() if line.strip()]
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    """The best of three runs."""
-    best = float("inf")
-    for _ in range(3):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
+def asked(texts: Sequence[str]) -> Iterable[Prompt]:
+    """Each question with an answer cue."""
+    cue = Section(name="cue", kind="cue", text="\nAnswer:")
+    return (Prompt(sections=(Section(name="input", kind="input", text=t), cue)) for t in texts)
+
+
+# What a family is measured on, where questions are not what it changes; and how many texts a
+# second are wanted.
+SETS: dict[str, Prompts] = {"words": asked, "padding": asked, "augmentation": asked}
+TARGETS = {
+    "words": 15_000,
+    "padding": 50_000,
+    "augmentation": 50_000,
+    "options": 10_000,
+    "math": 10_000,
+    "code": 1_000,
+}
+
+
+def changes(prompt: Prompt, recipe: Recipe) -> bool:
+    return apply_recipe("probe", prompt, recipe, 0, 0, MadeUpRewrites()).status == "changed"
+
+
+def work_for(perturbation: Perturbation, texts: Sequence[str]) -> Callable[[], int] | None:
+    """Changes 5,000 texts and says how many changed; None where it changes none of its set."""
+    recipe = Recipe(label="bench", steps=(resolve_step(perturbation.name),))
+    prompts = SETS.get(perturbation.family, asked)(texts)
+    changed = [p for p in prompts if changes(p, recipe)]
+    items = [(str(n), prompt) for n, prompt in enumerate(islice(cycle(changed), TEXTS))]
+    bank = MadeUpRewrites()
+
+    def work() -> int:
+        done = (apply_recipe(key, prompt, recipe, 0, 0, bank).status for key, prompt in items)
+        return sum(status == "changed" for status in done)
+
+    return work if items else None
+
+
+def per_second(work: Callable[[], int], runs: int = RUNS) -> float:
+    """What `work` returns, a second of this process: the best of some runs."""
+    best = 0.0
+    for _ in range(runs):
+        start = time.process_time()
+        made = work()
+        best = max(best, made / (time.process_time() - start))
     return best
 
 
-def prompt_of(text: str) -> Prompt:
-    cue = Section(name="cue", kind="cue", text="\nAnswer:")
-    return Prompt(sections=(Section(name="input", kind="input", text=text), cue))
+Augment = Callable[[str], Any]
 
 
-def each(name: str, prompts: Sequence[Prompt]) -> Callable[[], None]:
-    """All prompts through one perturbation, seeding and status included."""
-    recipe = Recipe(label=name, steps=(resolve_step(name),))
+def nlpaug_maker(kind: str, name: str, **settings: Any) -> Callable[[], Augment]:
+    def make() -> Augment:
+        module = importlib.import_module(f"nlpaug.augmenter.{kind}")
+        augment: Augment = getattr(module, name)(**settings).augment
+        return augment
 
-    def work() -> None:
-        for i, prompt in enumerate(prompts):
-            apply_recipe(str(i), prompt, recipe, 0, 0)
-
-    return work
+    return make
 
 
-def nlpaug_typos(text: str) -> Callable[[], Any] | None:
-    """nlpaug's keyboard and spelling noise on the same words, or None."""
+def textattack_typos() -> Augment:
+    module = importlib.import_module("textattack.augmentation")
+    augment: Augment = module.CharSwapAugmenter(pct_words_to_swap=0.5).augment
+    return augment
+
+
+# The same work by others: (perturbation, whose, makers whose augmenters run after each other).
+RIVALS: tuple[tuple[str, str, tuple[Callable[[], Augment], ...]], ...] = (
+    (
+        "typos",
+        "nlpaug",
+        (
+            nlpaug_maker("char", "KeyboardAug", aug_word_p=0.25, aug_word_max=None, aug_char_max=1),
+            nlpaug_maker("word", "SpellingAug", aug_p=0.25, aug_max=None),
+        ),
+    ),
+    ("typos", "textattack", (textattack_typos,)),
+    ("spelling", "nlpaug", (nlpaug_maker("word", "SpellingAug", aug_p=0.5, aug_max=None),)),
+    (
+        "ocr",
+        "nlpaug",
+        (nlpaug_maker("char", "OcrAug", aug_word_p=0.3, aug_word_max=None, aug_char_max=1),),
+    ),
+    (
+        "word_split",
+        "nlpaug",
+        (nlpaug_maker("word", "SplitAug", aug_p=0.3, aug_max=None, min_char=4),),
+    ),
+)
+
+
+def rival(texts: Sequence[str], makers: Sequence[Callable[[], Augment]]) -> float | str:
+    """Texts that another project changes a second, or why it cannot be asked."""
     try:
-        char, word = (
-            importlib.import_module(f"nlpaug.augmenter.{kind}") for kind in ("char", "word")
-        )
-        augmenters = [
-            char.KeyboardAug(aug_word_p=0.25, aug_word_max=None, aug_char_max=1),
-            word.SpellingAug(aug_p=0.25, aug_max=None),
-        ]
-    except (ImportError, OSError):
-        return None
-    return lambda: [augmenter.augment(text) for augmenter in augmenters]
+        augmenters = [make() for make in makers]
+        for augment in augmenters:
+            augment(texts[0])
+    except ImportError:
+        return "not installed"
+    except (LookupError, OSError) as error:
+        return f"installed, but not its data ({type(error).__name__})"
+
+    def work() -> int:
+        made = 0
+        for text in texts:
+            new = text
+            for augment in augmenters:
+                out = augment(new)
+                new = out[0] if isinstance(out, list) and out else new
+            made += new != text
+        return made
+
+    return per_second(work, runs=1)
+
+
+def row(*cells: object) -> None:
+    print("{:<24} {:<14} {:>12} {:>10}  {}".format(*cells), flush=True)
 
 
 def main(arguments: Sequence[str]) -> None:
-    asked = questions(arguments[0] if arguments else None)
-    prompts = [prompt_of(question) for question in asked]
-    words = sum(len(question.split()) for question in asked)
-    print(f"{len(asked)} questions, {words / len(asked):.1f} words each\n")
-    print(f"{'perturbation':<20} {'µs/question':>12}")
-    total = 0.0
-    for name in perturbations.names():
-        taken = seconds(each(name, prompts))
-        total += taken
-        print(f"{name:<20} {taken / len(asked) * 1e6:>12.1f}")
-    print(f"{'all':<20} {total:>11.2f}s\n")
-    long = " ".join(asked * max(1, 20_000 // words))
-    count = len(long.split())
-    print(f"{'one text of':<20} {count:>10} words")
-    print(
-        f"{'falter typos':<20} {count / seconds(each('typos', [prompt_of(long)])):>10,.0f} words/s"
-    )
-    rival = nlpaug_typos(long)
-    if rival is None:
-        print("nlpaug is not installed; pip install nlpaug, to see it beside typos")
-    else:
-        print(f"{'nlpaug':<20} {count / seconds(rival):>10,.0f} words/s")
+    path = next((a for a in arguments if a.endswith(".json")), None)
+    names = [a for a in arguments if a != path] or perturbations.names()
+    texts = questions(path)
+    words = sum(len(text.split()) for text in texts) / len(texts)
+    print(f"{len(texts)} questions, {words:.1f} words each; {TEXTS} texts each\n")
+    row("perturbation", "family", "changed/s", "wanted", "")
+    for perturbation in map(perturbations.get, names):
+        if isinstance(perturbation, SettingPerturbation):
+            continue  # changes how a model is asked, not the text
+        target = TARGETS.get(perturbation.family)
+        wanted = "–" if target is None else f"{target:,}"
+        work = work_for(perturbation, texts)
+        if work is None:
+            row(perturbation.name, perturbation.family, "–", wanted, "changes none of its set")
+            continue
+        speed = per_second(work)
+        note = "below" if target is not None and speed < target else ""
+        row(perturbation.name, perturbation.family, f"{speed:,.0f}", wanted, note)
+    print()
+    for name, whose, makers in RIVALS:
+        if name in names:
+            found = rival(texts[:RIVAL_TEXTS], makers)
+            shown = found if isinstance(found, str) else f"{found:,.0f}"
+            row(f"{name} by {whose}", "", shown, "", "")
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ def test_sections_share_one_dose() -> None:
         ("typos", {"rate": 0.1, "count": 2}, InvalidValue, "not both"),
         ("typos", {"kind": "keybord"}, InvalidValue, "did you mean 'keyboard'?"),
         ("typos", {"kind": 3}, InvalidValue, "typos.kind is 3"),
-        ("typos", {"language": "ja"}, InvalidValue, "expected one of: en"),
+        ("typos", {"language": "ja"}, InvalidValue, "one of: de, en, es, fr, it, nl, pt"),
         ("typos", {"scope": ["inputs"]}, InvalidValue, "did you mean 'input'?"),
         ("typos", {"protect": [3]}, InvalidValue, "typos.protect is"),
         ("typos", {"protect": ["("]}, InvalidValue, "a regular expression"),

@@ -51,7 +51,7 @@ def apply_recipe(
             after = _stepped(before, step, rng, draw, bank)
         except NoRewrite:
             return Applied(prompt, "no_rewrite", step.name)
-        if after == before and not perturbations.get(step.name).applies(before, **step.params):
+        if _same(after, before) and not perturbations.get(step.name).applies(before, **step.params):
             return Applied(prompt, "not_applicable", step.name)
         seen[step.name] += 1
     return Applied(after, "unchanged" if _same(after, prompt) else "changed")
@@ -59,9 +59,12 @@ def apply_recipe(
 
 def _same(after: Prompt, before: Prompt) -> bool:
     """Whether a model would see the same prompt; the texts alone mostly tell."""
-    if len(after.sections) == len(before.sections):
-        pairs = zip(after.sections, before.sections, strict=True)
-        if any(new.text != old.text for new, old in pairs):
+    if after is before:
+        return True
+    if len(after.sections) != len(before.sections):
+        return False
+    for new, old in zip(after.sections, before.sections, strict=True):
+        if new.text != old.text:
             return False
     return after.identity() == before.identity()
 

@@ -6,14 +6,34 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from falter.core.errors import InvalidValue
+from falter.text import kept_words
 
-__all__ = ["keyboard", "lines", "listed", "misspellings", "stop_words", "unnatural", "user_lines"]
+__all__ = [
+    "confusions",
+    "contractions",
+    "homophones",
+    "keyboard",
+    "known_words",
+    "lines",
+    "listed",
+    "misspellings",
+    "skipped",
+    "stop_words",
+    "synonyms",
+    "unnatural",
+    "user_lines",
+]
 
 
 def _read(name: str) -> str:
     return files("falter.perturbations").joinpath("data", name).read_text(encoding="utf-8")
+
+
+def _table(name: str) -> Any:
+    return json.loads(_read(name))
 
 
 def listed(text: str) -> tuple[str, ...]:
@@ -35,16 +55,23 @@ def stop_words(language: str) -> frozenset[str]:
 
 
 @cache
+def known_words(language: str) -> frozenset[str]:
+    """Words known to be right, in lower case: noise must not make one out of another."""
+    right = (word.lower() for word in misspellings(language))
+    return kept_words(language).union(lines(f"common_{language}.txt"), right)
+
+
+@cache
 def keyboard(language: str) -> Mapping[str, str]:
     """Each lower-case letter with the letters next to it on the keyboard."""
-    table: dict[str, list[str]] = json.loads(_read(f"keyboard_{language}.json"))
+    table: dict[str, list[str]] = _table(f"keyboard_{language}.json")
     return {key: "".join(near) for key, near in table.items()}
 
 
 @cache
 def misspellings(language: str) -> Mapping[str, tuple[str, ...]]:
     """Words with the ways people misspell them."""
-    table: dict[str, list[str]] = json.loads(_read(f"misspellings_{language}.json"))
+    table: dict[str, list[str]] = _table(f"misspellings_{language}.json")
     return {word: tuple(wrong) for word, wrong in table.items()}
 
 
@@ -53,6 +80,40 @@ def unnatural(language: str) -> frozenset[str]:
     """Known misspellings, in lower case; a word that is also right is none."""
     right = misspellings(language)
     return frozenset(w.lower() for wrong in right.values() for w in wrong if w not in right)
+
+
+@cache
+def skipped(language: str) -> frozenset[str]:
+    """Words that noise leaves alone: known misspellings, and those that carry the meaning."""
+    return unnatural(language) | kept_words(language)
+
+
+@cache
+def confusions(name: str) -> Mapping[str, tuple[str, ...]]:
+    """Letters or pairs of them, with what may take their place: `ocr`, `homoglyphs`, `leet`."""
+    table: dict[str, list[str]] = _table(f"{name}.json")
+    return {letters: tuple(others) for letters, others in table.items()}
+
+
+@cache
+def homophones(language: str) -> Mapping[str, tuple[str, ...]]:
+    """Words with those that sound the same."""
+    groups: list[list[str]] = _table(f"homophones_{language}.json")
+    return {word: tuple(w for w in group if w != word) for group in groups for word in group}
+
+
+@cache
+def contractions(language: str) -> Mapping[str, Mapping[str, str]]:
+    """`contract`: full forms with their short ones; `expand`: short forms with their full ones."""
+    table: dict[str, dict[str, str]] = _table(f"contractions_{language}.json")
+    return table
+
+
+@cache
+def synonyms(language: str) -> Mapping[str, tuple[str, ...]]:
+    """Words, inflected forms included, with others of the same sense in the same form."""
+    table: dict[str, list[str]] = _table(f"synonyms_{language}.json")
+    return {word: tuple(others) for word, others in table.items()}
 
 
 @cache

@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from falter.core.rng import Rng
-from falter.perturbations._resources import keyboard, misspellings
-from falter.perturbations._vocabulary import COMMON, KEPT
+from falter.perturbations._resources import keyboard, known_words, misspellings
 
-__all__ = ["can_misspell", "mistyped"]
+__all__ = ["mistyped"]
 
 _ATTEMPTS = 8
 Slip = Callable[[str, str, Rng], str | None]
-
-
-def known_misspellings(word: str, language: str) -> tuple[str, ...]:
-    """How people misspell the word; a capital only at its start makes no difference."""
-    table = misspellings(language)
-    return table.get(word) or table.get(word.lower(), ())
-
-
-def can_misspell(word: str, language: str) -> bool:
-    """Whether the table knows misspellings of the word."""
-    return bool(known_misspellings(word, language))
 
 
 def mistyped(word: str, kind: str, language: str, rng: Rng) -> str | None:
@@ -30,26 +18,25 @@ def mistyped(word: str, kind: str, language: str, rng: Rng) -> str | None:
 
     Never the same word, nor another one that is known to be right; None when no try gives one.
     """
-    slips = _SLIPS[kind]
+    slips, known = _SLIPS[kind], known_words(language)
     for _ in range(_ATTEMPTS):
         slip = slips[rng.below(len(slips))]
         made = slip(word, language, rng)
         if made is None:
             continue
-        made = _same_case(word, made)
-        if made != word and not _is_word(made, language):
+        low = made.lower()
+        if low in known:
+            continue
+        made = _capitalised(low) if word[0].isupper() else low
+        if made is not None and made != word:
             return made
     return None
 
 
-def _same_case(word: str, made: str) -> str:
-    first = made[0].upper() if word[0].isupper() else made[0].lower()
-    return first + made[1:].lower()
-
-
-def _is_word(made: str, language: str) -> bool:
-    low = made.lower()
-    return low in COMMON or low in KEPT or low in misspellings(language)
+def _capitalised(word: str) -> str | None:
+    """The word with a capital, where its first letter has one: ß has none."""
+    first = word[0].upper()
+    return first + word[1:] if len(first) == 1 else None
 
 
 def _neighbour(word: str, language: str, rng: Rng) -> str | None:
@@ -59,7 +46,7 @@ def _neighbour(word: str, language: str, rng: Rng) -> str | None:
 
 
 def _misspelling(word: str, language: str, rng: Rng) -> str | None:
-    wrong = known_misspellings(word, language)
+    wrong = misspellings(language).get(word.lower())
     return wrong[rng.below(len(wrong))] if wrong else None
 
 

@@ -1,14 +1,22 @@
-"""Prompt padding: characters before and after the whole prompt."""
+"""Prompt padding: characters before, after and between the words of the whole prompt."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
 from falter.core.interfaces import Parameter
-from falter.core.records import Prompt
+from falter.core.records import Edit, Prompt, Section
 from falter.core.rng import Rng
 from falter.perturbations._base import prompt_perturbation
-from falter.perturbations._frame import framed
+from falter.perturbations._frame import ends_in_space, framed
+from falter.text import blocked, replace_spans, uncovered
 
-__all__ = ["pad_newlines", "pad_quotes", "pad_spaces"]
+__all__ = ["pad_newlines", "pad_quotes", "pad_random", "pad_spaces", "replace_spaces"]
 
 _FAMILY, _GROUP = "padding", "prompt padding"
 _MEANING = ("target", "choices", "numbers", "code", "negations")
@@ -47,3 +55,109 @@ def pad_spaces(prompt: Prompt, rng: Rng, count: int) -> Prompt:
 def pad_newlines(prompt: Prompt, rng: Rng, count: int) -> Prompt:
     """Puts line breaks before and after the whole prompt."""
     return framed(prompt, "padding", "\n" * count, "\n" * count)
+
+
+# 64 characters: consonants and signs, so that neither a word nor a number comes out, and no brace,
+# angle bracket, backslash, backtick or quotation mark, so that nothing looks like markup.
+_RANDOM = b"bcdfghjklmnpqrstvwxzBCDFGHJKLMNPQRSTVWXZ!#$%&()*+,-./:;=?@[]^_|~"
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_TO_RANDOM = bytes.maketrans(_BASE64, _RANDOM)
+_LENGTH = Parameter(
+    name="count", type=int, default=70, low=0, high=1024, help="characters on each side"
+)
+
+
+def _random_text(rng: Rng, count: int) -> str:
+    """So many random characters: one draw, made long by a hash, since 140 draws take long."""
+    drawn = hashlib.shake_128(rng.below(1 << 53).to_bytes(8, "big")).digest(count)
+    return b64encode(drawn).translate(_TO_RANDOM)[:count].decode("ascii")
+
+
+@prompt_perturbation(
+    "pad_random",
+    family=_FAMILY,
+    group=_GROUP,
+    parameters=(_LENGTH,),
+    invariants=(*_MEANING, "lines"),
+)
+def pad_random(prompt: Prompt, rng: Rng, count: int) -> Prompt:
+    """Puts a random string before and another one after the whole prompt, a space between.
+
+    The strings are of consonants and signs, so that they hold no word and no number.
+    """
+    if not count:
+        return prompt
+    gap = "" if ends_in_space(prompt) else " "
+    text = _random_text(rng, 2 * count)
+    return framed(prompt, "padding", f"{text[:count]} ", f"{gap}{text[count:]}", often=False)
+
+
+_SPACE = re.compile(" ")
+_CHARACTERS = {
+    "ideographic": "\u3000",
+    "nbsp": "\u00a0",
+    "tab": "\t",
+    "thin": "\u2009",
+    "underscore": "_",
+}
+_CHARACTER = Parameter(
+    name="character",
+    type=str,
+    default="tab",
+    help="what stands for a space",
+    options=tuple(_CHARACTERS),
+)
+
+
+def _has_space(prompt: Prompt, character: str) -> bool:
+    return any(" " in section.text for section in prompt.sections if section.kind != "system")
+
+
+@prompt_perturbation(
+    "replace_spaces",
+    family=_FAMILY,
+    group=_GROUP,
+    parameters=(_CHARACTER,),
+    invariants=(*_MEANING, "lines"),
+    eligible=_has_space,
+)
+def replace_spaces(prompt: Prompt, rng: Rng, character: str) -> Prompt:
+    """Replaces every space of the whole prompt, demonstrations included, by another character.
+
+    Not in system words, the answers of demonstrations, protected text and earlier edits.
+    """
+    put = _CHARACTERS[character]
+    demonstrations = tuple(
+        replace(shown, sections=_respaced(shown.sections, put)) for shown in prompt.demonstrations
+    )
+    changed = prompt.with_sections(_respaced(prompt.sections, put))
+    return replace(changed, demonstrations=demonstrations) if demonstrations else changed
+
+
+def _respaced(sections: Sequence[Section], put: str) -> tuple[Section, ...]:
+    return tuple([_with_character(section, put) for section in sections])
+
+
+def _with_character(section: Section, put: str) -> Section:
+    if section.kind == "system" or " " not in section.text:
+        return section
+    closed = blocked(section)
+    places = uncovered((match.span() for match in _SPACE.finditer(section.text)), closed)
+    if section.edits or not places:
+        return replace_spans(section, [(start, end, put) for start, end in places])
+    text = section.text.replace(" ", put)
+    for start, end in closed:
+        text = text[:start] + section.text[start:end] + text[end:]
+    return Section(
+        name=section.name,
+        kind=section.kind,
+        text=text,
+        protected=section.protected,
+        edits=tuple([_one(at) for at, _ in places]),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _one(at: int) -> Edit:
+    """One character for another; made once, since it is the same in every text."""
+    return Edit(start=at, end=at + 1, new_start=at, new_end=at + 1)

@@ -1,4 +1,7 @@
-"""Word manipulation: noise in and between words of the input."""
+"""Noise in and between words of the input: the family, with its slips, losses and joints.
+
+Group *word manipulation* is the six of the Brittlebench tables; all others are *word noise*.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,44 @@ from falter.core.interfaces import Parameter
 from falter.core.records import Span
 from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
-from falter.perturbations._resources import stop_words, unnatural
-from falter.perturbations._typing import can_misspell, mistyped
-from falter.perturbations._vocabulary import KEPT, word_set
-from falter.text import Replacement, natural_words, overlaps, uncovered
+from falter.perturbations._casing import casing
+from falter.perturbations._letters import homoglyphs, leetspeak, ocr
+from falter.perturbations._lexical import contractions, homophones, synonyms
+from falter.perturbations._marks import punctuation, punctuation_spaces
+from falter.perturbations._resources import misspellings, stop_words
+from falter.perturbations._spacing import space_sequences, whitespace
+from falter.perturbations._typing import mistyped
+from falter.perturbations._wording import (
+    FAMILY,
+    LANGUAGES,
+    MANIPULATION,
+    MEANING,
+    NOISE,
+    is_no_name,
+    long_words,
+    plain_words,
+)
+from falter.text import Replacement, kept_words, overlaps, uncovered
 
 __all__ = [
+    "casing",
+    "contractions",
     "drop_stop_words",
+    "homoglyphs",
+    "homophones",
+    "leetspeak",
+    "ocr",
+    "punctuation",
     "punctuation_spaces",
     "space_sequences",
+    "spelling",
+    "synonyms",
     "typos",
+    "whitespace",
     "word_merge",
     "word_split",
 ]
 
-_FAMILY, _GROUP = "words", "word manipulation"
-_MEANING = ("target", "choices", "numbers", "code", "lines", "negations")
 _KIND = Parameter(
     name="kind",
     type=str,
@@ -36,28 +61,25 @@ _KIND = Parameter(
 )
 
 
-def plain_words(text: str, blocked: Sequence[Span], language: str = "en") -> list[Span]:
-    """Natural words that noise may touch: no negation, quantifier or number word."""
-    words = natural_words(text, blocked, unnatural(language))
-    return [(start, end) for start, end in words if text[start:end].lower() not in KEPT]
-
-
 def _typo_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Span]:
-    words = [span for span in plain_words(text, blocked, language) if span[1] - span[0] >= 3]
-    if kind != "misspelling":
-        return words
-    return [(start, end) for start, end in words if can_misspell(text[start:end], language)]
+    words = long_words(text, blocked, language)
+    return words if kind != "misspelling" else _misspelt(text, words, language)
+
+
+def _misspelt(text: str, words: Sequence[Span], language: str) -> list[Span]:
+    table = misspellings(language)
+    return [(start, end) for start, end in words if text[start:end].lower() in table]
 
 
 @site_perturbation(
     "typos",
     sites=_typo_sites,
-    family=_FAMILY,
-    group=_GROUP,
+    family=FAMILY,
+    group=MANIPULATION,
     default_rate=0.5,
     parameters=(_KIND,),
-    invariants=_MEANING,
-    languages=("en",),
+    invariants=MEANING,
+    languages=LANGUAGES,
 )
 def typos(text: str, site: Span, rng: Rng, kind: str, language: str) -> Replacement | None:
     """Makes one slip in a word: a neighbouring key, a swap, a drop, a double, a misspelling.
@@ -70,36 +92,45 @@ def typos(text: str, site: Span, rng: Rng, kind: str, language: str) -> Replacem
     return None if made is None else (start, end, made)
 
 
-_TOKEN = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
-_OPENERS = word_set(
-    """
-    after also am and are as because before but can could did do does had has have how if
-    may might must now once or shall should since so than that then though unless until was
-    were what when where whether which while who why will would
-    """
+def _spelling_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    return _misspelt(text, plain_words(text, blocked, language), language)
+
+
+@site_perturbation(
+    "spelling",
+    sites=_spelling_sites,
+    family=FAMILY,
+    group=NOISE,
+    default_rate=0.5,
+    invariants=MEANING,
+    languages=LANGUAGES,
 )
-_SENTENCE_START = re.compile(r"""(?:^|[.!?:\n])["'“”‘’(\s]{0,8}\Z""")
+def spelling(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
+    """Misspells words as people do, from a table.
+
+    The rate is the share of the words that the table knows. Unlike `typos:kind=misspelling`,
+    which it shares the table with, it is a group of its own in the tables of results.
+    """
+    start, end = site
+    made = mistyped(text[start:end], "misspelling", language, rng)
+    return None if made is None else (start, end, made)
+
+
+# Two words that ask why; without the first, the second asks what.
+_WHY = {language: re.compile(r"\bpor qu[eéê]\b", re.IGNORECASE) for language in ("es", "pt")}
+_TOKEN = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
 
 
 def _stop_word_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    listed = stop_words(language)
+    known, why = stop_words(language), _WHY.get(language)
     found: list[Span] = []
     for match in _TOKEN.finditer(text):
         word = match.group().replace("’", "'")
-        if word.lower() in listed and _is_function_word(text, match.start(), word):
+        if why is not None and why.match(text, match.start()):
+            continue
+        if word.lower() in known and is_no_name(text, match.start(), word, language):
             found.append(match.span())
     return uncovered(found, blocked)
-
-
-def _is_function_word(text: str, start: int, word: str) -> bool:
-    """Whether it stands there as a function word, not in a name (Plan A, The Who, World War I)."""
-    if word.islower() or word.startswith("I'"):
-        return True
-    if word == "I":
-        previous = text[max(0, start - 40) : start].rstrip().rpartition(" ")[2]
-        return not (previous.isalpha() and previous.istitle()) or previous.lower() in _OPENERS
-    before = text[max(0, start - 12) : start]
-    return word.istitle() and _SENTENCE_START.search(before) is not None
 
 
 def _drop_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
@@ -121,11 +152,11 @@ def _with_space(text: str, start: int, end: int, blocked: Sequence[Span]) -> Spa
 @site_perturbation(
     "drop_stop_words",
     sites=_drop_sites,
-    family=_FAMILY,
-    group=_GROUP,
+    family=FAMILY,
+    group=MANIPULATION,
     default_rate=1.0,
-    invariants=_MEANING,
-    languages=("en",),
+    invariants=MEANING,
+    languages=LANGUAGES,
 )
 def drop_stop_words(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Drops function words, each with one space beside it.
@@ -136,104 +167,38 @@ def drop_stop_words(text: str, site: Span, rng: Rng, language: str) -> Replaceme
     return site[0], site[1], ""
 
 
-_MARK = re.compile(
-    r"""[.,;:!?…"“”„«»()\[\]{}¿¡—–‘、。，；：！？「」『』（）]|(?<!\w)['’-]|['’-](?!\w)"""
-)
-
-
-def _mark_sites(text: str, blocked: Sequence[Span]) -> list[tuple[int, str]]:
-    marks = uncovered((match.span() for match in _MARK.finditer(text)), blocked)
-    found: list[tuple[int, str]] = []
-    previous = -1
-    for start, end in marks:
-        left = start > 0 and previous != start and not text[start - 1].isspace()
-        right = end < len(text) and not text[end].isspace()
-        if left or right:
-            found.append((start, f"{' ' * left}{text[start]}{' ' * right}"))
-        previous = end
-    return found
-
-
-@site_perturbation(
-    "punctuation_spaces",
-    sites=_mark_sites,
-    family=_FAMILY,
-    group=_GROUP,
-    default_rate=1.0,
-    invariants=_MEANING,
-)
-def punctuation_spaces(text: str, site: tuple[int, str], rng: Rng) -> Replacement:
-    """Puts a space on both sides of punctuation marks.
-
-    Not where there is white space already, nor at either end of the text; apostrophes and
-    hyphens inside words are no marks. Neighbouring marks share the space between them.
-    """
-    at, spaced = site
-    return at, at + 1, spaced
-
-
-_ANY_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-
-
-def _gap_sites(text: str, blocked: Sequence[Span]) -> list[int]:
-    closed = [(start, end) for start, end in blocked]
-    for match in _ANY_WORD.finditer(text):
-        word = match.group()
-        if word.lower() in KEPT or word[-2:].lower() == "'t" or word[-2:].lower() == "’t":
-            closed.append((match.start() + 1, match.end() - 1))
-    found: list[int] = []
-    at = 1
-    for start, end in sorted(closed):
-        found.extend(range(at, start))
-        at = max(at, end + 1)
-    found.extend(range(at, len(text) + 1))
-    return found
-
-
-@site_perturbation(
-    "space_sequences",
-    sites=_gap_sites,
-    family=_FAMILY,
-    group=_GROUP,
-    default_rate=0.1,
-    invariants=_MEANING,
-)
-def space_sequences(text: str, site: int, rng: Rng) -> Replacement:
-    """Puts a run of one to ten spaces after random characters.
-
-    The rate is the share of characters. Protected text, negations, quantifiers and number words
-    get no space inside.
-    """
-    return site, site, " " * (1 + rng.below(10))
-
-
-def _long_words(text: str, blocked: Sequence[Span]) -> list[Span]:
-    return [span for span in plain_words(text, blocked) if span[1] - span[0] >= 4]
+def _splittable(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    return long_words(text, blocked, language, 4)
 
 
 @site_perturbation(
     "word_split",
-    sites=_long_words,
-    family=_FAMILY,
-    group=_GROUP,
+    sites=_splittable,
+    family=FAMILY,
+    group=MANIPULATION,
     default_rate=0.3,
-    invariants=_MEANING,
+    invariants=MEANING,
+    languages=LANGUAGES,
 )
-def word_split(text: str, site: Span, rng: Rng) -> Replacement | None:
+def word_split(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Splits words of four letters or more in two, at least two letters on each side.
 
-    Never so that a half is a negation, quantifier or number word (*no rmal*).
+    Never so that a half is a negation, quantifier or number word (*no rmal*), nor inside a Dutch
+    *ij*.
     """
     start, end = site
     at = start + 2 + rng.below(end - start - 3)
     left, right = text[start:at], text[at:end]
-    if left.lower() in KEPT or right.lower() in KEPT:
+    kept = kept_words(language)
+    if left.lower() in kept or right.lower() in kept:
+        return None
+    if language == "nl" and left[-1] == "i" and right[0] == "j":
         return None
     return start, end, f"{left} {right}"
 
 
-def _joints(text: str, blocked: Sequence[Span]) -> list[Span]:
-    words = plain_words(text, blocked)
+def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    words = plain_words(text, blocked, language)
     gaps = ((a[1], b[0]) for a, b in pairwise(words))
     free = [(end, start) for end, start in gaps if start - end == 1 and text[end] == " "]
     return uncovered(free, blocked)
@@ -242,11 +207,12 @@ def _joints(text: str, blocked: Sequence[Span]) -> list[Span]:
 @site_perturbation(
     "word_merge",
     sites=_joints,
-    family=_FAMILY,
-    group=_GROUP,
+    family=FAMILY,
+    group=MANIPULATION,
     default_rate=0.3,
-    invariants=_MEANING,
+    invariants=MEANING,
+    languages=LANGUAGES,
 )
-def word_merge(text: str, site: Span, rng: Rng) -> Replacement:
+def word_merge(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Joins neighbouring words by taking out the single space between them."""
     return site[0], site[1], ""

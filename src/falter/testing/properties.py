@@ -35,6 +35,8 @@ _NEGATIONS = re.compile(
     re.IGNORECASE,
 )
 
+_SHORT_NOT = re.compile(r"(?<=n)['’]t\b|(?<=\bcan)not\b", re.IGNORECASE)
+
 
 def check_perturbation(
     perturbation: Perturbation,
@@ -130,8 +132,9 @@ _INVARIANTS: dict[str, Callable[[Prompt], Any]] = {
     "sections": lambda prompt: sorted(s.text.strip() for s in prompt.sections if s.text.strip()),
     "numbers": lambda prompt: re.findall(r"\d+(?:[.,:/]\d+)*", plain(prompt)),
     "lines": lambda prompt: plain(prompt).count("\n"),
+    "words": lambda prompt: Counter(plain(prompt).split()),
     "code": lambda prompt: re.findall(r"```.*?```|`[^`\n]+`", plain(prompt), re.DOTALL),
-    "negations": lambda prompt: Counter(_NEGATIONS.findall(plain(prompt))),
+    "negations": lambda prompt: Counter(_NEGATIONS.findall(_spelled_out(prompt).lower())),
 }
 
 
@@ -140,6 +143,11 @@ def _target_text(prompt: Prompt) -> str | None:
     if isinstance(prompt.target, int) and prompt.choices:
         return prompt.choices[prompt.target]
     return None if prompt.target is None else str(prompt.target)
+
+
+def _spelled_out(prompt: Prompt) -> str:
+    """The whole text, with every *n't* and *cannot* as *not*: to contract loses no negation."""
+    return _SHORT_NOT.sub(" not", plain(prompt))
 
 
 def check_invariants(perturbation: Perturbation, sample: Sample) -> None:
@@ -156,8 +164,8 @@ def check_invariants(perturbation: Perturbation, sample: Sample) -> None:
 def check_protected(perturbation: Perturbation, sample: Sample) -> None:
     """What must be kept is there as often as before, and so are spans a section protects."""
     for after in _outputs(perturbation, sample):
-        before, now = plain(sample.prompt), plain(after)
-        for text in sample.kept:
+        before, now = _spelled_out(sample.prompt), _spelled_out(after)
+        for text in filter(lambda text: _promised(perturbation, text), sample.kept):
             held = now.count(text) >= before.count(text)
             _require(held, perturbation, f"keeps {text!r}", sample.name)
     guarded = _guarded(sample.prompt)
@@ -166,6 +174,15 @@ def check_protected(perturbation: Perturbation, sample: Sample) -> None:
         texts = {section.name: section.text for section in after.sections if _own(section)}
         whole = texts == {section.name: section.text for section in guarded.sections}
         _require(whole, perturbation, "leaves protected sections alone", sample.name)
+
+
+def _promised(perturbation: Perturbation, text: str) -> bool:
+    """Whether it has to stay: sums are what changes of sums change, and code those of code."""
+    kept = perturbation.invariants
+    return not (
+        ("numbers" not in kept and any(map(str.isdigit, text)))
+        or ("code" not in kept and "`" in text)
+    )
 
 
 def _guarded(prompt: Prompt) -> Prompt:
@@ -273,7 +290,10 @@ def _check_draws(perturbation: Perturbation, samples: Sequence[Sample]) -> None:
         plain(perturbation(samples[0].prompt, _rng(perturbation, 0, key=str(i)), **params))
         for i in range(12)
     }
-    draws = bool(params) or "file" in _parameters(perturbation)
+    draws = "file" in _parameters(perturbation)
+    if params:  # where a weak dose is all there is, nothing is left to draw
+        every = perturbation(samples[0].prompt, _rng(perturbation, 0), rate=1.0)
+        draws = plain(every) not in made
     _require(not draws or len(made) > 1, perturbation, "items draw for themselves", "first")
 
 

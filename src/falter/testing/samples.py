@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from falter.core.records import Demonstration, Prompt, Section
+from falter.core.records import Demonstration, Prompt, Section, SectionKind
+from falter.core.render import choice_block
 
 __all__ = ["SAMPLES", "Sample"]
 
@@ -45,6 +46,67 @@ def _shot(text: str) -> Prompt:
         target=base.target,
     )
 
+
+def _sections(*parts: tuple[SectionKind, str]) -> tuple[Section, ...]:
+    """Sections named by their kind and number."""
+    return tuple(
+        Section(name=f"{kind}#{n}", kind=kind, text=text) for n, (kind, text) in enumerate(parts)
+    )
+
+
+def _listing(choices: tuple[str, ...], target: int, rule: str, cue: str) -> Prompt:
+    """A prompt that lists its options under labels, as a task's template does."""
+    labels = tuple("ABCDEFGH"[: len(choices)])
+    block = choice_block(labels, choices, "{label}. {text}\n")
+    return Prompt(
+        sections=_sections(
+            ("instruction", "Choose one of the options.\n\nQuestion: "),
+            ("input", "A train leaves in the morning, and which river does it cross first?"),
+            ("instruction", "\n"),
+            ("choices", block),
+            ("output_format", rule),
+            ("cue", cue),
+        ),
+        choices=choices,
+        labels=labels,
+        answer_as="label",
+        target=target,
+    )
+
+
+def _listed_shot() -> Prompt:
+    base = _listing(("Danube", "Rhine", "Elbe"), 1, "\n\nGive the letter only.", "\nAnswer:")
+    other = _listing(("Ganges", "Nile"), 0, "\n\nGive the letter only.", "\nAnswer:")
+    shown = Demonstration(sections=other.sections, answer="A")
+    return replace(base, demonstrations=(shown, Demonstration(sections=base.sections, answer="C")))
+
+
+_RIVERS = ("the Danube", "the Rhine", "both A and B", "the Elbe", "the Oder", "none of the above")
+_DOCUMENTS = Prompt(
+    sections=_sections(
+        ("system", "You are a help desk."),
+        ("instruction", "Answer from the documents.\nRules:\n- Be brief.\n- Cite a source.\n"),
+        ("instruction", "  - by its number\n- Be kind.\n\nDocument 1: "),
+        ("document", "The printer wants paper.\n\nIt stands in room 12."),
+        ("instruction", "\nDocument 2: "),
+        ("document", "The scanner is new.\n* It copies.\n* It sends mail."),
+        ("instruction", "\nDocument 3: "),
+        ("document", "[1] Ask for a card.\n[2] Wait a day."),
+        ("instruction", "\n\nQuestion:\n"),
+        ("input", "Why does the printer not print?"),
+        ("output_format", "\n\nReply in one sentence, with the number of a document."),
+        ("cue", "\nReply briefly.\nAnswer:"),
+    ),
+    target="It has no paper.",
+)
+_INLINE = Prompt(
+    sections=_sections(
+        ("instruction", "Add the numbers in "),
+        ("input", "a basket of 3 and a basket of 4,\nand say how many it is"),
+        ("instruction", ".\n\nNothing else is wanted."),
+    ),
+    target="7",
+)
 
 _PROSE = (
     "Which of the following birds, when the winter comes to the northern forests, does not "
@@ -127,6 +189,17 @@ SAMPLES: tuple[Sample, ...] = (
     Sample(name="white space", prompt=_prompt(" \t\n\u00a0\u2003\n")),
     Sample(name="one letter", prompt=_prompt("a")),
     Sample(name="control characters", prompt=_prompt("The \x00 old \x1b[0m \ud7ff \ufffd words.")),
+    Sample(
+        name="many options",
+        prompt=_listing(_RIVERS, 3, "\n\nGive the letter only.", "\n\nAnswer:"),
+    ),
+    Sample(name="listed few-shot", prompt=_listed_shot()),
+    Sample(
+        name="two options",
+        prompt=_listing(("yes", "no"), 0, "", " Reply with care: A or B?\nIt is"),
+    ),
+    Sample(name="documents", prompt=_DOCUMENTS, kept=("12", "[1]", "[2]")),
+    Sample(name="inline", prompt=_INLINE, kept=("3", "4")),
     Sample(name="empty", prompt=_prompt("")),
     Sample(name="no section", prompt=Prompt(sections=())),
     Sample(name="huge", prompt=_prompt((_PROSE + " " + _MATHS + "\n") * 12)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from falter.core.records import Edit, Section, Span
@@ -46,8 +45,12 @@ def replace_spans(section: Section, replacements: Sequence[Replacement]) -> Sect
     clean = _clipped(replacements, len(section.text))
     edits = _fresh(clean) if not section.edits else _composed(section.edits, clean)
     protected = _shifted(section.protected, clean) if section.protected else ()
-    return replace(
-        section, text=_applied(section.text, clean), edits=tuple(edits), protected=protected
+    return Section(
+        name=section.name,
+        kind=section.kind,
+        text=_applied(section.text, clean),
+        protected=protected,
+        edits=tuple(edits),
     )
 
 

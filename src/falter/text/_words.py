@@ -16,6 +16,11 @@ _WORD = re.compile(
     r"(?<![\w\u0300-\u036f])(?<!\w['’])[^\W\d_]++(?![\w\u0300-\u036f])(?!['’]\w)",
 )
 
+# The same in one go, with the case that a natural word has, for text that is plain ASCII.
+_ASCII_WORD = re.compile(
+    r"(?<!\w)(?<!\w')(?:[A-Z][a-z]++|[a-z]{2,}+|[aAI])(?!\w)(?!'\w)", re.ASCII
+)
+
 
 def _listed(words: str) -> frozenset[str]:
     return frozenset(words.split())
@@ -44,6 +49,12 @@ def natural_words(
     their words are not found by looking at letters.
     """
     found: list[Span] = []
+    if text.isascii():
+        for match in _ASCII_WORD.finditer(text):
+            folded = match.group().lower()
+            if folded not in _UNITS and folded not in unnatural:
+                found.append(match.span())
+        return uncovered(found, protected)
     for match in _WORD.finditer(text):
         word = match.group()
         if word.islower():

@@ -1,0 +1,148 @@
+"""Upper and lower case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from falter.core.interfaces import Parameter
+from falter.core.records import Span
+from falter.core.rng import Rng
+from falter.perturbations._base import site_perturbation
+from falter.perturbations._wording import FAMILY, LANGUAGES, MEANING, NOISE, is_no_name
+from falter.text import Replacement, natural_words, overlaps, sentences, uncovered
+
+__all__ = ["casing"]
+
+Site = tuple[int, int, str]  # a word, and the style that is meant for it
+
+_STYLE = Parameter(
+    name="style",
+    type=str,
+    default="lower",
+    help="lower, upper, title: all words; sentence: a capital at the start of each sentence only; "
+    "random: letter by letter",
+    options=("lower", "random", "sentence", "title", "upper"),
+)
+_APOSTROPHED = re.compile(
+    r"(?<![\w\u0300-\u036f'’])[^\W\d_]+(?:['’][^\W\d_]+)+(?![\w\u0300-\u036f'’])"
+)
+# Words of one letter. Between two ordinary words they are words; elsewhere they may be variables.
+_SINGLES = {"es": "aeouy", "fr": "aàyô", "it": "aeèoi", "nl": "u", "pt": "aàeéoó"}
+_SINGLE_GAP = re.compile(r",? (\w) ")
+_ELIDING, _ELISION = ("fr", "it", "pt"), re.compile(r"(?<=['’])(?=\w\w)")
+_FIRST = re.compile(r"\w")
+
+
+def _cased_sites(text: str, blocked: Sequence[Span], style: str, language: str) -> list[Site]:
+    found = list(_words(text, blocked, language))
+    if style == "sentence":
+        starts = _sentence_starts(text)
+        sites = [(a, b, "title" if a in starts else "lower") for a, b in found]
+    else:
+        sites = [(a, b, style) for a, b in found]
+    return [site for site in sites if _changes(text[site[0] : site[1]], site[2], style, language)]
+
+
+def _changes(word: str, to: str, style: str, language: str) -> bool:
+    if style == "sentence" and language == "en" and word[0] == "I" and not word[1:2].isalpha():
+        return False  # I, I'm
+    if to == "random":
+        return word.isupper() or _cased(word, "upper", language) is not None
+    return _cased(word, to, language) is not None
+
+
+def _words(text: str, blocked: Sequence[Span], language: str) -> Iterator[Span]:
+    """Words whose case may change: no acronym, label, variable or unit."""
+    words = natural_words(text, blocked)
+    if "'" in text or "’" in text:
+        joined = (m.span() for m in _APOSTROPHED.finditer(text) if _plainly_cased(m[0], language))
+        words = sorted([*words, *uncovered(joined, blocked)])
+    if language in _SINGLES:
+        words = sorted([*words, *_single_words(text, words, blocked, language)])
+    for start, end in words:
+        if end - start > 1 or _is_word(text, start, language):
+            yield start, end
+
+
+def _plainly_cased(word: str, language: str) -> bool:
+    """Whether no capital is inside: neither DON'T nor O'Brien, but L'Eau."""
+    parts = _ELISION.split(word) if language in _ELIDING else [word]
+    return all(part[1:] == part[1:].lower() for part in parts)
+
+
+def _is_word(text: str, at: int, language: str) -> bool:
+    """Whether a single letter is a word there, no name and no label."""
+    return text[at + 1 : at + 2] in ("", " ") and is_no_name(text, at, text[at], language)
+
+
+def _single_words(
+    text: str, words: Sequence[Span], blocked: Sequence[Span], language: str
+) -> Iterator[Span]:
+    singles = _SINGLES[language]
+    for (_, before), (after, _) in pairwise(words):
+        gap = _SINGLE_GAP.fullmatch(text, before, after)
+        if gap is not None and gap[1].lower() in singles and not overlaps(blocked, *gap.span(1)):
+            yield gap.span(1)
+
+
+def _sentence_starts(text: str) -> frozenset[int]:
+    found = (_FIRST.search(text, start, end) for start, end in sentences(text))
+    return frozenset(match.start() for match in found if match is not None)
+
+
+def _cased(word: str, style: str, language: str) -> str | None:
+    """The word in another case, or None where it is so already or case would not come back.
+
+    ß has no capital that becomes ß again. The Turkish i and ı change into other letters under the
+    rules of other languages, so words that show them stay as they are.
+    """
+    if style == "title":
+        made = _title(word, language)
+    else:
+        made = word.upper() if style == "upper" else word.lower()
+    if made == word or "ı" in word or "İ" in word:
+        return None
+    return made if made.lower() == word.lower() and len(made) == len(word) else None
+
+
+def _title(word: str, language: str) -> str:
+    """A capital and small letters; the Dutch ij is one letter, and what follows an elision (L'Eau)
+    is a word of its own."""
+    low = word.lower()
+    if language == "nl" and low.startswith("ij"):
+        return "IJ" + low[2:]
+    return (
+        "".join(map(str.capitalize, _ELISION.split(low)))
+        if language in _ELIDING
+        else low.capitalize()
+    )
+
+
+@site_perturbation(
+    "casing",
+    sites=_cased_sites,
+    family=FAMILY,
+    group=NOISE,
+    default_rate=1.0,
+    parameters=(_STYLE,),
+    invariants=MEANING,
+    languages=LANGUAGES,
+)
+def casing(text: str, site: Site, rng: Rng, style: str, language: str) -> Replacement | None:
+    """Changes words to lower case, upper case, title case, sentence case or random case.
+
+    The rate is the share of the words that this would change. Acronyms, labels, variables, units
+    and protected text keep their case, and so do words whose letters would not come back (ß).
+    """
+    start, end, to = site
+    word = text[start:end]
+    made = _shuffled(word, rng) if to == "random" else _cased(word, to, language)
+    return None if made is None else (start, end, made)
+
+
+def _shuffled(word: str, rng: Rng) -> str | None:
+    """Each letter in a case of its own; never the same word."""
+    made = "".join(letter.upper() if rng.below(2) else letter.lower() for letter in word)
+    return made if made != word else word.swapcase()

@@ -1,0 +1,118 @@
+"""Letters that look like others: a scanner's confusions, look-alikes, l33t."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from falter.core.records import Span
+from falter.core.rng import Rng
+from falter.perturbations._base import site_perturbation
+from falter.perturbations._resources import confusions, known_words
+from falter.perturbations._wording import FAMILY, LANGUAGES, MEANING, NOISE, long_words, plain_words
+from falter.text import Replacement
+
+__all__ = ["homoglyphs", "leetspeak", "ocr"]
+
+# Digits come in place of letters, so that there are more numbers to find than before.
+_WITH_DIGITS = tuple(name for name in MEANING if name != "numbers")
+_ATTEMPTS = 12
+
+
+def _scanned_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    return _holding("ocr", text, long_words(text, blocked, language))
+
+
+def _holding(name: str, text: str, words: list[Span]) -> list[Span]:
+    """The words with a letter that the table knows."""
+    found = _any_of(name)
+    return [(start, end) for start, end in words if found(text, start, end)]
+
+
+@cache
+def _any_of(name: str) -> Callable[[str, int, int], object]:
+    """Finds a letter that the table knows; case counts in all but `leet`."""
+    single = "".join(letters for letters in confusions(name) if len(letters) == 1)
+    return re.compile(f"[{single}]", re.IGNORECASE if name == "leet" else 0).search
+
+
+@site_perturbation(
+    "ocr",
+    sites=_scanned_sites,
+    family=FAMILY,
+    group=NOISE,
+    default_rate=0.3,
+    invariants=_WITH_DIGITS,
+    languages=LANGUAGES,
+)
+def ocr(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
+    """Misreads one letter or pair of letters of a word, as a scanner does.
+
+    Words of three letters or more, and never so that another word comes out. Digits may stand for
+    letters: *w0rd*.
+    """
+    start, end = site
+    word, table, known = text[start:end], confusions("ocr"), known_words(language)
+    for _ in range(_ATTEMPTS):
+        at = rng.below(len(word))
+        pair = word[at : at + 2]
+        piece = pair if pair in table and rng.below(2) else word[at]
+        if piece in table:
+            made = word[:at] + rng.choice(table[piece]) + word[at + len(piece) :]
+            if made.lower() not in known:
+                return start, end, made
+    return None
+
+
+def _lookalike_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    return _holding("homoglyphs", text, plain_words(text, blocked, language))
+
+
+@site_perturbation(
+    "homoglyphs",
+    sites=_lookalike_sites,
+    family=FAMILY,
+    group=NOISE,
+    default_rate=0.3,
+    invariants=MEANING,
+    languages=LANGUAGES,
+)
+def homoglyphs(text: str, site: Span, rng: Rng, language: str) -> Replacement:
+    """Replaces about half of a word's letters, and at least one, by Unicode look-alikes."""
+    start, end = site
+    table, letters = confusions("homoglyphs"), list(text[start:end])
+    places = [at for at, letter in enumerate(letters) if letter in table]
+    sure, coins = rng.choice(places), rng.below(1 << 48)
+    for at in places:
+        if at == sure or coins >> at % 48 & 1:
+            letters[at] = rng.choice(table[letters[at]])
+    return start, end, "".join(letters)
+
+
+def _leet_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    return _holding("leet", text, long_words(text, blocked, language))
+
+
+@site_perturbation(
+    "leetspeak",
+    sites=_leet_sites,
+    family=FAMILY,
+    group=NOISE,
+    default_rate=0.3,
+    invariants=_WITH_DIGITS,
+    languages=LANGUAGES,
+)
+def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
+    """Writes words in l33t: digits and signs in the place of letters.
+
+    Words of three letters or more; where no letter would be left, the first one stays.
+    """
+    start, end = site
+    table, word = confusions("leet"), text[start:end]
+    made = "".join(
+        rng.choice(table[low]) if (low := letter.lower()) in table else letter for letter in word
+    )
+    if not any(map(str.isalpha, made)):
+        made = word[0] + made[1:]
+    return start, end, made

@@ -1,0 +1,153 @@
+"""Noise in white space."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from falter.core.interfaces import Parameter
+from falter.core.records import Span
+from falter.core.rng import Rng
+from falter.perturbations._base import site_perturbation
+from falter.perturbations._wording import FAMILY, LANGUAGES, MANIPULATION, MEANING, NOISE
+from falter.text import Replacement, kept_words, uncovered
+
+__all__ = ["space_sequences", "whitespace"]
+
+_ANY_WORD = re.compile(r"[^\W\d_]+(['’][^\W\d_]+)?")
+# Japanese writes no spaces, so what must stay whole is found by its letters: negation, exception,
+# quantity and comparison, and numbers.
+_JAPANESE_KEPT = re.compile(
+    r"""ない|なかっ|なく|なけれ|ません|ずに|以外|除[いくき]|なし|[不非未無最毎各].|全て|すべて|全部|全員
+      |誰も|何も|どれも|いずれも|だけ|のみ|しか|以[上下内]|より|少な|多く|半分
+      |[〇零一二三四五六七八九十百千万億兆]+""",
+    re.VERBOSE,
+)
+
+
+def _kept_spans(text: str, language: str) -> Iterator[Span]:
+    """The insides of words that carry the meaning: no space may come there."""
+    if language == "ja":
+        yield from ((m.start() + 1, m.end() - 1) for m in _JAPANESE_KEPT.finditer(text))
+        return
+    kept = kept_words(language)
+    for match in _ANY_WORD.finditer(text):
+        word = match.group().lower()
+        if word in kept:
+            yield match.start() + 1, match.end() - 1
+        elif match[1]:
+            yield from _inside(word, match.start(), match.start(1), kept, language)
+
+
+def _inside(
+    word: str, start: int, middle: int, kept: frozenset[str], language: str
+) -> Iterator[Span]:
+    """The insides of a word with an apostrophe: *don't*, and in *n'est*, *d'un* each part."""
+    end = start + len(word)
+    if word.endswith("t") and end - middle == 2:
+        yield start + 1, end - 1
+    elif language != "en":
+        yield start + 1, middle
+        if word[middle - start + 1 :] in kept:
+            yield middle + 2, end - 1
+
+
+def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
+    closed = sorted([*blocked, *_kept_spans(text, language)])
+    found: list[int] = []
+    at = 1
+    for start, end in closed:
+        found.extend(range(at, start))
+        at = max(at, end + 1)
+    found.extend(range(at, len(text) + 1))
+    return found
+
+
+@site_perturbation(
+    "space_sequences",
+    sites=_gap_sites,
+    family=FAMILY,
+    group=MANIPULATION,
+    default_rate=0.1,
+    invariants=MEANING,
+    languages=(*LANGUAGES, "ja"),
+)
+def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacement:
+    """Puts a run of one to ten spaces after random characters.
+
+    The rate is the share of characters. Protected text, negations, quantifiers and number words
+    get no space inside.
+    """
+    return site, site, " " * (1 + rng.below(10))
+
+
+_GAP = re.compile(r" (?<=\S )(?=\S)")  # one space between two things
+_WIDE_GAP = re.compile(r"(?<=[、。，．！？；：」』）])(?=[^\s、。，．！？；：」』）])")
+_BEFORE_MISSING = re.compile(r"(?:[^\W_]{2}[.,;:!?…]|[^\W_]\))\Z")  # a mark, not a label's
+_BREAKABLE_LEFT = "\"'”’»)]、。，．！？；：」』）.,;:!?…"
+_NO_BREAK = re.compile(r"[ \t]*(?:[#>|]|[-*+][ ]|\d+[.)])|[^\n]*[|]")  # headings, lists, tables
+_KINDS = ("extra", "line_break", "missing", "tab")
+_KIND = Parameter(
+    name="kind",
+    type=str,
+    default="all",
+    help="extra: two or three spaces for one; line_break, tab: one of these for a space; "
+    "missing: no space behind a punctuation mark",
+    options=("all", *_KINDS),
+)
+
+
+def _space_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
+    gaps = [match.span() for match in _GAP.finditer(text)]
+    if not text.isascii():
+        gaps = sorted([*gaps, *(match.span() for match in _WIDE_GAP.finditer(text))])
+    found = uncovered(gaps, blocked)
+    if kind in ("all", "extra"):
+        return found
+    return [site for site in found if kind in _fitting(text, site)]
+
+
+def _fitting(text: str, site: Span) -> tuple[str, ...]:
+    """The kinds of noise that leave the meaning at this place alone."""
+    start, end = site
+    left, right = text[start - 1], text[end]
+    breaks = right.isalpha() and (left.isalpha() or left in _BREAKABLE_LEFT)
+    return tuple(
+        kind
+        for kind, fits in (
+            ("extra", True),
+            ("line_break", breaks and not _NO_BREAK.match(text, text.rfind("\n", 0, start) + 1)),
+            ("missing", start < end and right.isalpha() and _marked(text, start)),
+            ("tab", start < end),
+        )
+        if fits
+    )
+
+
+def _marked(text: str, at: int) -> bool:
+    return text[at - 1] in ".,;:!?…)" and bool(_BEFORE_MISSING.search(text[max(0, at - 3) : at]))
+
+
+@site_perturbation(
+    "whitespace",
+    sites=_space_sites,
+    family=FAMILY,
+    group=NOISE,
+    default_rate=0.2,
+    parameters=(_KIND,),
+    invariants=tuple(name for name in MEANING if name != "lines"),
+)
+def whitespace(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
+    """Makes white space untidy: extra spaces, tabs, line breaks, no space behind a mark.
+
+    The rate is the share of single spaces between words. Words are never joined, and no line
+    break comes into a heading, a list item or a table. Behind Japanese marks, where there is no
+    space, one may be put, or a line break.
+    """
+    start, end = site
+    if kind == "all":
+        kind = rng.choice(_fitting(text, site))
+    made = {"line_break": "\n", "missing": "", "tab": "\t"}.get(kind)
+    if made is None:
+        made = " " * (end - start + 1 + rng.below(2))
+    return start, end, made

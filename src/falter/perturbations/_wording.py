@@ -1,0 +1,87 @@
+"""What the word perturbations share: their languages, and the words that noise may touch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from falter.core.records import Span
+from falter.perturbations._resources import skipped
+from falter.text import KEPT_LANGUAGES, natural_words
+
+__all__ = [
+    "FAMILY",
+    "LANGUAGES",
+    "MANIPULATION",
+    "MEANING",
+    "NOISE",
+    "capitalised_like",
+    "is_no_name",
+    "long_words",
+    "plain_words",
+]
+
+FAMILY = "words"
+MANIPULATION = "word manipulation"  # the six of the Brittlebench tables
+NOISE = "word noise"
+MEANING = ("target", "choices", "numbers", "code", "lines", "negations")
+LANGUAGES = KEPT_LANGUAGES
+
+# Articles and the like that lean on the next word: l'eau, dell'acqua, d'água. The word behind the
+# apostrophe is an ordinary word; what leans on it is not, and may be a negation (n'est).
+_ELIDED = {
+    language: re.compile(rf"(?<!\w)(?:{heads})['’](?=\w)", re.IGNORECASE)
+    for language, heads in {
+        "fr": "[cdjlmnst]|(?:jus|lors|puis|quoi|quel|pres)?qu|entr",
+        "it": "[cdlmnstv]|(?:d|n|s|c)?[aeou]ll|gl|un|qu(?:est|ell|and)|(?:nessun|ciascun|qualcun"
+        "|alcun)|tutt|nient|senz|mezz|anch|com|dov|cos|bell|buon|sant|pover|vent|trent",
+        "pt": "d",
+    }.items()
+}
+
+
+def plain_words(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    """Natural words that noise may touch: no negation, quantifier or number word.
+
+    In French, Italian and Portuguese the word behind an elision is one too.
+    """
+    elided = _ELIDED.get(language)
+    if elided is not None and ("'" in text or "’" in text):
+        text = elided.sub(lambda match: " " * len(match[0]), text)
+    return natural_words(text, blocked, skipped(language))
+
+
+def long_words(text: str, blocked: Sequence[Span], language: str, least: int = 3) -> list[Span]:
+    """Plain words of so many letters or more."""
+    return [span for span in plain_words(text, blocked, language) if span[1] - span[0] >= least]
+
+
+# Words that come before *I* at the start of a clause: with a capital, they are no name.
+_OPENERS = frozenset(
+    re.findall(
+        r"\w+",
+        "after also am and are as because before but can could did do does had has have how if may "
+        "might must now once or shall should since so than that then though unless until was were "
+        "what when where whether which while who why will would",
+    )
+)
+_SENTENCE_START = re.compile(r"""(?:^|[.!?:\n])["'“”‘’«„¿¡(\s]{0,8}\Z""")
+
+
+def is_no_name(text: str, start: int, word: str, language: str = "en") -> bool:
+    """Whether the word is no part of a name (Plan A, The Who, World War I): small, or where a
+    sentence begins."""
+    if word.islower():
+        return True
+    if language == "en" and word.startswith("I'"):
+        return True
+    if language == "en" and word == "I":
+        previous = text[max(0, start - 40) : start].rstrip().rpartition(" ")[2]
+        return not (previous.isalpha() and previous.istitle()) or previous.lower() in _OPENERS
+    before = text[max(0, start - 12) : start]
+    return word.istitle() and _SENTENCE_START.search(before) is not None
+
+
+def capitalised_like(model: str, word: str) -> str:
+    """The word, with a capital where the model begins with one."""
+    return word[0].upper() + word[1:] if model[0].isupper() else word
