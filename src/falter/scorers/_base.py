@@ -9,12 +9,14 @@ from typing import Literal
 from falter.core.interfaces import Case, Scorer
 from falter.core.records import Request, Response, Score
 from falter.core.registry import Registry
+from falter.scorers._reply import in_form, without_sequel
 
 __all__ = ["Style", "TextScorer", "scorers"]
 
 Style = Literal["cloze", "letter", "open"]
 scorers: Registry[Scorer] = Registry("scorer", "falter.scorers")
 
+_REASONED = "chain_of_thought"
 _REFUSALS = frozenset({"refusal", "content_filter"})
 
 
@@ -41,7 +43,30 @@ class TextScorer(ABC):
             return Score(scorer=self.name, outcome="refused", reason=response.finish_reason)
         if response.text is None:
             return Score(scorer=self.name, outcome="failed", reason="the response has no text")
-        return self.read(response.text, case)
+        return self._said(response.text, case)
+
+    def _said(self, text: str, case: Case) -> Score:
+        """The score of what a reply says, once it is out of its form and its reasoning."""
+        recipe, form = case.variant.recipe, case.variant.recipe.output_format
+        reasoned = any(step.name == _REASONED for step in recipe.steps)
+        if form is None and not reasoned:
+            return self.read(text, case)
+        text = without_sequel(text, case.variant.prompt, reasoned=reasoned)
+        if form is not None:
+            found = in_form(text, form, reasoned=reasoned)
+            missing = f"the reply is not the {form.upper()} that was asked for"
+        else:
+            found = self.final(text, case)
+            missing = "the reply does not end with one answer"
+        return self.unparsed(missing) if found is None else self.read(found, case)
+
+    def final(self, text: str, case: Case) -> str | None:
+        """What to read of a reply that was to reason first; None when there is no answer in it.
+
+        Only asked where the recipe asked for reasoning: elsewhere, "Answer:" further down is
+        more likely the start of something else than the answer. By default, the whole reply.
+        """
+        return text
 
     @abstractmethod
     def read(self, text: str, case: Case) -> Score:

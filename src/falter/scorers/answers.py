@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from falter.core.interfaces import Case
 from falter.core.records import Score
 from falter.scorers._base import TextScorer, scorers
+from falter.scorers._reply import final_answer
 
 __all__ = ["Exact", "Includes", "Numeric", "last_number"]
 
@@ -32,6 +33,9 @@ class Exact(TextScorer):
     name = "exact"
     summary = "the reply equals the target, apart from case, white space and a final full stop"
 
+    def final(self, text: str, case: Case) -> str | None:
+        return final_answer(text)
+
     def read(self, text: str, case: Case) -> Score:
         if not text.strip():
             return self.unparsed("the reply is empty")
@@ -43,6 +47,9 @@ class Includes(TextScorer):
 
     name = "includes"
     summary = "the target stands in the reply as whole words, case aside"
+
+    def final(self, text: str, case: Case) -> str | None:
+        return final_answer(text)
 
     def read(self, text: str, case: Case) -> Score:
         if not text.strip():
@@ -65,12 +72,30 @@ def last_number(text: str) -> Decimal | None:
         return None
 
 
+def _one_number(line: str) -> str | None:
+    """The only number of an answer line, or the one after its last equals sign."""
+    for part in (line, line.rpartition("=")[2]):
+        found = _NUMBER.findall(part)
+        if len(found) == 1:
+            return str(found[0])
+    return None
+
+
 class Numeric(TextScorer):
     """The reply's final number equals the target's."""
 
     name = "numeric"
     summary = "the number after '####', or the last one in the reply, equals the target"
     max_tokens = 512
+
+    def final(self, text: str, case: Case) -> str | None:
+        """The text after `####` or "Answer:"; a reply that was cut before is not read at all."""
+        line = final_answer(text)
+        if "####" in text:
+            return text
+        if line is None:
+            return None if case.response.finish_reason == "length" else text
+        return _one_number(line)
 
     def read(self, text: str, case: Case) -> Score:
         wanted = last_number(_expected(case))

@@ -10,7 +10,7 @@ from falter.core.interfaces import Case
 from falter.core.records import Request, Response, Score
 from falter.scorers._base import Style, TextScorer, scorers
 
-__all__ = ["ChoiceLetter", "ChoiceLikelihood", "extract_label"]
+__all__ = ["ChoiceLetter", "ChoiceLikelihood", "extract_label", "extract_text"]
 
 
 class ChoiceLikelihood:
@@ -75,12 +75,32 @@ def extract_label(text: str, labels: Sequence[str], choices: Sequence[str]) -> s
 
 
 def _split_label(body: str) -> tuple[str, str, str]:
-    found = re.match(r"([A-Za-z0-9]{1,4})([\s.):*_\]-]{1,8})(.*)", body, re.DOTALL)
+    found = re.match(r"([A-Za-z0-9]{1,6})([\s.):*_\]-]{1,8})(.*)", body, re.DOTALL)
     return (found[1], found[2], found[3]) if found else ("", "", "")
 
 
 def _plain(text: str) -> str:
     return " ".join(text.strip(_DRESSING + ".:,;!").casefold().split())
+
+
+_TELLING = 12
+
+
+def extract_text(text: str, choices: Sequence[str], *, cut: bool = False) -> int | None:
+    """The one option whose text a reply consists of, lead-in aside, or None.
+
+    A reply that was cut may be the beginning of one, if it can be of no other.
+    """
+    bodies = {_plain(text), _plain(_LEAD.sub("", text.strip(_DRESSING)))}
+    plain = [_plain(choice) for choice in choices]
+    found = [i for i, choice in enumerate(plain) if choice in bodies]
+    if cut and not found:
+        begun = tuple(body for body in bodies if len(body) >= _TELLING)
+        found = [i for i, c in enumerate(plain) if any(map(c.startswith, begun))]
+    return found[0] if len(found) == 1 else None
+
+
+_ANSWER_IS = re.compile(r"\banswer[ \t*_]*(?:is\b[ \t]*:?|:)", re.IGNORECASE)
 
 
 class ChoiceLetter(TextScorer):
@@ -92,12 +112,30 @@ class ChoiceLetter(TextScorer):
     needs_choices = True
     max_tokens = 16
 
+    def final(self, text: str, case: Case) -> str | None:
+        """The line after the last "answer is" or "Answer:", or a reply without reasoning."""
+        found = list(_ANSWER_IS.finditer(text))
+        if not found:
+            return text
+        return text[found[-1].end() :].strip(_DRESSING).partition("\n")[0]
+
     def read(self, text: str, case: Case) -> Score:
         prompt = case.variant.prompt
+        if "{label}" not in prompt.choice_format:
+            return self._read_text(text, case)
         label = extract_label(text, prompt.labels, prompt.choices)
         if label is None:
             return self.unparsed("the reply does not name exactly one option")
         return self.scored(prompt.labels.index(label) == prompt.target, label)
+
+    def _read_text(self, text: str, case: Case) -> Score:
+        """Options that were listed without labels are named by their text."""
+        prompt = case.variant.prompt
+        cut = case.response.finish_reason == "length"
+        found = extract_text(text, prompt.choices, cut=cut)
+        if found is None:
+            return self.unparsed("the reply is not the text of exactly one option")
+        return self.scored(found == prompt.target, prompt.choices[found])
 
 
 scorers.register(

@@ -1,0 +1,99 @@
+"""Bullet lists inside the sections of a prompt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from falter.core.records import Section, SectionKind, Span
+from falter.text import merged, overlaps
+
+__all__ = ["bullet_lists", "is_open", "open_lists"]
+
+_KINDS: tuple[SectionKind, ...] = ("instruction", "input", "document", "output_format")
+_BULLET = re.compile(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
+# Items that tell a story, or point at one another, have an order that matters.
+_SEQUENTIAL = re.compile(
+    r"\W*(?:step|first|firstly|second|secondly|third|then|next|after|afterwards|before|finally"
+    r"|lastly|last)\b|.*\b(?:above|below|previous|preceding|following)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_DATED = re.compile(r"\W*\d{1,4}[:/.-]\d{1,2}\b")
+_JOINED = re.compile(r"(?:\b(?:and|or|then)|[({\[])\s*$", re.IGNORECASE)
+
+
+def bullet_lists(text: str) -> Iterator[list[Span]]:
+    """The lists of two items or more with the same mark and indent, items as spans.
+
+    An item reaches to the next one: lines nested below it belong to it. Lists in fenced code are
+    none, and neither are lists whose order says something: steps, dates, "the item above".
+    """
+    for items in _lists(text):
+        shown = [text[start:end].lstrip(" \t-*•‣◦+") for start, end in items]
+        ordered = any(map(_SEQUENTIAL.match, shown)) or sum(map(bool, map(_DATED.match, shown))) > 1
+        if len(set(shown)) > 1 and not ordered and not any(map(_JOINED.search, shown)):
+            yield items
+
+
+def _lists(text: str) -> Iterator[list[Span]]:
+    """Outermost lists; a line that is no item, not indented below one and not blank ends it."""
+    items: list[list[int]] = []
+    mark: tuple[str, str] | None = None
+    fenced = False
+    for line in re.finditer(r"[^\n]*\n?", text):
+        words, (start, end) = line[0].rstrip(), line.span()
+        end = start + len(words)
+        if _FENCE.match(words):
+            fenced = not fenced
+        bullet = None if fenced else _BULLET.match(words)
+        if bullet is not None and mark in (None, bullet.groups()):
+            mark = bullet[1], bullet[2]
+            items.append([start, end])
+        elif words and items and mark is not None and _is_deeper(words, mark[0]):
+            items[-1][1] = end
+        elif words or start == len(text):
+            yield from _whole(items)
+            items, mark = [], None
+            if bullet is not None:
+                items, mark = [[start, end]], (bullet[1], bullet[2])
+    yield from _whole(items)
+
+
+def _is_deeper(line: str, indent: str) -> bool:
+    return len(line) - len(line.lstrip()) > len(indent)
+
+
+def _whole(items: Sequence[Sequence[int]]) -> Iterator[list[Span]]:
+    if len(items) > 1:
+        yield [(start, end) for start, end in items]
+
+
+def is_open(section: Section, parts: Sequence[Span]) -> bool:
+    """Whether nothing between the first and the last part is protected or has been edited."""
+    closed = merged((*section.protected, *((e.new_start, e.new_end) for e in section.edits)))
+    return not overlaps(closed, parts[0][0], parts[-1][1])
+
+
+def open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
+    """The lists of one section that may be reordered: open, and whole within the section."""
+    section = sections[at]
+    if section.kind not in _KINDS:
+        return []
+    before, after = _neighbours(sections, at)
+    return [
+        items
+        for items in bullet_lists(section.text)
+        if is_open(section, items)
+        and (before or "\n" in section.text[: items[0][0]])
+        and (after or "\n" in section.text[items[-1][1] :])
+    ]
+
+
+def _neighbours(sections: Sequence[Section], at: int) -> tuple[bool, bool]:
+    """Whether the section begins and ends on lines of its own."""
+    body = [(i, s.text) for i, s in enumerate(sections) if s.kind != "system" and s.text]
+    before = [text for i, text in body if i < at]
+    after = [text for i, text in body if i > at]
+    starts = not before or before[-1].endswith("\n")
+    return starts, not after or after[0].startswith("\n")

@@ -1,0 +1,104 @@
+"""Format: the answer asked for in another form, to be read back from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from html import escape
+
+from falter.core.records import Demonstration, Prompt, Section
+from falter.core.rng import Rng
+from falter.perturbations._asking import asked, has_format, instead_of_format, what_to_give
+from falter.perturbations._base import PromptPerturbation, prompt_perturbation
+
+__all__ = ["format_html", "format_json", "format_markdown", "format_xml", "format_yaml"]
+
+_FAMILY = _GROUP = "format"
+_TOKENS = 192
+_Write = Callable[[str], str]
+
+
+def _format(form: str) -> Callable[[Callable[[Prompt, Rng], Prompt]], PromptPerturbation]:
+    return prompt_perturbation(
+        f"format_{form}",
+        family=_FAMILY,
+        group=_GROUP,
+        scope=("output_format",),
+        invariants=("target", "choices", "target text", "choice set"),
+        reply_tokens=_TOKENS,
+        output_format=form,
+    )
+
+
+def _asking(prompt: Prompt, rule: str, write: _Write) -> Prompt:
+    """The prompt with a rule for the form of the answer; the demonstrations follow it."""
+    what, shape = what_to_give(prompt), write("...")
+
+    def ruled(sections: Sequence[Section]) -> tuple[Section, ...]:
+        if has_format(sections):
+            return instead_of_format(sections, rule.format(what=what, shape=shape, anyway=""))
+        anyway = ", whatever was asked for before"
+        text = rule.format(what=what, shape=shape, anyway=anyway)
+        return asked(sections, "output_format_added", text)
+
+    shown = tuple(
+        Demonstration(sections=ruled(d.sections), answer=write(d.answer))
+        for d in prompt.demonstrations
+    )
+    return replace(prompt, sections=ruled(prompt.sections), demonstrations=shown)
+
+
+@_format("json")
+def format_json(prompt: Prompt, rng: Rng) -> Prompt:
+    """Asks for a JSON object with the single key `answer`."""
+    return _asking(
+        prompt,
+        "Reply with one JSON object and nothing else{anyway}. It has the single key "
+        '"answer", whose value is {what}, as in {shape}',
+        lambda answer: json.dumps({"answer": answer}, ensure_ascii=False),
+    )
+
+
+@_format("yaml")
+def format_yaml(prompt: Prompt, rng: Rng) -> Prompt:
+    """Asks for a YAML mapping with the single key `answer`."""
+    return _asking(
+        prompt,
+        "Reply with YAML and nothing else{anyway}: a mapping with the single key "
+        '"answer", whose value is {what}, as in\n{shape}',
+        lambda answer: f"answer: {json.dumps(answer, ensure_ascii=False)}",
+    )
+
+
+@_format("xml")
+def format_xml(prompt: Prompt, rng: Rng) -> Prompt:
+    """Asks for one XML element named `answer`."""
+    return _asking(
+        prompt,
+        "Reply with XML and nothing else{anyway}: one element with the name answer that "
+        "holds {what}, as in {shape}",
+        lambda answer: f"<answer>{escape(answer, quote=False)}</answer>",
+    )
+
+
+@_format("markdown")
+def format_markdown(prompt: Prompt, rng: Rng) -> Prompt:
+    """Asks for Markdown: a heading `Answer` with the answer below it."""
+    return _asking(
+        prompt,
+        "Reply in Markdown and with nothing else{anyway}: a heading of the second level, "
+        '"Answer", and below it {what}, as in\n{shape}',
+        "## Answer\n{}".format,
+    )
+
+
+@_format("html")
+def format_html(prompt: Prompt, rng: Rng) -> Prompt:
+    """Asks for one HTML paragraph with the id `answer`."""
+    return _asking(
+        prompt,
+        'Reply with HTML and nothing else{anyway}: one paragraph with the id "answer" that '
+        "holds {what}, as in {shape}",
+        lambda answer: f'<p id="answer">{escape(answer, quote=False)}</p>',
+    )

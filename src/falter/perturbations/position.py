@@ -1,0 +1,195 @@
+"""Position: the parts of a template, its documents and its lists in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from falter.core.interfaces import Parameter
+from falter.core.records import Prompt, Section, Span
+from falter.core.rng import Rng
+from falter.perturbations._base import prompt_perturbation
+from falter.perturbations._documents import Split, documents_in, placed_documents
+from falter.perturbations._lists import open_lists
+from falter.perturbations._rearranging import (
+    Order,
+    another_order,
+    both,
+    moves,
+    possible,
+    rearranged,
+    reordered,
+    template_units,
+)
+from falter.text import Replacement, replace_spans
+
+__all__ = [
+    "mixed_positions",
+    "move_context",
+    "move_output_instructions",
+    "reorder_bullets",
+    "reorder_documents",
+]
+
+_FAMILY = _GROUP = "position"
+_MEANING = ("target", "choices", "lines", "words", "negations")
+
+
+# Parts of the template
+
+
+@lru_cache(maxsize=16)  # asked once whether there are any, and once for one of them
+def _context_orders(prompt: Prompt) -> list[Order]:
+    return possible(prompt, moves(template_units(prompt.sections), "context"))
+
+
+@lru_cache(maxsize=16)
+def _output_orders(prompt: Prompt) -> list[Order]:
+    return possible(prompt, moves(template_units(prompt.sections), "output"))
+
+
+def _can_move_context(prompt: Prompt) -> bool:
+    return bool(_context_orders(prompt))
+
+
+def _can_move_output(prompt: Prompt) -> bool:
+    return bool(_output_orders(prompt))
+
+
+@prompt_perturbation(
+    "move_context",
+    family=_FAMILY,
+    group=_GROUP,
+    scope=("input", "document", "choices"),
+    invariants=_MEANING,
+    eligible=_can_move_context,
+)
+def move_context(prompt: Prompt, rng: Rng) -> Prompt:
+    """Moves the task's input, with its labels, to another place in the template."""
+    return rearranged(prompt, rng.choice(_context_orders(prompt)))
+
+
+@prompt_perturbation(
+    "move_output_instructions",
+    family=_FAMILY,
+    group=_GROUP,
+    scope=("output_format",),
+    invariants=_MEANING,
+    eligible=_can_move_output,
+)
+def move_output_instructions(prompt: Prompt, rng: Rng) -> Prompt:
+    """Moves the rules for the form of the answer to another place in the template."""
+    return rearranged(prompt, rng.choice(_output_orders(prompt)))
+
+
+# Documents and lists
+
+_SPLIT = Parameter(
+    name="split",
+    type=str,
+    default="marked",
+    options=("marked", "paragraphs"),
+    help="how the documents in one text are told apart",
+)
+
+
+def _texts(text: str, parts: Sequence[Span]) -> list[str]:
+    return [text[start:end] for start, end in parts]
+
+
+def _swapped(section: Section, lists: Sequence[Sequence[Span]], rng: Rng) -> Section:
+    """The section with the parts of each list in another order, what lies between them kept."""
+    changes: list[Replacement] = []
+    for parts in lists:
+        texts = _texts(section.text, parts)
+        for (start, end), now in zip(parts, another_order(texts, rng), strict=True):
+            if section.text[start:end] != texts[now]:
+                changes.append((start, end, texts[now]))
+    return replace_spans(section, changes)
+
+
+def _can_reorder_documents(prompt: Prompt, split: Split) -> bool:
+    return placed_documents(prompt.sections) is not None or any(
+        documents_in(section, split) for section in prompt.sections
+    )
+
+
+@prompt_perturbation(
+    "reorder_documents",
+    family=_FAMILY,
+    group=_GROUP,
+    scope=("document",),
+    parameters=(_SPLIT,),
+    invariants=_MEANING,
+    eligible=_can_reorder_documents,
+)
+def reorder_documents(prompt: Prompt, rng: Rng, split: Split) -> Prompt:
+    """Gives the documents another order; each takes its own label along."""
+    sections = prompt.sections
+    placed = placed_documents(sections)
+    if placed is None:
+        found = [documents_in(section, split) for section in sections]
+        return prompt.with_sections(
+            tuple(
+                _swapped(s, [own] if own else [], rng)
+                for s, own in zip(sections, found, strict=True)
+            )
+        )
+    (first, last), parts = placed
+    text = "".join(section.text for section in sections[first:last])
+    order = another_order(_texts(text, parts), rng)
+    made = reordered(sections[first:last], parts, order) or sections[first:last]
+    return prompt.with_sections((*sections[:first], *made, *sections[last:]))
+
+
+def _can_reorder_bullets(prompt: Prompt) -> bool:
+    return any(open_lists(prompt.sections, at) for at in range(len(prompt.sections)))
+
+
+@prompt_perturbation(
+    "reorder_bullets",
+    family=_FAMILY,
+    group=_GROUP,
+    scope=("instruction", "input", "document", "output_format"),
+    invariants=_MEANING,
+    eligible=_can_reorder_bullets,
+)
+def reorder_bullets(prompt: Prompt, rng: Rng) -> Prompt:
+    """Gives the items of bullet lists another order; what is nested below one moves with it."""
+    sections = prompt.sections
+    return prompt.with_sections(
+        tuple(_swapped(s, open_lists(sections, at), rng) for at, s in enumerate(sections))
+    )
+
+
+# Several at once
+
+
+def _mixed_orders(prompt: Prompt) -> list[Order]:
+    """The moves of both kinds together; of one kind where the other has no place to go."""
+    found = template_units(prompt.sections)
+    together = possible(prompt, both(found, "context", "output"))
+    return together or _context_orders(prompt) or _output_orders(prompt)
+
+
+def _kinds(prompt: Prompt) -> int:
+    """How many kinds of change the prompt has room for."""
+    can = (_can_move_context, _can_move_output, _can_reorder_bullets)
+    return sum(able(prompt) for able in can) + _can_reorder_documents(prompt, "marked")
+
+
+def _can_mix(prompt: Prompt) -> bool:
+    return _kinds(prompt) > 1
+
+
+@prompt_perturbation(
+    "mixed_positions", family=_FAMILY, group=_GROUP, invariants=_MEANING, eligible=_can_mix
+)
+def mixed_positions(prompt: Prompt, rng: Rng) -> Prompt:
+    """Makes all of these changes at once that the prompt has room for, two kinds at least."""
+    if _can_reorder_bullets(prompt):
+        prompt = reorder_bullets(prompt, rng)
+    if _can_reorder_documents(prompt, "marked"):
+        prompt = reorder_documents(prompt, rng)
+    orders = _mixed_orders(prompt)
+    return rearranged(prompt, rng.choice(orders)) if orders else prompt

@@ -1,0 +1,174 @@
+"""Reasoning: the wrong answer asked for, a stray answer to ignore, steps before the answer."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from functools import lru_cache
+
+from falter.core.ids import digest
+from falter.core.interfaces import Parameter
+from falter.core.records import Prompt
+from falter.core.rng import Rng
+from falter.perturbations._asking import asked, what_to_give
+from falter.perturbations._base import has_body, prompt_perturbation
+from falter.perturbations._choices import is_listed, refers, relisted, target_of
+from falter.perturbations._frame import framed
+
+__all__ = ["chain_of_thought", "elimination", "elimination_control", "ignore_above"]
+
+_FAMILY = _GROUP = "reasoning"
+
+
+# Elimination
+
+
+@lru_cache(maxsize=64)
+def _wrong_ones(choices: tuple[str, ...], labels: tuple[str, ...], right: int) -> tuple[int, ...]:
+    """The options that could stay beside the right one, in an order that is theirs alone.
+
+    Not one that speaks of options that would be gone, nor one that reads like the right one.
+    """
+    if refers(choices[right], labels) is not None:
+        return ()
+    told = choices[right].casefold()
+    found = [i for i, text in enumerate(choices) if text.casefold() != told]
+    found = [i for i in found if refers(choices[i], labels) is None]
+    return tuple(sorted(found, key=choices.__getitem__))
+
+
+def _can_eliminate(prompt: Prompt) -> bool:
+    target = target_of(prompt)
+    if target is None or not has_body(prompt):
+        return False
+    lists = any(s.kind == "choices" for s in prompt.sections)
+    open_list = is_listed(prompt) or not lists
+    return open_list and bool(_wrong_ones(prompt.choices, prompt.labels, target))
+
+
+def _wrong_one(prompt: Prompt, right: int) -> int:
+    """The wrong option that stays beside the right one.
+
+    Drawn from what the options say and not from the step's generator, so that elimination, its
+    control, every draw and every order of the options have the same pair.
+    """
+    wrong = _wrong_ones(prompt.choices, prompt.labels, right)
+    said = digest("elimination", sorted(prompt.choices), prompt.choices[right])
+    return wrong[int(said[7:23], 16) % len(wrong)]
+
+
+def _eliminated(prompt: Prompt, name: str, wanted: str) -> Prompt:
+    right = target_of(prompt) or 0
+    wrong = _wrong_one(prompt, right)
+    kept = sorted((right, wrong))
+    choices = [prompt.choices[i] for i in kept]
+    labels = [prompt.labels[i] for i in kept]
+    target = kept.index(right if wanted == "right" else wrong)
+    ask = f"Whatever was said before, answer with the {wanted} one."
+    if is_listed(prompt):
+        text = f"Only two options are left, and one of them is wrong. {ask}"
+    else:
+        listed = "".join(f"- {choice}\n" for choice in choices)
+        text = f"Only two answers are left, and one of them is wrong:\n{listed}{ask}"
+    made = relisted(prompt, choices, labels, target)
+    return made.with_sections(asked(made.sections, name, text))
+
+
+@prompt_perturbation("elimination", family=_FAMILY, group=_GROUP, eligible=_can_eliminate)
+def elimination(prompt: Prompt, rng: Rng) -> Prompt:
+    """Leaves two options, the right one and a wrong one, and asks for the wrong one."""
+    return _eliminated(prompt, "elimination", "wrong")
+
+
+@prompt_perturbation(
+    "elimination_control",
+    family=_FAMILY,
+    group=_GROUP,
+    invariants=("target text",),
+    eligible=_can_eliminate,
+)
+def elimination_control(prompt: Prompt, rng: Rng) -> Prompt:
+    """Leaves the same two options as elimination, and asks for the right one."""
+    return _eliminated(prompt, "elimination", "right")
+
+
+# A stray answer
+
+_PLAIN_NUMBER = re.compile(r"[-−+]?\d{1,18}(?:\.\d{1,12})?")
+_OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
+
+
+def _can_stray(prompt: Prompt, answer: str) -> bool:
+    if not has_body(prompt) or prompt.target is None:
+        return False
+    target = target_of(prompt)
+    if answer == "correct":
+        return target is not None or bool(str(prompt.target).strip())
+    if target is not None:
+        return any(text != prompt.choices[target] for text in prompt.choices)
+    given = str(prompt.target).strip()
+    return given.casefold() in _OPPOSITES or _PLAIN_NUMBER.fullmatch(given) is not None
+
+
+def _stray(prompt: Prompt, rng: Rng, answer: str) -> str:
+    target = target_of(prompt)
+    right = str(prompt.target).strip() if target is None else prompt.choices[target]
+    if answer == "correct":
+        return right
+    if target is not None:
+        return rng.choice([text for text in prompt.choices if text != right])
+    if right.casefold() in _OPPOSITES:
+        other = _OPPOSITES[right.casefold()]
+        return other.capitalize() if right[0].isupper() else other
+    return _another_number(right, rng)
+
+
+def _another_number(text: str, rng: Rng) -> str:
+    """A number near by, with as many decimals."""
+    number = Decimal(text.replace("−", "-"))
+    step = Decimal(1).scaleb(min(0, int(number.as_tuple().exponent)))
+    return format(number + step * (1 + rng.below(9)), "f")
+
+
+@prompt_perturbation(
+    "ignore_above",
+    family=_FAMILY,
+    group=_GROUP,
+    parameters=(
+        Parameter(
+            name="answer",
+            type=str,
+            default="incorrect",
+            options=("correct", "incorrect"),
+            help="which answer is left there",
+        ),
+    ),
+    invariants=("target", "choices", "negations"),
+    eligible=_can_stray,
+)
+def ignore_above(prompt: Prompt, rng: Rng, answer: str) -> Prompt:
+    """Puts a stray answer before the whole prompt, and the advice to ignore it."""
+    stray = _stray(prompt, rng, answer).strip().rstrip(".")
+    advice = "Ignore everything above this line; it was left here by accident."
+    return framed(prompt, "ignore_above", before=f"The answer is {stray}.\n\n{advice}\n\n")
+
+
+# Steps before the answer
+
+
+@prompt_perturbation(
+    "chain_of_thought",
+    family=_FAMILY,
+    group=_GROUP,
+    scope=("instruction",),
+    invariants=("target", "choices", "code"),
+    reply_tokens=512,
+)
+def chain_of_thought(prompt: Prompt, rng: Rng) -> Prompt:
+    """Asks for the reasoning first, and for the answer on a last line of its own."""
+    text = (
+        "Before you answer, think it through step by step and write the steps down, even where "
+        "a short reply was asked for. Then close with a line of its own, in this form:\n"
+        f"Answer: X\nwhere X is {what_to_give(prompt)}."
+    )
+    return prompt.with_sections(asked(prompt.sections, "chain_of_thought", text, cue="Reasoning:"))

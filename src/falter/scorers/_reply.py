@@ -1,0 +1,235 @@
+"""What a reply says: read out of the form it was asked for, or from the end of its reasoning.
+
+Replies are untrusted. Long ones are refused before they are parsed, XML and YAML that could
+expand are refused, and whatever a parser raises becomes "cannot be read".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from html.parser import HTMLParser
+from itertools import accumulate
+from typing import Any
+
+import orjson
+
+from falter.core.records import Prompt
+
+__all__ = ["final_answer", "in_form", "without_sequel"]
+
+KEY = "answer"
+_LONGEST = 20_000
+_DEEPEST = 50
+_NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
+_FENCE = re.compile(r"^```[\w-]*[ \t]*\n(.*?)\n?^```[ \t]*$", re.DOTALL | re.MULTILINE)
+
+
+class _Unreadable(Exception):
+    """The text does not hold one answer in the form it should have."""
+
+
+def in_form(text: str, form: str, *, reasoned: bool = False) -> str | None:
+    """The free answer inside a reply in the given form; None when there is not exactly one.
+
+    The form is the whole reply, or the only fenced block in it; after reasoning also what
+    follows the last "Answer:".
+    """
+    if len(text) > _LONGEST:
+        return None
+    for candidate in _candidates(text.strip(), reasoned):
+        try:
+            return _READERS[form](candidate)
+        except _Unreadable:
+            continue
+    return None
+
+
+def _candidates(text: str, reasoned: bool) -> Iterator[str]:
+    fenced: list[str] = _FENCE.findall(text)
+    if len(fenced) == 1:
+        yield fenced[0]
+    yield text
+    if reasoned and (found := list(_MARKER.finditer(text))):
+        yield text[found[-1].end() :].strip()
+
+
+def _json(text: str) -> str:
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        raise _Unreadable from None
+    return _valued(value)
+
+
+def _yaml(text: str) -> str:
+    """YAML with every scalar as it is written: `No` is a word here, and `1_0` no number."""
+    import yaml
+
+    depths = accumulate((c in "[{") - (c in "]}") for c in text)
+    if max(depths, default=0) > _DEEPEST:  # its parser takes seconds over a few thousand
+        raise _Unreadable
+
+    class Plain(yaml.BaseLoader):
+        """No aliases: a few of them can stand for a text of any length."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.YAMLError("aliases are not read")
+            return super().compose_node(parent, index)
+
+        def construct_scalar(self, node: Any) -> Any:
+            bare = node.style is None
+            return None if bare and node.value in _NOTHING else super().construct_scalar(node)
+
+    try:
+        value = yaml.load(text, Loader=Plain)
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
+        raise _Unreadable from None
+    return _valued(value)
+
+
+def _valued(value: Any) -> str:
+    """The text under the one key that was asked for."""
+    if not isinstance(value, dict) or value.get(KEY) is None:
+        raise _Unreadable
+    return _flat(value[KEY])
+
+
+def _flat(value: Any) -> str:
+    """A value in words: scalars as they are, lists line by line, anything else as JSON."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)):
+        return format(Decimal(str(value)).normalize(), "f")
+    if isinstance(value, list) and not any(isinstance(v, (list, dict)) for v in value):
+        return "\n".join(_flat(v) for v in value if v is not None)
+    try:
+        return orjson.dumps(value).decode()
+    except (TypeError, ValueError, RecursionError):
+        raise _Unreadable from None
+
+
+def _xml(text: str) -> str:
+    """One element `answer`. A declaration that could define entities is refused unread."""
+    from xml.etree import ElementTree
+
+    if "<!" in text:
+        raise _Unreadable
+    try:
+        root = ElementTree.fromstring(text)
+    except (ElementTree.ParseError, ValueError, LookupError, RecursionError):
+        raise _Unreadable from None
+    found = list(root.iter(KEY))
+    if len(found) != 1:
+        raise _Unreadable
+    return "".join(found[0].itertext()).strip()
+
+
+_HEADING = re.compile(r"^#{1,6}[ \t]([^\n]*)$", re.MULTILINE)
+
+
+def _markdown(text: str) -> str:
+    """What stands below the one heading `Answer`, up to the next heading."""
+    headings = list(_HEADING.finditer(text))
+    named = [i for i, m in enumerate(headings) if m[1].strip(" \t#*_:").casefold() == KEY]
+    if len(named) != 1:
+        raise _Unreadable
+    at = named[0]
+    end = headings[at + 1].start() if at + 1 < len(headings) else len(text)
+    return text[headings[at].end() : end].strip()
+
+
+class _Page(HTMLParser):
+    """Collects the text of the elements with the id `answer`."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[list[str]] = []
+        self._tag: str | None = None
+        self._depth = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if self._tag is None and ("id", KEY) in attrs:
+            self.found.append([])
+            self._tag, self._depth = tag, 1
+        elif tag == self._tag:
+            self._depth += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == self._tag:
+            self._depth -= 1
+            if not self._depth:
+                self._tag = None
+
+    def handle_data(self, data: str) -> None:
+        if self._tag is not None:
+            self.found[-1].append(data)
+
+
+_DOCTYPE = re.compile(r"\s*<!doctype html>", re.IGNORECASE)
+_TAG = re.compile(r"</?[A-Za-z][A-Za-z0-9-]{0,30}(?:\s[^<>]{0,200})?>")
+
+
+def _html(text: str) -> str:
+    """The text of the one element with the id `answer`.
+
+    Every `<` has to begin a short, closed tag: over others, Python's parser can take minutes.
+    """
+    text = _DOCTYPE.sub("", text, count=1)
+    if text.count("<") != len(_TAG.findall(text)):
+        raise _Unreadable
+    page = _Page()
+    try:
+        page.feed(text)
+        page.close()
+    except (AssertionError, ValueError):
+        raise _Unreadable from None
+    if len(page.found) != 1:
+        raise _Unreadable
+    return "".join(page.found[0]).strip()
+
+
+_READERS: dict[str, Callable[[str], str]] = {
+    "json": _json,
+    "yaml": _yaml,
+    "xml": _xml,
+    "markdown": _markdown,
+    "html": _html,
+}
+
+
+# After reasoning
+
+_MARKER = re.compile(
+    r"^[ \t>*_#`-]*(?:(?:so|thus|therefore|hence)\b,?[ \t]*)?(?:(?:the|my)[ \t]+)?"
+    r"(?:(?:final|correct|right|best)[ \t]+)?answer[ \t*_]*(?:is\b[ \t]*:?|:)[ \t*_]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def final_answer(text: str) -> str | None:
+    """The line of the last "Answer: …" that begins a line, or the line below a bare one."""
+    found = list(_MARKER.finditer(text))
+    if not found:
+        return None
+    line = text[found[-1].end() :].strip().partition("\n")[0].strip()
+    return line or None
+
+
+def without_sequel(text: str, prompt: Prompt, *, reasoned: bool) -> str:
+    """The reply up to where a model that only continues texts begins another item by itself.
+
+    It is known by the first words of the template, at the start of a line; after reasoning, only
+    behind an answer, since the reasoning may well repeat the question.
+    """
+    body = [s for s in prompt.sections if s.kind not in ("system", "added")]
+    opening = body[0].text.strip().partition("\n")[0] if body else ""
+    first = _MARKER.search(text) if reasoned else None
+    if not opening or body[0].kind != "instruction" or (reasoned and first is None):
+        return text
+    at = text.find(f"\n{opening}", first.end() if first else 0)
+    return text if at < 0 else text[:at]
