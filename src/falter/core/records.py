@@ -249,6 +249,11 @@ class Recipe:
         )
 
     @property
+    def asks_for_a_reply(self) -> bool:
+        """Whether it says something about the answer that a model writes."""
+        return bool(self.sampling) or self.output_format is not None
+
+    @property
     def perturbs(self) -> bool:
         """Whether it is more than the baseline, asked once or again."""
         return bool(self.steps) or self.sets

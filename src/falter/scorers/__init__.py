@@ -2,6 +2,31 @@
 
 from __future__ import annotations
 
+from falter.scorers._aligned_json import AlignedScore, json_rouge, json_similarity
 from falter.scorers._base import scorers
+from falter.scorers._entities import EntityMatch, entity_match
+from falter.scorers._rouge import Overlap, rouge, rouge_tokens
+from falter.scorers._semantic import (
+    TokenMatch,
+    bertscore,
+    semantic_similarities,
+    semantic_similarity,
+)
+from falter.text import relevance_map
 
-__all__ = ["scorers"]
+__all__ = [
+    "AlignedScore",
+    "EntityMatch",
+    "Overlap",
+    "TokenMatch",
+    "bertscore",
+    "entity_match",
+    "json_rouge",
+    "json_similarity",
+    "relevance_map",
+    "rouge",
+    "rouge_tokens",
+    "scorers",
+    "semantic_similarities",
+    "semantic_similarity",
+]

@@ -1,0 +1,146 @@
+"""Replies compared with a target text: graded scores instead of right and wrong."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection
+
+from falter.core.interfaces import Case
+from falter.core.records import Score
+from falter.embedding import minilm
+from falter.scorers._base import TextScorer, scorers
+from falter.scorers._entities import entity_match
+from falter.scorers._objects import flat_entities
+from falter.scorers._reply import final_answer
+from falter.scorers._rouge import Tokens, rouge, rouge_tokens
+from falter.scorers._semantic import semantic_similarity
+
+__all__ = ["Comparison", "Entities", "Rouge", "Similarity"]
+
+
+class Comparison(TextScorer):
+    """A grade of the reply against the target. A target that cannot be compared is `failed`."""
+
+    max_tokens = 512
+
+    def final(self, text: str, case: Case) -> str | None:
+        return _after_answer(text)
+
+    def read(self, text: str, case: Case) -> Score:
+        target = _target(case)
+        fault = self.fault("" if target is None else target)
+        if target is None or fault is not None:
+            reason = "the item has no target" if target is None else fault
+            return Score(scorer=self.name, outcome="failed", reason=reason)
+        if not text.strip():
+            return self.unparsed("the reply is empty")
+        return self.compare(text, target)
+
+    @abstractmethod
+    def fault(self, target: str) -> str | None:
+        """Why nothing can be compared with this target."""
+
+    @abstractmethod
+    def compare(self, text: str, target: str) -> Score:
+        """The score of a reply that holds something."""
+
+    def graded(self, value: float, text: str) -> Score:
+        return Score(scorer=self.name, outcome="scored", value=value, extracted=text.strip()[:1000])
+
+
+class Rouge(Comparison):
+    """ROUGE F1 of the reply against the target; the words are rouge-score's, or any script's."""
+
+    def __init__(
+        self, kind: str, *, tokens: Tokens = "rouge_score", name: str | None = None
+    ) -> None:
+        self.kind, self.tokens, self.name = kind, tokens, name or kind
+        self.summary = f"F1 of ROUGE-{kind[5:]} between reply and target"
+
+    def fault(self, target: str) -> str | None:
+        least = int(self.kind[5:]) if self.kind[5:].isdigit() else 1
+        if len(rouge_tokens(target, self.tokens)) >= least:
+            return None
+        script = " in Latin letters" if self.tokens == "rouge_score" else ""
+        return f"the target has too few words{script} for {self.kind}"
+
+    def compare(self, text: str, target: str) -> Score:
+        found = rouge(text, target, (self.kind,), tokens=self.tokens)
+        return self.graded(found[self.kind].f1, text)
+
+
+class Similarity(Comparison):
+    """The cosine of reply and target, −1 to 1, with all-MiniLM-L6-v2."""
+
+    name = "similarity"
+    summary = "cosine of reply and target, sentence vectors of all-MiniLM-L6-v2"
+
+    def check(self) -> None:
+        """Raise unless the encoder is there."""
+        minilm()
+
+    def fault(self, target: str) -> str | None:
+        return None if target.strip() else "the target is empty"
+
+    def compare(self, text: str, target: str) -> Score:
+        value = semantic_similarity(text, target)
+        return self.unparsed("the reply is empty") if value is None else self.graded(value, text)
+
+
+class Entities(Comparison):
+    """F1 of the entities in the reply's JSON object against those in the target's."""
+
+    summary = "F1 of the entities in the reply's JSON object, values by ROUGE-L of at least 0.7"
+
+    def __init__(
+        self,
+        *,
+        choice_keys: Collection[str] = (),
+        threshold: float = 0.7,
+        tokens: Tokens = "rouge_score",
+        name: str = "entities",
+    ) -> None:
+        self.choice_keys, self.threshold = choice_keys, threshold
+        self.tokens, self.name = tokens, name
+
+    def final(self, text: str, case: Case) -> str | None:
+        return _after_answer(text) or text
+
+    def fault(self, target: str) -> str | None:
+        known = flat_entities(target) is not None
+        return None if known else "the target is not a JSON object of entities"
+
+    def compare(self, text: str, target: str) -> Score:
+        found = entity_match(
+            text,
+            target,
+            choice_keys=self.choice_keys,
+            threshold=self.threshold,
+            tokens=self.tokens,
+        )
+        if found.value is None:
+            return self.unparsed("the reply is not a JSON object of entities")
+        return self.graded(found.value, text)
+
+
+def _target(case: Case) -> str | None:
+    """The target text; for an item with choices, the right option's text."""
+    prompt = case.variant.prompt
+    if isinstance(prompt.target, int) and prompt.choices:
+        return prompt.choices[prompt.target]
+    return None if prompt.target is None else str(prompt.target)
+
+
+def _after_answer(text: str) -> str | None:
+    """All that follows the last "Answer:" that begins a line; an answer may have several lines."""
+    lines = text.split("\n")
+    for n in reversed(range(len(lines))):
+        if final_answer(f"{lines[n]}\n.") is not None:
+            return "\n".join([final_answer(lines[n]) or "", *lines[n + 1 :]]).strip() or None
+    return None
+
+
+for _kind in ("rouge1", "rouge2", "rougeL"):
+    scorers.register(_kind, Rouge(_kind))
+for _scorer in (Similarity(), Entities()):
+    scorers.register(_scorer.name, _scorer)
