@@ -26,6 +26,7 @@ from typing import Any
 from falter.core.interfaces import Perturbation
 from falter.core.records import Prompt, Recipe, Section
 from falter.perturbations import SettingPerturbation, apply_recipe, perturbations, resolve_step
+from falter.tasks import tasks
 from falter.testing._rewrites import MadeUpRewrites
 
 TEXTS, RIVAL_TEXTS, RUNS = 5_000, 500, 3
@@ -47,9 +48,34 @@ def asked(texts: Sequence[str]) -> Iterable[Prompt]:
     return (Prompt(sections=(Section(name="input", kind="input", text=t), cue)) for t in texts)
 
 
+def task_prompts(spec: str, style: str) -> Prompts:
+    """The prompts of a task whose file lies with the tests."""
+
+    def read(_: Sequence[str]) -> Iterable[Prompt]:
+        name, _, file = spec.partition(":")
+        path = Path(__file__).parents[1] / "tests" / "data" / file
+        task = tasks.get(name)(str(path))
+        template = task.templates[style]
+        return (template.build(item) for item in task.items)
+
+    return read
+
+
+LISTED = task_prompts("truthfulqa:truthfulqa_mc_task.json.gz", "letter")
+
 # What a family is measured on, where questions are not what it changes; and how many texts a
 # second are wanted.
-SETS: dict[str, Prompts] = {"words": asked, "padding": asked, "augmentation": asked}
+SETS: dict[str, Prompts] = {
+    "words": asked,
+    "padding": asked,
+    "augmentation": asked,
+    "options": LISTED,
+    "reasoning": LISTED,
+    "position": LISTED,
+    "format": LISTED,
+    "math": task_prompts("gsm8k:gsm8k_test.jsonl.gz", "open"),
+    "code": task_prompts("humaneval:HumanEval.jsonl.gz", "open"),
+}
 TARGETS = {
     "words": 15_000,
     "padding": 50_000,

@@ -127,7 +127,8 @@ class Store:
         self.close()
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
+        """One commit, or nothing of it."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -140,7 +141,7 @@ class Store:
 
     def begin_run(self, run: Run) -> bool:
         """Record a run; True when its whole plan is already stored."""
-        with self._transaction():
+        with self.transaction():
             self.db.execute(
                 "INSERT OR IGNORE INTO runs (id, body, created_at) VALUES (?, ?, ?)",
                 (blob(run.id), _pack(run), time.time()),
@@ -159,7 +160,7 @@ class Store:
         are appended, and a commit touches few pages.
         """
         number = self._number(run.id)
-        with self._transaction():
+        with self.transaction():
             items = {c.request.variant.item.id: c.request.variant.item for c in cells}
             self._put("items", [(blob(i.id), _pack(i)) for i in items.values()])
             item_numbers = {key: self._row("items", key) for key in items}
@@ -206,7 +207,7 @@ class Store:
     def put_responses(self, responses: Sequence[tuple[Request, Response]]) -> None:
         """Store responses in one commit. A second answer to the same request is dropped."""
         rows = []
-        with self._transaction():
+        with self.transaction():
             for request, response in responses:
                 body = _dump(response)
                 model = self._model(request.model)
@@ -217,7 +218,7 @@ class Store:
     def put_failures(self, responses: Sequence[Response]) -> None:
         """Record requests that failed for good, with their reasons; they stay missing."""
         rows = [(blob(r.key), r.received_at, r.failure) for r in responses]
-        with self._transaction():
+        with self.transaction():
             self.db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
 
     # Reading back
@@ -257,7 +258,8 @@ class Store:
     ) -> Iterator[StoredCell]:
         """Planned cells in plan order, with what has arrived; all of them, or of some items.
 
-        Without `sections` the prompts have choices and target, but no text: enough to score.
+        Without `sections` the prompts have choices and target, but no text where that is enough
+        to score: a reply that was asked for in a form is read with its prompt in sight.
         """
         recipes = {self._row("recipes", r.id): r for r in run.recipes}
         known = self._items(run)
@@ -278,7 +280,7 @@ class Store:
             panel, repeat, key, item, recipe, draw, status, prompt, body, failure = row
             content = orjson.loads(prompt)
             edits = sum(len(section["edits"]) for section in content["sections"])
-            if not sections:
+            if not sections and not recipes[recipe].asks_for_a_reply:
                 content["sections"] = content["demonstrations"] = ()
             yield StoredCell(
                 panel=panel,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from falter.core.errors import TemplateError, UnknownName, nearest
-from falter.core.records import Choicewise, Item, Prompt, Section, SectionKind
+from falter.core.records import Choicewise, Item, Program, Prompt, Section, SectionKind
 from falter.core.render import choice_block
 
 __all__ = ["Piece", "Template", "labels_for"]
@@ -134,7 +134,18 @@ class Template:
             answer_as=self.answer_as,
             delimiter=self.delimiter,
             target=item.target,
+            program=_program(item),
         )
+
+
+def _program(item: Item) -> Program | None:
+    """What is executed, where the item's fields say it: `prefix`, `tests`, `entry_point`."""
+    fields = item.fields
+    if not {"prefix", "tests", "entry_point"} <= fields.keys():
+        return None
+    return Program(
+        prefix=fields["prefix"], tests=fields["tests"], entry_point=fields["entry_point"]
+    )
 
 
 def labels_for(item: Item) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
-"""Readers for the shapes in which four well-known benchmarks are published."""
+"""Readers for the shapes in which five well-known benchmarks are published."""
 
 from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from falter.tasks._task import Task
 from falter.tasks._template import Template
 from falter.tasks.basics import CLOZE, LETTER
 
-__all__ = ["gsm8k", "hellaswag", "mmlu", "truthfulqa"]
+__all__ = ["gsm8k", "hellaswag", "humaneval", "mmlu", "truthfulqa"]
 
 
 def truthfulqa(argument: str | None) -> Task:
@@ -54,6 +55,7 @@ def mmlu(argument: str | None) -> Task:
     if not files:
         raise TaskError(f"The folder {path} holds no .csv file", hint="give MMLU's CSV files")
     items = []
+    seen: Counter[str] = Counter()  # the published files repeat a few rows
     for file in files:
         subject = re.sub(r"_(test|dev|val)$", "", file.stem)
         with file.open(encoding="utf-8", newline="") as handle:
@@ -62,10 +64,12 @@ def mmlu(argument: str | None) -> Task:
                     raise TaskError(
                         f"{file}, line {number} is not question, four options and a letter"
                     )
+                key = f"{subject}-{short(digest('mmlu', row), 12)}"
+                seen[key] += 1
                 items.append(
                     Item(
                         task="mmlu",
-                        key=f"{subject}-{short(digest('mmlu', row), 12)}",
+                        key=key if seen[key] == 1 else f"{key}-{seen[key]}",
                         fields={"question": row[0]},
                         choices=tuple(row[1:5]),
                         target="ABCD".index(row[5]),
@@ -127,6 +131,38 @@ def gsm8k(argument: str | None) -> Task:
     )
     return Task(
         name="gsm8k", items=_filled("gsm8k", items), templates={"open": template}, scorer="numeric"
+    )
+
+
+def humaneval(argument: str | None) -> Task:
+    """HumanEval: functions to complete, judged by their tests.
+
+    The prompt's code is the whole of the input, so that a base model continues it as it stands.
+    """
+    path = _path("humaneval", argument)
+    items = []
+    for number, row in enumerate(read_rows(path), 1):
+        prompt = _field(row, "prompt", path, number)
+        items.append(
+            Item(
+                task="humaneval",
+                key=_field(row, "task_id", path, number),
+                fields={
+                    "prefix": prompt,
+                    "tests": _field(row, "test", path, number),
+                    "entry_point": _field(row, "entry_point", path, number),
+                },
+                target=_field(row, "canonical_solution", path, number),
+            )
+        )
+    template = Template.parse(
+        "Complete this Python function. Reply with code only.\n\n{prefix}", delimiter=""
+    )
+    return Task(
+        name="humaneval",
+        items=_filled("humaneval", items),
+        templates={"open": template},
+        scorer="unit_tests",
     )
 
 

@@ -1,0 +1,194 @@
+"""Which names of a piece of Python can take another form, and where they stand."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from falter.core.records import Span
+from falter.perturbations._python import Code, code_of, parameters
+from falter.text import Replacement
+
+__all__ = ["Renames", "camel", "mentions", "occurrences", "renames", "uses"]
+
+_SNAKE = re.compile(r"(_*)([a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)+)\Z")
+_REFLECTING = frozenset({"eval", "exec", "globals", "locals", "vars"})
+_CANDIDATE = re.compile(r"(?<!\w)_*[a-z][a-z0-9]*_[a-z0-9_]*(?!\w)")
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+class Renames(NamedTuple):
+    """New names by old ones. Behind a dot only methods are meant, those of our own classes."""
+
+    names: Mapping[str, str]
+    methods: frozenset[str]
+
+
+def camel(name: str) -> str | None:
+    """`snake_case` as `snakeCase`, leading underscores kept; None for any other form."""
+    found = _SNAKE.match(name)
+    if found is None:
+        return None
+    first, *rest = found[2].split("_")
+    return found[1] + first + "".join(part.capitalize() for part in rest)
+
+
+@lru_cache(maxsize=512)
+def renames(sources: tuple[str, ...], others: tuple[str, ...]) -> Renames:
+    """What becomes of the names that `sources` define.
+
+    `others` is code that goes with them: tests, an expected continuation. Left out is what is
+    imported, what would clash with a name that is there, what a string or a foreign call may
+    mean by its name, and everything where code looks names up while it runs.
+    """
+    pieces = [code for text in sources if (code := code_of(text)) is not None]
+    around = [code for text in others if (code := code_of(text)) is not None]
+    everything = [*pieces, *around]
+    if any(_reflects(code) for code in everything):
+        return Renames({}, frozenset())
+    names = {name for code in pieces for name in _defined(code)}
+    methods = frozenset(name for code in pieces for name in _methods(code))
+    by_name = methods | {arg.arg for code in pieces for arg in code.all(ast.arg)}
+    refused = {name for code in everything for name in _refused(code, names, by_name)}
+    refused |= {name for code in everything for name in _foreign_attributes(code, methods)}
+    made = {name: camel(name) for name in sorted(names - refused)}
+    chosen = {old: new for old, new in made.items() if new is not None}
+    words = {word for text in (*sources, *others) for word in _WORD.findall(text)}
+    taken = words | set(keyword.kwlist) | set(dir(builtins))
+    times = Counter(chosen.values())
+    free = {o: n for o, n in chosen.items() if n not in taken and times[n] == 1}
+    return Renames(free, methods & free.keys())
+
+
+def _reflects(code: Code) -> bool:
+    return any(n.id in _REFLECTING for n in code.all(ast.Name))
+
+
+def _defined(code: Code) -> set[str]:
+    """Functions, methods, parameters and variables, but no attributes of classes."""
+    found = {function.name for function in code.functions()}
+    found |= {node.arg for node in code.all(ast.arg)}
+    found |= {node.id for node in code.all(ast.Name) if isinstance(node.ctx, ast.Store)}
+    found |= {node.name for node in code.all(ast.ExceptHandler) if node.name}
+    bodies = (statement for node in code.all(ast.ClassDef) for statement in node.body)
+    return found - {name.id for statement in bodies for name in _stored(statement)}
+
+
+def _stored(statement: ast.stmt) -> Iterable[ast.Name]:
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for target in targets:
+            yield from (n for n in ast.walk(target) if isinstance(n, ast.Name))
+
+
+def _refused(code: Code, names: set[str], by_name: frozenset[str]) -> set[str]:
+    """Names that have to stay in this piece, so that they stay everywhere.
+
+    `by_name` are those that a string reaches, by `**` or `getattr`.
+    """
+    out = set(_imported(code))
+    for text in code.strings:
+        if isinstance(text, ast.JoinedStr):
+            out |= set(_WORD.findall(code.text[code.start(text) : code.end(text)])) & names
+        elif isinstance(text, ast.Constant) and isinstance(text.value, str):
+            out |= {text.value} & by_name
+    return out | {k.arg for k, place in _keywords(code, names) if place == "unknown" and k.arg}
+
+
+def _keywords(code: Code, names: Container[str]) -> Iterable[tuple[ast.keyword, str]]:
+    """Keyword arguments by one of the names: to our own function, a foreign or an unknown one."""
+    own = {f.name: {p.arg for p in parameters(f)} for f in code.functions()}
+    foreign = set(_imported(code))
+    for node in code.all(ast.Call):
+        for given in node.keywords:
+            if given.arg not in names:
+                continue
+            root = node.func
+            while isinstance(root, (ast.Attribute, ast.Call)):
+                root = root.value if isinstance(root, ast.Attribute) else root.func
+            called = node.func.id if isinstance(node.func, ast.Name) else None
+            if given.arg in own.get(called or "", ()) or called == "candidate":
+                yield given, "own"
+            elif isinstance(root, ast.Name) and (root.id in foreign or hasattr(builtins, root.id)):
+                yield given, "foreign"
+            else:
+                yield given, "unknown"
+
+
+def _imported(code: Code) -> Iterable[str]:
+    for node in code.all(ast.alias):
+        yield (node.asname or node.name).partition(".")[0]
+
+
+_BASE = re.compile(r"(?:\bself|\bcls|\b[A-Z]\w*(?:\(\))?)\.\Z")
+
+
+def _foreign_attributes(code: Code, methods: frozenset[str]) -> set[str]:
+    """Methods whose name is also asked of something that need not be one of our classes."""
+    found = [node for node in code.all(ast.Attribute) if node.attr in methods]
+    return {n.attr for n in found if not _ours(code.text[: code.end(n) - len(n.attr)])}
+
+
+def _ours(before: str) -> bool:
+    """Whether the text ends in `self.`, `cls.`, `Name.` or `Name().`."""
+    return _BASE.search(before, max(0, len(before) - 80)) is not None
+
+
+def _methods(code: Code) -> set[str]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {f.name for c in code.all(ast.ClassDef) for f in c.body if isinstance(f, kinds)}
+
+
+# Where they stand
+
+
+def mentions(text: str, change: Renames) -> list[Replacement]:
+    """Every mention of the names in prose."""
+    return [
+        (match.start(), match.end(), change.names[match.group()])
+        for match in _CANDIDATE.finditer(text)
+        if match.group() in change.names
+        if text[match.start() - 1 : match.start()] != "."
+        or (match.group() in change.methods and _ours(text[: match.start()]))
+    ]
+
+
+def occurrences(code: Code, change: Renames) -> list[Replacement]:
+    """Every place of the names in code, comments and docstrings, but not in strings that are data
+    nor as the keyword of a foreign function."""
+    held = [(code.start(text), code.end(text)) for text in code.strings]
+    for given, place in _keywords(code, change.names):
+        if place == "foreign":
+            at = code.start(given)
+            held.append((at, at + len(given.arg or "")))
+    found = mentions(code.text, change)
+    return [place for place in found if not _within(place, held) and not _quoted(code.text, place)]
+
+
+def _within(place: Replacement, spans: Sequence[Span]) -> bool:
+    return any(start <= place[0] and place[1] <= end for start, end in spans)
+
+
+def _quoted(text: str, place: Replacement) -> bool:
+    """Whether it is a string by itself, as in an example inside a docstring."""
+    before, after = text[max(0, place[0] - 1) : place[0]], text[place[1] : place[1] + 1]
+    return before in ("'", '"') and before == after
+
+
+def uses(code: Code, change: Renames) -> list[Replacement]:
+    """The places in code that only uses the names: those it binds itself are its own."""
+    bound, names = _defined(code), change.names
+    found = []
+    for node in code.all(ast.Name):
+        if node.id in names and node.id not in bound:
+            found.append((code.start(node), node.id))
+    for given, place in _keywords(code, names):
+        if place == "own" and given.arg:
+            found.append((code.start(given), given.arg))
+    return sorted((at, at + len(name), names[name]) for at, name in found)

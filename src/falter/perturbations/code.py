@@ -1,0 +1,375 @@
+"""Code: the same Python written in another way.
+
+What is executed follows: a prompt's program and its expected continuation change along.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Sequence, Set
+from dataclasses import replace
+from functools import lru_cache
+
+from falter.core.records import Program, Prompt, Section, SectionKind
+from falter.core.rng import Rng
+from falter.perturbations._base import prompt_perturbation
+from falter.perturbations._methods import (
+    class_name_for,
+    function_to_move,
+    mentioned_calls,
+    method,
+)
+from falter.perturbations._own import own_blocked
+from falter.perturbations._parameters import PROTECT, scope_parameter
+from falter.perturbations._python import Code, code_of, regions
+from falter.perturbations._renames import Renames, mentions, occurrences, renames, uses
+from falter.text import Replacement, overlaps, replace_spans
+
+__all__ = ["camel_case", "remove_type_hints", "to_class"]
+
+_FAMILY = _GROUP = "code"
+_SCOPE: tuple[SectionKind, ...] = ("input",)
+_PARAMETERS = (PROTECT, scope_parameter(_SCOPE))
+Rewrite = Callable[[Code], Sequence[Replacement]]
+
+
+# What all three share
+
+
+def _applied(text: str, changes: Sequence[Replacement]) -> str:
+    """The text with its changes, from the last to the first."""
+    for start, end, new in sorted(changes, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _in_code(text: str, rewrite: Rewrite) -> list[Replacement]:
+    """The changes of all pieces of code in a text."""
+    found: list[Replacement] = []
+    for start, end in regions(text):
+        code = code_of(text[start:end])
+        if code is not None:
+            found += [(start + a, start + b, new) for a, b, new in rewrite(code)]
+    return found
+
+
+def _blocked(section: Section, changes: Sequence[Replacement], protect: Sequence[str]) -> bool:
+    blocked = own_blocked(section, protect)
+    return bool(blocked) and any(overlaps(blocked, start, end) for start, end, _ in changes)
+
+
+def _with_sections(prompt: Prompt, changes: dict[int, list[Replacement]]) -> Prompt:
+    sections = list(prompt.sections)
+    for at, found in changes.items():
+        sections[at] = replace_spans(sections[at], sorted(found))
+    return prompt.with_sections(tuple(sections))
+
+
+def _continuation(prompt: Prompt, rewrite: Rewrite) -> int | str | None:
+    """The expected continuation, changed as a part of the whole program."""
+    target, program = prompt.target, prompt.program
+    if not isinstance(target, str) or program is None:
+        return target
+    code = code_of(program.prefix + target)
+    if code is None:
+        return target
+    ahead = len(program.prefix)
+    return _applied(target, [(a - ahead, b - ahead, n) for a, b, n in rewrite(code) if a >= ahead])
+
+
+def _sources(prompt: Prompt, scope: Sequence[str]) -> tuple[str, ...]:
+    """The code that says what there is: the program's, else that of the sections in scope."""
+    if prompt.program is not None:
+        return (prompt.program.prefix,)
+    return tuple(
+        section.text[start:end]
+        for section in prompt.sections
+        if section.kind in scope
+        for start, end in regions(section.text)
+    )
+
+
+# Names
+
+
+@lru_cache(maxsize=256)
+def _camel_plan(
+    prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]
+) -> tuple[Renames, dict[int, list[Replacement]]]:
+    """The new names, and the changes of each section. A name that may not change in one place
+    keeps its form everywhere."""
+    texts = [s.text for s in prompt.sections if s.kind in scope]
+    if not any("_" in text for text in texts):
+        return Renames({}, frozenset()), {}
+    program, others = prompt.program, list[str]()
+    if program is not None:
+        others = [program.tests]
+        if isinstance(prompt.target, str):
+            others.append(program.prefix + prompt.target)
+    change = renames(_sources(prompt, scope), tuple(others))
+    held = " ".join(prompt.choices)
+    if program is None and isinstance(prompt.target, str):
+        held += " " + prompt.target
+    change = _without(change, change.names.keys() & set(re.findall(r"\w+", held)))
+    while change.names:
+        changes, kept = _camel_changes(prompt, change, protect)
+        if not kept:
+            return change, changes
+        change = _without(change, kept)
+    return change, {}
+
+
+def _without(change: Renames, kept: Set[str]) -> Renames:
+    if not kept:
+        return change
+    names = {old: new for old, new in change.names.items() if old not in kept}
+    return Renames(names, change.methods & names.keys())
+
+
+def _camel_changes(
+    prompt: Prompt, change: Renames, protect: tuple[str, ...]
+) -> tuple[dict[int, list[Replacement]], set[str]]:
+    changes: dict[int, list[Replacement]] = {}
+    kept: set[str] = set()
+    for at, section in enumerate(prompt.sections):
+        if "_" not in section.text:
+            continue
+        found = _in_code(section.text, lambda code: occurrences(code, change))
+        spans = regions(section.text)
+        found += [m for m in mentions(section.text, change) if not overlaps(spans, m[0], m[1])]
+        blocked = own_blocked(section, protect)
+        kept |= {section.text[a:b] for a, b, _ in found if overlaps(blocked, a, b)}
+        if found:
+            changes[at] = found
+    return changes, kept
+
+
+def _has_names(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]) -> bool:
+    return bool(_camel_plan(prompt, protect, scope)[1])
+
+
+@prompt_perturbation(
+    "camel_case",
+    family=_FAMILY,
+    group=_GROUP,
+    scope=_SCOPE,
+    parameters=_PARAMETERS,
+    invariants=("choices", "lines", "numbers", "negations"),
+    eligible=_has_names,
+)
+def camel_case(
+    prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]
+) -> Prompt:
+    """Turns the snake_case names that the code defines into camelCase, everywhere alike.
+
+    In code, comments, docstrings and the prose around; in the program, its tests and its entry
+    point. Names from elsewhere stay, and so does one that could not change everywhere.
+    """
+    change, changes = _camel_plan(prompt, protect, scope)
+    after = _with_sections(prompt, changes)
+    program = prompt.program
+    if program is None:
+        return after
+
+    def rewrite(code: Code) -> Sequence[Replacement]:
+        return occurrences(code, change)
+
+    tests = code_of(program.tests)
+    entry = program.entry_point
+    return replace(
+        after,
+        target=_continuation(prompt, rewrite),
+        program=Program(
+            prefix=_applied(program.prefix, _in_all(program.prefix, rewrite)),
+            tests=_applied(program.tests, uses(tests, change)) if tests else program.tests,
+            entry_point=_applied(entry, mentions(entry, change)),
+        ),
+    )
+
+
+def _in_all(text: str, rewrite: Rewrite) -> Sequence[Replacement]:
+    code = code_of(text)
+    return () if code is None else rewrite(code)
+
+
+# A class around the function
+
+
+@lru_cache(maxsize=256)
+def _class_plan(
+    prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]
+) -> tuple[str, str, dict[int, list[Replacement]]] | None:
+    """The function's name, the class's, and the changes of each section; None if it cannot be."""
+    program = prompt.program
+    name = None if program is None else program.entry_point
+    texts = [s.text for s in prompt.sections]
+    if not any(s.kind in scope and "def " in s.text for s in prompt.sections):
+        return None
+    others = [] if program is None else [program.prefix, program.tests, str(prompt.target)]
+    class_name = class_name_for([*texts, *others])
+    if program is not None:
+        code = code_of(program.prefix)
+        if code is None or not method(code, name, class_name):
+            return None
+    name = name or _named(prompt, scope)
+    if name is None:
+        return None
+    changes: dict[int, list[Replacement]] = {}
+    wrapped = False
+    for at, section in enumerate(prompt.sections):
+        found: list[Replacement] = []
+        if section.kind in scope and not wrapped:
+            found = _in_code(section.text, lambda code: method(code, name, class_name))
+            wrapped = bool(found)
+        known = {start for start, _, _ in found}
+        spans = regions(section.text) if found else ()
+        found += [
+            call
+            for call in mentioned_calls(section.text, name, class_name)
+            if call[0] not in known and not overlaps(spans, call[0], call[0] + 1)
+        ]
+        if found and _blocked(section, found, protect):
+            return None
+        if found:
+            changes[at] = found
+    return (name, class_name, changes) if wrapped else None
+
+
+def _named(prompt: Prompt, scope: Sequence[str]) -> str | None:
+    """The last function of the sections in scope that can become a method."""
+    names = [
+        function.name
+        for source in _sources(prompt, scope)
+        if (code := code_of(source)) is not None
+        if (function := function_to_move(code, None)) is not None
+    ]
+    return names[-1] if names else None
+
+
+def _has_function(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]) -> bool:
+    return _class_plan(prompt, protect, scope) is not None
+
+
+@prompt_perturbation(
+    "to_class",
+    family=_FAMILY,
+    group=_GROUP,
+    scope=_SCOPE,
+    parameters=_PARAMETERS,
+    invariants=("choices", "negations"),
+    eligible=_has_function,
+)
+def to_class(prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]) -> Prompt:
+    """Makes the function a method of a class; other functions stay outside.
+
+    Calls in docstrings, examples and prose become calls of the method, and so does the program's
+    entry point.
+    """
+    plan = _class_plan(prompt, protect, scope)
+    if plan is None:
+        return prompt
+    name, class_name, changes = plan
+    after = _with_sections(prompt, changes)
+    program = prompt.program
+    if program is None:
+        return after
+
+    def rewrite(code: Code) -> Sequence[Replacement]:
+        return method(code, name, class_name)
+
+    return replace(
+        after,
+        target=_continuation(prompt, rewrite),
+        program=Program(
+            prefix=_applied(program.prefix, _in_all(program.prefix, rewrite)),
+            tests=program.tests,
+            entry_point=f"{class_name}().{name}",
+        ),
+    )
+
+
+# Type hints
+
+_READS_HINTS = re.compile(
+    r"__annotations__|get_type_hints|signature|singledispatch|get_annotations"
+)
+
+
+def _hints(code: Code) -> list[Replacement]:
+    """Annotations of parameters, results and variables, not those of class bodies."""
+    if _READS_HINTS.search(code.text):
+        return []
+    fields = {id(s) for node in code.all(ast.ClassDef) for s in node.body}
+    found = [_variable(code, n) for n in code.all(ast.AnnAssign) if id(n) not in fields]
+    for node in code.all(ast.arg):
+        if node.annotation is not None:
+            found.append(_cut(code, code.start(node) + len(node.arg), node.annotation))
+    for function in code.functions():
+        if function.returns is not None:
+            arrow = code.text.rfind("->", 0, code.start(function.returns))
+            found.append(_cut(code, len(code.text[:arrow].rstrip()), function.returns))
+    return sorted(found)
+
+
+def _cut(code: Code, start: int, annotation: ast.expr) -> Replacement:
+    """From `start` to the annotation's end, brackets around it included."""
+    end = code.end(annotation)
+    for _ in range(code.text.count("(", start, code.start(annotation))):
+        end = code.text.index(")", end) + 1
+    return start, end, ""
+
+
+def _variable(code: Code, node: ast.AnnAssign) -> Replacement:
+    if node.value is None:
+        return code.start(node), code.end(node), "pass"
+    return _cut(code, code.end(node.target), node.annotation)
+
+
+@lru_cache(maxsize=256)
+def _hint_changes(
+    prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]
+) -> dict[int, list[Replacement]]:
+    changes: dict[int, list[Replacement]] = {}
+    for at, section in enumerate(prompt.sections):
+        if section.kind in scope and (":" in section.text or "->" in section.text):
+            blocked = own_blocked(section, protect)
+            found = [
+                (start, end, new)
+                for start, end, new in _in_code(section.text, _hints)
+                if not overlaps(blocked, start, end)
+            ]
+            if found:
+                changes[at] = found
+    return changes
+
+
+def _has_hints(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]) -> bool:
+    return bool(_hint_changes(prompt, protect, scope))
+
+
+@prompt_perturbation(
+    "remove_type_hints",
+    family=_FAMILY,
+    group=_GROUP,
+    scope=_SCOPE,
+    parameters=_PARAMETERS,
+    invariants=("choices",),
+    eligible=_has_hints,
+)
+def remove_type_hints(
+    prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]
+) -> Prompt:
+    """Strips the annotations of parameters, results and variables.
+
+    Those of class bodies stay, because data classes read them, and so do all where code looks
+    annotations up. Imports that are no longer needed stay.
+    """
+    after = _with_sections(prompt, _hint_changes(prompt, protect, scope))
+    program = prompt.program
+    if program is None:
+        return after
+    prefix = _applied(program.prefix, _in_all(program.prefix, _hints))
+    return replace(
+        after, target=_continuation(prompt, _hints), program=replace(program, prefix=prefix)
+    )

@@ -1,0 +1,136 @@
+"""Maths: numbers and expressions written in another way, with the same value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from falter.core.records import Prompt, Span
+from falter.core.rng import Rng
+from falter.perturbations._base import SitePerturbation, perturbations, summary_of
+from falter.perturbations._expressions import Term, terms
+from falter.perturbations._own import own_blocked
+from falter.text import Replacement, overlaps
+
+__all__ = ["latexify", "symmetric_addition", "symmetric_multiplication"]
+
+_FAMILY = _GROUP = "math"
+Write = Callable[[str, Term, Rng], Replacement | None]
+
+
+class _Arithmetic(SitePerturbation):
+    """Edits arithmetic, which is protected from all others.
+
+    The terms are found by a parser of their own. They are blocked by what a section protects
+    itself, by the user's patterns and by earlier edits.
+    """
+
+    def _found(
+        self, prompt: Prompt, full: Mapping[str, Any], own: dict[str, Any]
+    ) -> list[tuple[int, Sequence[Term]]]:
+        found: list[tuple[int, Sequence[Term]]] = []
+        for at, section in enumerate(prompt.sections):
+            if section.kind in full["scope"] and section.text:
+                sites: Sequence[Term] = self._sites(section.text, ())
+                blocked = own_blocked(section, full["protect"]) if sites else ()
+                if blocked:
+                    sites = [s for s in sites if not overlaps(blocked, s.left, s.right)]
+                found.append((at, sites))
+        return found
+
+
+def _terms(text: str, blocked: Sequence[Span]) -> Sequence[Term]:
+    return terms(text)
+
+
+def _arithmetic(name: str) -> Callable[[Write], SitePerturbation]:
+    """Register a function that writes one term anew."""
+
+    def register(write: Write) -> SitePerturbation:
+        made = _Arithmetic(
+            name,
+            _terms,
+            write,
+            default_rate=1.0,
+            parameters=(),
+            scope=("input",),
+            family=_FAMILY,
+            group=_GROUP,
+            version=1,
+            summary=summary_of(write),
+            invariants=("target", "choices", "lines", "code", "negations"),
+            languages=None,
+        )
+        perturbations.register(name, made)
+        return made
+
+    return register
+
+
+@_arithmetic("symmetric_addition")
+def symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement:
+    """Adds (1-1)+ to a number or an expression.
+
+    A single number gets brackets around it, so that nothing of the sentence binds tighter; of an
+    equation the left side changes.
+    """
+    body = text[site.start : site.end]
+    zero = "(1-1)" if body[0] in "+-−" else "(1-1)+"
+    if site.kind in ("sum", "product"):
+        return site.start, site.end, zero + body
+    return site.start, site.end, f"({zero}{body})"
+
+
+@_arithmetic("symmetric_multiplication")
+def symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement:
+    """Multiplies a number or an expression by 1.
+
+    Sums, signed and mixed numbers are put in brackets first; of an equation the left side changes.
+    """
+    body = text[site.start : site.end]
+    times = "×" if "×" in body else "*"
+    if site.kind == "product":
+        return site.start, site.end, f"1{times}{body}"
+    if site.kind == "sum":
+        return site.start, site.end, f"1{times}({body})"
+    if site.kind == "mixed" or body[0] in "+-−":
+        body = f"({body})"
+    return site.start, site.end, f"(1{times}{body})"
+
+
+_POWER = re.compile(r"\s*(?:\^|\*\*)\s*([-−+]?\d+(?:\.\d+)?)")
+_POWER_OF_BRACKET = re.compile(r"(?:\^|\*\*)\s*[-+−]?\(")
+_SYMBOLS = {"*": r"\times", "×": r"\times", "÷": r"\div", "·": r"\cdot"}
+_SYMBOL = re.compile(r"\s*([*×÷·])\s*")
+
+
+@_arithmetic("latexify")
+def latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
+    r"""Writes numbers and expressions as LaTeX between dollar signs.
+
+    Fractions become `\frac`, signs of multiplication their commands; a dollar or percent sign is
+    taken in and escaped.
+    """
+    body = text[site.start : site.end]
+    if _POWER_OF_BRACKET.search(body):
+        return None
+    before, after = text[site.left : site.start], text[site.end : site.right]
+    inner = _latex(body, site)
+    if before == "$" or after in ("$", "%"):
+        escaped = before.replace("$", r"\$"), after.replace("$", r"\$").replace("%", r"\%")
+        before, after, inner = "", "", escaped[0] + inner + escaped[1]
+    return site.left, site.right, f"{before}${inner}${after}"
+
+
+def _latex(body: str, site: Term) -> str:
+    body = re.sub(r"(?<=\d),(?=\d)", "{,}", body.replace("−", "-"))
+    if site.kind in ("mixed", "fraction"):
+        whole, _, part = body.rpartition(" ")
+        above, _, below = part.partition("/")
+        sign = above[:1] if above[:1] in "+-" else ""
+        return rf"{whole}{sign}\frac{{{above.removeprefix(sign)}}}{{{below}}}"
+    body = re.sub(r"(?<=\d)[ \u00a0\u202f](?=\d)", r"\\,", body)
+    body = _POWER.sub(lambda match: f"^{{{match[1]}}}", body)
+    body = body.replace("$", r"\$").replace("%", r"\%")
+    return _SYMBOL.sub(lambda match: f" {_SYMBOLS[match[1]]} ", body)

@@ -1,0 +1,221 @@
+"""The sandbox from outside: starts the processes, checks their locks, asks for verdicts."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from falter.core.errors import PreflightError
+
+__all__ = ["UNSAFE", "Job", "Sandbox", "SandboxUnavailable", "Verdict"]
+
+UNSAFE = "FALTER_UNSAFE_EXECUTION"
+_SCRIPT = Path(__file__).with_name("_sandbox_child.py")
+_GRACE, _FAREWELL = 20.0, 1.0
+_LOCKS = {
+    "files": "file access (Landlock, Linux 5.13)",
+    "calls": "network and processes (seccomp)",
+    "privileges": "capabilities",
+    "limits": "resource limits",
+}
+Status = Literal["passed", "failed", "timeout", "error"]
+
+
+class SandboxUnavailable(PreflightError):
+    """Generated code cannot be run safely here, so it is not run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A program, the tests that define `check`, and the expression that is handed to it.
+
+    `helpers` is code of ours that the tests may use, the prompt's own for example.
+    """
+
+    code: str
+    tests: str
+    entry_point: str
+    helpers: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`passed`; `failed` and `timeout` are the program's fault, `error` is not."""
+
+    status: Status
+    reason: str | None = None
+
+
+class Sandbox:
+    """A pool of locked processes that run foreign code and say whether it passes its tests.
+
+    `run` may be called from several threads; each call has a process of its own, which is kept for
+    the next one. A program gets `timeout` seconds and `megabytes` of memory.
+    """
+
+    def __init__(self, *, timeout: float = 10.0, megabytes: int = 1024) -> None:
+        self.timeout, self.megabytes = timeout, megabytes
+        self._idle: list[_Server] = []
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        atexit.register(self.close)
+
+    def check(self) -> None:
+        """Raise `SandboxUnavailable` unless every lock that is needed closes on this machine."""
+        self._put(self._take())
+
+    def run(self, job: Job) -> Verdict:
+        """The verdict on a program; trouble of the sandbox itself is an `error`."""
+        server = self._take()
+        try:
+            verdict = server.run(job, self.timeout, self.megabytes)
+        except (OSError, ValueError, EOFError) as error:
+            server.close()
+            return Verdict(status="error", reason=f"the sandbox broke: {error}")
+        self._put(server)
+        return verdict
+
+    def close(self) -> None:
+        """End all processes that wait."""
+        if self._owner == os.getpid():
+            with self._lock:
+                servers, self._idle = self._idle, []
+            for server in servers:
+                server.close()
+
+    def _take(self) -> _Server:
+        if self._owner != os.getpid():  # forked: the processes belong to somebody else
+            self._idle, self._owner, self._lock = [], os.getpid(), threading.Lock()
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return _Server()
+
+    def _put(self, server: _Server) -> None:
+        with self._lock:
+            self._idle.append(server)
+
+
+class _Server:
+    """One process that runs job after job."""
+
+    def __init__(self) -> None:
+        _require_platform()
+        self._process = subprocess.Popen(
+            # all of the environment is ours, so that a fixed hash seed may count
+            [sys.executable, "-s", "-P", "-S", "-B", str(_SCRIPT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+            cwd="/",
+            bufsize=0,
+            start_new_session=True,
+        )
+        try:
+            hello = self._receive(_GRACE)
+            self.without = _missing(hello["locks"])
+        except (OSError, ValueError, EOFError) as error:
+            self.close()
+            raise SandboxUnavailable(
+                f"The sandbox for generated code does not start: {error}",
+                hint=f"{sys.executable} has to be a working Python",
+            ) from None
+        except SandboxUnavailable:
+            self.close()
+            raise
+
+    def run(self, job: Job, timeout: float, megabytes: int) -> Verdict:
+        limits = {"seconds": int(timeout) + 1, "megabytes": megabytes, "without": self.without}
+        self._send(
+            {
+                "code": job.code,
+                "tests": job.tests,
+                "entry_point": job.entry_point,
+                "helpers": job.helpers,
+                "timeout": timeout,
+                "limits": limits,
+            }
+        )
+        found = self._receive(timeout + _GRACE)
+        return Verdict(status=cast(Status, found["status"]), reason=found.get("reason"))
+
+    def close(self) -> None:
+        """End the process and all that it started: by itself when it is idle, else by force."""
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.close()
+        try:
+            process.wait(_FAREWELL)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        process.stdout.close()
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        data = json.dumps(message).encode()
+        data = struct.pack(">I", len(data)) + data
+        assert self._process.stdin is not None
+        while data:
+            written = self._process.stdin.write(data)
+            data = data[written or 0 :]
+
+    def _receive(self, seconds: float) -> dict[str, Any]:
+        deadline = time.monotonic() + seconds
+        (length,) = struct.unpack(">I", self._exactly(4, deadline))
+        found: dict[str, Any] = json.loads(self._exactly(length, deadline))
+        return found
+
+    def _exactly(self, wanted: int, deadline: float) -> bytes:
+        assert self._process.stdout is not None
+        parts = b""
+        while len(parts) < wanted:
+            left = max(0.0, deadline - time.monotonic())
+            if not select.select([self._process.stdout], [], [], left)[0]:
+                raise TimeoutError("it stopped answering")
+            piece = self._process.stdout.read(wanted - len(parts))
+            if not piece:
+                raise EOFError("it ended")
+            parts += piece
+        return parts
+
+
+def _require_platform() -> None:
+    if not hasattr(os, "fork"):
+        raise SandboxUnavailable(
+            "Generated code cannot be run on this system, which cannot fork",
+            hint="score on Linux; responses are stored, and scoring them again calls no model",
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Next to nothing: where Python's own libraries are, and a fixed order of sets."""
+    kept = {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH")}
+    return {"PYTHONHASHSEED": "0"} | {k: v for k, v in kept.items() if v}
+
+
+def _missing(locks: Mapping[str, bool]) -> list[str]:
+    """The locks to go without, which the user has to allow."""
+    missing = [name for name in _LOCKS if not locks.get(name)]
+    if missing and os.environ.get(UNSAFE) != "1":
+        named = "; ".join(_LOCKS[name] for name in missing)
+        raise SandboxUnavailable(
+            f"Generated code cannot be locked in on this machine. Missing: {named}",
+            hint="score on Linux 5.13 or newer, outside of containers that forbid it; or set "
+            f"{UNSAFE}=1 to run what a model wrote with your own rights",
+        )
+    return missing

@@ -1,0 +1,218 @@
+"""Generated code, judged by running its tests in a sandbox."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator
+
+from falter.core.ids import digest
+from falter.core.interfaces import Case
+from falter.core.records import Program, Score
+from falter.scorers._base import TextScorer, scorers
+from falter.scorers._sandbox import Job, Sandbox, Verdict
+
+__all__ = ["UnitTests", "complete", "extract_code"]
+
+_STOPS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "</s>")
+_FENCE = re.compile(
+    r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+.-]*)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_PYTHON = frozenset({"", "python", "python3", "py"})
+_CODE = re.compile(r"\b(?:return|yield|raise|pass|while|for|if|try|with)\b|[=(]")
+_STARTS = re.compile(
+    r"^(?:@\w|(?:async[ ]+)?def[ ]|class[ ]|import[ ]|from[ ]\S+[ ]import\b)", re.M
+)
+
+
+def extract_code(reply: str, program: Program) -> str | None:
+    """The whole program that a reply makes of the prompt's, or None when it holds no code.
+
+    Read are, in this order: a fenced block (the one that defines the function, else the first), a
+    whole function with what it needs, and the bare continuation of the prompt, which ends at the
+    first line that leaves the function. Broken Python is returned as it is: it fails by itself.
+    """
+    text = _cut(reply)
+    name = _asked(program)
+    head = text.partition("\n```")[0]
+    if text.count("```") == 1 and (_defines(head, name) or _continued(head, program)):
+        text = head  # the fence closes what the prompt had opened
+    blocks = [m[3] for m in _FENCE.finditer(text) if m[2].lower() in _PYTHON]
+    blocks = blocks or [m[3] for m in _FENCE.finditer(text)]
+    if blocks:
+        block = next((b for b in blocks if _defines(b, name)), blocks[0])
+        whole = _whole(block, program, name) or _continued(block, program)
+        return whole or (program.prefix + block if block.strip() else None)
+    if _defines(text, name):
+        return _whole(_code_part(text), program, name) or program.prefix + text
+    return _continued(text, program)
+
+
+def complete(code: str) -> str:
+    """The prompt's code as a program that runs by itself: an empty body is filled."""
+    if _parses(code):
+        return code
+    indent = _indent(code)
+    return f"{code.rstrip()}\n{indent}pass\n"
+
+
+def _cut(reply: str) -> str:
+    for stop in _STOPS:
+        reply = reply.partition(stop)[0]
+    reply = reply.replace("\r\n", "\n")
+    return re.sub(r"^[ \t]+", lambda m: m[0].expandtabs(4), reply, flags=re.M)
+
+
+def _asked(program: Program) -> str:
+    """The name of the function to write: `name`, or `name` of `Solution().name`."""
+    return program.entry_point.rpartition(".")[2]
+
+
+def _defines(code: str, name: str) -> bool:
+    return re.search(rf"^[ \t]*(?:async[ ]+)?def[ ]+{re.escape(name)}\b", code, re.M) is not None
+
+
+def _parses(code: str) -> bool:
+    try:
+        ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _indent(code: str) -> str:
+    """The indentation of the body that the prompt leaves open, that of its last function."""
+    try:
+        node: ast.AST = ast.parse(code).body[-1]
+    except (SyntaxError, ValueError, IndexError):
+        heads = re.findall(r"^([ ]*)(?:async[ ]+)?(?:def|class)\b", code, re.M)
+        return f"{heads[-1]}    " if heads else ""
+    indent = ""
+    while isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        indent = " " * node.body[0].col_offset
+        node = node.body[-1]
+    return indent
+
+
+def _whole(code: str, program: Program, name: str) -> str | None:
+    """The prompt's program, with a function that the reply writes out in full behind it."""
+    code = textwrap.dedent(code)
+    if not _defines(code, name):
+        return None
+    method = "." in program.entry_point
+    if method and re.search(r"^class\b", code, re.M) is None:
+        code = textwrap.indent(code, "    ")  # the method alone: it goes into the prompt's class
+    return f"{complete(program.prefix).rstrip()}\n\n{code}"
+
+
+def _continued(text: str, program: Program) -> str | None:
+    """The prompt's program with the text as the body's continuation, if that is Python."""
+    for body in _bodies(text, _indent(program.prefix)):
+        if _CODE.search(body):
+            code = program.prefix.rstrip(" ") + body
+            code = code if program.prefix.endswith("\n") else f"{program.prefix}\n{body}"
+            if _parses(code):
+                return code
+    return None
+
+
+def _bodies(text: str, indent: str) -> Iterator[str]:
+    """The text as a function's body: as it stands, or all of it or its first line moved in."""
+    lines = text.strip("\n").split("\n")
+    first = lines[0] if lines else ""
+    if first.startswith(indent):
+        yield _inside(lines)
+    else:
+        yield textwrap.indent(textwrap.dedent("\n".join(lines)), indent) + "\n"
+        yield _inside([indent + first.lstrip(), *lines[1:]])
+
+
+def _inside(lines: list[str]) -> str:
+    """The lines up to the first that leaves the function."""
+    kept: list[str] = []
+    for line in lines:
+        if line[:1] not in ("", " ", ")", "]", "}"):
+            break
+        kept.append(line)
+    return "\n".join(kept) + "\n"
+
+
+def _code_part(text: str) -> str:
+    """From the first line that begins a definition or import, for as long as it is Python."""
+    start = _STARTS.search(text)
+    if start is None:
+        return text
+    rest = text[start.start() :]
+    if _parses(rest):
+        return rest
+    ends = [m.start() for m in re.finditer(r"^\S", rest, re.M)][1:]
+    return next((rest[:end] for end in reversed(ends[:200]) if _parses(rest[:end])), rest)
+
+
+class UnitTests(TextScorer):
+    """The reply's code passes the prompt's tests, run in the sandbox.
+
+    A program that fails, crashes or takes too long is wrong, with the reason. A reply without code
+    is unparsed. Trouble of the tests or of the sandbox is `failed`, never wrong. Each distinct
+    program is run once a process.
+    """
+
+    name = "unit_tests"
+    summary = "the reply's code passes the task's tests, run in a sandbox"
+    max_tokens = 512
+
+    def __init__(self, sandbox: Sandbox | None = None) -> None:
+        self.sandbox = sandbox or Sandbox()
+        self._known: dict[str, Verdict] = {}
+
+    def check(self) -> None:
+        """Raise `SandboxUnavailable` where generated code cannot be run safely."""
+        self.sandbox.check()
+
+    def read(self, text: str, case: Case) -> Score:
+        program = case.variant.prompt.program
+        if program is None:
+            return self._failed("the task has no tests to run")
+        code = extract_code(text, program)
+        if code is None:
+            return self.unparsed("the reply holds no Python that could follow the prompt")
+        return self._scored(code, self._verdict(_job(code, program)))
+
+    def _verdict(self, job: Job) -> Verdict:
+        """The verdict, asked once; trouble is not remembered."""
+        key = digest("program", job.code, job.tests, job.entry_point, job.helpers)
+        verdict = self._known.get(key)
+        if verdict is None:
+            verdict = self.sandbox.run(job)
+            if verdict.status != "error":
+                self._known[key] = verdict
+        return verdict
+
+    def _scored(self, code: str, verdict: Verdict) -> Score:
+        if verdict.status == "error":
+            return self._failed(verdict.reason or "the tests could not be run")
+        return Score(
+            scorer=self.name,
+            outcome="scored",
+            value=float(verdict.status == "passed"),
+            extracted=code[:1000],
+            reason=verdict.reason,
+        )
+
+    def _failed(self, reason: str) -> Score:
+        return Score(scorer=self.name, outcome="failed", reason=reason)
+
+
+def _job(code: str, program: Program) -> Job:
+    helpers = complete(program.prefix)
+    return Job(
+        code=code,
+        tests=program.tests,
+        entry_point=program.entry_point,
+        helpers=helpers if _parses(helpers) else None,
+    )
+
+
+scorers.register("unit_tests", UnitTests())

@@ -1,0 +1,234 @@
+"""A foreign prompt cut into sections: which words are a row's own, and which stand around them.
+
+The function that writes the prompt is asked twice: with the row, and with the row whose texts
+are each one private character. Where those characters come out, the row's texts go. What comes
+of it is checked against the first answer, so the pieces always add up to the text itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Any
+
+from falter.core.records import SectionKind
+from falter.core.render import choice_block
+from falter.tasks._template import CHOICES, Piece
+
+__all__ = ["Segment", "cut", "listed", "with_cue", "written"]
+
+FIRST = 0xE000
+MOST = 6000
+PRIVATE = re.compile(f"([{chr(FIRST)}-{chr(FIRST + MOST)}])")
+TELLING = 6
+FORMATS = ("{label}. {text}\n", "({label}) {text}\n", "{label}) {text}\n", "{label}: {text}\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A stretch of one row's prompt; `field` names the row's text in it, None for the words."""
+
+    text: str
+    kind: SectionKind = "instruction"
+    field: str | None = None
+
+
+def cut(text: str, row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[Segment]:
+    """The text's segments; all of it is input where no field of the row can be made out."""
+    leaves = dict(_named(_leaves(row, "")))
+    parts = None if PRIVATE.search(text) or len(leaves) > MOST else _marked(row, write)
+    found = parts and _captured(text, parts, list(leaves.items()))
+    segments = found or _searched(text, leaves) or [Segment(text=text, kind="input", field="text")]
+    return [s for s in _numbered(segments) if s.text or s.field]
+
+
+def with_cue(segments: Sequence[Segment]) -> list[Segment]:
+    """The last words are the answer cue when they end in a colon."""
+    *rest, last = segments
+    if last.field is None and last.text.rstrip().endswith(":"):
+        last = replace(last, kind="cue")
+    return [*rest, last]
+
+
+def listed(
+    segments: Sequence[Segment], labels: Sequence[str], line: str
+) -> tuple[list[Segment], tuple[str, ...]] | None:
+    """The segments with the options' list as one of them, and the options; None without a list."""
+    marks = [line.partition("{text}")[0].format(label=label) for label in labels]
+    span = 2 * len(labels)
+    for start, before in enumerate(segments):
+        run = segments[start : start + span]
+        if len(run) < span or not re.search(rf"(^|\n){re.escape(marks[0])}$", before.text):
+            continue
+        words, texts = run[0::2], tuple(s.text for s in run[1::2])
+        between = [f"\n{mark}" for mark in marks[1:]]
+        block = choice_block(labels, texts, line)
+        if [s.text for s in words[1:]] == between and all(s.field is None for s in words):
+            head = replace(before, text=before.text[: -len(marks[0])])
+            whole = marks[0] + "".join(s.text for s in run[1:])
+            if whole == block and all(s.field for s in run[1::2]):
+                options = Segment(text=block, kind="choices", field=CHOICES)
+                kept = [*segments[:start], head, options, *segments[start + span :]]
+                return [s for s in kept if s.text or s.field], texts
+    return None
+
+
+def written(rows: Sequence[Sequence[Segment]]) -> tuple[tuple[Piece, ...], list[dict[str, str]]]:
+    """One template for all rows, and each row's fields.
+
+    Rows with the same words share them; where the words differ too, all of it becomes fields.
+    """
+    shapes = {tuple((s.kind, s.field, s.text if s.field is None else "") for s in r) for r in rows}
+    if len(shapes) == 1:
+        pieces = [_piece(s) for s in rows[0]]
+        return tuple(pieces), [{s.field: s.text for s in r if s.field} for r in rows]
+    slots = _slots({tuple(s.kind for s in row): None for row in rows})
+    names = [CHOICES if kind == "choices" else f"part_{n}" for n, kind in enumerate(slots, 1)]
+    fields = []
+    for row in rows:
+        filled, left = dict.fromkeys(names, ""), list(row)
+        for name, kind in zip(names, slots, strict=True):
+            if left and left[0].kind == kind:
+                filled[name] = left.pop(0).text
+        fields.append(filled)
+    kinds = zip(names, slots, strict=True)
+    return tuple(Piece(kind=_asked(kind), field=name) for name, kind in kinds), fields
+
+
+def _piece(segment: Segment) -> Piece:
+    if segment.field is None:
+        return Piece(kind=segment.kind, text=segment.text)
+    return Piece(kind=_asked(segment.kind), field=segment.field)
+
+
+def _asked(kind: SectionKind) -> SectionKind:
+    return "input" if kind == "choices" else kind
+
+
+def _slots(kinds: Iterable[tuple[SectionKind, ...]]) -> list[SectionKind]:
+    """A sequence of kinds that every row's own is a part of."""
+    slots: list[SectionKind] = []
+    for row in kinds:
+        merged: list[SectionKind] = []
+        for tag, a, b, c, d in SequenceMatcher(None, slots, row, autojunk=False).get_opcodes():
+            merged += slots[a:b]
+            merged += row[c:d] if tag != "equal" else ()
+        slots = merged
+    return slots
+
+
+# Finding the fields
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Every text in a row with its path."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, (list, tuple)):
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, f"{name}.{number}")
+
+
+def _named(leaves: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The leaves under names that a template can hold, each once."""
+    seen = {CHOICES}
+    for path, text in leaves:
+        name = re.sub(r"[^\w.-]", "_", path)
+        name = name if re.match(r"[A-Za-z_]", name) else f"_{name}"
+        while name in seen:
+            name += "_"
+        seen.add(name)
+        yield name, text
+
+
+def _marked(row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[str] | None:
+    """The text written from private characters, cut at them; None where that cannot be done."""
+    count = iter(range(FIRST, FIRST + MOST))
+
+    def marks(value: Any) -> Any:
+        if isinstance(value, str):
+            return chr(next(count))
+        if isinstance(value, Mapping):
+            return {key: marks(inner) for key, inner in value.items()}
+        return [marks(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+    try:
+        shown = write(marks(row))
+    except Exception:
+        return None  # it looks into the texts, so it cannot be shown others
+    parts = PRIVATE.split(shown) if isinstance(shown, str) else []
+    return parts if len(parts) > 1 else None
+
+
+def _captured(
+    text: str, parts: Sequence[str], leaves: Sequence[tuple[str, str]]
+) -> list[Segment] | None:
+    """The text between the words: as in the row, as in the row but trimmed, or what stands there."""
+    words = parts[0::2]
+    fields = [leaves[ord(mark) - FIRST] for mark in parts[1::2]]
+    for values in ([v for _, v in fields], [v.strip() for _, v in fields]):
+        if _woven(words, values) == text:
+            break
+    else:
+        found = _between(text, words)
+        if found is None:
+            return None
+        values = found
+    segments = [Segment(text=words[0])]
+    for (name, _), value, after in zip(fields, values, words[1:], strict=True):
+        segments += [Segment(text=value, kind="input", field=name), Segment(text=after)]
+    return segments
+
+
+def _woven(words: Sequence[str], values: Sequence[str]) -> str:
+    return words[0] + "".join(v + w for v, w in zip(values, words[1:], strict=True))
+
+
+def _between(text: str, words: Sequence[str]) -> list[str] | None:
+    """What stands between the words, each taken where it first occurs and the last at the end."""
+    first, *middle, last = words
+    end = len(text) - len(last)
+    if not text.startswith(first) or not text.endswith(last) or end < len(first):
+        return None
+    places, position = [(0, len(first))], len(first)
+    for word in middle:
+        at = text.find(word, position, end)
+        if at < 0:
+            return None
+        position = at + len(word)
+        places.append((at, position))
+    places.append((end, len(text)))
+    return [text[before[1] : after[0]] for before, after in pairwise(places)]
+
+
+def _searched(text: str, leaves: Mapping[str, str]) -> list[Segment]:
+    """The row's longer texts where they first occur in the text, the longest first."""
+    spans: list[tuple[int, int, str]] = []
+    for name, value in sorted(leaves.items(), key=lambda leaf: -len(leaf[1])):
+        value = value.strip()
+        at = text.find(value) if len(value) >= TELLING else -1
+        if at >= 0 and all(at >= end or at + len(value) <= start for start, end, _ in spans):
+            spans.append((at, at + len(value), name))
+    segments, position = [], 0
+    for start, end, name in sorted(spans):
+        segments.append(Segment(text=text[position:start]))
+        segments.append(Segment(text=text[start:end], kind="input", field=name))
+        position = end
+    return [*segments, Segment(text=text[position:])] if spans else []
+
+
+def _numbered(segments: Sequence[Segment]) -> Iterator[Segment]:
+    """A field's second place gets a name of its own, since the text there may be another."""
+    seen: dict[str, int] = {}
+    for segment in segments:
+        if segment.field is not None:
+            seen[segment.field] = seen.get(segment.field, 0) + 1
+            if seen[segment.field] > 1:
+                segment = replace(segment, field=f"{segment.field}_{seen[segment.field]}")
+        yield segment
