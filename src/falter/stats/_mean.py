@@ -59,7 +59,7 @@ def item_mean(
     rows = seen.any(axis=1)
     matrix, seen, codes = matrix[rows], seen[rows], codes[rows]
     items, excluded, conditions = int(rows.sum()), int((~rows).sum()), int(used.sum())
-    units = len(np.unique(codes))
+    units = items if clusters is None else len(np.unique(codes))
     if units < 2:
         return ItemMean(
             value=None,

@@ -1,0 +1,62 @@
+"""Filling the record: a value with its interval, or the reason why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from falter.core.errors import InvalidValue
+from falter.core.records import Estimate, EstimateStatus
+from falter.stats import Interval
+
+__all__ = ["Basis"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What the estimates of one result have in common: what they are about, and the counts."""
+
+    estimand: str
+    items: int
+    conditions: int = 1
+    excluded: int = 0
+    level: float = 0.95
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.level < 1.0:
+            raise InvalidValue("level", self.level, "a number between 0 and 1", hint="95 % is 0.95")
+
+    def estimate(
+        self, measure: str, value: float, interval: Interval, *, p_value: float | None = None
+    ) -> Estimate:
+        """The value with its interval, which is widened to hold the value where it did not."""
+        low, high = interval.low, interval.high
+        return Estimate(
+            measure=measure,
+            value=float(value),
+            estimand=self.estimand,
+            low=None if low is None else min(float(low), float(value)),
+            high=None if high is None else max(float(high), float(value)),
+            level=self.level,
+            p_value=p_value,
+            method=interval.method,
+            items=self.items,
+            conditions=self.conditions,
+            excluded=self.excluded,
+            seed=self.seed,
+        )
+
+    def undefined(self, measure: str, status: EstimateStatus, why: str) -> Estimate:
+        """No value, and why."""
+        return Estimate(
+            measure=measure,
+            value=None,
+            status=status,
+            estimand=self.estimand,
+            level=self.level,
+            method=f"none: {why}",
+            items=self.items,
+            conditions=self.conditions,
+            excluded=self.excluded,
+            seed=self.seed,
+        )

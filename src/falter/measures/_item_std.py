@@ -1,0 +1,97 @@
+"""How much the scores of one item spread over configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.records import Estimate
+from falter.measures._accuracy import accuracy
+from falter.measures._estimates import Basis
+from falter.measures._tables import Table
+from falter.stats import item_mean
+
+__all__ = ["ItemStd", "item_std"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemStd:
+    """Standard deviations (ddof 0) of the items in `items`, their mean, and what the zeros are.
+
+    An item that never varies is all right, all wrong, or `steady` at a score in between.
+    """
+
+    items: NDArray[np.intp]
+    values: NDArray[np.float64]
+    mean: Estimate
+    all_correct: Estimate
+    all_wrong: Estimate
+    steady: Estimate
+
+
+def item_std(
+    scores: ArrayLike,
+    *,
+    right: float = 1.0,
+    wrong: float = 0.0,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+) -> ItemStd:
+    """The standard deviation of every item's scores over a fixed set of configurations.
+
+    `scores` is items x configurations; ddof 0, since the set is what it is. Items with a missing
+    cell are left out and counted. `right` and `wrong` are the best and the worst score. The mean
+    has a t interval, the shares of all items have Agresti and Coull's. One configuration:
+    not_identified.
+    """
+    table = Table.read(scores, level)
+    array = np.asarray(scores, dtype=np.float64)
+    whole = np.logical_not(np.isnan(array.reshape(len(array), -1)).any(axis=1))
+    cells = table.cells[:, :, 0]
+    basis = Basis(
+        estimand="standard deviation of an item's scores, fixed configurations, super-population "
+        "of items",
+        items=len(cells),
+        conditions=cells.shape[1],
+        excluded=table.excluded,
+        level=level,
+    )
+    if cells.shape[1] < 2:
+        none = [
+            basis.undefined(f"item_std.{part}", "not_identified", "one configuration")
+            for part in ("mean", "all_correct", "all_wrong", "steady")
+        ]
+        return ItemStd(
+            items=np.zeros(0, dtype=np.intp), values=np.zeros(0), mean=none[0],
+            all_correct=none[1], all_wrong=none[2], steady=none[3],
+        )  # fmt: skip
+    names = None if clusters is None else [c for c, w in zip(clusters, whole, strict=True) if w]
+    values = cells.std(axis=1)
+    still = np.ptp(cells, axis=1) == 0.0
+    values[still] = 0.0
+    first = cells[:, 0]
+
+    def share(part: str, where: NDArray[np.bool_]) -> Estimate:
+        found = accuracy(where.astype(float), clusters=names, level=level)
+        return replace(
+            found,
+            measure=f"item_std.{part}",
+            estimand=f"share of items with one score, {part.replace('_', ' ')}",
+            conditions=cells.shape[1],
+            excluded=table.excluded,
+        )
+
+    mean = item_mean(values, clusters=names, level=level)
+    return ItemStd(
+        items=np.flatnonzero(whole),
+        values=values,
+        mean=basis.undefined("item_std.mean", mean.status, "fewer than two items")
+        if mean.value is None
+        else basis.estimate("item_std.mean", mean.value, mean.interval),
+        all_correct=share("all_correct", still & (first == right)),
+        all_wrong=share("all_wrong", still & (first == wrong)),
+        steady=share("steady", still & (first != right) & (first != wrong)),
+    )

@@ -1,0 +1,250 @@
+"""Brittleness of a model over benchmarks, and of a benchmark over models."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue, UnknownName
+from falter.core.records import Estimate, EstimateStatus
+from falter.measures._estimates import Basis
+from falter.measures._item_sums import Stratum, item_sums
+from falter.measures._pooled_intervals import few_vary, part_interval, share_interval
+from falter.measures._resample import unit_codes, unit_sums
+from falter.measures._tables import Table
+from falter.stats import no_interval
+
+__all__ = ["PooledBrittleness", "brittleness_by_model", "brittleness_by_task"]
+
+Weight = Literal["equal", "items"]
+Method = Literal["jackknife", "bootstrap"]
+Tables = Mapping[str, Mapping[str, ArrayLike]]
+Clusters = Mapping[str, Sequence[Hashable]]
+FEWEST_BENCHMARKS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledBrittleness:
+    """Components summed over matrices, then one ratio; which matrices counted, and which not.
+
+    `null` names the matrices in which every outcome is the same: they add 0 to both sums.
+    `left_out` names those that cannot be decomposed, with the reason.
+    """
+
+    brittleness: Estimate
+    pert: Estimate
+    data: Estimate
+    run: Estimate
+    pooled: tuple[str, ...]
+    null: tuple[str, ...]
+    left_out: Mapping[str, EstimateStatus]
+
+
+def brittleness_by_model(
+    outcomes: Tables,
+    *,
+    weight: Weight = "equal",
+    method: Method = "jackknife",
+    benchmarks: Literal["fixed", "random"] = "fixed",
+    clusters: Clusters | None = None,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> dict[str, PooledBrittleness]:
+    """For every model the share of its variance, over all benchmarks, that is within items.
+
+    `outcomes[model][benchmark]` is items x conditions (x runs). sum_b pert_b / sum_b total_b, all
+    plug-in: not the mean of ratios, and not the ratio of one long matrix. Every matrix counts the
+    same, or with `weight="items"` by its number of items; `clusters[benchmark]` names the passage
+    of every item. The interval resamples items within a benchmark: a jackknife on the logit scale,
+    or `method="bootstrap"` (BCa). With `benchmarks="random"` whole benchmarks are left out in turn,
+    which needs six. Fewer than ten varying 0/1 items: Fay and Feuer's interval of a weighted count.
+    """
+    _check(outcomes, weight, method, benchmarks)
+    between = benchmarks == "random"
+    found = {}
+    for model, tables in outcomes.items():
+        pool = _Pool(level=level, method=method, replications=replications, seed=seed)
+        for name, cells in tables.items():
+            pool.add(name, _Matrix.read(cells, _of(clusters, name), level), name, weight)
+        if between and len(pool.parts) < FEWEST_BENCHMARKS:
+            raise InvalidValue(
+                "benchmarks", f"'random' with {len(pool.parts)} of them", "six or more",
+                hint="'fixed' is about these benchmarks",
+            )  # fmt: skip
+        found[model] = pool.result("brittleness_by_model", pool.parts, between=between)
+    return found
+
+
+def brittleness_by_task(
+    outcomes: Tables,
+    *,
+    weight: Weight = "equal",
+    method: Method = "jackknife",
+    clusters: Clusters | None = None,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> dict[str, PooledBrittleness]:
+    """For every benchmark the share of variance, over all models, that is within items.
+
+    sum_m pert_m / sum_m total_m; see `brittleness_by_model`. The models answered the same items, in
+    the same order: an item is left out, or drawn, for all models at once. An item that a model
+    lacks is a row of NaN.
+    """
+    _check(outcomes, weight, method, "fixed")
+    found = {}
+    for name in dict.fromkeys(name for tables in outcomes.values() for name in tables):
+        pool = _Pool(level=level, method=method, replications=replications, seed=seed)
+        for model, tables in outcomes.items():
+            if name in tables:
+                matrix = _Matrix.read(tables[name], _of(clusters, name), level)
+                pool.add(model, matrix, name, weight)
+        joined = [_side_by_side(name, pool.parts)] if pool.parts else []
+        found[name] = pool.result("brittleness_by_task", joined)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Matrix:
+    """One items x conditions table, which of its rows are whole, and their units."""
+
+    table: Table
+    whole: NDArray[np.bool_]
+    codes: NDArray[np.intp]
+
+    @classmethod
+    def read(cls, cells: ArrayLike, clusters: Sequence[Hashable] | None, level: float) -> _Matrix:
+        array = np.asarray(cells, dtype=np.float64)
+        table = Table.read(array, level)
+        whole = np.logical_not(np.isnan(array).reshape(len(array), -1).any(axis=1))
+        return cls(table=table, whole=whole, codes=unit_codes(clusters, len(array)))
+
+    def stratum(self, name: str, weight: Weight) -> Stratum:
+        """The sums of every unit; an item that is not whole is a row of zeros."""
+        items, width, runs = self.table.cells.shape
+        columns = np.zeros((len(self.whole), 5))
+        columns[self.whole] = item_sums(self.table.cells)
+        return Stratum(
+            names=(name,),
+            units=unit_sums(columns, self.codes),
+            weights=np.array([float(items) if weight == "items" else 1.0]),
+            items=items,
+            excluded=self.table.excluded,
+            conditions=width,
+            counts_only=runs == 1 and self.table.binary,
+        )
+
+
+class _Pool:
+    """Collects the matrices of one model or benchmark, and makes one result of them."""
+
+    def __init__(self, *, level: float, method: Method, replications: int, seed: int) -> None:
+        self.level, self.method, self.replications, self.seed = level, method, replications, seed
+        self.parts: list[Stratum] = []
+        self.names: list[str] = []
+        self.null: list[str] = []
+        self.left_out: dict[str, EstimateStatus] = {}
+
+    def add(self, label: str, matrix: _Matrix, name: str, weight: Weight) -> None:
+        """Take a matrix in, or note why it cannot be."""
+        if matrix.table.status != "ok":
+            self.left_out[label] = matrix.table.status
+            return
+        self.parts.append(matrix.stratum(name, weight))
+        self.names.append(label)
+        if np.ptp(matrix.table.cells) == 0.0:
+            self.null.append(label)
+
+    def result(
+        self, measure: str, strata: Sequence[Stratum], *, between: bool = False
+    ) -> PooledBrittleness:
+        """The sums and their ratio, with intervals."""
+        basis = Basis(
+            estimand="sum of variances within items over sum of variances, fixed conditions, "
+            + ("random benchmarks" if between else "super-population of items"),
+            items=sum(s.items for s in strata),
+            conditions=max((s.conditions for s in strata), default=0),
+            excluded=sum(s.excluded for s in strata),
+            level=self.level,
+            seed=self.seed if self.method == "bootstrap" else None,
+        )
+        whole = sum((s.whole() for s in strata), np.zeros(3))
+        pert, data, run = (
+            basis.estimate(
+                f"{measure}.{part}",
+                float(whole[place]),
+                no_interval(self.level) if between else part_interval(strata, place, self.level),
+            )
+            for place, part in enumerate(("pert", "data", "run"))
+        )
+        return PooledBrittleness(
+            brittleness=self._ratio(measure, strata, whole, basis, between),
+            pert=pert,
+            data=data,
+            run=run,
+            pooled=tuple(self.names),
+            null=tuple(self.null),
+            left_out=self.left_out,
+        )
+
+    def _ratio(
+        self,
+        measure: str,
+        strata: Sequence[Stratum],
+        whole: NDArray[np.float64],
+        basis: Basis,
+        between: bool,
+    ) -> Estimate:
+        if not strata:
+            return basis.undefined(measure, "insufficient_data", "no matrix can be decomposed")
+        if whole.sum() == 0.0:
+            why = "every outcome of a matrix is the same"
+            return basis.undefined(measure, "undefined_zero_variance", why)
+        found = None if between or self.method == "bootstrap" else few_vary(strata, self.level)
+        if found is None:
+            found = share_interval(
+                strata, self.method, between=between, level=self.level,
+                replications=self.replications, seed=self.seed,
+            )  # fmt: skip
+        return basis.estimate(measure, float(whole[0] / whole.sum()), found)
+
+
+def _of(clusters: Clusters | None, name: str) -> Sequence[Hashable] | None:
+    return None if clusters is None else clusters[name]
+
+
+def _side_by_side(name: str, parts: Sequence[Stratum]) -> Stratum:
+    """One stratum of the matrices that share their items."""
+    rows = {len(part.units) for part in parts}
+    if len(rows) > 1:
+        raise InvalidValue(
+            f"outcomes of '{name}'",
+            f"tables of {sorted(rows)} items",
+            "the same items for every model",
+            hint="give an item that a model lacks a row of NaN",
+        )
+    return Stratum(
+        names=tuple(n for part in parts for n in part.names),
+        units=np.hstack([part.units for part in parts]),
+        weights=np.concatenate([part.weights for part in parts]),
+        items=max(part.items for part in parts),
+        excluded=max(part.excluded for part in parts),
+        conditions=max(part.conditions for part in parts),
+        counts_only=all(part.counts_only for part in parts),
+    )
+
+
+def _check(outcomes: Tables, weight: str, method: str, benchmarks: str) -> None:
+    if not outcomes:
+        raise InvalidValue("outcomes", {}, "for every model, a table for every benchmark")
+    if weight not in ("equal", "items"):
+        raise UnknownName("weight", weight, ("equal", "items"))
+    if method not in ("jackknife", "bootstrap"):
+        raise UnknownName("interval method", method, ("jackknife", "bootstrap"))
+    if benchmarks not in ("fixed", "random"):
+        raise UnknownName("kind of benchmarks", benchmarks, ("fixed", "random"))

@@ -1,0 +1,135 @@
+"""Accuracies of models by task and condition, their ranks, and resamples of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue, UnknownName
+from falter.measures._resample import Seed, resampled_sums, signed_sums
+
+__all__ = ["Cases", "Coefficient", "average_ranks", "correlation", "read_cases"]
+
+Floats = NDArray[np.float64]
+Coefficient = Literal["spearman", "kendall"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cases:
+    """One task: items x models x conditions, with the baseline column of every case."""
+
+    name: str
+    table: Floats
+    pairs: tuple[tuple[int, int], ...]
+
+    @property
+    def models(self) -> int:
+        return int(self.table.shape[1])
+
+    def accuracies(self) -> Floats:
+        """Models x conditions; NaN where a model has no item."""
+        return _means(self._units().sum(axis=0), self.table.shape)
+
+    def resampled(self, replications: int, seed: Seed) -> Floats:
+        """Draws x models x conditions: the accuracies on items drawn again."""
+        return _means(resampled_sums(self._units(), replications, seed), self.table.shape)
+
+    def swapped(self, replications: int, seed: Seed) -> tuple[Floats, Floats]:
+        """Draws x models x cases of the two arms, after swapping them within random items.
+
+        All models of an item are swapped together, so what they share is kept. A cell whose other
+        arm is missing is left out.
+        """
+        base = self.table[:, :, [b for b, _ in self.pairs]]
+        other = self.table[:, :, [j for _, j in self.pairs]]
+        both = ~np.isnan(base - other)
+        gap = np.where(both, base - other, 0.0)
+        shape = gap.shape[1:]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            middle = np.where(both, base + other, 0.0).sum(axis=0) / (2.0 * both.sum(axis=0))
+            moved = signed_sums(gap.reshape(len(gap), -1), replications, seed)
+            half = moved.reshape(replications, *shape) / (2.0 * both.sum(axis=0))
+        return middle + half, middle - half
+
+    def _units(self) -> Floats:
+        """Of every item the scores, then 1 where there is one; the latter only where needed."""
+        flat = self.table.reshape(len(self.table), -1)
+        seen = ~np.isnan(flat)
+        if seen.all():
+            return np.column_stack([np.ones(len(flat)), flat])
+        return np.hstack([np.where(seen, flat, 0.0), seen])
+
+
+def read_cases(
+    outcomes: Mapping[str, ArrayLike], baselines: Sequence[int] | None
+) -> tuple[Cases, ...]:
+    """Every task's table, checked; a case is a condition that is not its own baseline."""
+    if not outcomes:
+        raise InvalidValue("outcomes", {}, "items x models x conditions for every task")
+    found = []
+    for name, cells in outcomes.items():
+        table = np.asarray(cells, dtype=np.float64)
+        if table.ndim != 3 or 0 in table.shape:
+            raise InvalidValue(
+                f"outcomes of '{name}'", table.shape, "items x models x conditions, none empty"
+            )
+        columns = table.shape[2]
+        against = [0] * columns if baselines is None else list(baselines)
+        if len(against) != columns or not all(0 <= b < columns for b in against):
+            raise InvalidValue(
+                "baselines", baselines, f"for each of {columns} conditions the column it is against"
+            )
+        pairs = tuple((b, j) for j, b in enumerate(against) if b != j)
+        found.append(Cases(name=name, table=table, pairs=pairs))
+    if len({(c.models, c.pairs) for c in found}) > 1:
+        shapes = [c.table.shape[1:] for c in found]
+        raise InvalidValue("outcomes", shapes, "the same models and conditions in every task")
+    return tuple(found)
+
+
+def average_ranks(scores: Floats) -> Floats:
+    """Ranks along the last axis from 1 for the lowest, ties sharing their average.
+
+    Scores that differ by less than 1e-12 are tied: a mean of the same numbers in another order.
+    """
+    rounded = np.round(scores, 12)
+    ranks = np.empty_like(rounded)
+    for place in range(rounded.shape[-1]):
+        own = rounded[..., place : place + 1]
+        ranks[..., place] = (rounded < own).sum(axis=-1) + (1 + (rounded == own).sum(axis=-1)) / 2.0
+    return ranks
+
+
+def correlation(first: Floats, second: Floats, coefficient: Coefficient) -> Floats:
+    """Spearman's rho or Kendall's tau-b along the last axis; NaN where one of them is constant."""
+    if coefficient == "spearman":
+        return _pearson(average_ranks(first), average_ranks(second))
+    if coefficient == "kendall":
+        one, two = np.triu_indices(first.shape[-1], 1)
+        signs = [np.sign(np.round(x[..., one] - x[..., two], 12)) for x in (first, second)]
+        return _cosine(signs[0], signs[1])
+    raise UnknownName("rank coefficient", coefficient, ("spearman", "kendall"))
+
+
+def _pearson(x: Floats, y: Floats) -> Floats:
+    return _cosine(x - x.mean(axis=-1, keepdims=True), y - y.mean(axis=-1, keepdims=True))
+
+
+def _cosine(x: Floats, y: Floats) -> Floats:
+    size = np.sqrt(np.square(x).sum(axis=-1) * np.square(y).sum(axis=-1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(size > 0.0, (x * y).sum(axis=-1) / size, np.nan))
+
+
+def _means(sums: Floats, shape: tuple[int, ...]) -> Floats:
+    cells = shape[1] * shape[2]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if sums.shape[-1] == cells + 1:
+            means = sums[..., 1:] / sums[..., :1]
+        else:
+            means = sums[..., :cells] / sums[..., cells:]
+    return np.asarray(means.reshape(*sums.shape[:-1], shape[1], shape[2]))

@@ -1,0 +1,356 @@
+"""Brittleness over benchmarks and models, at other numbers of conditions, and by family."""
+
+from __future__ import annotations
+
+import csv
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import binomtest
+from statsmodels.formula.api import ols
+
+from falter.core.errors import InvalidValue, UnknownName
+from falter.measures import (
+    brittleness_by_model,
+    brittleness_by_task,
+    family_components,
+    random_conditions_average,
+    rarefied_brittleness,
+    variance_components,
+)
+from falter.stats import ProbitModel, simulate_outcomes, simulated_truth
+
+NAN = float("nan")
+DATA = Path(__file__).parent / "data"
+PARTS = ("item", "family", "condition", "item_family", "rest")
+
+
+def languages():
+    """Real outcomes: model -> 250 questions x five languages."""
+    with (DATA / "truthfulqa_multi_models.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    models = [name for name in rows[0] if name != "item"]
+    return {m: np.array([[float(bit) for bit in row[m]] for row in rows]) for m in models}
+
+
+def ratio(parts):
+    """Sum of pert over sum of total, from `variance_components`."""
+    found = [variance_components(cells) for cells in parts]
+    return sum(f.pert.value for f in found) / sum(f.total.value for f in found)
+
+
+def test_components_are_summed_before_the_ratio_is_taken():
+    """By hand: pert 1/12 and 1/8, total 1/4 and 1/4: 5/12, not the mean of ratios, not pooled."""
+    first = np.array([[1, 1], [1, 0], [0, 0]])
+    second = np.array([[1, 0], [1, 0], [1, 1], [0, 0]])
+    found = brittleness_by_model({"m": {"a": first, "b": second}})["m"]
+    assert found.brittleness.value == pytest.approx((1 / 12 + 1 / 8) / (1 / 2))
+    assert (found.pert.value, found.run.value) == (pytest.approx(5 / 24), 0.0)
+    assert (found.brittleness.items, found.brittleness.conditions) == (7, 2)
+    weighted = brittleness_by_model({"m": {"a": first, "b": second}}, weight="items")["m"]
+    assert weighted.brittleness.value == pytest.approx((3 / 12 + 4 / 8) / (7 / 4))
+
+
+def test_both_directions_agree_with_single_matrices():
+    """On real outcomes both sums are those of `variance_components`, matrix by matrix."""
+    real = languages()
+    names = list(real)
+    tables = {
+        "one": {"a": real[names[0]][:120], "b": real[names[1]][:90]},
+        "two": {"a": real[names[2]][:120], "b": real[names[3]][:90]},
+    }
+    by_model, by_task = brittleness_by_model(tables), brittleness_by_task(tables)
+    for model, row in tables.items():
+        assert by_model[model].brittleness.value == pytest.approx(ratio(row.values()))
+        assert by_model[model].pooled == ("a", "b")
+    for name in "ab":
+        column = [row[name] for row in tables.values()]
+        assert by_task[name].brittleness.value == pytest.approx(ratio(column))
+        assert by_task[name].pooled == ("one", "two")
+
+
+def test_one_matrix_has_the_interval_of_its_own_components():
+    """A pool of one is `variance_components`: value and jackknife interval."""
+    cells = languages()["gemma-2-9b-it"]
+    pool = brittleness_by_model({"m": {"a": cells}})["m"]
+    alone = variance_components(cells)
+    for one, two in ((pool.brittleness, alone.brittleness), (pool.pert, alone.pert)):
+        assert (one.value, one.low, one.high) == pytest.approx((two.value, two.low, two.high))
+
+
+def test_jackknife_and_bootstrap_agree():
+    """Both intervals of real pools are nearly the same; the bootstrap is seeded."""
+    real = languages()
+    tables = {"m": {"a": real["gemma-2-9b-it"], "b": real["gemma-2-27b-it"][:150]}}
+    for function in (brittleness_by_model, brittleness_by_task):
+        jack = next(iter(function(tables).values())).brittleness
+        boot = next(iter(function(tables, method="bootstrap").values())).brittleness
+        again = next(iter(function(tables, method="bootstrap").values())).brittleness
+        assert (boot.low, boot.high) == pytest.approx(
+            (jack.low, jack.high), abs=0.1 * (jack.high - jack.low)
+        )
+        assert (boot.low, boot.seed, jack.seed) == (again.low, 0, None)
+
+
+def test_matrices_without_variance_or_without_a_decomposition_are_named():
+    """All right adds 0 to both sums and is listed; one condition or item is left out and listed."""
+    table = np.array([[1, 1], [1, 0], [0, 0]])
+    found = brittleness_by_model(
+        {"m": {"a": table, "full": np.ones((5, 2)), "one": np.ones((5, 1)), "few": np.ones((1, 2))}}
+    )["m"]
+    assert found.brittleness.value == pytest.approx(1 / 3)
+    assert (found.pooled, found.null) == (("a", "full"), ("full",))
+    assert found.left_out == {"one": "not_identified", "few": "insufficient_data"}
+    nothing = brittleness_by_model({"m": {"full": np.ones((5, 2))}})["m"].brittleness
+    assert (nothing.value, nothing.status) == (None, "undefined_zero_variance")
+    nowhere = brittleness_by_model({"m": {"one": np.ones((5, 1))}})["m"].brittleness
+    assert (nowhere.value, nowhere.status) == (None, "insufficient_data")
+
+
+def test_extremes_keep_an_interval():
+    """No item varies: 0 with an upper limit; every item mean equal: 1."""
+    still = np.repeat([[1.0], [0.0]] * 40, 3, axis=1)
+    found = brittleness_by_model({"m": {"a": still, "b": still}})["m"].brittleness
+    assert (found.value, found.low) == (0.0, 0.0)
+    assert 0.0 < found.high < 0.1
+    swapped = np.array([[1, 0], [0, 1]] * 20)
+    assert brittleness_by_model({"m": {"a": swapped}})["m"].brittleness.value == 1.0
+
+
+def test_items_with_a_missing_cell_are_left_out_of_one_model_only():
+    """A row of NaN in one model changes nothing for the other; both counts are kept."""
+    real = list(languages().values())
+    gone = real[1].copy()
+    gone[:7] = NAN
+    found = brittleness_by_task({"one": {"a": real[0]}, "two": {"a": gone}})["a"]
+    assert found.brittleness.value == pytest.approx(ratio([real[0], real[1][7:]]))
+    assert found.brittleness.excluded == 7
+    with pytest.raises(InvalidValue, match="same items for every model"):
+        brittleness_by_task({"one": {"a": real[0]}, "two": {"a": real[1][7:]}})
+
+
+def test_clusters_count_as_one():
+    """Every item twice, named by its cluster: the interval of the items once."""
+    cells = languages()["gemma-2-9b-it"]
+    once = brittleness_by_model({"m": {"a": cells}})["m"].brittleness
+    doubled = {"m": {"a": np.vstack([cells, cells])}}
+    codes = {"a": list(range(len(cells))) * 2}
+    twice = brittleness_by_model(doubled, clusters=codes)["m"].brittleness
+    ignored = brittleness_by_model(doubled)["m"].brittleness
+    assert (twice.low, twice.high) == pytest.approx((once.low, once.high), abs=1e-6)
+    assert ignored.high - ignored.low < 0.75 * (twice.high - twice.low)
+
+
+def test_random_benchmarks_need_six():
+    """Benchmarks as a sample: wider than items alone, and refused for five."""
+    real = languages()
+    tables = {"m": dict(real)}
+    fixed = brittleness_by_model(tables)["m"].brittleness
+    wide = brittleness_by_model(tables, benchmarks="random")["m"].brittleness
+    assert wide.high - wide.low > fixed.high - fixed.low
+    with pytest.raises(InvalidValue, match="six or more"):
+        brittleness_by_model({"m": dict(list(real.items())[:5])}, benchmarks="random")
+
+
+def test_wrong_arguments_are_named():
+    """Names that cannot be are refused, with the nearest."""
+    tables = {"m": {"a": [[1, 0], [0, 1]]}}
+    with pytest.raises(UnknownName, match="did you mean 'equal'"):
+        brittleness_by_model(tables, weight="equl")
+    with pytest.raises(UnknownName, match="did you mean 'bootstrap'"):
+        brittleness_by_task(tables, method="bootstrp")
+    with pytest.raises(UnknownName, match="'fixed'"):
+        brittleness_by_model(tables, benchmarks="fixd")
+    with pytest.raises(InvalidValue, match="outcomes is"):
+        brittleness_by_model({})
+
+
+def test_pooled_intervals_cover():
+    """Two benchmarks of different difficulty and size, 200 times: 95 % of the intervals hold."""
+    models = {
+        "a": ProbitModel(ability=0.6, effects=(0, 0.1, 0.3, 0.4), interaction=0.7),
+        "b": ProbitModel(ability=1.4, effects=(0, 0, 0.2, 0.3), interaction=0.4),
+    }
+    truth = [simulated_truth(m).plugin for m in models.values()]
+    target = sum(t["pert"] for t in truth) / sum(t["total"] for t in truth)
+    rng = np.random.default_rng(21)
+    p = simulated_truth(models["b"])
+    pert = truth[1]["pert"] / 2 * 4 / 3
+    hits = {"model": 0, "task": 0, "rarefied": 0}
+    for _ in range(200):
+        tables = {
+            name: simulate_outcomes(model, 80 if name == "a" else 140, seed=rng)
+            for name, model in models.items()
+        }
+        low, high = _ends(brittleness_by_model({"m": tables})["m"])
+        hits["model"] += low <= target <= high
+        one = np.random.default_rng(rng.integers(2**32))
+        shared = {
+            "x": {"t": tables["b"]},
+            "y": {"t": simulate_outcomes(models["b"], 140, seed=one)},
+        }
+        low, high = _ends(brittleness_by_task(shared)["t"])
+        hits["task"] += low <= truth[1]["brittleness"] <= high
+        two = rarefied_brittleness(tables["b"], 2)
+        rare = pert / (truth[1]["total"] - np.var(p.accuracy) * 2 / (2 * 3))
+        hits["rarefied"] += two.low <= rare <= two.high
+    for name, count in hits.items():
+        assert binomtest(count, 200, 0.95).pvalue > 1e-3, (name, count)
+
+
+def _ends(found):
+    return found.brittleness.low, found.brittleness.high
+
+
+def test_hardly_varying_items_are_covered():
+    """Two benchmarks in which two or three items vary: at least 95 %."""
+    model = ProbitModel(ability=1.0, effects=(0,) * 4, interaction=0.05)
+    truth = simulated_truth(model).plugin["brittleness"]
+    rng = np.random.default_rng(22)
+    hits = 0
+    for _ in range(200):
+        tables = {"m": {"a": simulate_outcomes(model, 60, seed=rng)}}
+        tables["m"]["b"] = simulate_outcomes(model, 60, seed=rng)
+        low, high = _ends(brittleness_by_model(tables)["m"])
+        hits += low <= truth <= high
+    assert binomtest(hits, 200, 0.95, alternative="less").pvalue > 1e-3
+
+
+@settings(max_examples=25, deadline=None)
+@given(arrays(float, st.tuples(st.integers(3, 8), st.integers(2, 5)), elements=st.floats(-4, 4)))
+def test_rarefaction_is_the_average_over_all_choices_of_conditions(table):
+    """pert and total, averaged over every subset of k columns, give the ratio exactly."""
+    width = table.shape[1]
+    for k in range(2, width + 1):
+        subsets = [table[:, list(kept)] for kept in combinations(range(width), k)]
+        pert = np.mean([s.var(axis=1).mean() for s in subsets])
+        total = np.mean([s.var() for s in subsets])
+        found = rarefied_brittleness(table, k)
+        if found.value is None:
+            assert total == pytest.approx(0.0, abs=1e-9)
+        else:
+            assert found.value == pytest.approx(pert / total, abs=1e-6)
+
+
+def test_rarefaction_of_all_conditions_is_the_plugin():
+    """k = J changes nothing; one condition, too many, or runs are refused or not identified."""
+    cells = languages()["gemma-2-9b-it"]
+    full, plugin = rarefied_brittleness(cells, 5), variance_components(cells).brittleness
+    assert (full.value, full.low, full.high) == pytest.approx(
+        (plugin.value, plugin.low, plugin.high)
+    )
+    assert rarefied_brittleness(cells, 2).value < full.value
+    for k in (1, 6):
+        with pytest.raises(InvalidValue, match="from 2 to 5"):
+            rarefied_brittleness(cells, k)
+    with pytest.raises(InvalidValue, match="one run"):
+        rarefied_brittleness(np.ones((4, 3, 2)), 2)
+    assert rarefied_brittleness(np.ones((4, 1)), 2).status == "not_identified"
+    assert rarefied_brittleness(np.ones((4, 3)), 2).status == "undefined_zero_variance"
+
+
+def squares_left(frame, terms):
+    """The residual sum of squares of y on dummies of the terms."""
+    design = pd.get_dummies(frame[terms], columns=terms).to_numpy(float)
+    fitted = design @ np.linalg.lstsq(design, frame["y"].to_numpy(), rcond=None)[0]
+    return float(np.square(frame["y"].to_numpy() - fitted).sum())
+
+
+def test_family_mean_squares_are_those_of_nested_least_squares():
+    """With families of 2, 3 and 1 conditions all five follow from dummy regressions."""
+    rng = np.random.default_rng(5)
+    families = ["a", "a", "b", "b", "b", "c"]
+    table = rng.normal(size=(20, 1)) + rng.normal(size=6) + rng.normal(size=(20, 6))
+    frame = pd.DataFrame(
+        [(y, f"i{i}", families[j], f"c{j}") for (i, j), y in np.ndenumerate(table)],
+        columns=["y", "i", "f", "c"],
+    )
+    steps = [["i"], ["i", "f"], ["i", "c"], ["if", "c"]]
+    frame["if"] = frame["i"] + frame["f"]
+    rest = [squares_left(frame, terms) for terms in steps]
+    item = sm.stats.anova_lm(ols("y ~ C(i)", frame).fit())["sum_sq"].iloc[0] / 19
+    family, nested = (rest[0] - rest[1]) / 2, (rest[1] - rest[2]) / 3
+    both, error = (rest[2] - rest[3]) / 38, rest[3] / 57
+    s = (4 + 9 + 1) / 6
+    n0 = (6 - s) / 2
+    item_family = (both - error) / n0
+    expected = {
+        "rest": error,
+        "item_family": item_family,
+        "condition": (nested - error) / 20,
+        "family": (family - error - n0 * item_family - (nested - error)) / (20 * n0),
+        "item": (item - error - s * item_family) / 6,
+    }
+    found = family_components(table, families)
+    for name, value in expected.items():
+        assert getattr(found, name).value == pytest.approx(value), name
+    total = sum(max(0.0, v) for v in expected.values())
+    assert found.brittleness_rest.value == pytest.approx(error / total)
+
+
+def test_families_are_unbiased_and_cover():
+    """Components of a drawn model are met on average; the fixed-size ones cover 95 %."""
+    rng = np.random.default_rng(23)
+    families = [0, 0, 1, 1, 1, 2, 2, 2, 2]
+    sizes = {"item": 1.0, "family": 0.3, "condition": 0.2, "item_family": 0.5, "rest": 0.8}
+    values = {name: [] for name in PARTS}
+    hits = 0
+    for _ in range(400):
+        draw = {name: rng.normal(scale=sigma**0.5, size=(60, 9)) for name, sigma in sizes.items()}
+        by_family = draw["item_family"][:, :3][:, families]
+        table = draw["item"][:, :1] + draw["family"][:1, :3][:, families] + draw["condition"][:1]
+        found = family_components(table + by_family + draw["rest"], families)
+        for name, kept in values.items():
+            kept.append(getattr(found, name).value)
+        hits += found.rest.low <= 0.8 <= found.rest.high
+    for name, kept in values.items():
+        error = np.std(kept, ddof=1) / np.sqrt(400)
+        assert abs(np.mean(kept) - sizes[name]) < 4 * error, name
+    assert binomtest(hits, 400, 0.95).pvalue > 1e-3
+
+
+def test_family_edges():
+    """One family, families of one, one item, all the same: a status each; a wrong length: error."""
+    table = np.random.default_rng(1).normal(size=(6, 4))
+    for families in ("aaaa", "abcd"):
+        assert family_components(table, families).item.status == "not_identified"
+    assert family_components(table[:1], "aabb").rest.status == "insufficient_data"
+    same = family_components(np.ones((5, 4)), "aabb")
+    assert (same.rest.value, same.brittleness_rest.status) == (0.0, "undefined_zero_variance")
+    with pytest.raises(InvalidValue, match="families is"):
+        family_components(table, "aab")
+
+
+def test_random_conditions_cover_where_fixed_ones_do_not():
+    """Six perturbations drawn from many: the crossed interval covers, that of items not."""
+    rng = np.random.default_rng(24)
+    hits = naive = 0
+    for _ in range(400):
+        drops = 0.2 * rng.normal(size=6) + 0.5 * rng.normal(size=(100, 1))
+        drops = drops + rng.normal(size=(100, 6))
+        found = random_conditions_average(drops)
+        hits += found.low <= 0.0 <= found.high
+        half = 1.96 * drops.mean(axis=1).std(ddof=1) / 10
+        naive += abs(drops.mean()) <= half
+    assert binomtest(hits, 400, 0.95, alternative="less").pvalue > 1e-3
+    assert naive < 0.85 * 400
+
+
+def test_random_conditions_by_hand():
+    """2 x 2 drops: MS_I 4.5, MS_J 0.5, MS_E 0.5 give a variance of 4.5/4; edges have a status."""
+    found = random_conditions_average([[0.0, 0.0], [1.0, 3.0]])
+    assert found.value == 1.0
+    ms_i, ms_j, ms_e = 4.0, 1.0, 1.0
+    freedom = (ms_i + ms_j - ms_e) ** 2 / (ms_i**2 + ms_j**2 + ms_e**2)
+    assert f"{max(1.0, freedom):.1f} degrees" in found.method
+    assert random_conditions_average([[0.1], [0.2]]).status == "not_identified"
+    assert random_conditions_average([[0.1, NAN], [0.2, 0.1]]).status == "insufficient_data"
+    constant = random_conditions_average(np.full((4, 3), 0.1))
+    assert (constant.value, constant.low) == (pytest.approx(0.1), None)
