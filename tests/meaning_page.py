@@ -20,7 +20,7 @@ ITEMS = 100
 
 
 def found(*, cosines: bool) -> list[Meaning]:
-    """Every perturbation that needs no model, on the first hundred items of `basics`, as letters."""
+    """Every perturbation that needs no model, on a hundred items of `basics`, as letters."""
     names = [
         p.name
         for p in perturbations

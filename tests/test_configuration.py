@@ -62,7 +62,7 @@ def test_another_template_asks_the_same_items(tmp_path: Path) -> None:
     assert other.status == "changed"
     assert other.prompt.sections[0].text == "Please reply.\nQ: "
     assert other.prompt.choices == base.prompt.choices
-    with pytest.raises(FalterError, match="'{questoin}' has no field"):
+    with pytest.raises(FalterError, match="has no field"):
         variant_sets(experiment(recipes=[{"template": {"file": str(bad)}}]))
 
 

@@ -32,9 +32,7 @@ def test_a_manifest_verifies(tmp_path: Path, more: tuple[str, ...]) -> None:
     assert ("prompt" in rows[1]) is bool(more)
 
 
-def test_another_seed_or_recipe_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_seed_or_recipe_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each variant that differs is named, with what differs; the exit code is 1."""
     whole = ["-t", "basics", "-r", "typos", "-r", "temperature", "--scorer", "choice_letter"]
     path = tmp_path / "a.jsonl"

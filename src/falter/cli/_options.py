@@ -62,6 +62,8 @@ _OPTIONS = (
     click.option("--max-tokens", type=int, help="Longest answer, in tokens."),
     click.option("--protect", multiple=True, help="A regular expression no change may touch."),
     click.option("--language", help="The language of the texts, for word noise  [default: en]"),
+    click.option("--rewriter", help="The model whose paraphrases, tones or translations to use."),
+    click.option("--rewrites", help="A file of rewrites, to use before those of the store."),
     click.option("--unparsed", help="Unreadable answers count as wrong (default) or are excluded."),
 )  # fmt: skip
 
@@ -101,6 +103,10 @@ def _overlay(data: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     ):  # fmt: skip
         if key in given:
             data[key] = given[key]
+    if "rewriter" in given:
+        data["rewriter"] = _rewriter(data.get("rewriter"), given["rewriter"])
+    if "rewrites" in given:
+        data["rewrites"] = str(Path(given["rewrites"]).absolute())
     if "tasks" in given:
         data.pop("data", None)
         data["tasks"] = list(given["tasks"])
@@ -116,6 +122,12 @@ def _overlay(data: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     _overlay_sampling(data, given)
     _overlay_models(data, given)
     return data
+
+
+def _rewriter(entry: Any, name: str) -> Any:
+    """The file's own words about a rewriter stay when the name is the same."""
+    same = isinstance(entry, dict) and entry.get("name") == name
+    return entry if same else {"name": name}
 
 
 def _overlay_data(data: dict[str, Any], given: dict[str, Any]) -> None:

@@ -14,11 +14,19 @@ import click
 from rich.console import Console
 
 from falter.analysis import Rewording
+from falter.cli._options import store_option
 from falter.core.codec import to_json
 from falter.core.errors import TaskError, UsageError
 from falter.core.records import Prompt, Recipe, Section
 from falter.core.render import plain
-from falter.experiment import meaning_of, read_experiment, read_file, recipe_from, variant_sets
+from falter.experiment import (
+    bank_in,
+    meaning_of,
+    read_experiment,
+    read_file,
+    recipe_from,
+    variant_sets,
+)
 from falter.perturbations import Applied, SettingPerturbation, apply_recipe, perturbations, text_key
 from falter.report import meaning_table
 
@@ -57,6 +65,7 @@ class How:
 @click.option("--language", help="The language of the text  [default: en]")
 @click.option("--field", help="Read JSONL, and change this field of every object.")
 @click.option("--protect", multiple=True, help="A regular expression no change may touch.")
+@store_option
 @click.option(
     "--json", "as_json", is_flag=True, help="Print an object a text: text, status, edits."
 )
@@ -74,6 +83,7 @@ def perturb(
     language: str | None,
     field: str | None,
     protect: tuple[str, ...],
+    store_path: Path,
     as_json: bool,
 ) -> None:
     """Perturb TEXT, or every line of standard input.
@@ -97,7 +107,7 @@ def perturb(
     specs = _pairs(names) if grid else _chains(names, check)
     if task or experiment:
         chosen |= {"seed": seed, "language": language, "protect": list(protect)}
-        _check_prompts(specs, chosen, experiment, as_json)
+        _check_prompts(specs, chosen, experiment, store_path, as_json)
         return
     how = How(
         recipes=tuple(recipe_from(spec, protect, language) for spec in specs), seed=seed, draw=draw
@@ -212,7 +222,11 @@ def _check_texts(how: How, texts: Iterator[str], language: str, as_json: bool) -
 
 
 def _check_prompts(
-    specs: Sequence[Spec], chosen: dict[str, Any], file: str | None, as_json: bool
+    specs: Sequence[Spec],
+    chosen: dict[str, Any],
+    file: str | None,
+    store_path: Path,
+    as_json: bool,
 ) -> None:
     """The prompts of a task, or an experiment's own items and recipes."""
     if chosen["task"] and file:
@@ -224,17 +238,18 @@ def _check_prompts(
         recipes = ["+".join(name for name, _ in spec) for spec in specs]
         experiment = read_experiment({**given, "recipes": recipes}, needs_models=False)
     found = []
-    for one in variant_sets(experiment):
-        for recipe, cases in one.rewordings():
-            found.append(
-                meaning_of(
-                    cases,
-                    task=one.task.name,
-                    recipe=recipe.label,
-                    group=recipe.group,
-                    language=experiment.language or "en",
+    with bank_in(experiment, store_path) as bank:
+        for one in variant_sets(experiment, bank):
+            for recipe, cases in one.rewordings():
+                found.append(
+                    meaning_of(
+                        cases,
+                        task=one.task.name,
+                        recipe=recipe.label,
+                        group=recipe.group,
+                        language=experiment.language or "en",
+                    )
                 )
-            )
     _show(found, as_json)
 
 

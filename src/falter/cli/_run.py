@@ -12,7 +12,7 @@ from rich.console import Console
 from falter.cli._options import experiment_from, experiment_options, store_option
 from falter.cli._progress import Meter
 from falter.core.ids import short
-from falter.experiment import Resolved, analyse_run, execute, planned_cost, resolve
+from falter.experiment import Resolved, analyse_run, execute, planned_cost, resolved_in
 from falter.report import html, terminal
 from falter.store import Store
 
@@ -32,8 +32,8 @@ def run(store_path: Path, html_path: Path | None, **options: Any) -> int:
     falter run --data my.jsonl --template prompt.txt --target answer \\
                --model openai:NAME --base-url http://localhost:8000/v1
     """
-    resolved = resolve(experiment_from(options))
-    return run_and_show(resolved, store_path, html_path)
+    with resolved_in(experiment_from(options), store_path) as resolved:
+        return run_and_show(resolved, store_path, html_path)
 
 
 def run_and_show(resolved: Resolved, store_path: Path, html_path: Path | None) -> int:
@@ -67,12 +67,14 @@ def run_and_show(resolved: Resolved, store_path: Path, html_path: Path | None) -
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(store_path: Path, as_json: bool, **options: Any) -> None:
     """Show what would run: calls, tokens, cost. Nothing is sent."""
-    resolved = resolve(experiment_from(options))
-    if store_path.exists():
-        with Store(store_path) as store:
-            costs = planned_cost(resolved, store)
-    else:
-        costs = planned_cost(resolved, None)
+    with resolved_in(experiment_from(options), store_path) as resolved:
+        if store_path.exists():
+            with Store(store_path) as store:
+                costs = planned_cost(resolved, store)
+        else:
+            costs = planned_cost(resolved, None)
+        missing = [] if resolved.rewrites is None else resolved.rewrites.shortfall()
+        lacking = 0 if resolved.rewrites is None else len(resolved.rewrites.missing)
     rows = [
         {
             "task": p.panel.task,
@@ -91,12 +93,15 @@ def plan(store_path: Path, as_json: bool, **options: Any) -> None:
         for p, cost in costs
     ]
     if as_json:
-        click.echo(json.dumps({"run": resolved.run.id, "panels": rows}, indent=2))
+        found = {"run": resolved.run.id, "panels": rows, "missing_rewrites": lacking}
+        click.echo(json.dumps(found, indent=2))
         return
     for row in rows:
         click.echo(_described(row))
     if len(rows) > 1:
         click.echo(f"together: {sum(cost.calls for _, cost in costs):,} calls")
+    for line in missing:
+        click.echo(f"missing: {line}; 'falter rewrites prepare' makes them")
     click.echo("Tokens are estimated at four characters each; nothing was sent.", err=True)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from falter.cli._options import experiment_from, experiment_options
-from falter.experiment import manifest_lines, variant_sets, verify_manifest
+from falter.cli._options import experiment_from, experiment_options, store_option
+from falter.experiment import bank_in, manifest_lines, variant_sets, verify_manifest
 
 __all__ = ["variants"]
 
@@ -22,34 +22,41 @@ def variants() -> None:
 
 @variants.command()
 @experiment_options
+@store_option
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
 @click.option("--prompts", is_flag=True, help="Put the prompts themselves into the manifest.")
-def export(output: Path | None, prompts: bool, **options: Any) -> None:
+def export(store_path: Path, output: Path | None, prompts: bool, **options: Any) -> None:
     """Write a manifest: one line a variant with its identity, and a hash over all of them."""
     experiment = experiment_from(options, needs_models=False)
-    sets = variant_sets(experiment)
-    lines = manifest_lines(sets, experiment, prompts=prompts)
-    if output is None:
-        for line in lines:
-            click.echo(line)
-        return
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with output.open("w", encoding="utf-8", newline="\n") as file:
-        count = sum(file.write(line + "\n") > 0 for line in lines)
+    with bank_in(experiment, store_path) as bank:
+        sets = variant_sets(experiment, bank)
+        lines = manifest_lines(sets, experiment, prompts=prompts)
+        if output is None:
+            for line in lines:
+                click.echo(line)
+            return
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with output.open("w", encoding="utf-8", newline="\n") as file:
+            count = sum(file.write(line + "\n") > 0 for line in lines)
     click.echo(f"{count - 2:,} variants are in {output}", err=True)
 
 
 @variants.command()
 @click.argument("manifest", type=click.Path(path_type=Path))
 @experiment_options
-def verify(manifest: Path, **options: Any) -> int:
+@store_option
+def verify(manifest: Path, store_path: Path, **options: Any) -> int:
     """Check MANIFEST: its own hashes, and against an experiment's variants if one is given.
 
     Exit code 1 when a variant is another one.
     """
     given = {key: value for key, value in options.items() if value not in (None, ())}
-    experiment = experiment_from(options, needs_models=False) if given else None
-    problems = verify_manifest(manifest, experiment, None)
+    if given:
+        experiment = experiment_from(options, needs_models=False)
+        with bank_in(experiment, store_path) as bank:
+            problems = verify_manifest(manifest, experiment, bank)
+    else:
+        problems = verify_manifest(manifest, None, None)
     for problem in problems[:SHOWN]:
         click.echo(problem)
     if len(problems) > SHOWN:
@@ -57,6 +64,6 @@ def verify(manifest: Path, **options: Any) -> int:
     if problems:
         click.echo(f"error: {len(problems):,} differences in {manifest}", err=True)
         return 1
-    what = "whole" if experiment is None else "whole, and the experiment makes the same variants"
+    what = "whole" if not given else "whole, and the experiment makes the same variants"
     click.echo(f"{manifest} is {what}", err=True)
     return 0

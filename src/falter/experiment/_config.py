@@ -60,6 +60,8 @@ class Experiment:
     sampling: Sampling | None = None
     protect: tuple[str, ...] = ()
     language: str | None = None
+    rewriter: ModelSpec | None = None
+    rewrites: str | None = None
     source: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -119,6 +121,8 @@ def read_experiment(data: Any, *, folder: Path = Path(), needs_models: bool = Tr
         sampling=_read_sampling(reader.child("sampling")),
         protect=reader.texts("protect"),
         language=reader.text("language"),
+        rewriter=_read_rewriter(reader.raw("rewriter")),
+        rewrites=_read_path(reader.text("rewrites"), folder),
         source=dict(data),
     )
     reader.finish()
@@ -189,6 +193,14 @@ def _read_model(entry: Any, where: str) -> ModelSpec:
     )
     reader.finish()
     return spec
+
+
+def _read_rewriter(entry: Any) -> ModelSpec | None:
+    return None if entry is None else _read_model(entry, "rewriter")
+
+
+def _read_path(path: str | None, folder: Path) -> str | None:
+    return None if path is None else str(folder / path)
 
 
 def _read_price(reader: Reader | None) -> Price | None:

@@ -19,7 +19,15 @@ from falter.plan import Cost, count_cells, estimate_cost, plan
 from falter.runner import Lane, Progress, run_lanes
 from falter.store import PlannedCell, Store
 
-__all__ = ["Watch", "execute", "planned_cost", "run_async"]
+__all__ = [
+    "Watch",
+    "execute",
+    "interruptible",
+    "opened",
+    "planned_cost",
+    "run_async",
+    "watching",
+]
 
 T = TypeVar("T")
 Watch = Callable[[Sequence[Progress]], None]
@@ -42,7 +50,12 @@ def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPla
 
 
 def execute(resolved: Resolved, store: Store, watch: Watch | None = None) -> list[Progress]:
-    """Run what is missing, to the end. A run whose answers are all stored sends nothing."""
+    """Run what is missing, to the end. A run whose answers are all stored sends nothing.
+
+    Raises when a rewrite is missing, before anything is sent or stored.
+    """
+    if resolved.rewrites is not None:
+        resolved.rewrites.require()
     run = resolved.run
     if store.begin_run(run):
         planned, answered = store.counts(run)
@@ -53,13 +66,14 @@ def execute(resolved: Resolved, store: Store, watch: Watch | None = None) -> lis
 
 async def _execute(resolved: Resolved, store: Store, watch: Watch | None) -> list[Progress]:
     run = resolved.run
-    async with _open(resolved.clients):
+    _check_scorers(resolved)
+    async with opened(resolved.clients):
         recorder = _Recorder(resolved, store)
         lanes = _lanes(resolved, recorder)
         progress = [lane.progress for lane in lanes]
         stop = asyncio.Event()
-        with _interruptible(stop), _settled_heap(), recorder:
-            async with _watching(watch, progress):
+        with interruptible(stop), _settled_heap(), recorder:
+            async with watching(watch, progress):
                 await run_lanes(lanes, store, stop)
     store.finish_plan(run)
     planned, answered = store.counts(run)
@@ -74,8 +88,16 @@ async def _execute(resolved: Resolved, store: Store, watch: Watch | None) -> lis
     return progress
 
 
+def _check_scorers(resolved: Resolved) -> None:
+    """Let a scorer that needs something, such as a sandbox, say so before anything is sent."""
+    for scorer in resolved.scorers.values():
+        check = getattr(scorer, "check", None)
+        if check is not None:
+            check()
+
+
 @contextlib.asynccontextmanager
-async def _open(clients: Sequence[Client]) -> AsyncIterator[None]:
+async def opened(clients: Sequence[Client]) -> AsyncIterator[None]:
     """Preflight every client before the first request; close all of them in any case."""
     try:
         for client in clients:
@@ -163,7 +185,7 @@ def _settled_heap() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _interruptible(stop: asyncio.Event) -> Iterator[None]:
+def interruptible(stop: asyncio.Event) -> Iterator[None]:
     """The first Ctrl-C lets what is in flight land; the second ends at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -189,7 +211,8 @@ def _interruptible(stop: asyncio.Event) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _watching(watch: Watch | None, progress: Sequence[Progress]) -> AsyncIterator[None]:
+async def watching(watch: Watch | None, progress: Sequence[Progress]) -> AsyncIterator[None]:
+    """Show the counts every tenth of a second, and once more at the end."""
     if watch is None:
         yield
         return

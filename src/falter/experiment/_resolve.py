@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from falter.core.records import (
 )
 from falter.experiment._conditions import conditions
 from falter.experiment._config import Experiment, ModelSpec
+from falter.experiment._needs import Needs, Stretch, ledger_for, needs_from
 from falter.experiment._recipes import recipes_of
 from falter.plan import Asking, Condition, Target
 from falter.scorers import scorers
@@ -49,6 +50,7 @@ class Resolved:
     run: Run
     panels: tuple[PanelPlan, ...]
     scorers: Mapping[str, Scorer]
+    rewrites: Needs | None = None
 
     @property
     def clients(self) -> list[Client]:
@@ -58,7 +60,8 @@ class Resolved:
 def resolve(experiment: Experiment, bank: RewriteBank | None = None) -> Resolved:
     """Turn names into objects, or raise with the name that does not fit. Sends nothing.
 
-    `bank` holds the rewrites of perturbations that a model makes.
+    `bank` holds the rewrites of perturbations that a model makes. What it lacks is in `rewrites`
+    of the result, and such a result can be counted but not run.
     """
     recipes = recipes_of(experiment)
     distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
@@ -67,6 +70,7 @@ def resolve(experiment: Experiment, bank: RewriteBank | None = None) -> Resolved
         raise UsageError("The experiment names no model", hint="give at least one, e.g. smollm2")
     connected = [(spec, connect(spec)) for spec in experiment.models]
     distinct([client.model.id for _, client in connected], [s.name for s in experiment.models])
+    ledger = ledger_for(recipes, bank)
     panels: list[PanelPlan] = []
     chosen: dict[str, Scorer] = {}
     for task in loaded:
@@ -75,10 +79,11 @@ def resolve(experiment: Experiment, bank: RewriteBank | None = None) -> Resolved
             scorer = _scorer(experiment, spec, task, client)
             chosen[scorer.name] = scorer
             panels.append(
-                _panel(experiment, task, items, held_out, recipes, spec, client, scorer, bank)
+                _panel(experiment, task, items, held_out, recipes, spec, client, scorer, ledger)
             )
+    needs = None if ledger is None else needs_from(ledger, _stretches(panels, experiment.draws))
     run = Run(
-        experiment=_identity(experiment),
+        experiment=_identity(experiment) | ({"rewrites": needs.fingerprint} if needs else {}),
         version=__version__,
         seed=experiment.seed,
         recipes=recipes,
@@ -86,7 +91,19 @@ def resolve(experiment: Experiment, bank: RewriteBank | None = None) -> Resolved
         draws=experiment.draws,
         repeats=experiment.repeats,
     )
-    return Resolved(experiment=experiment, run=run, panels=tuple(panels), scorers=chosen)
+    return Resolved(
+        experiment=experiment, run=run, panels=tuple(panels), scorers=chosen, rewrites=needs
+    )
+
+
+def _stretches(panels: Sequence[PanelPlan], draws: int) -> Iterator[Stretch]:
+    """What makes the variants, once for all models that are asked in the same way."""
+    seen = set()
+    for p in panels:
+        place = p.panel.task, p.panel.scorer
+        if place not in seen:
+            seen.add(place)
+            yield p.items, p.conditions, draws
 
 
 def _identity(experiment: Experiment) -> dict[str, Any]:
@@ -225,7 +242,7 @@ def _scorer(experiment: Experiment, spec: ModelSpec, task: Task, client: Client)
 def _require_scorable(recipes: Sequence[Recipe], scorer: Scorer) -> None:
     """A recipe about the written answer has nothing to change where none is written."""
     for recipe in recipes:
-        if recipe.sampling or recipe.output_format:
+        if recipe.asks_for_a_reply:
             raise UsageError(
                 f"The recipe '{recipe.label}' is about the answer a model writes, and the scorer "
                 f"'{scorer.name}' compares the likelihood of options",

@@ -8,16 +8,26 @@ from falter.perturbations._base import (
     site_perturbation,
 )
 from falter.perturbations._recipes import Applied, apply_recipe, perturb, step_rng, text_key
-from falter.perturbations._rewriting import RewritePerturbation, rewrite_key, rewriting
+from falter.perturbations._rewriting import (
+    Ledger,
+    NoRewrite,
+    RewritePerturbation,
+    Wanted,
+    rewrite_key,
+    rewriting,
+)
 from falter.perturbations._steps import parse_step, resolve_step
 from falter.perturbations.configuration import SettingPerturbation
 
 __all__ = [
     "Applied",
+    "Ledger",
+    "NoRewrite",
     "PromptPerturbation",
     "RewritePerturbation",
     "SettingPerturbation",
     "SitePerturbation",
+    "Wanted",
     "apply_recipe",
     "parse_step",
     "perturb",

@@ -2,7 +2,38 @@
 
 from __future__ import annotations
 
+from falter.store._rewrites import (
+    StoreBank,
+    authors,
+    find_responses,
+    find_samples,
+    put_reviews,
+    put_rewrites,
+    put_samples,
+    put_sheet,
+    scan_reviews,
+    scan_rewrites,
+    scan_samples,
+)
 from falter.store._store import PlannedCell, Store, StoredCell, StoredRun
 from falter.store._verify import VerifyReport, verify
 
-__all__ = ["PlannedCell", "Store", "StoredCell", "StoredRun", "VerifyReport", "verify"]
+__all__ = [
+    "PlannedCell",
+    "Store",
+    "StoreBank",
+    "StoredCell",
+    "StoredRun",
+    "VerifyReport",
+    "authors",
+    "find_responses",
+    "find_samples",
+    "put_reviews",
+    "put_rewrites",
+    "put_samples",
+    "put_sheet",
+    "scan_reviews",
+    "scan_rewrites",
+    "scan_samples",
+    "verify",
+]

@@ -54,6 +54,35 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (run, panel, sequence)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE rewrites (
+        key BLOB NOT NULL,
+        author TEXT NOT NULL,
+        at REAL NOT NULL,
+        body BLOB NOT NULL,
+        checksum BLOB NOT NULL,
+        UNIQUE (key, author)
+    );
+    CREATE TABLE samples (
+        id BLOB NOT NULL UNIQUE,
+        key BLOB NOT NULL,
+        author TEXT NOT NULL,
+        body BLOB NOT NULL
+    );
+    CREATE INDEX samples_by_key ON samples (key, author);
+    CREATE TABLE sheets (
+        row TEXT PRIMARY KEY,
+        sheet TEXT NOT NULL,
+        sample BLOB NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE reviews (
+        sample BLOB NOT NULL,
+        rater TEXT NOT NULL,
+        at REAL NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY (sample, rater)
+    );
+    """,
 )
 
 

@@ -23,7 +23,7 @@ class VerifyReport:
 
 
 def verify(store: Store) -> VerifyReport:
-    """Recompute ids of items, recipes, models, variants and runs, and checksums of responses."""
+    """Recompute ids of items, recipes, models, variants and runs, and checksums of the rest."""
     problems: list[str] = []
     checked = 0
     db = store.db
@@ -67,6 +67,10 @@ def verify(store: Store) -> VerifyReport:
         checked += 1
         if checksum(body) != mark:
             problems.append(f"responses: {key.hex()[:10]} is damaged")
+    for key, body, mark in db.execute("SELECT key, body, checksum FROM rewrites"):
+        checked += 1
+        if checksum(body) != mark:
+            problems.append(f"rewrites: {key.hex()[:10]} is damaged")
     (lost,) = db.execute(
         "SELECT count(*) FROM cells c LEFT JOIN variants v ON v.item = c.item "
         "AND v.recipe = c.recipe AND v.draw = c.draw AND v.id = c.variant WHERE v.id IS NULL"

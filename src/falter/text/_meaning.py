@@ -103,7 +103,8 @@ def _parts(token: str, language: str) -> list[str]:
 
 
 _FIGURES = re.compile(
-    r"(?<![\w.,!@|])(?:(?<![)\]])[-+−])?\d+(?:[.,\u00a0\u202f'’]\d+)*(?![^\W\d_])"  # no w0rd, no 5km
+    # no w0rd, no 5km
+    r"(?<![\w.,!@|])(?:(?<![)\]])[-+−])?\d+(?:[.,\u00a0\u202f'’]\d+)*(?![^\W\d_])"
 )
 _GROUPED = {
     True: re.compile(r"(?<=\d)[,\u00a0\u202f'’](?=\d{3}(?!\d))"),

@@ -1,0 +1,305 @@
+"""`falter rewrites`: paraphrases, tones and translations, made beforehand and reviewed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from falter.cli._options import experiment_from, experiment_options, store_option
+from falter.cli._progress import Meter
+from falter.cli._rewrites_text import opinions_text, status_text
+from falter.core.codec import to_json
+from falter.core.errors import InvalidValue, StoreError, UsageError
+from falter.experiment import (
+    ModelSpec,
+    export_sheet,
+    import_bank,
+    import_reviews,
+    judge_rewrites,
+    opinions,
+    pick_rewrites,
+    prepare,
+    rewrite_status,
+)
+from falter.rewrites import bank_lines, sheet_csv, sheet_page
+from falter.store import Store
+
+__all__ = ["rewrites"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+FORMATS = ("csv", "html", "jsonl")
+
+
+@click.group()
+def rewrites() -> None:
+    """Rewrites that a model makes beforehand: paraphrases, tones, templates, translations.
+
+    Prepare them, look at what came back, let people review them, then run the experiment.
+    """
+
+
+def _reach(command: F) -> F:
+    """The options that say how another model than the experiment's is reached."""
+    for option in (
+        click.option("--concurrency", type=int, help="Requests in flight at once  [default: 64]"),
+        click.option("--api-key-env", help="The environment variable that holds its key."),
+        click.option("--api", help="How to ask it: chat (default) or completions."),
+        click.option("--base-url", help="Where its server listens."),
+    ):
+        command = option(command)
+    return command
+
+
+_pick = (
+    click.option(
+        "-p", "--perturbation", "names", multiple=True,
+        help="Only these, e.g. paraphrase_free or 'tone(angry)'.",
+    ),
+    click.option("--author", help="Only the rewrites of this model or person."),
+)  # fmt: skip
+
+
+def _picking(command: F) -> F:
+    for option in reversed(_pick):
+        command = option(command)
+    return command
+
+
+@rewrites.command("prepare")
+@experiment_options
+@click.option("--rewriter-base-url", help="Where the rewriter's server listens.")
+@click.option("--rewriter-api", help="How to ask it: chat (default) or completions.")
+@click.option("--rewriter-api-key-env", help="The environment variable that holds its key.")
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def prepare_command(
+    store_path: Path,
+    as_json: bool,
+    rewriter_base_url: str | None,
+    rewriter_api: str | None,
+    rewriter_api_key_env: str | None,
+    **options: Any,
+) -> int:
+    """Ask a model for every rewrite that the experiment needs and the store lacks.
+
+    \b
+    falter rewrites prepare EXPERIMENT.yaml --rewriter openai:NAME
+    falter rewrites prepare --task basics -r paraphrase_free --rewriter smollm2
+
+    Exit code 1 when some requests failed: they stay missing, and the same command asks again.
+    """
+    experiment = experiment_from(options, needs_models=False)
+    over = {
+        "base_url": rewriter_base_url,
+        "api": rewriter_api,
+        "api_key_env": rewriter_api_key_env,
+    }
+    spec = experiment.rewriter
+    if spec is None:
+        raise UsageError(
+            "No rewriter is named", hint="--rewriter MODEL, or 'rewriter: MODEL' in the file"
+        )
+    spec = _with_reach(spec, over)
+    with Store(store_path) as store, _meter(spec) as meter:
+        done = prepare(experiment, spec, store, meter)
+    if as_json:
+        click.echo(json.dumps(to_json(done), indent=2))
+    else:
+        made = ", ".join(f"{count:,} {status}" for status, count in sorted(done.made.items()))
+        click.echo(f"{done.wanted:,} texts wanted; new by {done.author}: {made or 'none'}")
+    if done.missing:
+        click.echo(
+            f"error: {done.missing:,} requests failed\n\nhint: run the same command again to ask "
+            "them once more",
+            err=True,
+        )
+    return 1 if done.missing else 0
+
+
+def _with_reach(spec: ModelSpec, over: dict[str, Any]) -> ModelSpec:
+    return replace(spec, **{key: value for key, value in over.items() if value is not None})
+
+
+def _meter(spec: ModelSpec) -> Meter:
+    labels = (f"{spec.name}, rewriting", f"{spec.name}, judging")
+    return Meter(Console(stderr=True), dict.fromkeys(labels, spec.price))
+
+
+@rewrites.command("status")
+@experiment_options
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status_command(store_path: Path, as_json: bool, **options: Any) -> None:
+    """Count rewrites by perturbation, author and what came of them.
+
+    With an experiment, those it needs, and how many are missing; without one, all in the store.
+    """
+    given = {key: value for key, value in options.items() if value not in (None, ())}
+    experiment = experiment_from(options, needs_models=False) if given else None
+    with _existing(store_path) as store:
+        rows = rewrite_status(experiment, store)
+    if as_json:
+        click.echo(json.dumps([to_json(row) for row in rows], indent=2))
+    else:
+        click.echo(status_text(rows))
+
+
+@rewrites.command("export")
+@_picking
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
+@click.option("--format", "kind", help="csv, html or jsonl; without it, what the file ends in.")
+@click.option(
+    "--calibration",
+    type=float,
+    default=0.1,
+    show_default=True,
+    help="The share of a sheet's rows that is damaged on purpose.",
+)
+@click.option("--seed", default=0, show_default=True, help="The seed of order and damage.")
+@click.option("--failed", is_flag=True, help="Also those without a usable text, to write by hand.")
+@click.option("--flags", is_flag=True, help="Show what a check finds; damaged rows stand out then.")
+@click.option("--language", default="en", show_default=True, help="The language for --flags.")
+@store_option
+def export_command(
+    store_path: Path,
+    names: tuple[str, ...],
+    author: str | None,
+    output: Path | None,
+    kind: str | None,
+    calibration: float,
+    seed: int,
+    failed: bool,
+    flags: bool,
+    language: str,
+) -> None:
+    """Write rewrites out: a review sheet for people (csv, html), or a bank to publish (jsonl).
+
+    \b
+    falter rewrites export -o review.html
+    falter rewrites export --author openai:NAME -o bank.jsonl
+    """
+    kind = _kind(kind, output)
+    with _existing(store_path) as store:
+        chosen = pick_rewrites(store, names=names, author=author, failed=failed or kind == "jsonl")
+        if kind == "jsonl":
+            text = "".join(f"{line}\n" for line in bank_lines(chosen))
+            said = f"{len(chosen):,} rewrites"
+        else:
+            sheet, rows = export_sheet(store, chosen, calibration=calibration, seed=seed)
+            checked = language if flags else None
+            text = (
+                sheet_csv(rows, language=checked)
+                if kind == "csv"
+                else sheet_page(sheet, rows, language=checked)
+            )
+            damaged = sum(sample.flaw is not None for sample in rows.values())
+            said = f"{len(rows):,} rows, {damaged:,} of them damaged in the place of the rewrite"
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_bytes(text.encode("utf-8"))
+        said += f": {output}"
+    click.echo(said, err=True)
+
+
+def _kind(kind: str | None, output: Path | None) -> str:
+    found = kind or ("csv" if output is None else output.suffix.removeprefix(".").lower())
+    if found not in FORMATS:
+        raise InvalidValue("--format", found, f"one of: {', '.join(FORMATS)}")
+    return found
+
+
+@rewrites.command("import")
+@click.argument("paths", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def import_command(paths: tuple[Path, ...], store_path: Path, as_json: bool) -> None:
+    """Take in filled-in review sheets (.csv, one rater a file) or banks of rewrites (.jsonl).
+
+    A sheet's rater is the name in its column 'rater', or else the file's name. Prints how far all
+    raters agree, and how each did on the damaged rows.
+    """
+    banks = [path for path in paths if path.suffix.lower() == ".jsonl"]
+    sheets = [path for path in paths if path.suffix.lower() != ".jsonl"]
+    with _opened(store_path, new=bool(banks)) as store:
+        found = [(path, *import_bank(store, path)) for path in banks]
+        taken = import_reviews(store, sheets)
+        said = opinions(store)
+    if as_json:
+        out = {
+            "banks": [{"file": str(p), "rewrites": n, "new": new} for p, n, new in found],
+            "sheets": [to_json(one) for one in taken],
+            **to_json(said),
+        }
+        click.echo(json.dumps(out, indent=2, ensure_ascii=False))
+        return
+    for path, count, new in found:
+        click.echo(f"{path}: {count:,} rewrites, {new:,} of them new", err=True)
+    for one in taken:
+        decided = ", ".join(f"{n:,} {name}" for name, n in one.decisions.items())
+        click.echo(f"{one.file}: {one.rater}, {one.reviews:,} rows; {decided or 'no decision'}",
+                   err=True)  # fmt: skip
+        for warning in one.warnings:
+            click.echo(f"  look again: {warning}", err=True)
+    if taken:
+        click.echo(opinions_text(said))
+
+
+@rewrites.command("rate")
+@click.option("--judge", "name", required=True, help="The model that rates.")
+@_reach
+@_picking
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def rate_command(
+    name: str,
+    base_url: str | None,
+    api: str | None,
+    api_key_env: str | None,
+    concurrency: int | None,
+    names: tuple[str, ...],
+    author: str | None,
+    store_path: Path,
+    as_json: bool,
+) -> int:
+    """Let a model rate from 1 to 5 how well rewrites keep the meaning; it decides nothing.
+
+    Damaged rows of sheets that were exported before are rated too. Exit code 1 when some requests
+    failed; the same command asks them again.
+    """
+    spec = ModelSpec(
+        name=name, base_url=base_url, api=api, api_key_env=api_key_env, concurrency=concurrency
+    )
+    with _existing(store_path) as store:
+        chosen = pick_rewrites(store, names=names, author=author)
+        with _meter(spec) as meter:
+            done = judge_rewrites(store, spec, chosen, meter)
+        said = opinions(store)
+    if as_json:
+        click.echo(json.dumps({**to_json(done), **to_json(said)}, indent=2))
+    else:
+        click.echo(
+            f"{done.judge}: {done.rated:,} of {done.samples:,} rated, {done.unparsed:,} unreadable",
+            err=True,
+        )
+        click.echo(opinions_text(said))
+    if done.failed:
+        click.echo(f"error: {done.failed:,} requests failed", err=True)
+    return 1 if done.failed else 0
+
+
+def _existing(path: Path) -> Store:
+    return _opened(path, new=False)
+
+
+def _opened(path: Path, *, new: bool) -> Store:
+    if not new and not path.exists():
+        raise StoreError(f"The store {path} does not exist", hint="name it with --store")
+    return Store(path)

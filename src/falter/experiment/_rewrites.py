@@ -1,0 +1,255 @@
+"""Preparing rewrites: through the same planner, runner and store as a run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from falter.core.errors import UsageError
+from falter.core.interfaces import Client, RewriteBank
+from falter.core.records import Item, Recipe, Request, Sampling, Section, Variant
+from falter.experiment._config import Experiment, ModelSpec
+from falter.experiment._execute import Watch, interruptible, opened, run_async, watching
+from falter.experiment._needs import Needs, ledger_for, model_made, needs_from, rewrite_label
+from falter.experiment._recipes import recipes_of
+from falter.experiment._resolve import Resolved, connect, resolve
+from falter.experiment._variants import variant_sets
+from falter.perturbations import Wanted
+from falter.plan import Target, request
+from falter.rewrites import Banks, MemoryBank, read_bank, read_rewrite
+from falter.runner import Lane, Progress, run_lanes
+from falter.store import Store, StoreBank, authors, find_responses, put_rewrites, scan_rewrites
+
+__all__ = [
+    "Prepared",
+    "StatusRow",
+    "ask_all",
+    "bank_for",
+    "bank_in",
+    "prepare",
+    "resolved_in",
+    "rewrite_status",
+    "writing_target",
+]
+
+ROUNDS = 4
+LATER_DRAWS = 0.7
+STEP = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What came of preparing: how many texts, what was new by status, what is still missing."""
+
+    author: str
+    wanted: int
+    made: dict[str, int]
+    missing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusRow:
+    """The rewrites of one author for one perturbation, counted by status."""
+
+    perturbation: str
+    author: str
+    wanted: int | None
+    statuses: dict[str, int]
+    missing: int | None
+
+
+def bank_for(experiment: Experiment, store: Store | None) -> RewriteBank | None:
+    """The rewrites an experiment runs with: those of its file, then those of the store."""
+    author = None if experiment.rewriter is None else experiment.rewriter.name
+    banks: list[RewriteBank] = []
+    if experiment.rewrites is not None:
+        banks.append(MemoryBank(read_bank(experiment.rewrites), author))
+    if store is not None:
+        banks.append(StoreBank(store, author))
+    return Banks(*banks) if banks else None
+
+
+@contextlib.contextmanager
+def bank_in(experiment: Experiment, path: Path) -> Iterator[RewriteBank | None]:
+    """The experiment's rewrites, if it needs any: of its file, and of the store at `path`."""
+    if not any(map(model_made, recipes_of(experiment))):
+        yield None
+    elif not path.exists():
+        yield bank_for(experiment, None)
+    else:
+        with Store(path) as store:
+            yield bank_for(experiment, store)
+
+
+@contextlib.contextmanager
+def resolved_in(experiment: Experiment, path: Path) -> Iterator[Resolved]:
+    """The experiment resolved; with rewrites at hand, if it needs any."""
+    with bank_in(experiment, path) as bank:
+        yield resolve(experiment, bank)
+
+
+def needs_of(experiment: Experiment, bank: RewriteBank | None) -> Needs:
+    """What the experiment needs. Its models say how items are asked; without them, its tasks."""
+    recipes = recipes_of(experiment)
+    if not any(map(model_made, recipes)):
+        raise UsageError(
+            "No recipe of the experiment needs a rewriter",
+            hint="those that do: falter list perturbations --json, needs_model; "
+            "for example -r paraphrase_free",
+        )
+    if experiment.models:
+        found = resolve(experiment, bank).rewrites
+        assert found is not None
+        return found
+    ledger = ledger_for(recipes, bank)
+    assert ledger is not None
+    sets = variant_sets(experiment, ledger)
+    return needs_from(ledger, [(one.items, one.conditions, one.draws) for one in sets])
+
+
+def prepare(
+    experiment: Experiment, rewriter: ModelSpec, store: Store, watch: Watch | None = None
+) -> Prepared:
+    """Ask the rewriter for every text it has not rewritten yet, and store what it made of them.
+
+    Each rewrite is one stored response. One that failed stays missing and is asked again the next
+    time; one that was refused, cut or broken is on record and is not.
+    """
+    made: Counter[str] = Counter()
+    bank = StoreBank(store, rewriter.name)
+    needs = needs_of(experiment, bank)
+    for _ in range(ROUNDS):  # a chain of two rewrites asks for the second after the first
+        before = needs.missing
+        if not before:
+            break
+        made += _round(before, rewriter, store, watch)
+        needs = needs_of(experiment, bank)
+        if {wanted.key for wanted in needs.missing} & {wanted.key for wanted in before}:
+            break
+    return Prepared(
+        author=rewriter.name,
+        wanted=len(needs.wanted),
+        made=dict(made),
+        missing=len(needs.missing),
+    )
+
+
+def _round(
+    missing: Sequence[Wanted], rewriter: ModelSpec, store: Store, watch: Watch | None
+) -> Counter[str]:
+    client = connect(rewriter)
+    target = writing_target(client, rewriter)
+    asked: dict[str, list[Wanted]] = {}
+    requests = []
+    for wanted in missing:
+        one = _request(wanted, target)
+        requests.append(one)
+        asked.setdefault(one.key, []).append(wanted)
+    made: Counter[str] = Counter()
+    try:
+        ask_all(requests, client, rewriter, store, f"{rewriter.name}, rewriting", watch)
+    finally:
+        answers = find_responses(store, list(asked))
+        rewrites = [
+            read_rewrite(wanted, response, rewriter.name)
+            for key, response in answers.items()
+            for wanted in asked[key]
+        ]
+        put_rewrites(store, rewrites)
+        made.update(rewrite.status for rewrite in rewrites)
+    return made
+
+
+def writing_target(client: Client, spec: ModelSpec) -> Target:
+    """How a model is asked for text; raises when it writes none."""
+    if not client.capabilities.generates:
+        raise UsageError(
+            f"'{spec.name}' gives no text, so it cannot be asked to write any",
+            hint="name a model that generates",
+        )
+    return Target(
+        model=client.model,
+        asking="chat" if client.capabilities.chats else "plain",
+        sampling=Sampling(max_tokens=STEP),
+        price=spec.price,
+    )
+
+
+def _request(wanted: Wanted, target: Target) -> Request:
+    """The call for one text: room for two tokens a byte, and chance for a second draw."""
+    size = len(wanted.text.encode("utf-8", "surrogatepass"))
+    sampling: dict[str, float] = {"max_tokens": STEP * (2 + 2 * size // STEP)}
+    if wanted.draw:
+        sampling["temperature"] = LATER_DRAWS
+    prompt = wanted.perturbation.request(wanted.text, wanted.asked)
+    if target.asking == "plain":  # a model that only goes on writing has to be led
+        cue = Section(name="cue", kind="cue", text="\n\nThe new text:")
+        prompt = prompt.with_sections((*prompt.sections, cue))
+    variant = Variant(
+        item=Item(task="rewrites", key=wanted.key, fields={"text": wanted.text}),
+        recipe=Recipe(label=rewrite_label(wanted), sampling=sampling),
+        draw=wanted.draw,
+        prompt=prompt,
+        status="changed",
+    )
+    return request(variant, target, wanted.draw)
+
+
+def ask_all(
+    requests: Sequence[Request],
+    client: Client,
+    spec: ModelSpec,
+    store: Store,
+    label: str,
+    watch: Watch | None,
+) -> None:
+    """Send what the store lacks, and store every response as it lands."""
+    progress = Progress(label=label, total=len(requests))
+    lane = Lane(
+        requests=requests, client=client, concurrency=spec.concurrency or 64, progress=progress
+    )
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        async with opened([client]):
+            with interruptible(stop):
+                async with watching(watch, [progress]):
+                    await run_lanes([lane], store, stop)
+
+    run_async(run)
+
+
+def rewrite_status(experiment: Experiment | None, store: Store) -> list[StatusRow]:
+    """Rewrites counted by perturbation and author; with an experiment, those that it needs."""
+    found: dict[tuple[str, str], Counter[str]] = {}
+    if experiment is None:
+        for rewrite in scan_rewrites(store):
+            place = rewrite_label(rewrite), rewrite.author
+            found.setdefault(place, Counter())[rewrite.status] += 1
+        return [_row(place, counts, None) for place, counts in sorted(found.items())]
+    named = [] if experiment.rewriter is None else [experiment.rewriter.name]
+    wanted: dict[str, Counter[str]] = {}
+    for author in named or authors(store) or [""]:
+        bank = StoreBank(store, author)
+        needs = needs_of(replace(experiment, rewriter=None, rewrites=None), bank)
+        wanted[author] = Counter(rewrite_label(one) for one in needs.wanted)
+        for one in needs.wanted:
+            counts = found.setdefault((rewrite_label(one), author), Counter())
+            if one.key in needs.ledger.found:
+                counts[needs.ledger.found[one.key].status] += 1
+    return [_row(place, c, wanted[place[1]][place[0]]) for place, c in sorted(found.items())]
+
+
+def _row(place: tuple[str, str], counts: Counter[str], wanted: int | None) -> StatusRow:
+    name, author = place
+    return StatusRow(
+        perturbation=name,
+        author=author,
+        wanted=wanted,
+        statuses=dict(counts),
+        missing=None if wanted is None else wanted - counts.total(),
+    )

@@ -1,0 +1,215 @@
+"""Paraphrases, tones and reworded templates: made by a model beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from falter.core.interfaces import Parameter
+from falter.core.records import Prompt, SectionKind
+from falter.core.rng import Rng
+from falter.perturbations._relevant_sentences import (
+    other_sentences,
+    put_sentences,
+    relevant_places,
+)
+from falter.perturbations._reworded_template import put_template, template_problem
+from falter.perturbations._rewriting import Rewritten, rewriting
+from falter.perturbations._rewritten import put_sections
+
+__all__ = [
+    "paraphrase_free",
+    "paraphrase_irrelevant",
+    "paraphrase_lexical",
+    "paraphrase_relevant",
+    "paraphrase_syntactic",
+    "template_paraphrase",
+    "tone",
+]
+
+_FAMILY, _GROUP = "paraphrase", "paraphrasing"
+_MEANING = ("target", "choices")
+TONES: dict[str, str] = {
+    "angry": "angry: someone who has lost patience over this and lets it show, without swearing",
+    "casual": "casual: everyday words, as one writes to a friend",
+    "chatty": "chatty: talkative and warm, with small talk around the matter that adds no facts",
+    "formal": "formal: complete sentences and the register of a business letter, no contractions",
+    "impatient": "impatient: in a hurry, pressing for an answer now",
+    "polite": "polite: courteous and considerate, with please and thank you where they fit",
+    "terse": "terse: as few words as will do, in note form where possible",
+}
+RULES = """
+Rules:
+- It may be a question, a task or an order. Do not answer it and do not do what it says: only \
+reword it.
+- Whoever reads the new text has to understand exactly the same, and give the same answer. Add \
+nothing, leave nothing out, and keep every negation, quantity and condition.
+- Keep the language it is written in. A question stays a question.
+- Copy numbers, units, names, code, formulas, addresses, and text in braces as they are.
+- Reply with the new text and nothing else: no introduction, no quotation marks, no notes."""
+
+
+def _lexical() -> str:
+    return (
+        "Reword the text between <text> and </text> with other words. Replace as many words as "
+        "you can by others that mean the same, and keep the structure of every sentence: the same "
+        "clauses in the same order." + RULES
+    )
+
+
+def _syntactic() -> str:
+    return (
+        "Rebuild the sentences of the text between <text> and </text>. Change how they are "
+        "constructed (the order of clauses, active or passive, how they are joined or split) and "
+        "keep the words themselves wherever the grammar lets you." + RULES
+    )
+
+
+def _free() -> str:
+    return (
+        "Paraphrase the text between <text> and </text>. Choose words and structure freely, as "
+        "another person would who wants to say the same thing." + RULES
+    )
+
+
+def _sentence() -> str:
+    return (
+        "Paraphrase the sentence between <text> and </text>, which comes from a longer document. "
+        "Say the same in other words and with another structure, in one sentence if you can."
+        + RULES
+    )
+
+
+def _toned(tone: str) -> str:
+    return (
+        "Rewrite the text between <text> and </text> in another tone, which is "
+        f"{TONES[tone]}. Only the tone may change." + RULES
+    )
+
+
+def _template() -> str:
+    return (
+        "The text between <text> and </text> is the template of a prompt. Names in braces stand "
+        "for what is put in later. Reword the instructions and labels around them.\n"
+        "Rules:\n"
+        "- Everything in braces stays as it is, each once, in the same order.\n"
+        "- Keep every line break: the new template has as many lines, and each does the same job.\n"
+        "- A line that ends in a colon still ends in one.\n"
+        "- Whoever follows the new template has to do exactly the same, and answer in the same "
+        "form.\n"
+        "- Reply with the new template and nothing else: no introduction, no quotation marks, no "
+        "notes."
+    )
+
+
+@rewriting("paraphrase_lexical", ask=_lexical, family=_FAMILY, group=_GROUP, invariants=_MEANING)
+def paraphrase_lexical(
+    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
+    protect: Sequence[str],
+) -> Prompt:  # fmt: skip
+    """Says it in other words, sentence structure kept."""
+    return put_sections(prompt, rewritten, scope, protect)
+
+
+@rewriting(
+    "paraphrase_syntactic", ask=_syntactic, family=_FAMILY, group=_GROUP, invariants=_MEANING
+)
+def paraphrase_syntactic(
+    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
+    protect: Sequence[str],
+) -> Prompt:  # fmt: skip
+    """Builds the sentences in another way, words kept where possible."""
+    return put_sections(prompt, rewritten, scope, protect)
+
+
+@rewriting("paraphrase_free", ask=_free, family=_FAMILY, group=_GROUP, invariants=_MEANING)
+def paraphrase_free(
+    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
+    protect: Sequence[str],
+) -> Prompt:  # fmt: skip
+    """Says it in another way; only the meaning is kept."""
+    return put_sections(prompt, rewritten, scope, protect)
+
+
+_TOP = Parameter(
+    name="top", type=int, default=1, low=1, high=20, help="sentences for each one of the summary"
+)
+_METHOD = Parameter(
+    name="method", type=str, default="tfidf", options=("rouge1", "tfidf"),
+    help="how sentences are compared with the summary",
+)  # fmt: skip
+
+
+@rewriting(
+    "paraphrase_relevant",
+    ask=_sentence,
+    bank="sentence",
+    family=_FAMILY,
+    group="relevant sentences",
+    scope=("document",),
+    parameters=(_TOP, _METHOD),
+    invariants=_MEANING,
+)
+def paraphrase_relevant(
+    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
+    protect: Sequence[str], top: int, method: str,
+) -> Prompt:  # fmt: skip
+    """Rewords the sentences that the expected summary comes from."""
+    relevant, _ = relevant_places(prompt, scope, protect, top, method)
+    return put_sentences(prompt, rewritten, relevant)
+
+
+@rewriting(
+    "paraphrase_irrelevant",
+    ask=_sentence,
+    bank="sentence",
+    family=_FAMILY,
+    group="irrelevant sentences",
+    scope=("document",),
+    parameters=(_TOP, _METHOD),
+    invariants=_MEANING,
+)
+def paraphrase_irrelevant(
+    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
+    protect: Sequence[str], top: int, method: str,
+) -> Prompt:  # fmt: skip
+    """Rewords as many other sentences, drawn by chance: the control."""
+    relevant, others = relevant_places(prompt, scope, protect, top, method)
+    return put_sentences(prompt, rewritten, other_sentences(relevant, others, rng))
+
+
+@rewriting(
+    "tone",
+    ask=_toned,
+    asked=("tone",),
+    family=_FAMILY,
+    group="tone",
+    parameters=(
+        Parameter(
+            name="tone", type=str, default="formal", help="how it sounds", options=tuple(TONES)
+        ),
+    ),
+    invariants=_MEANING,
+)
+def tone(
+    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
+    protect: Sequence[str], tone: str,
+) -> Prompt:  # fmt: skip
+    """Says it in another tone: formal, casual, polite, impatient, angry, terse or chatty."""
+    return put_sections(prompt, rewritten, scope, protect)
+
+
+@rewriting(
+    "template_paraphrase",
+    ask=_template,
+    problem=template_problem,
+    family=_FAMILY,
+    group="template",
+    scope=("instruction", "output_format", "cue"),
+    invariants=(*_MEANING, "lines"),
+)
+def template_paraphrase(
+    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
+    protect: Sequence[str],
+) -> Prompt:  # fmt: skip
+    """Rewords the template around the item, the same for all items and for the examples shown."""
+    return put_template(prompt, rewritten, scope, protect)

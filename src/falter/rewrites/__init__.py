@@ -1,0 +1,51 @@
+"""Floor 3: what models and people made of texts: read, put on sheets, compared."""
+
+from __future__ import annotations
+
+from falter.rewrites._agreement import (
+    Agreement,
+    Calibration,
+    Coefficient,
+    Pair,
+    agreement,
+    calibrations,
+)
+from falter.rewrites._bank import Banks, MemoryBank, bank_lines, read_bank, written
+from falter.rewrites._judging import JUDGE_TOKENS, judge_prompt, read_rating
+from falter.rewrites._page import sheet_page
+from falter.rewrites._reading import Reading, read_reply, read_rewrite
+from falter.rewrites._sheet import (
+    flags_of,
+    make_sheet,
+    read_reviews,
+    rows_of,
+    sample_of,
+    sheet_csv,
+)
+
+__all__ = [
+    "JUDGE_TOKENS",
+    "Agreement",
+    "Banks",
+    "Calibration",
+    "Coefficient",
+    "MemoryBank",
+    "Pair",
+    "Reading",
+    "agreement",
+    "bank_lines",
+    "calibrations",
+    "flags_of",
+    "judge_prompt",
+    "make_sheet",
+    "read_bank",
+    "read_rating",
+    "read_reply",
+    "read_reviews",
+    "read_rewrite",
+    "rows_of",
+    "sample_of",
+    "sheet_csv",
+    "sheet_page",
+    "written",
+]

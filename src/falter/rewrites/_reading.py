@@ -1,0 +1,177 @@
+"""What a rewriter answered, read: the new text, or why there is none.
+
+The reply comes from a model and may be anything. It is bounded before any pattern looks at it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from falter.core.records import Response, Rewrite, RewriteStatus
+from falter.perturbations import Wanted
+
+__all__ = ["Reading", "read_reply", "read_rewrite"]
+
+TIMES_LONGER, ROOM = 4, 200
+LONGEST_EXTRA = 4_000
+
+
+class Reading(NamedTuple):
+    """A status, the text when it is `ok`, the reason when it is not."""
+
+    status: RewriteStatus
+    text: str | None = None
+    reason: str | None = None
+
+
+def read_rewrite(wanted: Wanted, response: Response, author: str) -> Rewrite:
+    """The record of what an author made of a text."""
+    found = read_reply(wanted, response)
+    return Rewrite(
+        key=wanted.key,
+        perturbation=wanted.perturbation.bank,
+        version=wanted.perturbation.wording,
+        params=wanted.asked,
+        source=wanted.text,
+        draw=wanted.draw,
+        author=author,
+        status=found.status,
+        text=found.text,
+        reason=found.reason,
+    )
+
+
+def read_reply(wanted: Wanted, response: Response) -> Reading:
+    """The new text, without what models put around it, or the reason why it cannot be used."""
+    source, said = wanted.text, _without_thoughts(response.text or "")
+    if response.finish_reason == "content_filter":
+        return Reading("refused", reason="the server's content filter stopped the answer")
+    if len(said) > 2 * (TIMES_LONGER * len(source) + ROOM) + LONGEST_EXTRA:
+        return Reading("broken", reason=f"{len(said):,} characters for {len(source):,}")
+    text = _bare(said, source)
+    if _refused(text, source):
+        return Reading("refused", reason=_first_line(text))
+    if response.finish_reason == "length":
+        return Reading("cut", reason="the answer reached its limit of tokens")
+    if not text:
+        return Reading("empty", reason="the answer has no text")
+    if _same(text, source) and not wanted.perturbation.may_repeat(source):
+        return Reading("identical", reason="the answer is the text itself")
+    problem = _misshapen(text, source) or wanted.perturbation.problem(source, text, wanted.asked)
+    return Reading("ok", text) if problem is None else Reading("broken", reason=problem)
+
+
+def _same(text: str, source: str) -> bool:
+    return text.split() == source.split()
+
+
+def _misshapen(text: str, source: str) -> str | None:
+    if len(text) > TIMES_LONGER * len(source) + ROOM:
+        return f"{len(text):,} characters for {len(source):,}"
+    if _SEVERAL.match(text) and not _SEVERAL.match(source):
+        return "several answers instead of one"
+    return None
+
+
+def _first_line(text: str) -> str:
+    line = text.partition("\n")[0]
+    return line if len(line) <= 160 else line[:159] + "…"
+
+
+# What models put around an answer.
+_THOUGHTS = ("think", "thinking", "reasoning")
+_FENCE = re.compile(r"```[\w-]{0,20}\n(.*?)\n?```\Z", re.DOTALL)
+_TAGS = re.compile(r"<(text_*)>\s*(.*?)\s*</\1>", re.DOTALL)
+_THING = (
+    r"(?:texts?|versions?|paraphras\w{1,4}|rewrit\w{1,4}|reword\w{1,4}|rephras\w{1,4}"
+    r"|translat\w{1,4}|template|sentence|question)"
+)
+_LEAD_IN = re.compile(
+    rf"""(?:
+        (?:(?:sure|certainly|of[ ]course|absolutely|okay|ok)[,!.]?[ ]{{0,3}})?
+        here(?:[ ]is|[ ]are|['’]s)[ ][^\n:]{{0,80}}\b{_THING}\b[^\n:]{{0,60}}:
+    |   (?:sure|certainly|of[ ]course|absolutely|okay|ok)\b[^\n]{{0,160}}[:.!][ ]{{0,9}}\n
+    |   \*{{0,2}}(?:(?:the|my|a|your)[ ])?(?:\w{{1,16}}[ ]){{0,3}}{_THING}[ ]?\*{{0,2}}:\*{{0,2}}
+    )\s*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_AFTERWORD = re.compile(
+    r"""\n[ \t]{0,20}\n\s{0,20}(?:
+        \(?\**(?:note|explanation|changes[ ]made|i[ ](?:have[ ])?(?:changed|kept|replaced))\b
+    |   (?:let[ ]me[ ]know|i[ ]hope[ ]this|feel[ ]free)\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "“", "「": "」", "`": "`"}
+_SEVERAL = re.compile(
+    r"\s{0,20}(?:1[.)]|[-*•])[ \t]\S[^\n]{0,4000}\n\s{0,20}(?:2[.)]|[-*•])[ \t]\S"
+)
+_REFUSAL = re.compile(
+    r"""\s{0,20}(?:
+        (?:(?:i['’]m|i[ ]am)[ ](?:really[ ]|very[ ]|so[ ])?sorry|sorry|apologies|unfortunately)?
+        [,.]?[ ]?(?:but[ ])?
+        i(?:[ ](?:can(?:no|['’])?t|can[ ]not|am[ ](?:unable|not[ ]able)[ ]to|won['’]t|will[ ]not)
+            |['’]m[ ](?:unable|not[ ]able)[ ]to)[ ]
+        (?:(?:assist|comply|rewrite|reword|rephrase|paraphrase|translate|fulfil+|engage)\b
+            |(?:help|provide|do|complete|create|generate|produce|process|continue|discuss|answer)
+             [ ](?:with[ ]|on[ ]|you[ ]with[ ]|to[ ])?(?:that|this|these|those|your|such|any|you)\b)
+    |   (?:(?:i['’]m|i[ ]am)[ ])?sorry,?[ ](?:but[ ])?as[ ]an?[ ](?:ai|language[ ]model)\b
+    |   i[ ]must[ ]decline\b
+    |   as[ ]an?[ ](?:ai\b|artificial[ ]intelligence|(?:large[ ])?language[ ]model)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_FOREIGN = re.compile(
+    r"""(?:lo[ ]siento,[ ](?:pero[ ])?no[ ]puedo | je[ ]suis[ ]désolée?,[ ]mais[ ]je[ ]ne[ ]peux
+    |   es[ ]tut[ ]mir[ ]leid,[ ]aber[ ]ich[ ]kann | mi[ ]dispiace,[ ]ma[ ]non[ ]posso
+    |   het[ ]spijt[ ]me,[ ]maar[ ]ik[ ]kan | (?:desculpe|sinto[ ]muito),[ ]mas[ ]não[ ]posso
+    |   申し訳(?:ありません|ございません)が)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SORRY = re.compile(r"\b(?:sorry|apolog|unable|cannot|can['’]t)", re.IGNORECASE)
+
+
+def _refused(text: str, source: str) -> bool:
+    """Whether the model says no itself; a text that says such a thing may well be reworded."""
+    if _REFUSAL.match(text):
+        return _REFUSAL.match(source) is None
+    return _FOREIGN.match(text) is not None and _SORRY.search(source) is None
+
+
+def _without_thoughts(said: str) -> str:
+    """What comes after the thoughts that some models write first; nothing when they never end."""
+    said = said.strip()
+    for name in _THOUGHTS:
+        if said.startswith(f"<{name}>"):
+            return said.partition(f"</{name}>")[2].strip()
+    return said
+
+
+def _bare(said: str, source: str) -> str:
+    """The answer without fences, tags, lead-ins, quotation marks and afterwords, each
+    only where the source does not have the like itself."""
+    text = _unwrapped(said, source)
+    lead = _LEAD_IN.match(text)
+    if lead and text[lead.end() :].strip() and not _LEAD_IN.match(source):
+        text = _unwrapped(text[lead.end() :].strip(), source)
+    after = _AFTERWORD.search(text)
+    if after and after.start() and not _AFTERWORD.search(source):
+        text = _unwrapped(text[: after.start()].strip(), source)
+    return text
+
+
+def _unwrapped(text: str, source: str) -> str:
+    """Without a fence, tags or quotation marks around all of it."""
+    tagged = _TAGS.match(text)
+    if tagged and not _TAGS.match(source):
+        text = tagged[2]
+    fenced = _FENCE.match(text)
+    if fenced and "```" not in fenced[1] and not source.startswith("```"):
+        text = fenced[1].strip()
+    close = _QUOTES.get(text[:1])
+    if close is not None and len(text) > 2 and not source.startswith(text[0]):
+        inside = text[1:-1]
+        if text.endswith(close) and close not in inside:
+            text = inside.strip()
+    return text

@@ -1,0 +1,204 @@
+"""Rewrites and what was said about them, in the store; and the bank that runs read them from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from falter.core.codec import from_json, to_json
+from falter.core.records import Response, Rewrite
+from falter.core.reviews import Review, Sample, only_one
+from falter.store._store import CHUNK, Store, blob, checksum
+
+__all__ = [
+    "StoreBank",
+    "authors",
+    "find_responses",
+    "find_samples",
+    "put_reviews",
+    "put_rewrites",
+    "put_samples",
+    "put_sheet",
+    "scan_reviews",
+    "scan_rewrites",
+    "scan_samples",
+    "settled",
+]
+
+_REVIEWED = """
+    SELECT r.body FROM reviews r JOIN samples s ON s.id = r.sample
+    WHERE s.key = ? AND s.author = ? ORDER BY r.at, r.rater
+"""
+
+
+def put_rewrites(store: Store, rewrites: Iterable[Rewrite]) -> int:
+    """Store rewrites; how many were new. What an author made of a text once is never changed."""
+    now = time.time()
+    rows = []
+    for rewrite in rewrites:
+        body = orjson.dumps(to_json(rewrite))
+        rows.append((blob(rewrite.key), rewrite.author, now, body, checksum(body)))
+    with store.transaction():
+        before = store.db.total_changes
+        store.db.executemany("INSERT OR IGNORE INTO rewrites VALUES (?, ?, ?, ?, ?)", rows)
+        return store.db.total_changes - before
+
+
+def scan_rewrites(store: Store, *, author: str | None = None) -> Iterator[Rewrite]:
+    """Every rewrite as reviews have left it, in the order in which they were stored."""
+    query = "SELECT body FROM rewrites WHERE ? IS NULL OR author = ? ORDER BY rowid"
+    bodies = [body for (body,) in store.db.execute(query, (author, author))]
+    reviewed = _reviewed_keys(store)
+    for body in bodies:
+        rewrite = from_json(Rewrite, orjson.loads(body))
+        yield _reviewed(store, rewrite) if blob(rewrite.key) in reviewed else rewrite
+
+
+class StoreBank:
+    """The store's rewrites, of one author or of the only one there is, as reviews have left them.
+
+    A rewrite that more people rejected than kept has the status `rejected`; one that somebody
+    edited has the newest edit for its text. What was found once is not looked up again.
+    """
+
+    def __init__(self, store: Store, author: str | None = None) -> None:
+        self._store, self._author = store, author
+        self._known: dict[str, Rewrite] = {}
+        self._reviewed = _reviewed_keys(store)
+
+    def find(self, key: str, text: str) -> Rewrite | None:
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        query = "SELECT body FROM rewrites WHERE key = ? AND (? IS NULL OR author = ?)"
+        rows = self._store.db.execute(query, (blob(key), self._author, self._author)).fetchall()
+        one = only_one([from_json(Rewrite, orjson.loads(body)) for (body,) in rows])
+        if one is None:
+            return None
+        found = _reviewed(self._store, one) if blob(key) in self._reviewed else one
+        self._known[key] = found
+        return found
+
+
+def settled(rewrite: Rewrite, reviews: Sequence[Review]) -> Rewrite:
+    """The rewrite after its reviews, the oldest first.
+
+    As many rejections as other decisions, or more, reject it. Else the newest edit is its text.
+    """
+    decided = [review for review in reviews if review.decision is not None]
+    rejections = [review for review in decided if review.decision == "reject"]
+    if not decided:
+        return rewrite
+    if 2 * len(rejections) >= len(decided):
+        reason = next((r.comment for r in reversed(rejections) if r.comment), None)
+        by = ", ".join(review.rater for review in rejections)
+        why = f"rejected by {by}" + (f": {reason}" if reason else "")
+        return replace(rewrite, status="rejected", text=None, reason=why)
+    edits = [review for review in decided if review.decision == "edit" and review.text]
+    if not edits:
+        return rewrite
+    newest = edits[-1]
+    return replace(rewrite, status="ok", text=newest.text, reason=f"edited by {newest.rater}")
+
+
+def _reviewed_keys(store: Store) -> set[bytes]:
+    """The rewrites that somebody said something about."""
+    query = "SELECT DISTINCT s.key FROM reviews r JOIN samples s ON s.id = r.sample"
+    return {key for (key,) in store.db.execute(query)}
+
+
+def _reviewed(store: Store, rewrite: Rewrite) -> Rewrite:
+    rows = store.db.execute(_REVIEWED, (blob(rewrite.key), rewrite.author))
+    reviews = [_review(body) for (body,) in rows]
+    # A damaged sample is another text: what was said of it does not count for this one.
+    own = Sample(
+        key=rewrite.key, author=rewrite.author, perturbation=rewrite.perturbation,
+        source=rewrite.source, shown=rewrite.text or "",
+    ).id  # fmt: skip
+    return settled(rewrite, [review for review in reviews if review.sample == own])
+
+
+# Sheets and reviews
+
+
+def put_samples(store: Store, samples: Iterable[Sample]) -> None:
+    """Store what is shown to raters."""
+    rows = [(blob(s.id), blob(s.key), s.author, _dump(s)) for s in samples]
+    with store.transaction():
+        store.db.executemany("INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?)", rows)
+
+
+def put_sheet(store: Store, sheet: str, rows: Mapping[str, Sample]) -> None:
+    """Store a sheet: which sample each of its rows shows."""
+    put_samples(store, rows.values())
+    with store.transaction():
+        store.db.executemany(
+            "INSERT OR IGNORE INTO sheets VALUES (?, ?, ?)",
+            [(row, sheet, blob(sample.id)) for row, sample in rows.items()],
+        )
+
+
+def find_samples(store: Store, rows: Sequence[str]) -> dict[str, Sample]:
+    """The samples behind rows of sheets; rows that no sheet has are not in it."""
+    found: dict[str, Sample] = {}
+    for start in range(0, len(rows), CHUNK):
+        part = rows[start : start + CHUNK]
+        marks = ",".join("?" * len(part))
+        query = (
+            "SELECT h.row, s.body FROM sheets h JOIN samples s ON s.id = h.sample "
+            f"WHERE h.row IN ({marks})"
+        )
+        for row, body in store.db.execute(query, part):
+            found[row] = from_json(Sample, orjson.loads(body))
+    return found
+
+
+def scan_samples(store: Store) -> dict[str, Sample]:
+    """Every sample that was shown to a rater, by its id."""
+    rows = store.db.execute("SELECT body FROM samples ORDER BY rowid")
+    samples = (from_json(Sample, orjson.loads(body)) for (body,) in rows)
+    return {sample.id: sample for sample in samples}
+
+
+def put_reviews(store: Store, reviews: Iterable[Review]) -> None:
+    """Store reviews; a rater's later word on a sample takes the place of the earlier one."""
+    now = time.time()
+    rows = [(blob(r.sample), r.rater, now, _dump(r)) for r in reviews]
+    with store.transaction():
+        store.db.executemany("INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?)", rows)
+
+
+def scan_reviews(store: Store) -> list[Review]:
+    """Every review, the oldest first."""
+    rows = store.db.execute("SELECT body FROM reviews ORDER BY at, rater, sample")
+    return [_review(body) for (body,) in rows]
+
+
+def authors(store: Store) -> list[str]:
+    """Everybody whose rewrites are stored, sorted."""
+    return [name for (name,) in store.db.execute("SELECT DISTINCT author FROM rewrites ORDER BY 1")]
+
+
+def find_responses(store: Store, keys: Sequence[str]) -> dict[str, Response]:
+    """The responses stored under these keys."""
+    found: dict[str, Response] = {}
+    asked = [blob(key) for key in keys]
+    for start in range(0, len(asked), CHUNK):
+        part = asked[start : start + CHUNK]
+        marks = ",".join("?" * len(part))
+        for (body,) in store.db.execute(f"SELECT body FROM responses WHERE key IN ({marks})", part):
+            response = from_json(Response, orjson.loads(body))
+            found[response.key] = response
+    return found
+
+
+def _review(body: bytes) -> Review:
+    return from_json(Review, orjson.loads(body))
+
+
+def _dump(record: Any) -> bytes:
+    return orjson.dumps(to_json(record))
