@@ -27,14 +27,17 @@ ALLOWED: dict[str, set[str]] = {
     "clients": {"core", "weights"},
     "store": {"core"},
     "stats": {"core"},
+    "readers": {"core"},
     "measures": {"core", "stats"},
     "plan": {"core"},
     "runner": {"core", "plan"},
+    "rewrites": {"core", "text", "perturbations", "stats"},
     "analysis": {"core", "text", "store", "scorers", "measures", "stats"},
     "report": {"core", "analysis"},
     "experiment": {
         "core", "text", "tasks", "perturbations", "scorers", "clients", "store", "stats",
-        "measures", "plan", "runner", "analysis", "report", "embedding", "weights",
+        "measures", "plan", "runner", "rewrites", "analysis", "report", "embedding", "weights",
+        "readers",
     },
     "testing": {"core", "text", "clients", "perturbations"},
 }  # fmt: skip

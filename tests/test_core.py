@@ -25,7 +25,6 @@ from falter.core.records import (
     Recipe,
     Response,
     Run,
-    Sampling,
     Section,
     Step,
 )

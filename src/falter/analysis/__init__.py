@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from falter.analysis._analyse import analyse
+from falter.analysis._across_results import (
+    Across,
+    Concordance,
+    Consistency,
+    FailureShift,
+    Omnibus,
+    Pooled,
+    RankingChange,
+    RankRange,
+    RecipeRanking,
+    Survival,
+    Verdict,
+    Worst,
+)
+from falter.analysis._analyse import analyse, analyse_tables
+from falter.analysis._cells import PanelCells, table_of
 from falter.analysis._export import score_rows, write_parquet
 from falter.analysis._meaning import MEANING_CHECKS, Cosine, Rewording, meaning
 from falter.analysis._results import (
@@ -16,22 +31,41 @@ from falter.analysis._results import (
     Segment,
     Side,
 )
+from falter.analysis._settings import Settings
+from falter.analysis._table import Table
 
 __all__ = [
     "MEANING_CHECKS",
+    "Across",
     "Analysis",
+    "Concordance",
+    "Consistency",
     "Cosine",
     "Counts",
     "Example",
+    "FailureShift",
     "GroupResult",
     "Meaning",
+    "Omnibus",
+    "PanelCells",
     "PanelResult",
+    "Pooled",
+    "RankRange",
+    "RankingChange",
+    "RecipeRanking",
     "RecipeResult",
     "Rewording",
     "Segment",
+    "Settings",
     "Side",
+    "Survival",
+    "Table",
+    "Verdict",
+    "Worst",
     "analyse",
+    "analyse_tables",
     "meaning",
     "score_rows",
+    "table_of",
     "write_parquet",
 ]

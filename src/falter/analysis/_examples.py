@@ -53,11 +53,14 @@ def _choose(table: Table, columns: Sequence[int]) -> list[tuple[int, int]]:
     lost = (before[:, None] == 1.0) & (value == 0.0) & real
     net = {n: float(np.nansum(np.where(real[:, n], before - value[:, n], 0.0))) for n in columns}
     chosen: list[tuple[int, int]] = []
+    if table.edits is None:
+        return chosen
+    edits = table.edits
     used: set[int] = set()
     for column in sorted(columns, key=lambda n: -net[n])[:RECIPES]:
         rows = [int(row) for row in np.flatnonzero(lost[:, column])]
         fallen = np.nan_to_num(table.margin[:, 0, 0] - table.margin[:, column, 0])
-        rows.sort(key=lambda row: (row in used, -fallen[row], table.edits[row, column, 0]))
+        rows.sort(key=lambda row: (row in used, -fallen[row], edits[row, column, 0]))
         for row in rows[:EACH]:
             chosen.append((row, column))
             used.add(row)

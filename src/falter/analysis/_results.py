@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from falter.analysis._across_results import Across
 from falter.core.records import Estimate, Panel
 
 __all__ = [
@@ -44,7 +45,7 @@ class RecipeResult:
     `drop` is the headline: over the items that the recipe really changed, unparsed answers by the
     run's rule. `drop_valid` leaves unparsed answers out; `drop_all` carries the baseline's outcome
     into the items that were not changed. `lost` and `gained` count items whose answer turned
-    wrong and right.
+    wrong and right; they are None where there is no baseline.
     """
 
     label: str
@@ -54,8 +55,8 @@ class RecipeResult:
     drop_valid: Estimate
     drop_all: Estimate
     p_holm: float | None
-    lost: int
-    gained: int
+    lost: int | None
+    gained: int | None
     edits_mean: float | None
     counts: Counts
 
@@ -163,7 +164,10 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """All panels of a run. `meaning` says, on a sample of items, what the recipes did to them."""
+    """All panels of a run, and what takes several of them.
+
+    `meaning` says, on a sample of items, what the recipes did to them.
+    """
 
     run: str
     version: str
@@ -173,3 +177,4 @@ class Analysis:
     unparsed: Literal["wrong", "excluded"]
     panels: tuple[PanelResult, ...]
     meaning: tuple[Meaning, ...] = ()
+    across: Across | None = None

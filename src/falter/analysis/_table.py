@@ -27,7 +27,11 @@ class Table:
 
     `value` is NaN where nothing was scored; `seen` says which cells the plan has. Items and
     recipes are in a fixed order that does not depend on the order of the data file. `margin` is
-    how much likelier the target was than the best other option, where log-likelihoods are known.
+    how much likelier the target was than the best other option, where log-likelihoods are known;
+    `edits` is None where the prompts are not.
+    `based` says whether recipe 0 is the baseline; without one every recipe is like any other.
+    `output` numbers what was answered, the same for the same answer and -1 for none; None where
+    answers are not known. `clusters` names what items share, as a passage.
     """
 
     panel: Panel
@@ -36,7 +40,7 @@ class Table:
     value: Floats
     outcome: NDArray[np.uint8]
     status: NDArray[np.uint8]
-    edits: NDArray[np.int64]
+    edits: NDArray[np.int64] | None
     margin: Floats
     seen: NDArray[np.bool_]
     draws: int
@@ -45,6 +49,19 @@ class Table:
     item_ids: tuple[str, ...]
     served_by: tuple[str, ...] = ()
     failures: Mapping[str, int] = field(default_factory=dict)
+    based: bool = True
+    output: NDArray[np.int32] | None = None
+    clusters: tuple[str, ...] | None = None
+
+    @property
+    def columns(self) -> list[int]:
+        """The recipes that are compared with the baseline; all of them where there is none."""
+        return [n for n, recipe in enumerate(self.recipes) if recipe.perturbs]
+
+    @property
+    def uneven(self) -> bool:
+        """Whether some recipe was asked more often than another."""
+        return not bool(self.seen.any(axis=0).all())
 
     @property
     def planned(self) -> int:
@@ -75,6 +92,8 @@ class Table:
 
     def carry(self, values: Floats) -> Floats:
         """Values with the baseline's where a recipe did not change the prompt."""
+        if not self.based:
+            return values
         idle = ~self.changed()
         idle[:, [not recipe.perturbs for recipe in self.recipes]] = False
         first = values[:, :1]
@@ -82,9 +101,12 @@ class Table:
         return carried
 
     def cube(self, columns: Sequence[int], *, strict: bool = True) -> Floats:
-        """Items × the named recipes × repeats, idle cells carried; draws are averaged."""
+        """Items × the named recipes × repeats, idle cells carried; draws are averaged.
+
+        So are repeats where some recipe has fewer of them than another.
+        """
         value = self.strict(strict=strict)
-        if self.draws > 1 or self.repeats == 1:
+        if self.draws > 1 or self.repeats == 1 or self.uneven:
             return self.carry(self.matrix(strict=strict))[:, list(columns)]
         return self.carry(value)[:, list(columns)]
 
@@ -121,11 +143,13 @@ class _Builder:
     def __init__(self, run: Run, panel: Panel, scorer: Scorer) -> None:
         self.run, self.panel, self.scorer = run, panel, scorer
         self.column = {recipe.id: n for n, recipe in enumerate(run.recipes)}
-        self.rows: dict[tuple[str, int, int], tuple[float, int, int, int, float]] = {}
+        self.rows: dict[tuple[str, int, int], tuple[float, int, int, int, float, int]] = {}
         self.served_by: dict[str, None] = {}
         self.failures: dict[str, int] = {}
         self.ids: dict[str, str] = {}
         self.chances: dict[str, float] = {}
+        self.outputs: dict[str, int] = {}
+        self.silent = False  # whether an answer was scored of which no text is known
 
     def add(self, cell: StoredCell) -> None:
         variant, score = cell.variant, score_cell(cell, self.scorer)
@@ -149,7 +173,20 @@ class _Builder:
             STATUSES.index(variant.status),
             cell.edits,
             _margin(cell),
+            self._output(cell, score),
         )
+
+    def _output(self, cell: StoredCell, score: Score | None) -> int:
+        """The number of what was answered; of an option its text, which outlives shuffling."""
+        if score is None or score.outcome != "scored":
+            return -1
+        text, prompt = score.extracted, cell.variant.prompt
+        if text is None:
+            self.silent = True
+            return -1
+        if text in prompt.labels and len(prompt.labels) == len(prompt.choices):
+            text = prompt.choices[prompt.labels.index(text)]
+        return self.outputs.setdefault(text.strip().lower(), len(self.outputs))
 
     def table(self) -> Table:
         items = tuple(sorted({key for key, _, _ in self.rows}))
@@ -161,10 +198,11 @@ class _Builder:
         status = np.zeros(shape, np.uint8)
         edits = np.zeros(shape, np.int64)
         margin = np.full(shape, np.nan)
+        output = np.full(shape, -1, np.int32)
         seen = np.zeros(shape, np.bool_)
         for (key, column, place), row in self.rows.items():
             at = (position[key], column, place)
-            value[at], outcome[at], status[at], edits[at], margin[at] = row
+            value[at], outcome[at], status[at], edits[at], margin[at], output[at] = row
             seen[at] = True
         return Table(
             panel=self.panel,
@@ -182,4 +220,5 @@ class _Builder:
             item_ids=tuple(self.ids[key] for key in items),
             served_by=tuple(self.served_by),
             failures=self.failures,
+            output=None if self.silent or not self.outputs else output,
         )

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 import click
 
 from falter import __version__
+from falter.cli._analyze import analyze
 from falter.cli._demo import demo
 from falter.cli._init import init
 from falter.cli._inspect import doctor, list_names, models
 from falter.cli._perturb import perturb
+from falter.cli._power import power
 from falter.cli._report import report
+from falter.cli._rewrites import rewrites
 from falter.cli._run import plan, run
 from falter.cli._store import store
 from falter.cli._variants import variants
@@ -40,7 +43,10 @@ for _command in (
     plan,
     run,
     report,
+    analyze,
+    power,
     perturb,
+    rewrites,
     list_names,
     models,
     doctor,

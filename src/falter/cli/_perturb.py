@@ -112,6 +112,12 @@ def perturb(
     how = How(
         recipes=tuple(recipe_from(spec, protect, language) for spec in specs), seed=seed, draw=draw
     )
+    for recipe in how.recipes:
+        if not recipe.steps:
+            raise UsageError(
+                f"'{recipe.label}' changes how a model is asked, not the text",
+                hint="use it in the recipes of an experiment",
+            )
     if check:
         texts = (row[field] for row in _rows(field)) if field else iter(text or _lines())
         _check_texts(how, texts, language or "en", as_json)

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from falter.clients._base import ClientSettings, clients
-from falter.weights import SMOLLM2, find_weights, pull_weights
 from falter.core.errors import InvalidValue, MissingExtra
 from falter.core.interfaces import Capabilities, Client
 from falter.core.records import ContinuationScore, Model, Request, Response, Usage
+from falter.weights import SMOLLM2, find_weights, pull_weights
 
 if TYPE_CHECKING:
     from falter.clients._llama import LlamaEngine

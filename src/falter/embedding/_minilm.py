@@ -55,9 +55,7 @@ class Encoder:
         """The cosine of each pair; None where one of the two is empty."""
         a, b = self._remembered(first), self._remembered(second)
         values = np.einsum("ij,ij->i", a, b)
-        return [
-            float(values[n]) if a[n].any() and b[n].any() else None for n in range(len(values))
-        ]
+        return [float(values[n]) if a[n].any() and b[n].any() else None for n in range(len(values))]
 
     def _remembered(self, texts: Sequence[str]) -> Floats:
         """Vectors of texts of which many were asked for before: one baseline, many variants."""

@@ -274,7 +274,9 @@ def _panel(
     )
     sampling = experiment.sampling or Sampling()
     if experiment.sampling is None or not sampling.max_tokens:
-        sampling = replace(sampling, max_tokens=scorer.max_tokens)
+        sampling = replace(sampling, max_tokens=task.max_tokens or scorer.max_tokens)
+    if task.stop and not sampling.stop:
+        sampling = replace(sampling, stop=task.stop)
     asking: Asking = "score" if scorer.needs_scores else "plain"
     if asking == "plain" and client.capabilities.chats:
         asking = "chat"

@@ -59,12 +59,22 @@ def capability(
 ) -> Estimate:
     """The mean score over all configurations, each of them as original as the others.
 
-    `scores` is items x configurations, NaN where missing; every configuration counts the same. A t
-    interval over items, CR1 with `clusters`.
+    `scores` is items x configurations, NaN where missing; every configuration counts the same. The
+    interval is that of `micro_average`, CR1 with `clusters`, held to [0, 1] for scores within it.
     """
     found = micro_average(scores, clusters=clusters, level=level)
     estimand = "mean score over fixed configurations, super-population of items"
-    return replace(found, measure="capability", estimand=estimand, p_value=None)
+    found = replace(found, measure="capability", estimand=estimand, p_value=None)
+    values = np.asarray(scores, dtype=np.float64)
+    if found.low is None or found.high is None or not _within_unit(values):
+        return found
+    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
+
+
+def _within_unit(values: Floats) -> bool:
+    """Whether every score there is lies between 0 and 1."""
+    there = values[~np.isnan(values)]
+    return bool(there.size and there.min() >= 0.0 and there.max() <= 1.0)
 
 
 def output_consistency(

@@ -30,8 +30,8 @@ def human_evaluation(
 ) -> HumanEvaluation:
     """Mean and standard deviation of every arm on every criterion, and which arm is best.
 
-    `ratings[arm][criterion]` has one number an item, NaN where nobody rated; several raters of one
-    item are averaged first. t intervals over items. Best: see `best_arms`.
+    `ratings[arm][criterion]` has one number an item, NaN where nobody rated; average
+    several raters of one item before. t intervals over items. Best: see `best_arms`.
     """
     means: dict[str, dict[str, Estimate]] = {}
     sds: dict[str, dict[str, float | None]] = {}

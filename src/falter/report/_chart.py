@@ -11,7 +11,7 @@ from falter.report import _numbers as n
 from falter.report._escape import Html
 from falter.report._markup import cell, dash, head, label, number, tag
 from falter.report._scale import Scale
-from falter.report._words import Line, excludes_zero, lines, provenance
+from falter.report._words import Line, excludes_zero, lines, provenance, turned
 
 __all__ = ["drop_chart", "legend"]
 
@@ -75,7 +75,7 @@ def _row(line: Line, panel: PanelResult, scale: Scale) -> Html:
         value,
         cell(p, class_="r wide"),
         cell(n.whole(recipe.counts.changed), class_="r wide"),
-        cell(f"{n.whole(recipe.lost)} / {n.whole(recipe.gained)}", class_="r wide"),
+        cell(turned(recipe, " / "), class_="r wide"),
         class_=line.kind,
     )
 

@@ -13,12 +13,19 @@ from typing import Any
 from falter.analysis import Analysis, Counts, PanelResult, RecipeResult
 from falter.core.codec import to_json
 from falter.core.records import Estimate
+from falter.report._across import facts
 from falter.report._escape import unhide
 
-__all__ = ["as_csv", "as_json"]
+__all__ = ["across_csv", "as_csv", "as_json"]
 
 # Beyond the brief ASCII set: a spreadsheet also takes the full-width forms for the signs.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_ACROSS = (
+    "run", "version", "seed", "unparsed_rule",
+    "section", "model", "against", "task", "recipe", "told",
+    "value", "low", "high", "level", "p", "items", "conditions", "excluded",
+    "status", "estimand", "method", "signature",
+)  # fmt: skip
 _ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
@@ -65,6 +72,23 @@ def as_csv(analysis: Analysis) -> str:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(_columns())
     writer.writerows([_safe(value) for value in row.values()] for row in rows)
+    return file.getvalue()
+
+
+def across_csv(analysis: Analysis) -> str:
+    """One row a number across panels: section, what it is about, value, interval, counts."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(_ACROSS)
+    for fact in facts(analysis.across) if analysis.across else ():
+        e = fact.estimate
+        row = (
+            analysis.run, analysis.version, analysis.seed, analysis.unparsed,
+            fact.section, fact.model, fact.against, fact.task, fact.recipe, fact.told,
+            e.value, e.low, e.high, e.level, e.p_value, e.items, e.conditions, e.excluded,
+            e.status, e.estimand, e.method, e.signature,
+        )  # fmt: skip
+        writer.writerow([_safe(value) for value in row])
     return file.getvalue()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from falter.analysis import Analysis, PanelResult
 from falter.core.ids import short
 from falter.report import _numbers as n
+from falter.report._across import baseless
+from falter.report._across_section import across_section
 from falter.report._chart import drop_chart, legend
 from falter.report._escape import Html, line, text_only
 from falter.report._examples import examples_section
@@ -28,7 +30,14 @@ def html(analysis: Analysis) -> str:
         _panel(place, panel, analysis, scale)
         for place, panel in enumerate(analysis.panels, start=1)
     ]
-    parts = [_header(analysis), *panels, *_meaning(analysis), _guide(analysis), _foot(analysis)]
+    parts = [
+        _header(analysis),
+        *panels,
+        *_across(analysis),
+        *_meaning(analysis),
+        _guide(analysis),
+        _foot(analysis),
+    ]
     body = tag("body", tag("main", *parts))
     return f"<!doctype html>\n{tag('html', _head(analysis), body, lang='en')}\n"
 
@@ -89,7 +98,9 @@ def _panel(place: int, panel: PanelResult, analysis: Analysis, scale: Scale) -> 
     heading = tag("h2", label(title(panel), 200), class_="away" if alone else None)
     parts = [heading, tag("p", _about(panel), class_="muted"), _figures(panel)]
     parts += [tag("p", label(note, 1_000), class_="note") for note in panel.notes]
-    if panel.recipes:
+    if baseless(panel):
+        parts.append(tag("p", "No condition is the baseline, so there are no drops."))
+    elif panel.recipes:
         parts += [
             tag("h3", "Drop in points, recipe by recipe"),
             tag("p", significant(panel, analysis.level)),
@@ -166,6 +177,10 @@ def _shortfall(panel: PanelResult) -> list[Html]:
     return parts
 
 
+def _across(analysis: Analysis) -> list[Html]:
+    return across_section(analysis.across, analysis.level) if analysis.across else []
+
+
 def _meaning(analysis: Analysis) -> list[Html]:
     if not analysis.meaning:
         return []
@@ -204,7 +219,7 @@ def _guide(analysis: Analysis) -> Html:
             tag("summary", "How to read this"),
             tag("ul", *[tag("li", text) for text in items]),
         ),
-        tag("details", tag("summary", "Methods"), method_table(analysis.panels)),
+        tag("details", tag("summary", "Methods"), method_table(analysis)),
         class_="guide",
     )
 

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import re
 
-from falter.analysis import Analysis, PanelResult
+from falter.analysis import Across, Analysis, PanelResult
 from falter.report import _numbers as n
+from falter.report._across import (
+    VERDICTS,
+    changed_text,
+    concordance_text,
+    failures_text,
+    shown_pools,
+    summaries,
+    verdict_text,
+)
 from falter.report._escape import line
 from falter.report._meaning import ABOUT, HEADS, cells
 from falter.report._words import (
@@ -19,6 +28,7 @@ from falter.report._words import (
     significant,
     title,
     told,
+    turned,
 )
 
 __all__ = ["as_markdown"]
@@ -38,8 +48,75 @@ def as_markdown(analysis: Analysis) -> str:
         "An average drop weighs every recipe the same.",
     ]
     parts = [*top, *(part for panel in analysis.panels for part in _panel(panel, analysis.level))]
+    parts += _across(analysis)
     parts += _meaning(analysis)
     return "\n\n".join(parts) + "\n"
+
+
+def _across(analysis: Analysis) -> list[str]:
+    """A line a panel, the pooled numbers, the rankings, and what cannot be said."""
+    found = analysis.across
+    if found is None:
+        return []
+    tables = [_panels(found), _pools(found), _rankings(found)]
+    texts = [verdict_text(found), failures_text(found, analysis.level), changed_text(found),
+             concordance_text(found)]  # fmt: skip
+    told = [*filter(None, tables), *(_text(text, 2_000) for text in texts if text)]
+    told += [f"> {_text(note, 1_000)}" for note in found.notes]
+    return ["## Across recipes, models and tasks", *told] if told else []
+
+
+def _panels(found: Across) -> str:
+    told = summaries(found)
+    if not told:
+        return ""
+    rows = [
+        "| Panel | Degraded | Equivalent | Undecided | Largest drop, points | p, any differs "
+        "| Same answer, % |",
+        "|:--|--:|--:|--:|--:|--:|--:|",
+    ]
+    for one in told:
+        counts = [n.whole(one.verdicts[w]) if one.verdicts else n.NONE for w in VERDICTS]
+        worst, same = one.worst, one.consistency
+        largest = n.NONE
+        if worst is not None:
+            largest = f"{n.shown(worst.drop, 'points').text} {_text(worst.recipe or '')}"
+        p = n.p_value(one.omnibus.p_value) if one.omnibus else n.NONE
+        known = same is not None and same.output is not None
+        share = n.shown(same.output, "percent").text if known and same and same.output else n.NONE
+        cells = (_text(one.name), *counts, largest, _plain(p), share)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _plain(p: str) -> str:
+    return p.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _pools(found: Across) -> str:
+    pools = shown_pools(found)
+    if not pools:
+        return ""
+    rows = ["| Pooled | Of | Brittleness, % |", "|:--|:--|--:|"]
+    rows += [
+        f"| {_text(one.name)} | {kind}, {len(one.pooled)} | "
+        f"{n.shown(one.brittleness, 'percent').text} |"
+        for kind, one in pools
+    ]
+    return "\n".join(rows)
+
+
+def _rankings(found: Across) -> str:
+    known = [one for one in found.rankings if one.agreement.value is not None]
+    if not known:
+        return ""
+    rows = ["| Recipe | Rank correlation | By noise alone |", "|:--|--:|--:|"]
+    rows += [
+        f"| {_text(one.recipe)} | {n.shown(one.agreement, 'coefficient').text} | "
+        f"{n.shown(one.noise, 'coefficient').text} |"
+        for one in known
+    ]
+    return "\n".join(rows)
 
 
 def _meaning(analysis: Analysis) -> list[str]:
@@ -109,7 +186,7 @@ def _row(row: Line) -> tuple[str, ...]:
         drop,
         n.p_value(recipe.p_holm).replace("<", "&lt;").replace(">", "&gt;"),
         n.whole(recipe.counts.changed),
-        f"{n.whole(recipe.lost)} / {n.whole(recipe.gained)}",
+        turned(recipe, " / "),
         setbacks(recipe.counts),
     )
 

@@ -16,6 +16,7 @@ __all__ = [
     "NONE",
     "Kind",
     "Shown",
+    "coefficient",
     "date",
     "decimal",
     "level",
@@ -27,7 +28,7 @@ __all__ = [
     "whole",
 ]
 
-Kind = Literal["points", "percent", "variance"]
+Kind = Literal["points", "percent", "variance", "coefficient"]
 NONE = "–"
 MINUS = "−"
 
@@ -56,6 +57,11 @@ def percent(value: float | None) -> str:
 def variance(value: float | None) -> str:
     """A variance of scores between 0 and 1: `0.0712`."""
     return _fixed(value, 4)
+
+
+def coefficient(value: float | None) -> str:
+    """A rank correlation, a concordance, a test statistic: `0.86`, `−0.12`."""
+    return _fixed(value, 2)
 
 
 def decimal(value: float | None, digits: int = 1) -> str:
@@ -90,7 +96,12 @@ def date(seconds: float) -> str:
         return NONE
 
 
-_RENDER = {"points": points, "percent": percent, "variance": variance}
+_RENDER = {
+    "points": points,
+    "percent": percent,
+    "variance": variance,
+    "coefficient": coefficient,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from falter.analysis import Analysis, PanelResult, RecipeResult
 from falter.report import _numbers as n
+from falter.report._across import across_estimates
 from falter.report._escape import Html
 from falter.report._markup import cell, dash, head, label, number, tag
 from falter.report._words import estimates, worst
@@ -83,7 +84,7 @@ def _recipe_row(recipe: RecipeResult) -> Html:
     counts = recipe.counts
     p = n.p_value(recipe.p_holm) if recipe.p_holm is not None else dash(recipe.drop)
     counted = (
-        *(recipe.lost, recipe.gained),
+        *(n.NONE if c is None else c for c in (recipe.lost, recipe.gained)),
         n.decimal(recipe.edits_mean),
         *(counts.cells, counts.scored, counts.unparsed, counts.refused),
         *(counts.failed, counts.missing),
@@ -121,22 +122,20 @@ def failure_table(panel: PanelResult) -> Html:
     return tag("table", tag("thead", top), tag("tbody", *rows), class_="plain reasons")
 
 
-def method_table(panels: Sequence[PanelResult]) -> Html:
+def method_table(analysis: Analysis) -> Html:
     """How the numbers of the page were made: every estimand and method once."""
     rows = [
         tag("tr", tag("th", measure, scope="row"), cell(estimand), cell(method))
-        for measure, estimand, method in _methods(panels)
+        for measure, estimand, method in _methods(analysis)
     ]
     top = tag("tr", head("Measure"), head("What it estimates"), head("Interval and test"))
     table = tag("table", tag("thead", top), tag("tbody", *rows), class_="plain full words")
     return scroll(table, "methods")
 
 
-def _methods(panels: Iterable[PanelResult]) -> list[tuple[str, str, str]]:
-    found = {
-        (e.measure.replace("_", " "), e.estimand, e.method)
-        for panel in panels
-        for e in estimates(panel)
-        if e.method
-    }
+def _methods(analysis: Analysis) -> list[tuple[str, str, str]]:
+    every = chain(
+        chain.from_iterable(map(estimates, analysis.panels)), across_estimates(analysis.across)
+    )
+    found = {(e.measure.replace("_", " "), e.estimand, e.method) for e in every if e.method}
     return sorted(found)

@@ -7,14 +7,22 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from falter.analysis import Analysis, PanelResult
+from falter.analysis import Across, Analysis, PanelResult
 from falter.core.ids import short
 from falter.report import _numbers as n
+from falter.report._across import (
+    baseless,
+    changed_text,
+    concordance_text,
+    failures_text,
+    verdict_text,
+)
+from falter.report._across_terminal import panel_rows, pooled_rows, rank_rows, ranking_rows
 from falter.report._escape import line
 from falter.report._flow import flow
 from falter.report._meaning import warnings
 from falter.report._scale import Scale, scale_of
-from falter.report._terminal_table import Row, overview, table
+from falter.report._terminal_table import Row, accuracies, overview, table
 from falter.report._words import (
     COMPONENTS,
     footnotes,
@@ -50,6 +58,8 @@ def terminal(analysis: Analysis, console: Console) -> None:
         out.heading("Overview")
         out.blank()
         out.rows(overview(analysis.panels, out.width, out.plain))
+    if analysis.across is not None:
+        _across(analysis.across, analysis.level, out)
     for warning in warnings(analysis):
         out.prose(f"Meaning: {warning}.", "yellow")
     out.blank()
@@ -76,7 +86,10 @@ def _panel(panel: PanelResult, analysis: Analysis, scale: Scale, out: _Printer) 
         f"baseline {_held(n.shown(panel.baseline, 'percent').with_unit(' %'))}"
     )
     out.blank()
-    if panel.recipes:
+    if baseless(panel):
+        out.rows(accuracies(panel, out.width, out.plain))
+        out.blank()
+    elif panel.recipes:
         out.rows(table(panel, scale, out.width, out.plain))
         out.blank()
         out.prose(significant(panel, analysis.level))
@@ -111,6 +124,25 @@ def _shares(panel: PanelResult, out: _Printer) -> None:
     else:
         floor = n.shown(panel.noise_floor, "percent").with_unit(" %")
         out.prose(f"Noise floor {_held(floor)}: the share of items that change when asked again.")
+
+
+def _across(found: Across, level: float, out: _Printer) -> None:
+    """What takes more than one panel or recipe, then what cannot be said."""
+    tables = [make(found, out.width, out.plain)
+              for make in (panel_rows, pooled_rows, ranking_rows, rank_rows)]  # fmt: skip
+    texts = (verdict_text(found), failures_text(found, level), changed_text(found),
+             concordance_text(found))  # fmt: skip
+    if any(tables) or any(texts):
+        out.blank()
+        out.heading("Across recipes, models and tasks")
+        out.blank()
+    for rows in filter(None, tables):
+        out.rows(rows)
+        out.blank()
+    for text in filter(None, texts):
+        out.prose(line(text, 2_000))
+    for note in found.notes:
+        out.prose(f"Note: {line(note, 1_000)}", "yellow")
 
 
 def _held(text: str) -> str:

@@ -10,9 +10,9 @@ from falter.report import _numbers as n
 from falter.report._escape import line
 from falter.report._flow import GAP, Column, fitting, flow, padded
 from falter.report._scale import Scale
-from falter.report._words import Line, excludes_zero, lines, title, worst
+from falter.report._words import Line, excludes_zero, lines, title, turned, worst
 
-__all__ = ["Row", "overview", "table"]
+__all__ = ["Plain", "Row", "accuracies", "overview", "styled_rows", "table"]
 
 Row = list[tuple[str, str]]
 Plain = Callable[[str], str]
@@ -74,7 +74,29 @@ def overview(panels: Sequence[PanelResult], width: int, plain: Plain) -> list[Ro
         Column(head="largest drop", cells=[w[1] if w else n.NONE for w in worsts], rank=3),
         Column(head="of", cells=[w[0] if w else "" for w in worsts], rank=4, left=True),
     ]
-    return _rows("panel", labels, columns, width, [("", "")] * len(labels))
+    return styled_rows("panel", labels, columns, width)
+
+
+def accuracies(panel: PanelResult, width: int, plain: Plain) -> list[Row]:
+    """Where there is no baseline: every condition's accuracy, and what was not scored."""
+    recipes = panel.recipes
+    columns = [
+        Column(head="accuracy, %", rank=0,
+               cells=[n.shown(r.accuracy, "percent").text for r in recipes]),
+        Column(head="items", rank=1, cells=[n.whole(r.accuracy.items) for r in recipes]),
+    ]  # fmt: skip
+    for rank, (head, count) in enumerate(_COUNTS, start=2):
+        cells = [n.whole(count(r.counts)) for r in recipes]
+        if any(cell != "0" for cell in cells):
+            columns.append(Column(head=head, cells=cells, rank=rank))
+    return styled_rows("condition", [plain(line(r.label, 100)) for r in recipes], columns, width)
+
+
+def styled_rows(
+    head: str, labels: Sequence[str], columns: Sequence[Column], width: int
+) -> list[Row]:
+    """A table without accents."""
+    return _rows(head, labels, columns, width, [("", "")] * len(labels))
 
 
 def strip(drop: Estimate | None, scale: Scale, size: int, *, average: bool) -> str:
@@ -147,7 +169,7 @@ def _p(row: Line) -> str:
 
 
 def _turned(row: Line) -> str:
-    return f"{n.whole(row.recipe.lost)}/{n.whole(row.recipe.gained)}" if row.recipe else ""
+    return turned(row.recipe, "/") if row.recipe else ""
 
 
 def _changed(row: Line) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "significant",
     "title",
     "told",
+    "turned",
     "worst",
 ]
 
@@ -80,13 +81,14 @@ class Line:
 def lines(panel: PanelResult) -> Iterator[Line]:
     """Groups in the order given, each with its average and recipes; then the averages over all.
 
-    A group of one recipe shows no average: it would repeat the recipe's own number.
+    A group of one recipe shows no average, which would repeat the recipe's own number; nor does
+    the only group, which would repeat that of all recipes.
     """
     averages: dict[str, GroupResult] = {g.group: g for g in panel.groups}
     for group in dict.fromkeys(r.group for r in panel.recipes):
         members = [r for r in panel.recipes if r.group == group]
         average = averages.get(group)
-        drop = average.drop if average and len(members) > 1 else None
+        drop = average.drop if average and 1 < len(members) < len(panel.recipes) else None
         yield Line(kind="group", label=group, drop=drop)
         for recipe in members:
             yield Line(kind="recipe", label=recipe.label, drop=recipe.drop, recipe=recipe)
@@ -177,6 +179,13 @@ def part(method: str, name: str) -> str:
 def told(name: str, estimate: Estimate) -> bool:
     """Without repeats there is no variance between them, which a note says already."""
     return name != "run" or estimate.value is not None
+
+
+def turned(recipe: RecipeResult, mark: str) -> str:
+    """Items lost and gained: `11 / 2`; a dash where there is no baseline."""
+    if recipe.lost is None or recipe.gained is None:
+        return NONE
+    return f"{whole(recipe.lost)}{mark}{whole(recipe.gained)}"
 
 
 def setbacks(counts: Counts) -> str:

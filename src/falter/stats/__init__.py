@@ -16,6 +16,7 @@ from falter.stats._bootstrap import bootstrap
 from falter.stats._cochran import CochranQ, cochran_q
 from falter.stats._components import Components, components
 from falter.stats._condition import condition_intervals
+from falter.stats._conditional_odds import ConditionalLogOdds, conditional_log_odds
 from falter.stats._fixed_width import FixedWidthStop, fixed_width_stop
 from falter.stats._goals import (
     BrittlenessPrecision,
@@ -27,6 +28,12 @@ from falter.stats._goals import (
 )
 from falter.stats._interval import Interval, no_interval
 from falter.stats._jackknife import jackknife, jackknife_error
+from falter.stats._logistic_mixed import (
+    LogisticMixed,
+    MarginalDrop,
+    MarginalProbability,
+    logistic_mixed,
+)
 from falter.stats._mask import balanced_mask
 from falter.stats._max_t import MaxT, MaxTCondition, SplitWorst, max_t, split_worst
 from falter.stats._mcnemar import McNemar, mcnemar
@@ -78,6 +85,7 @@ __all__ = [
     "CochranQ",
     "Components",
     "Concordance",
+    "ConditionalLogOdds",
     "ConfidenceSequence",
     "DifferenceInDrops",
     "DropPrecision",
@@ -90,6 +98,9 @@ __all__ = [
     "ItemCorrelation",
     "ItemMean",
     "KrippendorffAlpha",
+    "LogisticMixed",
+    "MarginalDrop",
+    "MarginalProbability",
     "MaskedComponents",
     "MaxT",
     "MaxTCondition",
@@ -122,6 +133,7 @@ __all__ = [
     "cochran_q",
     "components",
     "condition_intervals",
+    "conditional_log_odds",
     "confidence_sequence",
     "crossing_probabilities",
     "difference_in_drops",
@@ -135,6 +147,7 @@ __all__ = [
     "kendall_tau",
     "kendall_w",
     "krippendorff_alpha",
+    "logistic_mixed",
     "masked_components",
     "masked_drop",
     "max_t",

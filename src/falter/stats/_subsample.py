@@ -122,6 +122,8 @@ def _pert(rows: MaskedRows) -> SampleEstimate:
     value = float(rows.pert.mean())
     variance = rows.sampling_variance(rows.pert, rows.quadratic_mask(0.0, 0.0, 1.0))
     interval = _few(rows) or _log(value, variance, rows)
+    if rows.binary and interval.high is not None:  # no item of 0/1 scores varies more than that
+        interval = replace(interval, high=max(value, min(interval.high, 0.25)))
     return _made(rows, _NAMES[1], value, interval, variance)
 
 

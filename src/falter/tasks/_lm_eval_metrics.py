@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from falter.core.errors import TaskError
-
 __all__ = ["scorer_for"]
 
 NUMBER = "7341"
@@ -18,23 +16,26 @@ _NUMERIC = re.compile(r"[-+]?\$?[\d,]*\.?\d+\.?")
 
 
 def scorer_for(task: Any, targets: Sequence[str]) -> str | None:
-    """The scorer's name, None for plain accuracy; an error where no scorer means the same.
+    """The scorer's name, None for plain accuracy.
+
+    Where no scorer means the same it is a name that no scorer has, which says whose metric it is:
+    such a task runs only with a scorer that the user chose.
 
     `exact` and `numeric` are a little milder than `exact_match`: they look past case, quotes
     and a final full stop. A filter of the harness is tried out on short replies: one that
     takes a number out of them is `numeric`, one that leaves them alone is `exact`.
     """
-    name, metrics = task.config.task, set(task.aggregation())
+    metrics = set(task.aggregation())
     if task.config.process_results is not None:
-        raise _foreign(name, "it judges answers by a function of its own")
+        return _foreign(f"{_names(metrics)} by a function of the task's own")
     if task.OUTPUT_TYPE == "multiple_choice":
         if "acc" in metrics:
             return None
         if "acc_norm" in metrics:
             return "choice_likelihood_norm"
-        raise _foreign(name, f"its metric is {_names(metrics)}")
+        return _foreign(_names(metrics))
     if "exact_match" not in metrics:
-        raise _foreign(name, f"its metric is {_names(metrics)}")
+        return _foreign(_names(metrics))
     settings = _settings(task)
     if _filtered(task, WORDS) == {WORDS} and settings <= LENIENT:
         return "exact"
@@ -43,7 +44,7 @@ def scorer_for(task: Any, targets: Sequence[str]) -> str | None:
     if numbers and any(all(_digits(text) == NUMBER for text in found) for found in taken):
         return "numeric"
     how = "a filter of its own" if _filtered(task, WORDS) != {WORDS} else _names(settings)
-    raise _foreign(name, f"its metric is exact_match with {how}")
+    return _foreign(f"exact_match with {how}")
 
 
 def _settings(task: Any) -> set[str]:
@@ -85,8 +86,5 @@ def _names(names: set[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-def _foreign(name: str, why: str) -> TaskError:
-    return TaskError(
-        f"The metric of the lm-eval task '{name}' is not one of falter's: {why}",
-        hint="read the data with --data and choose a scorer, or choose another task",
-    )
+def _foreign(metric: str) -> str:
+    return f"{metric} (a metric of lm-eval)"

@@ -169,7 +169,7 @@ def _marked(row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> l
 def _captured(
     text: str, parts: Sequence[str], leaves: Sequence[tuple[str, str]]
 ) -> list[Segment] | None:
-    """The text between the words: as in the row, as in the row but trimmed, or what stands there."""
+    """The words with what stands between them: the row's texts, whole or trimmed, or others."""
     words = parts[0::2]
     fields = [leaves[ord(mark) - FIRST] for mark in parts[1::2]]
     for values in ([v for _, v in fields], [v.strip() for _, v in fields]):

@@ -20,13 +20,16 @@ class Task:
 
     `templates` has one entry a way of asking: `cloze` (options by likelihood), `letter` (options
     listed, a letter generated) and `open` (free text). `scorer` is the task's own choice, None
-    when it follows from the items and from what the model can do.
+    when it follows from the items and from what the model can do. `stop` and `max_tokens` are
+    the task's own limits of a generated answer, used where the user sets none.
     """
 
     name: str
     items: tuple[Item, ...]
     templates: Mapping[str, Template]
     scorer: str | None = None
+    stop: tuple[str, ...] = ()
+    max_tokens: int | None = None
 
     @property
     def revision(self) -> str:

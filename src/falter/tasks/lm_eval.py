@@ -10,20 +10,21 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from falter.core.errors import FalterError, MissingExtra, TaskError, UnknownName
+from falter.core.errors import MissingExtra, TaskError, UnknownName
 from falter.core.ids import digest, short
-from falter.core.records import Item
+from falter.core.records import Choicewise, Item
 from falter.tasks._lm_eval_metrics import scorer_for
 from falter.tasks._pieces import FORMATS, Segment, cut, listed, with_cue, written
 from falter.tasks._task import Task
 from falter.tasks._template import CHOICES, LABELS, Piece, Template
 
-__all__ = ["LmEvalTask", "load"]
+__all__ = ["load"]
 
+GROUP = re.compile(r"^group:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 LETTERED = (
     Piece(kind="instruction", text="\n"),
     Piece(kind="input", field=CHOICES),
@@ -32,14 +33,6 @@ LETTERED = (
     ),
     Piece(kind="cue", text="Answer:"),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class LmEvalTask(Task):
-    """A task with the harness's own limits of an answer: stop strings, and its longest length."""
-
-    stop: tuple[str, ...] = ()
-    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +45,15 @@ class _Question:
     tags: tuple[str, ...] = ()
 
 
-def load(argument: str | None) -> LmEvalTask:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listing:
+    """How a prompt lists its options, and whether it is answered by letters or texts."""
+
+    line: str
+    answer_as: Choicewise
+
+
+def load(argument: str | None) -> Task:
     """A task, tag or group of the harness. Of a group, each item's task is its tag."""
     if not argument:
         raise TaskError(
@@ -60,8 +61,8 @@ def load(argument: str | None) -> LmEvalTask:
             hint="--task lm-eval:arc_easy, or lm-eval:FILE.yaml",
         )
     with _seeded():
-        parts = _read(argument)
-        return _joined(argument, parts)
+        name, parts = _read(argument)
+        return _joined(name, parts)
 
 
 @contextmanager
@@ -78,62 +79,67 @@ def _seeded() -> Iterator[None]:
         random.setstate(state)
 
 
-def _read(argument: str) -> dict[str, Any]:
-    """The harness's task objects by name."""
+def _read(argument: str) -> tuple[str, dict[str, Any]]:
+    """The name of what was asked for, and the harness's task objects by theirs."""
     try:
         from lm_eval.tasks import TaskManager
     except ImportError as error:
         raise MissingExtra("Reading lm-eval tasks", "lm-eval", "lm_eval") from error
     path = Path(argument)
-    own = path.suffix in (".yaml", ".yml")
-    if own and not path.is_file():
+    if path.suffix not in (".yaml", ".yml"):
+        manager = TaskManager()
+        if argument not in manager.all_tasks:
+            raise UnknownName("lm-eval task", argument, manager.all_tasks)
+        return argument, _objects(manager, argument)
+    if not path.is_file():
         raise TaskError(f"The task file {path} does not exist", hint="give a harness YAML file")
+    group = GROUP.search(path.read_text("utf-8"))
+    manager = TaskManager(include_path=str(path.parent), include_defaults=False)
+    if group is None:
+        found = _objects(manager, argument)
+        return next(iter(found)), found
+    try:  # a group's file is found by the group's name alone
+        return group[1], _objects(manager, group[1])
+    except TaskError:  # its members may be the harness's own, whose index takes seconds
+        manager = TaskManager(include_path=str(path.parent))
+        return group[1], _objects(manager, group[1])
+
+
+def _objects(manager: Any, name: str) -> dict[str, Any]:
     try:
-        if own:
-            grouped = re.search(r"^group:", path.read_text("utf-8"), re.MULTILINE) is not None
-            manager = TaskManager(include_path=str(path.parent), include_defaults=grouped)
-        else:
-            manager = TaskManager()
-            if argument not in manager.all_tasks:
-                raise UnknownName("lm-eval task", argument, manager.all_tasks)
-        found: dict[str, Any] = manager.load(argument)["tasks"]
-    except FalterError:
-        raise
+        found: dict[str, Any] = manager.load(name)["tasks"]
     except Exception as error:
         raise TaskError(
-            f"lm-eval could not load the task '{argument}': {error!r:.400}",
-            hint="its data comes from the hub; check the network, or the task's dataset_path",
+            f"lm-eval could not load the task '{name}': {error!r:.400}",
+            hint="its data may come from the hub: check the network, or the task's dataset_path",
         ) from error
     if not found:
-        raise TaskError(f"The lm-eval group '{argument}' holds no tasks")
+        raise TaskError(f"The lm-eval group '{name}' holds no tasks")
     return found
 
 
-def _joined(argument: str, parts: Mapping[str, Any]) -> LmEvalTask:
+def _joined(name: str, parts: Mapping[str, Any]) -> Task:
     """One task of ours from one or several of theirs."""
-    for name, task in parts.items():
-        _fits(name, task)
+    for part, task in parts.items():
+        _fits(part, task)
     kind = _same(parts, "output_type", lambda t: t.OUTPUT_TYPE)
     delimiter = _same(parts, "target_delimiter", lambda t: t.config.target_delimiter)
     open_ended = kind == "generate_until"
     limits = _same(parts, "generation_kwargs", _limits) if open_ended else ((), None)
     questions = []
-    for name, task in parts.items():
-        tags = (name,) if len(parts) > 1 else ()
-        documents = list(task.eval_docs)
+    for part, task in parts.items():
+        tags = (part,) if len(parts) > 1 else ()
         questions += [
-            _question(task, doc, f"{name}, document {n}", tags) for n, doc in enumerate(documents)
+            _question(task, doc, f"{part}, document {n}", tags)
+            for n, doc in enumerate(task.eval_docs)
         ]
     scorer = _same(parts, "metric", lambda t: scorer_for(t, [str(q.target) for q in questions]))
-    line, questions = _with_list(questions)
+    listing, questions = _with_list(questions)
     pieces, fields = written([question.segments for question in questions])
     template = Template(pieces=pieces, delimiter=delimiter)
-    if line is not None:
-        template = Template(
-            pieces=pieces, choice_format=line, answer_as="label", delimiter=delimiter
-        )
-    name = next(iter(parts)) if Path(argument).suffix else argument
-    return LmEvalTask(
+    if listing is not None:
+        template = replace(template, choice_format=listing.line, answer_as=listing.answer_as)
+    return Task(
         name=f"lm-eval:{name}",
         items=_items(f"lm-eval:{name}", questions, fields),
         templates={"open": template} if open_ended else _ways(template, questions),
@@ -232,18 +238,32 @@ def _answer(task: Any, doc: Mapping[str, Any], where: str) -> tuple[tuple[str, .
     return choices, target
 
 
-def _with_list(questions: list[_Question]) -> tuple[str | None, list[_Question]]:
-    """Where every question lists its options by the letters that answer it, take that as a list."""
-    if not all(q.choices and q.choices == tuple(LABELS[: len(q.choices)]) for q in questions):
-        return None, questions
+def _with_list(questions: list[_Question]) -> tuple[_Listing | None, list[_Question]]:
+    """Where every question lists its options by letters, take that as a list.
+
+    Letters answer it (MMLU), or the options' own texts do (LogiQA); in both cases the listed
+    texts become the choices.
+    """
     for line in FORMATS:
-        found = [(q, listed(q.segments, q.choices, line)) for q in questions]
-        if all(list_ for _, list_ in found):
-            return line, [
-                _Question(segments=list_[0], choices=list_[1], target=q.target, tags=q.tags)
-                for q, list_ in found
-                if list_
-            ]
+        found = [
+            listed(q.segments, LABELS[: len(q.choices)], line) if q.choices else None
+            for q in questions
+        ]
+        lists = [f for f in found if f]
+        if len(lists) < len(questions):
+            continue
+        pairs = list(zip(questions, lists, strict=True))
+        if all(q.choices == tuple(LABELS[: len(q.choices)]) for q in questions):
+            by: Choicewise = "label"
+        elif all(q.choices == texts for q, (_, texts) in pairs):
+            by = "text"
+        else:
+            break
+        made = [
+            _Question(segments=segments, choices=texts, target=q.target, tags=q.tags)
+            for q, (segments, texts) in pairs
+        ]
+        return _Listing(line=line, answer_as=by), made
     return None, questions
 
 
@@ -253,7 +273,7 @@ def _with_list(questions: list[_Question]) -> tuple[str | None, list[_Question]]
 def _ways(template: Template, questions: Sequence[_Question]) -> dict[str, Template]:
     """By likelihood as the harness asks; by letter with a list of ours where it has none."""
     if template.lists_choices:
-        return {"cloze": template, "letter": template}
+        return {"cloze": template, "letter": replace(template, answer_as="label")}
     if all(len(choice) <= 3 for q in questions for choice in q.choices):
         return {"cloze": template}  # letters already, whose options the text lists in its own way
     pieces = template.pieces

@@ -17,9 +17,7 @@ _WORD = re.compile(
 )
 
 # The same in one go, with the case that a natural word has, for text that is plain ASCII.
-_ASCII_WORD = re.compile(
-    r"(?<!\w)(?<!\w')(?:[A-Z][a-z]++|[a-z]{2,}+|[aAI])(?!\w)(?!'\w)", re.ASCII
-)
+_ASCII_WORD = re.compile(r"(?<!\w)(?<!\w')(?:[A-Z][a-z]++|[a-z]{2,}+|[aAI])(?!\w)(?!'\w)", re.ASCII)
 
 
 def _listed(words: str) -> frozenset[str]:

@@ -1,0 +1,182 @@
+"""What an analysis says across its panels, recipes and models: named results, ready to show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from falter.core.records import Estimate
+
+__all__ = [
+    "Across",
+    "Concordance",
+    "Consistency",
+    "FailureShift",
+    "Omnibus",
+    "Pooled",
+    "RankRange",
+    "RankingChange",
+    "RecipeRanking",
+    "Survival",
+    "Verdict",
+    "Worst",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pooled:
+    """Brittleness of a model over its tasks, or of a task over its models.
+
+    Components are summed first, then divided. `null` names the panels in which no outcome differs,
+    `left_out` those that cannot be split, with the reason.
+    """
+
+    name: str
+    brittleness: Estimate
+    pooled: tuple[str, ...]
+    null: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeRanking:
+    """Whether a recipe leaves the order of the models alone: mean over tasks, and what noise gives.
+
+    `agreement.excluded` counts the tasks left out because all models tie there.
+    """
+
+    recipe: str
+    agreement: Estimate
+    noise: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingChange:
+    """The share of (task, recipe) cases with another ranking, beside what no change would give."""
+
+    share: Estimate
+    null_swap: Estimate
+    null_items: Estimate
+    null_repeat: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survival:
+    """How many recipes leave the better model of the baseline strictly ahead; ties do not."""
+
+    task: str
+    better: str
+    worse: str
+    survival: Estimate
+    tied: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankRange:
+    """The ranks that simultaneous tests leave a model, 1 the best, by its mean over conditions."""
+
+    task: str
+    model: str
+    mean: Estimate
+    best: int
+    worst: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concordance:
+    """Kendall's W: how far a task's conditions rank the models alike, 0 not at all, 1 fully."""
+
+    task: str
+    w: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omnibus:
+    """Cochran's Q of a panel: whether its conditions differ at all."""
+
+    model: str
+    task: str
+    q: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the 1 - 2 alpha interval of a drop shows about the margin.
+
+    `degraded` lies above zero, `equivalent` inside the margin, anything else is `undecided`.
+    """
+
+    model: str
+    task: str
+    recipe: str
+    verdict: Literal["degraded", "equivalent", "undecided"] | None
+    drop: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worst:
+    """The largest drop of a panel, with an interval that pays for having picked it."""
+
+    model: str
+    task: str
+    recipe: str | None
+    drop: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureShift:
+    """How many more answers could not be read under a recipe than without it."""
+
+    model: str
+    task: str
+    recipe: str
+    difference: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consistency:
+    """How far a model's items stay the same over the conditions.
+
+    `output` is the share of items with one answer in all conditions, unread ones equal to nothing;
+    `valid` looks at what could be read; `right` and `wrong` split `output`. All four are None where
+    answers are not known. `spread` is the mean standard deviation of an item's scores;
+    `all_right`, `all_wrong` and `steady` are the items without any.
+    """
+
+    model: str
+    task: str
+    conditions: int
+    output: Estimate | None
+    valid: Estimate | None
+    right: Estimate | None
+    wrong: Estimate | None
+    spread: Estimate
+    all_right: Estimate
+    all_wrong: Estimate
+    steady: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Across:
+    """Everything that takes more than one recipe, panel, task or model.
+
+    `margin` is that of the verdicts. `neighbours` is the share of cells in which two models that
+    follow each other in rank differ. `notes` say what the data do not allow, and why.
+    """
+
+    margin: float
+    verdicts: tuple[Verdict, ...] = ()
+    worst: tuple[Worst, ...] = ()
+    omnibus: tuple[Omnibus, ...] = ()
+    failures: tuple[FailureShift, ...] = ()
+    consistency: tuple[Consistency, ...] = ()
+    by_model: tuple[Pooled, ...] = ()
+    by_task: tuple[Pooled, ...] = ()
+    rankings: tuple[RecipeRanking, ...] = ()
+    changed: RankingChange | None = None
+    ranks: tuple[RankRange, ...] = ()
+    concordance: tuple[Concordance, ...] = ()
+    survival: tuple[Survival, ...] = ()
+    neighbours: Estimate | None = None
+    notes: tuple[str, ...] = ()

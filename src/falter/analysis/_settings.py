@@ -1,0 +1,49 @@
+"""What an analysis is told besides its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from falter.core.ids import short
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where the numbers come from and how they are to be looked at.
+
+    `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; decide on it
+    before looking. `replications` is the number of draws of every bootstrap.
+    """
+
+    run: str
+    version: str
+    created_at: float
+    seed: int = 0
+    level: float = 0.95
+    unparsed: Literal["wrong", "excluded"] = "wrong"
+    margin: float = 0.02
+    replications: int = 2000
+    notes: tuple[str, ...] = ()
+
+    @property
+    def signature(self) -> str:
+        """What every number across panels was made from."""
+        return " | ".join(
+            (
+                f"falter {self.version}",
+                f"run {short(self.run)}",
+                f"unparsed {self.unparsed}",
+                f"margin {self.margin:g}",
+                f"level {self.level:g}",
+                f"draws {self.replications}",
+                f"seed {self.seed}",
+            )
+        )
+
+    @property
+    def strict(self) -> bool:
+        """Whether unparsed and refused answers count as wrong."""
+        return self.unparsed == "wrong"

@@ -1,0 +1,189 @@
+"""Inspect's logs: `.eval` archives and `.json` files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from falter.core.errors import TaskError, UnknownName
+from falter.readers._archive import Archive, archive
+from falter.readers._cells import FAILED, MISSING, SCORED, UNPARSED, Cells
+from falter.readers._files import read_json
+from falter.readers._logs import Log, LogChoice, cells_of, wanted
+
+__all__ = ["is_log", "read_inspect"]
+
+# Correct, partial, incorrect; N is an answer that could not be found.
+GRADES = {"C": 1.0, "P": 0.5, "I": 0.0}
+NO_ANSWER = "N"
+Sample = Mapping[str, Any]
+
+
+def is_log(value: Any) -> bool:
+    """Whether a JSON file is a log of Inspect."""
+    told = isinstance(value, dict) and isinstance(value.get("eval"), dict)
+    return bool(told and "task" in value["eval"])
+
+
+def read_inspect(paths: Sequence[Path], choice: LogChoice) -> Cells:
+    """The logs as cells: a sample's id is the item, its epoch the run."""
+    notes: list[str] = []
+    logs = [_read(path, choice, notes) for path in paths]
+    return cells_of(logs, choice, notes)
+
+
+def _read(path: Path, choice: LogChoice, notes: list[str]) -> Log:
+    if path.suffix.lower() != ".eval":
+        whole = read_json(path)
+        if not is_log(whole):
+            raise TaskError(f"{path} is no log of Inspect", hint="it has no 'eval' with a task")
+        samples = whole.get("samples")
+        return _log(path, whole, _listed(samples, path), choice, notes)
+    with archive(path) as opened:
+        head = _header(opened)
+        return _log(path, head, list(_samples(opened)), choice, notes)
+
+
+def _log(
+    path: Path, head: Sample, samples: Sequence[Sample], choice: LogChoice, notes: list[str]
+) -> Log:
+    about = head["eval"]
+    args = about.get("task_args")
+    log = Log(
+        path=path,
+        task=str(about.get("task", path.stem)),
+        model=str(about.get("model", "unknown")),
+        stamp=str(about.get("created", "")),
+        scorer="",
+        args={str(k): _short(v) for k, v in args.items()} if isinstance(args, dict) else {},
+    )
+    if not wanted(log, choice):
+        return log
+    status = head.get("status", "started")
+    if status != "success":
+        notes.append(f"{path.name} has the status '{status}': it may lack samples.")
+    if not samples:
+        raise TaskError(f"{path} holds no sample", hint="was it run with --no-log-samples?")
+    log.scorer = _scorer(samples, choice.metric, path)
+    for place, sample in enumerate(samples, start=1):
+        _add(log, sample, log.scorer, place)
+    return log
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+    return text[:80]
+
+
+def _header(opened: Archive) -> Sample:
+    """The header; of a log that was not finished, its start."""
+    for name in ("header.json", "_journal/start.json"):
+        if name in opened:
+            head = _json(opened, name)
+            if is_log(head):
+                return dict(head)
+    raise TaskError(f"{opened.path} has no header", hint="is it a log of Inspect?")
+
+
+def _samples(opened: Archive) -> Iterator[Sample]:
+    """The summaries, which hold the scores; else those of the journal; else the samples."""
+    if "summaries.json" in opened:
+        yield from _listed(_json(opened, "summaries.json"), opened.path)
+        return
+    journal = opened.names("_journal/summaries/")
+    for name in journal:
+        yield from _listed(_json(opened, name), opened.path)
+    if not journal:
+        for name in opened.names("samples/"):
+            yield from _listed([_json(opened, name)], opened.path)
+
+
+def _json(opened: Archive, name: str) -> Any:
+    data = opened.read(name)
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
+    import json
+
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise TaskError(f"{opened.path}, {name} is not JSON: {error}") from error
+
+
+def _listed(value: Any, path: Path) -> list[Sample]:
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(sample, dict) for sample in value):
+        raise TaskError(f"{path} holds no list of samples", hint="is it whole?")
+    return value
+
+
+def _scores(sample: Sample) -> Iterable[tuple[str, Any, Any]]:
+    """Name, value and answer of every score; a score of several values is several scores."""
+    found = sample.get("scores")
+    if not isinstance(found, dict):
+        return
+    for name, score in found.items():
+        value = score.get("value") if isinstance(score, dict) else score
+        answer = score.get("answer") if isinstance(score, dict) else None
+        if isinstance(value, dict):
+            yield from ((f"{name}.{key}", part, answer) for key, part in value.items())
+        else:
+            yield str(name), value, answer
+
+
+def _scorer(samples: Sequence[Sample], wanted: str | None, path: Path) -> str:
+    """The score to use: the one named, else the first."""
+    known = list(dict.fromkeys(name for s in samples for name, _, _ in _scores(s)))
+    if wanted is not None and wanted not in known:
+        raise UnknownName(f"score of {path.name}", wanted, known)
+    if not known:
+        raise TaskError(f"{path} has no score", hint="score it: inspect score LOG --scorer …")
+    return known[0] if wanted is None else wanted
+
+
+def _add(log: Log, sample: Sample, scorer: str, place: int) -> None:
+    where = f"sample {place}"
+    if "id" not in sample:
+        raise TaskError(f"{log.path}, {where} has no id")
+    epoch = sample.get("epoch", 1)
+    if not isinstance(epoch, int) or not 1 <= epoch <= 100_000:
+        raise TaskError(f"{log.path}, {where} has the epoch {str(epoch)[:20]!r}")
+    score = next((s for s in _scores(sample) if s[0] == scorer), None)
+    value, outcome, output = _judged(sample, score, f"{log.path}, {where}")
+    log.add(str(sample["id"]), value, outcome, output, line=where, epoch=epoch - 1)
+
+
+def _judged(
+    sample: Sample, score: tuple[str, Any, Any] | None, where: str
+) -> tuple[float | None, int, str | None]:
+    """Value, outcome and answer: an error is a failure, no answer is unparsed, never wrong."""
+    if score is None or score[1] is None:
+        return None, FAILED if sample.get("error") else MISSING, None
+    name, value, answer = score
+    if value == NO_ANSWER:
+        return None, UNPARSED, None
+    number = GRADES.get(value) if isinstance(value, str) else value
+    if isinstance(value, str) and number is None:
+        number = _number(value)
+    if not isinstance(number, (bool, int, float)) or math.isinf(number):
+        raise TaskError(
+            f"{where} has {str(value)[:40]!r} as {name}; expected C, P, I, N or a number",
+            hint="name another score with --metric",
+        )
+    if math.isnan(number):
+        return None, MISSING, None
+    return float(number), SCORED, answer if isinstance(answer, str) and answer else None
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

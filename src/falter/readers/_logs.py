@@ -1,0 +1,196 @@
+"""What the logs of lm-evaluation-harness and of Inspect have in common: runs of a task."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from falter.core.errors import TaskError, UnknownName
+from falter.readers._cells import Cells, Coded, Names, as_numbers, settle
+
+__all__ = ["CONDITION_FROM", "Log", "LogChoice", "cells_of", "wanted"]
+
+CONDITION_FROM = ("auto", "folder", "task", "model", "args", "file")
+_KINDS = ("folder", "task", "model", "args", "file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogChoice:
+    """What of the logs is wanted: which score, which filter, which tasks, what is a condition."""
+
+    metric: str | None = None
+    filter: str | None = None
+    tasks: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    condition_from: Literal["auto", "folder", "task", "model", "args", "file"] = "auto"
+
+
+@dataclass(slots=True, kw_only=True)
+class Log:
+    """One run of one task: a place of the lists a result, `lines` naming where it stands."""
+
+    path: Path
+    task: str
+    model: str
+    stamp: str
+    scorer: str
+    args: dict[str, str] = field(default_factory=dict)
+    folder: str = ""
+    items: list[str] = field(default_factory=list)
+    epochs: list[int] = field(default_factory=list)
+    values: list[float | None] = field(default_factory=list)
+    outcomes: list[int] = field(default_factory=list)
+    outputs: list[str | None] = field(default_factory=list)
+    lines: list[str | int] = field(default_factory=list)
+
+    def add(
+        self, item: str, value: float | None, outcome: int, output: str | None, *,
+        line: str | int, epoch: int = 0,
+    ) -> None:  # fmt: skip
+        """One result."""
+        self.items.append(item)
+        self.epochs.append(epoch)
+        self.values.append(value)
+        self.outcomes.append(outcome)
+        self.outputs.append(output)
+        self.lines.append(line)
+
+
+def wanted(log: Log, choice: LogChoice) -> bool:
+    """Whether the task and the model are among those asked for; both take patterns."""
+    return _matches(log.task, choice.tasks) and _matches(log.model, choice.models)
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def cells_of(logs: Sequence[Log], choice: LogChoice, notes: Sequence[str]) -> Cells:
+    """All logs as cells: a log is a condition, a model, a task, or one more run of the same."""
+    kept = [log for log in logs if wanted(log, choice)]
+    if not kept:
+        what, names = ("task", choice.tasks) if choice.tasks else ("model", choice.models)
+        raise UnknownName(what, ", ".join(names), {getattr(log, what) for log in logs})
+    scored = sorted({f"{log.task}: {log.scorer}" for log in kept})
+    notes = (f"Scores used: {'; '.join(scored)}.", *notes)
+    folders = _folders(kept)
+    kept = [replace(log, folder=folder) for log, folder in zip(kept, folders, strict=True)]
+    kept.sort(key=lambda log: (log.stamp, str(log.path)))
+    given = choice.condition_from
+    kind = _kind(kept) if given == "auto" else given
+    places, told = _placed(kept, kind)
+    return _settled(kept, places, (*notes, *told))
+
+
+Place = tuple[str, str, str]
+
+
+def _kind(logs: Sequence[Log]) -> str | None:
+    """Arguments where they differ for one model on one task, else folders, else nothing."""
+    for kind in ("args", "folder"):
+        seen: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        for log in logs:
+            seen[log.model, log.task].add(repr(sorted(log.args.items())) if kind == "args"
+                                          else log.folder)  # fmt: skip
+        if any(len(found) > 1 for found in seen.values()):
+            return kind
+    return None
+
+
+def _placed(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[str]]:
+    """Model, task and condition of every log, and what was decided."""
+    if kind is None:
+        return [(log.model, log.task, "all") for log in logs], [
+            "Every model has one log of a task, so there is one condition; --condition-from "
+            f"{'|'.join(_KINDS)} makes conditions of several."
+        ]
+    label: Callable[[Log], str] = {
+        "folder": lambda log: log.folder,
+        "task": lambda log: log.task,
+        "model": lambda log: log.model,
+        "file": lambda log: log.path.stem,
+        "args": _args_label(logs),
+    }[kind]
+    task = _common([log.task for log in logs]) if kind == "task" else None
+    model = "all models" if kind == "model" else None
+    return (
+        [(model or log.model, task or log.task, label(log)) for log in logs],
+        [f"A condition is a {'set of task arguments' if kind == 'args' else kind}."],
+    )
+
+
+def _args_label(logs: Sequence[Log]) -> Callable[[Log], str]:
+    """Only the arguments that differ: `prompt=loud`."""
+    keys = sorted({key for log in logs for key in log.args})
+    told = [key for key in keys if len({log.args.get(key) for log in logs}) > 1]
+    return lambda log: " ".join(f"{k}={log.args[k]}" for k in told if k in log.args) or "all"
+
+
+def _common(names: Sequence[str]) -> str:
+    """What the names of tasks begin with: `mmlu_prompt_1` and `mmlu_prompt_2` are mmlu_prompt."""
+    low, high = min(names), max(names)
+    same = next((n for n, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+    return re.sub(r"[^A-Za-z0-9]+$", "", low[:same]) or "tasks"
+
+
+def _folders(logs: Sequence[Log]) -> list[str]:
+    """The folder of every file, below what all have in common.
+
+    lm-eval puts a folder of the model's name below the one it was given; that one is left out.
+    """
+    parents = []
+    for log in logs:
+        parent = log.path.absolute().parent
+        own = re.sub(r'["<>:/|\\?*\[\]]+', "__", log.model)
+        parents.append(parent.parent if parent.name == own else parent)
+    top = Path(os.path.commonpath(parents))
+    parts = [parent.relative_to(top).parts for parent in parents]
+    return ["/".join(own) or top.name for own in parts]
+
+
+def _settled(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str]) -> Cells:
+    """One column each; a second log of the same place holds further runs."""
+    axes = {name: Names() for name in ("model", "task", "condition")}
+    items, runs, outputs = Names(), Names(), Names()
+    first_run: Counter[Place] = Counter()
+    columns: dict[str, list[np.ndarray]] = defaultdict(list)
+    scorers: dict[str, str] = {}
+    for log, place in zip(logs, places, strict=True):
+        if scorers.setdefault(place[1], log.scorer) != log.scorer:
+            raise TaskError(
+                f"{log.path} is scored by '{log.scorer}', another log of '{place[1]}' by "
+                f"'{scorers[place[1]]}'",
+                hint="name one that all have with --metric",
+            )
+        for name, label in zip(axes, place, strict=True):
+            columns[name].append(np.full(len(log.items), axes[name](label), dtype=np.int32))
+        columns["item"].append(np.array([items(item) for item in log.items], dtype=np.int32))
+        start = first_run[place]
+        own = [runs(str(1 + start + epoch)) for epoch in log.epochs]
+        columns["run"].append(np.array(own, dtype=np.int32))
+        first_run[place] += 1 + max(log.epochs, default=0)
+        columns["output"].append(
+            np.array([-1 if o is None else outputs(o) for o in log.outputs], dtype=np.int32)
+        )
+    joined = {name: np.concatenate(found) for name, found in columns.items()}
+    named = {**axes, "item": items, "run": runs}
+    coded = {name: Coded(names=n.all, codes=joined[name]) for name, n in named.items()}
+    cells = Cells(
+        **coded,
+        value=as_numbers(v for log in logs for v in log.values),
+        outcome=np.array([o for log in logs for o in log.outcomes], dtype=np.uint8),
+        output=Coded(names=outputs.all, codes=joined["output"]) if outputs.all else None,
+        scorers=scorers,
+        notes=tuple(notes),
+    )
+    lines = [f"{log.path}, {line if isinstance(line, str) else f'line {line}'}"
+             for log in logs for line in log.lines]  # fmt: skip
+    return settle(cells, lambda cell: lines[cell], "is a log there twice?")
