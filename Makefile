@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test check lint types clean
+.PHONY: help demo test test-heavy check lint types clean
 
 help:
 	@echo "make demo   see a language model falter (fetches what it needs, about two minutes)"
 	@echo "make test   run the tests"
+	@echo "make test-heavy  the tests of clients and tasks that need large libraries (hf, lm-eval, inspect)"
 	@echo "make check  what CI runs: lint, types, tests (the documents are tested too)"
 
 demo: $(VENV)/.ready
@@ -23,6 +24,10 @@ test: $(VENV)/.ready-dev
 	then $(BIN)/python -m pytest -n 2; \
 	else echo "no Chromium on this machine: its tests of the report are left out (CI runs them)"; \
 	  FALTER_NO_BROWSER=1 $(BIN)/python -m pytest -n 2; fi
+
+test-heavy: $(VENV)-heavy/.ready
+	$(VENV)-heavy/bin/falter models pull smollm2
+	HF_HUB_OFFLINE=1 $(VENV)-heavy/bin/python -m pytest tests/heavy
 
 check: lint types test
 
@@ -46,5 +51,11 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[local,parquet,embed,stats,dev]'
 	@touch $@
 
+$(VENV)-heavy/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-heavy
+	$(VENV)-heavy/bin/python -m pip --disable-pip-version-check install --quiet \
+	  --editable '.[hf,lm-eval,inspect,parquet]' pytest
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-heavy .pytest_cache .mypy_cache .ruff_cache .hypothesis

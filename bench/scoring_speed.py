@@ -31,8 +31,9 @@ RECIPES = (
     "typos", "drop_stop_words", "punctuation_spaces", "space_sequences", "word_split",
     "word_merge", "persona", "emotion", "pad_quotes", "pad_spaces", "pad_newlines",
 )  # fmt: skip
-SIZES = (1, 2, 4, 8, 16, 32)
+SIZES = (1, 4, 16)
 STRETCH = 10
+TRIAL = 6
 
 
 @dataclass(slots=True)
@@ -104,7 +105,7 @@ def best_size(model: Any, asked: Sequence[Request]) -> int:
         by_harness(model, asked)
         taken[size] = time.process_time() - before
     shown = ", ".join(f"{size}: {seconds:.1f} s" for size, seconds in taken.items())
-    print(f"  the harness by batch size ({len(asked)} prompts)   {shown}")
+    print(f"  the harness by batch size ({len(asked)} prompts)   {shown}", flush=True)
     return min(taken, key=lambda size: taken[size])
 
 
@@ -120,8 +121,11 @@ async def compare(
 ) -> None:
     asked = requests(client, questions, shots, RECIPES)
     options = sum(len(r.continuations) for r in asked)
-    print(f"{shots}-shot: {questions} questions x {len(RECIPES) + 1} variants, {options} options")
-    model.batch_size_per_gpu = best_size(model, asked[: 2 * (len(RECIPES) + 1)])
+    variants = len(RECIPES) + 1
+    print(
+        f"{shots}-shot: {questions} questions x {variants} variants, {options} options", flush=True
+    )
+    model.batch_size_per_gpu = best_size(model, asked[:TRIAL])
     ours, theirs = Side(), Side()
 
     async def them(part: Sequence[Request]) -> list[int]:

@@ -133,7 +133,7 @@ def test_twenty_percent_faults_change_nothing_but_the_time(tmp_path: Path) -> No
             reports = []
             for server in (clean, faulty):
                 path = tmp_path / f"{server.port}.db"
-                line = command(data, server.base_url, path, "--timeout", "0.5")
+                line = command(data, server.base_url, path, "--timeout", "3")
                 code, _, err = await call(line)
                 assert code == 0, err
                 reports.append(await panels(path))

@@ -539,7 +539,7 @@ def test_a_storm_of_faults_loses_nothing() -> None:
 
     shares = dict.fromkeys(("429", "500", "truncated", "closed", "utf8", "nochoices", "hang"), 0.04)
     responses, server = served(
-        body, faults=shares, seed=5, client={"max_attempts": 12, "timeout": 1.5, "concurrency": 64}
+        body, faults=shares, seed=5, client={"max_attempts": 12, "timeout": 4, "concurrency": 64}
     )
     assert [r.key for r in responses] == [str(n) for n in range(300)]
     assert all(r.failure is None for r in responses)

@@ -23,6 +23,7 @@ import falter
 from falter.clients import ClientSettings
 from falter.clients.hf import HuggingFace
 from falter.core.errors import PreflightError
+from falter.core.ids import digest
 from falter.core.records import Request, Response, Sampling
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
@@ -124,7 +125,7 @@ def smollm2() -> Iterator[HuggingFace]:
 
 def scoring(context: str, continuations: Sequence[str] = OPTIONS, *, n: int = 0) -> Request:
     return Request(
-        key=f"sha256:{abs(hash((context, tuple(continuations), n))):064x}",
+        key=digest("request", context, continuations, n),
         variant=None,  # type: ignore[arg-type]
         model=None,  # type: ignore[arg-type]
         sampling=Sampling(),
@@ -138,7 +139,7 @@ def asking(
     context: str = "", messages: Sequence[tuple[str, str]] = (), n: int = 0, **sampling: Any
 ) -> Request:
     return Request(
-        key=f"sha256:{abs(hash((context, tuple(messages), n))):064x}",
+        key=digest("request", context, messages, n),
         variant=None,  # type: ignore[arg-type]
         model=None,  # type: ignore[arg-type]
         sampling=Sampling(**{"max_tokens": 12, **sampling}),
@@ -343,7 +344,7 @@ def test_scores_equal_the_harness(smollm2: HuggingFace, questions: int, shots: i
 # -- text ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", ["llama", "gpt2", "mistral", "mamba"])
+@pytest.mark.parametrize("family", ["llama", "gpt2", "mistral", "bloom", "mamba"])
 def test_greedy_text_is_transformers_own(family: str, folders: Callable[[str], Path]) -> None:
     """Prompts of several lengths in one batch give what `model.generate` gives for each."""
     client = connected(folders(family))
@@ -353,7 +354,9 @@ def test_greedy_text_is_transformers_own(family: str, folders: Callable[[str], P
         ids = torch.tensor([words.encode(request.context)])
         with torch.inference_mode():
             found = model.generate(ids, max_new_tokens=10, do_sample=False)[0, ids.shape[1] :]
-        assert answer.text == words.decode(found, skip_special_tokens=True)
+        # A character that the token limit cuts in half is left out.
+        whole = words.decode(found, skip_special_tokens=True)
+        assert (answer.text or "").rstrip("\ufffd") == whole.rstrip("\ufffd")
         assert answer.usage.prompt_tokens == ids.shape[1]
 
 

@@ -96,8 +96,8 @@ def body(prompt: Prompt) -> str:
 
 def _own(prompt: Prompt) -> str:
     """The prompt's own words: what was added around them can take nothing away from them."""
-    kept = (s.text for s in prompt.sections if s.kind not in ("system", "added"))
-    return "".join(kept)
+    texts = ("\n" if s.kind == "added" else s.text for s in prompt.sections if s.kind != "system")
+    return "".join(texts)
 
 
 def _density(changed: Sequence[Rewording]) -> float | None:

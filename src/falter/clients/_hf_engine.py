@@ -50,11 +50,12 @@ class Engine:
         self._prefixes: Prefixes[tuple[Part, ...]] = Prefixes(cache_bytes)
         self._exact = model.dtype == torch.float32
         self._keeps = _takes(model, "logits_to_keep")
+        self.caches = _takes(model, "past_key_values")
         self._window = _window(self._config)
         self.limit = _limit(self._config, tokenizer)
         self.start = self._start_token()
         with torch.inference_mode():
-            self.shares = _takes(model, "past_key_values") and self._tree_is_right()
+            self.shares = self.caches and self._tree_is_right()
         self._prefixes.clear()
         self.tokens_read = 0
 
@@ -259,11 +260,11 @@ class Engine:
 
     def _tree_is_right(self) -> bool:
         """Compare a full row on a kept prefix with the same sequences read by themselves."""
-        room = self.room if self._window is None else min(self.room, self._window - 2 * KEEP)
-        sequences = _trial(self._config.vocab_size, room)
-        if not sequences or (self.limit is not None and self.limit < sequences[0].read):
+        length = self.room if self._window is None else min(self.room, self._window)
+        sequences = _trial(self._config.vocab_size, length)
+        if len(sequences) < 2 or (self.limit is not None and self.limit < sequences[0].read):
             return False
-        shared, group = next(groups(sequences, room))
+        shared, group = next(groups(sequences, self.room))
         picked = [group[0], group[len(group) // 2], group[-1]]
         row = pack(group, shared)
         found: list[list[float]] = [[] for _ in sequences]
@@ -305,12 +306,12 @@ def _alike(sequences: Iterable[Scored], room: int) -> Iterable[list[Scored]]:
         yield batch
 
 
-def _trial(vocabulary: int, room: int) -> list[Scored]:
+def _trial(vocabulary: int, length: int) -> list[Scored]:
     """A prefix of 40 tokens with branches of 8 that fill a row, of scattered token ids."""
-    ids = [(7 + 7919 * n) % vocabulary for n in range(40 + max(0, room))]
-    branches = (max(0, room) - KEEP) // 8
+    ids = [(7 + 7919 * n) % vocabulary for n in range(length + 1)]
+    trunk = tuple(ids[:40])
     return [
-        Scored((*ids[:40], *ids[40 + 8 * n : 49 + 8 * n]), 41, n) for n in range(max(0, branches))
+        Scored((*trunk, *ids[at : at + 9]), 41, n) for n, at in enumerate(range(40, length - 7, 8))
     ]
 
 

@@ -80,7 +80,10 @@ def write(engine: Engine, asks: Sequence[Ask], cells: int) -> list[Written]:
     ends = _ends(engine)
     with engine.torch.inference_mode():
         for batch in _batches(asks, cells):
-            _write(engine, batch, ends)
+            if engine.caches:
+                _write(engine, batch, ends)
+            else:
+                _write_plainly(engine, batch, ends)
     return [_finished(engine, ask) for ask in asks]
 
 
@@ -125,6 +128,15 @@ def _write(engine: Engine, batch: list[Ask], ends: frozenset[int]) -> None:
             mask, going = mask[kept], [going[n] for n in left]
         ids = torch.tensor([[ask.tokens[-1]] for ask in going], device=device)
         mask = torch.cat([mask, torch.ones_like(mask[:, :1])], dim=1)
+
+
+def _write_plainly(engine: Engine, batch: list[Ask], ends: frozenset[int]) -> None:
+    """Read everything again for each token: for models that keep their past in their own way."""
+    for ask in batch:
+        while ask.reason is None:
+            ids = engine.torch.tensor([[*ask.prompt, *ask.tokens]], device=engine.model.device)
+            row = engine.forward(ids, keep=1, use_cache=False)[0, -1]
+            _advance(engine, ask, _pick(engine.torch, row, ask), ends)
 
 
 def _cache(engine: Engine) -> Any:

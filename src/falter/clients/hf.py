@@ -177,18 +177,18 @@ class HuggingFace:
 
         def answer(jobs: Sequence[tuple[Request, Ask]]) -> list[Response]:
             made = write(engine, [ask.fresh() for _, ask in jobs], self._room * CELLS_A_TOKEN)
-            return [_written(r, ask, text) for (r, ask), text in zip(jobs, made, strict=True)]
+            return [_written(r, ask, it) for (r, ask), it in zip(jobs, made, strict=True)]
 
         return answers | self._tried(asked, answer)
 
     def _asking(self, request: Request) -> Ask:
         from falter.clients._hf_writing import Ask, prompt_tokens
 
-        messages, context, sampling = request.messages, request.context, request.sampling
-        if messages and not self.capabilities.chats:
-            messages, context = (), "\n\n".join(text for _, text in messages)
+        sampling, chats = request.sampling, self.capabilities.chats
+        plain = "\n\n".join(text for _, text in request.messages) or request.context
+        turns = request.messages if chats else ()
         return Ask(
-            prompt=tuple(prompt_tokens(self.loaded, messages, context, self._system)),
+            prompt=tuple(prompt_tokens(self.loaded, turns, plain, self._system)),
             sampling=sampling,
             seed=int(request.key[7:19], 16) if sampling.seed is None else sampling.seed,
         )

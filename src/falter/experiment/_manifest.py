@@ -90,7 +90,9 @@ def _read(path: Path) -> list[str]:
         lines = path.read_text("utf-8").splitlines()
         header = json.loads(lines[0])
     except (OSError, UnicodeDecodeError, ValueError, IndexError) as error:
-        raise UsageError(f"The manifest {path} cannot be read: {error}") from error
+        raise UsageError(
+            f"The manifest {path} cannot be read: {error}", hint="name a file that was exported"
+        ) from error
     if not isinstance(header, dict) or header.get("falter_manifest") != FORMAT or len(lines) < 2:
         raise UsageError(
             f"{path} is not a manifest of variants",

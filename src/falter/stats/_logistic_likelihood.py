@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 # The log-likelihood, its gradient, and minus its matrix of second derivatives.
 Surface = tuple[float, Floats, Floats]
 
-# Beyond it 99.995 % of the latent variance is between items, and nodes would be many.
-LARGEST_SIGMA = 256.0
+# Beyond it 99.97 % of the latent variance is between items, and nodes would be many.
+LARGEST_SIGMA = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +108,9 @@ def normal_nodes(sigma: float, width: int) -> tuple[Floats, Floats]:
     """Equally spaced nodes of a standard normal, as far apart as an item's posterior is wide.
 
     `width` conditions know at most sigma^2 width/4 of z, where its prior knows 1; and a step of at
-    most 1 in log odds keeps the poles of the logistic, pi away, out of sight.
+    most 0.7 in log odds keeps the poles of the logistic, pi away, out of sight.
     """
-    step = 1.0 / math.sqrt(4.0 + sigma**2 * max(4.0, width) / 4.0)
+    step = 1.0 / math.sqrt(4.0 + sigma**2 * max(8.0, width) / 4.0)
     count = math.ceil(8.5 / step)
     nodes = step * np.arange(-count, count + 1.0)
     weights = np.exp(-(nodes**2) / 2.0)
@@ -137,7 +137,8 @@ def climb(
         step = axes @ ((axes.T @ here[1]) / curvature)
         gain = float(step @ here[1])
         if gain < left:
-            return point, here, True
+            # The last step costs nothing and squares what error is left.
+            return point + step, here, True
         for _ in range(30):
             there = surface_at(point + step)
             if there[0] >= here[0] - 1e-12 * abs(here[0]):

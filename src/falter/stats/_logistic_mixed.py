@@ -95,7 +95,7 @@ def logistic_mixed(outcomes: ArrayLike, *, level: float = 0.95) -> LogisticMixed
     A condition that is all right or all wrong is not_identified, without effect on the others;
     one without outcomes is insufficient_data. Fewer than two items: insufficient_data. All
     outcomes the same: undefined_zero_variance. One condition, or conditions so ordered that no
-    item contradicts them, for which sigma has no upper limit (or one above 256): not_identified.
+    item contradicts them, for which sigma has no upper limit (or one above 100): not_identified.
     Sigma 0: `boundary`, and the accuracies are the fit. Items count as independent: where they
     share a passage, take `paired_difference`. Source: Bock and Aitkin (1981);
     Zeger, Liang and Albert (1988).
@@ -267,7 +267,10 @@ class _Profile:
     def __init__(self, fit: _Fit, z: float) -> None:
         self._fit, self._z = fit, z
         self._beta, self._sigma = fit.beta, fit.sigma
+        self._known: dict[float, float] = {}
         error = 0.0 if fit.covariance is None else math.sqrt(fit.covariance[-1, -1])
+        if fit.sigma:
+            self._known[math.log(fit.sigma)] = -z
         # Where a normal interval of log sigma would end.
         reach = math.exp(min(1.0, z * error / fit.sigma)) if error else 1.5
         self._reach = max(1.05, reach)
@@ -297,11 +300,14 @@ class _Profile:
         return math.exp(brentq(self._beyond, math.log(first), math.log(second), xtol=1e-4))
 
     def _beyond(self, log_sigma: float) -> float:
+        if log_sigma in self._known:
+            return self._known[log_sigma]
         sigma = math.exp(log_sigma)
         start = self._beta * _attenuation(self._sigma) / _attenuation(sigma)
         self._beta, found, _ = climb(lambda beta: self._held(beta, sigma), start, left=1e-6)
         self._sigma = sigma
-        return math.sqrt(2.0 * max(0.0, self._fit.log_likelihood - found[0])) - self._z
+        beyond = math.sqrt(2.0 * max(0.0, self._fit.log_likelihood - found[0])) - self._z
+        return self._known.setdefault(log_sigma, beyond)
 
     def _held(self, beta: Floats, sigma: float) -> Surface:
         value, gradient, information = surface(np.append(beta, sigma), self._fit.groups)

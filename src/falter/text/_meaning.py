@@ -104,7 +104,7 @@ def _parts(token: str, language: str) -> list[str]:
 
 _FIGURES = re.compile(
     # no w0rd, no 5km
-    r"(?<![\w.,!@|])(?:(?<![)\]])[-+−])?\d+(?:[.,\u00a0\u202f'’]\d+)*(?![^\W\d_])"
+    r"(?<![\w.,!@|])(?:(?<![)\]])[-+−])?\d++(?:[.,\u00a0\u202f'’]\d++)*+(?![!@|$]?[^\W\d_])"
 )
 _GROUPED = {
     True: re.compile(r"(?<=\d)[,\u00a0\u202f'’](?=\d{3}(?!\d))"),
