@@ -15,7 +15,7 @@ from falter.plan import plan
 
 
 def experiment(**settings: Any) -> Any:
-    return read_experiment({"task": "basics", "models": ["simulated"], "limit": 6, **settings})
+    return read_experiment({"task": "basics", "models": ["simulated"], "limit": 6} | settings)
 
 
 def requests(**settings: Any) -> list[Any]:
@@ -119,3 +119,12 @@ def test_the_language_holds_for_every_step_that_has_one() -> None:
     with pytest.raises(UsageError, match="expected one of"):
         recipe_from([("typos", {})], language="xx")
     assert recipe_from([("typos:count=2,language=en", {})], language="xx").label
+
+
+def test_an_item_has_one_persona_for_all_its_options() -> None:
+    """Options are scored behind one and the same context, and every model draws the same one."""
+    asked = requests(recipes=["persona"], models=["simulated"])
+    assert all(len(r.continuations) == 4 for r in asked)
+    others = requests(recipes=["persona"], models=[{"name": "simulated", "options": {"seed": 5}}])
+    assert [r.context for r in asked] == [r.context for r in others]
+    assert len({r.context.partition("\n")[0] for r in asked[1::2]}) > 1
