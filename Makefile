@@ -51,10 +51,10 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[local,parquet,embed,stats,dev]'
 	@touch $@
 
-$(VENV)-heavy/.ready: pyproject.toml
+$(VENV)-heavy/.ready: pyproject.toml constraints-heavy.txt
 	$(PYTHON) -m venv $(VENV)-heavy
 	$(VENV)-heavy/bin/python -m pip --disable-pip-version-check install --quiet \
-	  --editable '.[hf,lm-eval,inspect,parquet]' pytest
+	  --constraint constraints-heavy.txt --editable '.[hf,lm-eval,inspect,parquet]' pytest hypothesis
 	@touch $@
 
 clean:

@@ -18,6 +18,7 @@ SOURCE = Path(falter.__file__).parent
 
 ALLOWED: dict[str, set[str]] = {
     "core": set(),
+    "figures": {"core"},
     "text": {"core"},
     "weights": {"core"},
     "embedding": {"core", "weights"},
@@ -33,11 +34,15 @@ ALLOWED: dict[str, set[str]] = {
     "runner": {"core", "plan"},
     "rewrites": {"core", "text", "perturbations", "stats"},
     "analysis": {"core", "text", "store", "scorers", "measures", "stats"},
-    "report": {"core", "analysis"},
+    "report": {"core", "analysis", "figures"},
+    "protocols": {
+        "core", "text", "tasks", "store", "scorers", "stats", "measures", "plan", "rewrites",
+        "analysis", "figures",
+    },
     "experiment": {
         "core", "text", "tasks", "perturbations", "scorers", "clients", "store", "stats",
         "measures", "plan", "runner", "rewrites", "analysis", "report", "embedding", "weights",
-        "readers",
+        "readers", "figures", "protocols",
     },
     "testing": {"core", "text", "clients", "perturbations"},
 }  # fmt: skip

@@ -69,7 +69,7 @@ def test_every_outcome_is_on_record_and_counted(smith: Wordsmith, data: Path, st
     counts what has none and compares only what has one, in both arms."""
     experiment = experiment_of(data, "paraphrase_free")
     with Store(store) as opened:
-        done = prepare(experiment, REWRITER, opened)
+        done = prepare([experiment], REWRITER, opened)
         assert (done.wanted, done.missing) == (8, 0)
         assert done.made == {
             "ok": 3, "refused": 1, "empty": 1, "identical": 1, "broken": 1, "cut": 1,
@@ -93,10 +93,10 @@ def test_every_outcome_is_on_record_and_counted(smith: Wordsmith, data: Path, st
 def test_what_is_stored_is_not_asked_again(smith: Wordsmith, data: Path, store: Path) -> None:
     experiment = experiment_of(data, "paraphrase_free", "paraphrase_lexical")
     with Store(store) as opened:
-        prepare(experiment, REWRITER, opened)
+        prepare([experiment], REWRITER, opened)
         assert len(smith.requests) == 16
-        assert prepare(experiment, REWRITER, opened).made == {}
-        prepare(experiment_of(data, "paraphrase_free", draws=2), REWRITER, opened)
+        assert prepare([experiment], REWRITER, opened).made == {}
+        prepare([experiment_of(data, "paraphrase_free", draws=2)], REWRITER, opened)
     assert len(smith.requests) == 24
     assert {r.sampling.temperature for r in smith.requests[:16]} == {0.0}
     assert {r.sampling.temperature for r in smith.requests[16:]} == {0.7}
@@ -107,7 +107,7 @@ def test_the_rewriter_sees_the_instruction_and_the_text(
 ) -> None:
     """The whole instruction and the bare text, in one user turn."""
     with Store(store) as opened:
-        prepare(experiment_of(data, "tone:tone=angry"), REWRITER, opened)
+        prepare([experiment_of(data, "tone:tone=angry")], REWRITER, opened)
     (turn,) = smith.requests[0].messages
     assert turn[0] == "user"
     assert "angry" in turn[1] and "Do not answer it" in turn[1]
@@ -122,12 +122,12 @@ def test_failures_stay_missing_and_are_asked_again(
     experiment = experiment_of(data, "paraphrase_free")
     smith.failing = {"Which animal says moo?", "Which animal says meow?"}
     with Store(store) as opened:
-        assert prepare(experiment, REWRITER, opened).missing == 2
+        assert prepare([experiment], REWRITER, opened).missing == 2
         with pytest.raises(PreflightError, match="2 of 8 rewrites for paraphrase_free are missing"):
             falter.run(experiment, store=store)
         asked = len(smith.requests)
         smith.failing = set()
-        assert prepare(experiment, REWRITER, opened).made == {"ok": 2}
+        assert prepare([experiment], REWRITER, opened).made == {"ok": 2}
     assert len(smith.requests) == asked + 2
 
 
@@ -150,10 +150,10 @@ def test_an_interrupted_preparation_loses_nothing(
     spec = replace(REWRITER, concurrency=1)
     with Store(store) as opened:
         with pytest.raises(RunStopped):
-            prepare(experiment, spec, opened)
+            prepare([experiment], spec, opened)
         assert len(list(scan_rewrites(opened))) == 3
         smith.answers = rule
-        assert sum(prepare(experiment, spec, opened).made.values()) == 5
+        assert sum(prepare([experiment], spec, opened).made.values()) == 5
 
 
 def test_nothing_runs_while_a_rewrite_is_missing(smith: Wordsmith, data: Path, store: Path) -> None:
@@ -177,7 +177,7 @@ def test_another_review_is_another_run(smith: Wordsmith, data: Path, store: Path
     """A rejected rewrite leaves both arms, an edited one is asked with the new text."""
     experiment = experiment_of(data, "paraphrase_free")
     with Store(store) as opened:
-        prepare(experiment, REWRITER, opened)
+        prepare([experiment], REWRITER, opened)
         first = falter.run(experiment, store=store)
         samples = {r.source: sample_of(r) for r in scan_rewrites(opened)}
         moo, meow = samples["Which animal says moo?"], samples["Which animal says meow?"]
@@ -217,7 +217,7 @@ def test_a_majority_keeps_a_rewrite(
     smith: Wordsmith, data: Path, store: Path, decisions: tuple[str, ...], status: str
 ) -> None:
     with Store(store) as opened:
-        prepare(experiment_of(data, "paraphrase_free"), REWRITER, opened)
+        prepare([experiment_of(data, "paraphrase_free")], REWRITER, opened)
         first = next(r for r in scan_rewrites(opened) if r.status == "ok")
         sample = sample_of(first)
         put_samples(opened, [sample])
@@ -236,8 +236,8 @@ def test_two_authors_need_a_name(smith: Wordsmith, data: Path, store: Path) -> N
     """Without a rewriter named, texts by two authors are an error that names both."""
     experiment = experiment_of(data, "paraphrase_free")
     with Store(store) as opened:
-        prepare(experiment, REWRITER, opened)
-        prepare(experiment, ModelSpec(name="wordsmith:other"), opened)
+        prepare([experiment], REWRITER, opened)
+        prepare([experiment], ModelSpec(name="wordsmith:other"), opened)
         with pytest.raises(UsageError, match="were rewritten by 2: wordsmith, wordsmith:other"):
             resolve(experiment, bank_for(experiment, opened))
         rows = rewrite_status(experiment, opened)
@@ -252,20 +252,20 @@ def test_two_authors_need_a_name(smith: Wordsmith, data: Path, store: Path) -> N
 def test_a_rewriter_has_to_write(smith: Wordsmith, data: Path, store: Path) -> None:
     smith.generates = False
     with Store(store) as opened, pytest.raises(UsageError, match="'wordsmith' gives no text"):
-        prepare(experiment_of(data, "paraphrase_free"), REWRITER, opened)
+        prepare([experiment_of(data, "paraphrase_free")], REWRITER, opened)
     assert smith.requests == []
 
 
 def test_an_experiment_without_model_made_recipes_says_so(data: Path, store: Path) -> None:
     with Store(store) as opened, pytest.raises(UsageError, match="needs a rewriter"):
-        prepare(experiment_of(data, "typos"), REWRITER, opened)
+        prepare([experiment_of(data, "typos")], REWRITER, opened)
 
 
 def test_a_bank_file_goes_round(smith: Wordsmith, data: Path, store: Path, tmp_path: Path) -> None:
     """A published bank gives the same run elsewhere, without the store that it was made in."""
     experiment = experiment_of(data, "paraphrase_free")
     with Store(store) as opened:
-        prepare(experiment, REWRITER, opened)
+        prepare([experiment], REWRITER, opened)
         made = list(scan_rewrites(opened))
     bank = tmp_path / "bank.jsonl"
     bank.write_text("".join(line + "\n" for line in bank_lines(made)), "utf-8")
@@ -294,7 +294,7 @@ def test_a_damaged_bank_is_refused(
     change: Callable[[dict[str, object]], object], message: str,
 ) -> None:  # fmt: skip
     with Store(store) as opened:
-        prepare(experiment_of(data, "paraphrase_free"), REWRITER, opened)
+        prepare([experiment_of(data, "paraphrase_free")], REWRITER, opened)
         good = next(r for r in scan_rewrites(opened) if r.status == "ok")
     row = json.loads(next(bank_lines([good])))
     path = tmp_path / "bank.jsonl"
@@ -315,7 +315,7 @@ def test_a_chain_of_two_rewrites_is_prepared_in_turn(
     )
     experiment = experiment_of(data, "paraphrase_free+template_paraphrase")
     with Store(store) as opened:
-        done = prepare(experiment, REWRITER, opened)
+        done = prepare([experiment], REWRITER, opened)
     assert done.missing == 0
     assert "Say which one.\n\nQuestion: {question}\nAnswer:" in smith.texts
     result = falter.run(experiment, store=store)
@@ -405,7 +405,7 @@ def test_the_second_migration_stays_as_it_is() -> None:
 
 def test_a_damaged_rewrite_is_found(smith: Wordsmith, data: Path, store: Path) -> None:
     with Store(store) as opened:
-        prepare(experiment_of(data, "paraphrase_free"), REWRITER, opened)
+        prepare([experiment_of(data, "paraphrase_free")], REWRITER, opened)
         opened.db.execute(
             "UPDATE rewrites SET body = CAST(replace(CAST(body AS TEXT), 'moo', 'moa') AS BLOB)"
         )
@@ -435,7 +435,7 @@ def test_the_embedded_model_rewrites(tmp_path: Path) -> None:
     )
     path = tmp_path / "falter.db"
     with Store(path) as opened:
-        done = prepare(experiment, ModelSpec(name="smollm2"), opened)
+        done = prepare([experiment], ModelSpec(name="smollm2"), opened)
         made = list(scan_rewrites(opened))
     assert (done.wanted, done.missing, sum(done.made.values())) == (2, 0, 2)
     assert {rewrite.author for rewrite in made} == {"smollm2"}

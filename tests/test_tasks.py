@@ -183,12 +183,6 @@ def test_gsm8k() -> None:
     assert task.items[0].target == "18" and task.scorer == "numeric"
 
 
-@pytest.mark.parametrize("name", ["truthfulqa", "mmlu", "hellaswag", "gsm8k"])
-def test_a_benchmark_without_a_path_says_so(name: str) -> None:
-    with pytest.raises(TaskError, match=f"The task '{name}' needs the path of its data"):
-        tasks.get(name)(None)
-
-
 class TestBasics:
     """The bundled questions keep what was promised of them."""
 

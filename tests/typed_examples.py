@@ -27,6 +27,12 @@ def a_run() -> float | None:
     return best.value if rows else None
 
 
+def a_protocol() -> int:
+    result = falter.run(protocol="brittlebench", models=["simulated"], store="x.db")
+    result.report("report.html")
+    return len(result.figures) + len(result.table("drops"))
+
+
 def an_experiment() -> Experiment:
     try:
         return read_experiment({"task": "basics", "models": ["simulated"]})

@@ -32,7 +32,9 @@ from falter.analysis._results import (
     Side,
 )
 from falter.analysis._settings import Settings
-from falter.analysis._table import Table
+from falter.analysis._stack import model_names
+from falter.analysis._subjects import subject_mean
+from falter.analysis._table import Table, score_cell, tables
 
 __all__ = [
     "MEANING_CHECKS",
@@ -65,7 +67,11 @@ __all__ = [
     "analyse",
     "analyse_tables",
     "meaning",
+    "model_names",
+    "score_cell",
     "score_rows",
+    "subject_mean",
     "table_of",
+    "tables",
     "write_parquet",
 ]

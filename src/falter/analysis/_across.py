@@ -244,6 +244,9 @@ def _named(found: Mapping[str, PooledBrittleness], kind: str) -> tuple[Pooled, .
         Pooled(
             name=name,
             brittleness=replace(one.brittleness, group={kind: name}),
+            prompt=replace(one.pert, group={kind: name}),
+            item=replace(one.data, group={kind: name}),
+            run=replace(one.run, group={kind: name}),
             pooled=one.pooled,
             null=one.null,
             left_out=dict(one.left_out),

@@ -28,12 +28,16 @@ __all__ = [
 class Pooled:
     """Brittleness of a model over its tasks, or of a task over its models.
 
-    Components are summed first, then divided. `null` names the panels in which no outcome differs,
-    `left_out` those that cannot be split, with the reason.
+    Components are summed first, then divided: `prompt`, `item` and `run` are these sums. `null`
+    names the panels in which no outcome differs, `left_out` those that cannot be split, with the
+    reason.
     """
 
     name: str
     brittleness: Estimate
+    prompt: Estimate
+    item: Estimate
+    run: Estimate
     pooled: tuple[str, ...]
     null: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)

@@ -28,14 +28,15 @@ def analyse(
     *,
     partial: bool = False,
     encoder: Cosine | None = None,
+    found: Sequence[Table] | None = None,
 ) -> Analysis:
     """Everything that a stored run says. Calls no model; an encoder adds cosines of prompts.
 
     A run that was interrupted is not reported unless `partial` is set: cells that were never
-    asked would look like a smaller experiment.
+    asked would look like a smaller experiment. `found` are its tables, where they are known.
     """
     run = stored.run
-    found = tables(store, run, scorers)
+    found = tables(store, run, scorers) if found is None else found
     _require_complete(found, stored, partial)
     whole = analyse_tables(
         found,

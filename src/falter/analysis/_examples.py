@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from falter.analysis._results import Example, Segment, Side
 from falter.analysis._table import STATUSES, Table, score_cell
 from falter.core.interfaces import Scorer
-from falter.core.records import Prompt, Run
+from falter.core.records import Prompt, Run, Section
 from falter.store import Store, StoredCell
 from falter.text import diff_spans
 
@@ -41,7 +41,8 @@ def examples(
     for row, column in wanted:
         item = table.item_ids[row]
         before, after = cells[item, baseline], cells[item, table.recipes[column].id]
-        out.append(_example(before, after, scorer))
+        shown = bool(run.experiment.get("perturb_demonstrations"))
+        out.append(_example(before, after, scorer, shown=shown))
     return tuple(out)
 
 
@@ -67,8 +68,9 @@ def _choose(table: Table, columns: Sequence[int]) -> list[tuple[int, int]]:
     return chosen
 
 
-def _example(before: StoredCell, after: StoredCell, scorer: Scorer) -> Example:
-    prompt = after.variant.prompt
+def _example(before: StoredCell, after: StoredCell, scorer: Scorer, *, shown: bool) -> Example:
+    first, prompt = before.variant.prompt, after.variant.prompt
+    parts = [*(_shown(first, prompt) if shown else ()), *segments(first, prompt)]
     target = prompt.target
     expected = (
         f"{prompt.labels[target]}. {prompt.choices[target]}"
@@ -79,7 +81,7 @@ def _example(before: StoredCell, after: StoredCell, scorer: Scorer) -> Example:
         item=before.variant.item.key,
         recipe=after.variant.recipe.label,
         expected=expected,
-        segments=tuple(segments(before.variant.prompt, prompt)),
+        segments=tuple(_joined(parts)),
         baseline=_side(before, scorer),
         perturbed=_side(after, scorer),
     )
@@ -103,9 +105,21 @@ def _side(cell: StoredCell, scorer: Scorer) -> Side:
 
 def segments(before: Prompt, after: Prompt) -> list[Segment]:
     """Two versions of a prompt as one list of stretches that stayed or were edited."""
-    originals = {section.name: section.text for section in before.sections}
+    return _joined(_segments(before.sections, after.sections))
+
+
+def _shown(before: Prompt, after: Prompt) -> Iterator[Segment]:
+    """The same for the demonstrations, each with its answer."""
+    for old, new in zip(before.demonstrations, after.demonstrations, strict=False):
+        yield from _segments(old.sections, [s for s in new.sections if s.kind != "system"])
+        answer = f"{after.delimiter}{new.answer}\n\n"
+        yield Segment(kind="same", before=answer, after=answer)
+
+
+def _segments(before: Sequence[Section], after: Sequence[Section]) -> list[Segment]:
+    originals = {section.name: section.text for section in before}
     out: list[Segment] = []
-    for section in after.sections:
+    for section in after:
         original = originals.get(section.name, "")
         try:
             parts = diff_spans(original, section)
@@ -113,7 +127,7 @@ def segments(before: Prompt, after: Prompt) -> list[Segment]:
             out.append(Segment(kind="edit", before=original, after=section.text))
             continue
         out += [Segment(kind=p.kind, before=p.before, after=p.after) for p in parts]
-    return _joined(out)
+    return out
 
 
 def _joined(parts: Sequence[Segment]) -> list[Segment]:

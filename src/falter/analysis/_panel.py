@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from falter.analysis._results import Counts, GroupResult, PanelResult, RecipeResult
 from falter.analysis._settings import Settings
+from falter.analysis._subjects import has_subjects, subject_mean
 from falter.analysis._table import OUTCOMES, STATUSES, Table
 from falter.core.ids import short
 from falter.core.records import Estimate
@@ -94,7 +95,15 @@ class _Panel:
             served_by=table.served_by,
             failures=table.failures,
             notes=_notes(table, self.values),
+            subjects=self._subjects(),
         )
+
+    def _subjects(self) -> Estimate | None:
+        """The baseline's mean over subjects, where items have them."""
+        if not self.table.based or not has_subjects(self.table):
+            return None
+        found = subject_mean(self.table, strict=self.settings.strict, level=self.level)
+        return self.sign(found, recipe="baseline", **found.group)
 
     def _accuracy(self, scores: Floats) -> Estimate:
         return accuracy(scores, clusters=self.table.clusters, level=self.level)

@@ -108,7 +108,8 @@ class PanelResult:
     """Everything about one model on one task.
 
     `components` holds the variance components by method (`plugin`, `crossed`) and name;
-    `brittleness` is the plug-in share that the papers report.
+    `brittleness` is the plug-in share that the papers report. `subjects` is the baseline with every
+    subject counting the same, where items have several.
     """
 
     panel: Panel
@@ -129,6 +130,7 @@ class PanelResult:
     served_by: tuple[str, ...] = ()
     failures: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    subjects: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

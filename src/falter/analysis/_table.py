@@ -31,7 +31,8 @@ class Table:
     `edits` is None where the prompts are not.
     `based` says whether recipe 0 is the baseline; without one every recipe is like any other.
     `output` numbers what was answered, the same for the same answer and -1 for none; None where
-    answers are not known. `clusters` names what items share, as a passage.
+    answers are not known. `clusters` names what items share, as a passage; `families` what they are
+    about, as a subject: the first tag of each, None unless every item has one.
     """
 
     panel: Panel
@@ -52,6 +53,7 @@ class Table:
     based: bool = True
     output: NDArray[np.int32] | None = None
     clusters: tuple[str, ...] | None = None
+    families: tuple[str, ...] | None = None
 
     @property
     def columns(self) -> list[int]:
@@ -147,6 +149,7 @@ class _Builder:
         self.served_by: dict[str, None] = {}
         self.failures: dict[str, int] = {}
         self.ids: dict[str, str] = {}
+        self.families: dict[str, str] = {}
         self.chances: dict[str, float] = {}
         self.outputs: dict[str, int] = {}
         self.silent = False  # whether an answer was scored of which no text is known
@@ -162,6 +165,8 @@ class _Builder:
             self.failures[reason] = self.failures.get(reason, 0) + 1
         if variant.item.key not in self.ids:
             self.ids[variant.item.key] = variant.item.id
+            if variant.item.tags:
+                self.families[variant.item.key] = variant.item.tags[0]
             if variant.prompt.choices:
                 self.chances[variant.item.key] = 1.0 / len(variant.prompt.choices)
         column = self.column[variant.recipe.id]
@@ -221,4 +226,7 @@ class _Builder:
             served_by=tuple(self.served_by),
             failures=self.failures,
             output=None if self.silent or not self.outputs else output,
+            families=tuple(self.families[key] for key in items)
+            if items and len(self.families) == len(items)
+            else None,
         )

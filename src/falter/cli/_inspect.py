@@ -7,6 +7,7 @@ import importlib.util
 import json
 import platform
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,9 +15,11 @@ import click
 import falter.measures
 from falter import __version__
 from falter.clients import clients
+from falter.clients._quantize import QUANTISATIONS, content_hash, quantised
 from falter.core.errors import FalterError, UnknownName
 from falter.experiment import ModelSpec, connect, run_async
 from falter.perturbations import perturbations
+from falter.protocols import protocols
 from falter.scorers import scorers
 from falter.tasks import tasks
 from falter.weights import MINILM, SMOLLM2, find_weights, pull_weights
@@ -55,6 +58,9 @@ def _perturbations() -> list[dict[str, Any]]:
 KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "perturbations": _perturbations,
     "tasks": lambda: [{"name": n, "summary": _first_line(tasks.get(n))} for n in tasks.names()],
+    "protocols": lambda: [
+        {"name": p.name, "presets": list(p.presets), "summary": p.summary} for p in protocols
+    ],
     "scorers": lambda: [
         {"name": s.name, "needs_log_probabilities": s.needs_scores, "summary": s.summary}
         for s in scorers
@@ -74,7 +80,8 @@ KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 @click.argument("kind", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_names(kind: str | None, as_json: bool) -> None:
-    """List what is registered: perturbations, tasks, scorers, clients, measures; or one KIND."""
+    """List what is registered: perturbations, tasks, protocols, scorers, clients, measures; or
+    one KIND."""
     if kind is not None and kind not in KINDS:
         raise UnknownName("kind", kind, KINDS)
     found = {name: KINDS[name]() for name in ([kind] if kind else KINDS)}
@@ -91,7 +98,7 @@ def list_names(kind: str | None, as_json: bool) -> None:
 
 @click.group()
 def models() -> None:
-    """The embedded models' weights: list or fetch them."""
+    """The embedded models' weights: list, fetch or quantise them."""
 
 
 @models.command("list")
@@ -99,6 +106,9 @@ def list_models() -> None:
     """Say which embedded models there are and where their weights lie."""
     for name, place in _weights().items():
         click.echo(f"{name:8} {place or _not_fetched(name)}")
+    for made in QUANTISATIONS.values():
+        if made.path.exists():
+            click.echo(f"smollm2:{made.name} {made.path}")
 
 
 def _weights() -> dict[str, str | None]:
@@ -124,6 +134,23 @@ def pull(name: str, force: bool) -> None:
         click.echo(f"{name} is already here", err=True)
     else:
         path = pull_weights(record, say=lambda text: click.echo(text, err=True), force=force)
+    click.echo(path)
+
+
+@models.command("quantize")
+@click.argument("name")
+@click.option("--to", "to", required=True, help="The quantisation, e.g. q4_0.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write here, not into the cache.")
+@click.option("--force", is_flag=True, help="Make again what is already there.")
+def quantize(name: str, to: str, out: Path | None, force: bool) -> None:
+    """Make another quantisation of the embedded weights of NAME, and print where it is.
+
+    In an experiment 'smollm2:q4_0' does so by itself where the file is not there yet.
+    """
+    if name != "smollm2":
+        raise UnknownName("model to quantise", name, ["smollm2"])
+    path = quantised(to, out, force=force, say=lambda text: click.echo(text, err=True))
+    click.echo(f"{path.stat().st_size:,} bytes, {content_hash(path)}", err=True)
     click.echo(path)
 
 

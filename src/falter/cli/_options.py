@@ -9,9 +9,15 @@ from typing import Any, TypeVar
 import click
 
 from falter.core.errors import InvalidValue, UsageError
-from falter.experiment import Experiment, read_experiment, read_file
+from falter.experiment import Experiment, names_protocol, read_experiment, read_settings
 
-__all__ = ["experiment_from", "experiment_options", "store_option"]
+__all__ = [
+    "experiment_from",
+    "experiment_options",
+    "protocol_options",
+    "settings_from",
+    "store_option",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,6 +61,10 @@ _OPTIONS = (
     click.option("--scorer", help="How an answer is judged; without it, what fits task and model."),
     click.option("--limit", type=int, help="So many items, drawn by the seed."),
     click.option("--demonstrations", type=int, help="Solved examples before each item."),
+    click.option(
+        "--perturb-demonstrations", is_flag=True, default=None,
+        help="What a recipe does to an item's text, it does to theirs too.",
+    ),
     click.option("--draws", type=int, help="Random realisations of each recipe."),
     click.option("--repeats", type=int, help="Times every request is asked."),
     click.option("--seed", type=int, help="The seed of everything random  [default: 0]"),
@@ -75,8 +85,35 @@ def experiment_options(command: F) -> F:
     return command
 
 
+_PROTOCOL = (
+    click.option("--protocol", help="Run a whole protocol, e.g. brittlebench."),
+    click.option("--preset", help="Its settings: quick or paper  [default: quick]"),
+    click.option("--judge", help="The model that rates reasoning, where the protocol asks for it."),
+)
+
+
+def protocol_options(command: F) -> F:
+    """Add the options about protocols to a command."""
+    for option in reversed(_PROTOCOL):
+        command = option(command)
+    return command
+
+
 def experiment_from(options: dict[str, Any], *, needs_models: bool = True) -> Experiment:
     """The experiment that a file and the options on top of it describe."""
+    data, folder = settings_from(options, needs_models=needs_models)
+    if names_protocol(data):
+        raise UsageError(
+            "This command takes an experiment and no protocol",
+            hint="'falter run', 'plan' and 'rewrites prepare' take a protocol",
+        )
+    return read_experiment(data, folder=folder, needs_models=needs_models)
+
+
+def settings_from(
+    options: dict[str, Any], *, needs_models: bool = True
+) -> tuple[dict[str, Any], Path]:
+    """What a file and the options on top of it say, and the folder that paths are relative to."""
     file = options.pop("file")
     given = {key: value for key, value in options.items() if value not in (None, ())}
     if file is None:
@@ -85,21 +122,15 @@ def experiment_from(options: dict[str, Any], *, needs_models: bool = True) -> Ex
                 "No model is named",
                 hint="give an experiment file, or --task basics --model smollm2",
             )
-        return read_experiment(_overlay({}, given), needs_models=needs_models)
-    experiment = read_file(file, needs_models=needs_models)
-    if not given:
-        return experiment
-    return read_experiment(
-        _overlay(dict(experiment.source), given),
-        folder=Path(file).parent,
-        needs_models=needs_models,
-    )
+        return _overlay({}, given), Path()
+    return _overlay(dict(read_settings(file)), given), Path(file).parent
 
 
 def _overlay(data: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """The mapping with command-line values put over it."""
     for key in (
-        "scorer", "limit", "demonstrations", "draws", "repeats", "seed", "unparsed", "language",
+        "scorer", "limit", "demonstrations", "perturb_demonstrations", "draws", "repeats", "seed",
+        "unparsed", "language", "protocol", "preset", "judge",
     ):  # fmt: skip
         if key in given:
             data[key] = given[key]

@@ -72,6 +72,15 @@ class Meter:
             )
         self._bars.refresh()
 
+    def heading(self, number: int, whole: int, title: str) -> None:
+        """Begin a part of several, with bars of its own."""
+        self._ids = {}
+        text = escape(f"part {number} of {whole}: {title}")
+        if self._live:
+            self._bars.add_task(text, total=1, completed=1, text="")
+        else:
+            self._console.print(text, highlight=False)
+
     def _plain(self, lanes: Sequence[Progress]) -> None:
         now = time.monotonic()
         ended = all(lane.done >= lane.total for lane in lanes)

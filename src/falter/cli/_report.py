@@ -8,9 +8,10 @@ import click
 from rich.console import Console
 
 from falter.cli._options import store_option
-from falter.experiment import analyse_run, export_scores
-from falter.report import as_csv, as_json, as_markdown, html, terminal
-from falter.store import Store
+from falter.cli._study import show_study
+from falter.experiment import analyse_run, export_scores, findings
+from falter.report import as_csv, as_json, as_markdown, html, run_latex, terminal
+from falter.store import Store, find_study
 
 __all__ = ["report"]
 
@@ -25,6 +26,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--json", "show_json", is_flag=True, help="Print everything as JSON.")
 @click.option("--csv", "show_csv", is_flag=True, help="Print one row per model and recipe as CSV.")
 @click.option("--md", "show_md", is_flag=True, help="Print Markdown tables.")
+@click.option("--latex", "show_latex", is_flag=True, help="Print a LaTeX document.")
 @click.option("--partial", is_flag=True, help="Report a run that has not been finished.")
 def report(
     run: str | None,
@@ -34,12 +36,29 @@ def report(
     show_json: bool,
     show_csv: bool,
     show_md: bool,
+    show_latex: bool,
     partial: bool,
 ) -> None:
-    """Report RUN, the first digits of its id; without it, the newest run. Calls no model."""
-    if show_json + show_csv + show_md > 1:
-        raise click.UsageError("--json, --csv and --md exclude each other")
+    """Report RUN, the first digits of the id of a run or of a protocol's study; without it, the
+    newest. Calls no model.
+
+    \b
+    Of a protocol, --csv is one table of all numbers of all figures, and --latex is a document with
+    every table and figure.
+    """
+    if show_json + show_csv + show_md + show_latex > 1:
+        raise click.UsageError("--json, --csv, --md and --latex exclude each other")
     _must_exist(store_path)
+    with Store(store_path) as store:
+        study = find_study(store, run)
+        if study is not None:
+            found = findings(store, study)
+    if study is not None:
+        if parquet_path is not None:
+            raise click.UsageError("--parquet takes a run; 'falter report' lists those of a study")
+        kinds = {"json": show_json, "csv": show_csv, "md": show_md, "latex": show_latex}
+        show_study(found, [kind for kind, wanted in kinds.items() if wanted], html_path)
+        return
     with Store(store_path) as store:
         stored = store.find_run(run)
         analysis = analyse_run(store, stored.run, partial=partial)
@@ -50,10 +69,16 @@ def report(
         html_path.parent.mkdir(parents=True, exist_ok=True)
         html_path.write_text(html(analysis), "utf-8")
         click.echo(f"report: {html_path}", err=True)
-    for wanted, render in ((show_json, as_json), (show_csv, as_csv), (show_md, as_markdown)):
+    printed = (
+        (show_json, as_json),
+        (show_csv, as_csv),
+        (show_md, as_markdown),
+        (show_latex, run_latex),
+    )
+    for wanted, render in printed:
         if wanted:
             click.echo(render(analysis).rstrip("\n"))
-    if not (show_json or show_csv or show_md or html_path or parquet_path):
+    if not (any(wanted for wanted, _ in printed) or html_path or parquet_path):
         terminal(analysis, Console())
 
 

@@ -11,7 +11,13 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
-from falter.cli._options import experiment_from, experiment_options, store_option
+from falter.cli._options import (
+    experiment_from,
+    experiment_options,
+    protocol_options,
+    settings_from,
+    store_option,
+)
 from falter.cli._progress import Meter
 from falter.cli._rewrites_text import opinions_text, status_text
 from falter.core.codec import to_json
@@ -20,12 +26,16 @@ from falter.experiment import (
     ModelSpec,
     export_sheet,
     import_bank,
+    import_bundled,
     import_reviews,
     judge_rewrites,
+    names_protocol,
     opinions,
     pick_rewrites,
     prepare,
+    read_experiment,
     rewrite_status,
+    rewriting_experiments,
 )
 from falter.rewrites import bank_lines, sheet_csv, sheet_page
 from falter.store import Store
@@ -73,6 +83,7 @@ def _picking(command: F) -> F:
 
 @rewrites.command("prepare")
 @experiment_options
+@protocol_options
 @click.option("--rewriter-base-url", help="Where the rewriter's server listens.")
 @click.option("--rewriter-api", help="How to ask it: chat (default) or completions.")
 @click.option("--rewriter-api-key-env", help="The environment variable that holds its key.")
@@ -91,23 +102,28 @@ def prepare_command(
     \b
     falter rewrites prepare EXPERIMENT.yaml --rewriter openai:NAME
     falter rewrites prepare --task basics -r paraphrase_free --rewriter smollm2
+    falter rewrites prepare --protocol brittlebench --preset paper --rewriter openai:NAME
 
     Exit code 1 when some requests failed: they stay missing, and the same command asks again.
     """
-    experiment = experiment_from(options, needs_models=False)
+    settings, folder = settings_from(options, needs_models=False)
+    if names_protocol(settings):
+        wanted = rewriting_experiments(settings, folder=folder)
+    else:
+        wanted = [read_experiment(settings, folder=folder, needs_models=False)]
     over = {
         "base_url": rewriter_base_url,
         "api": rewriter_api,
         "api_key_env": rewriter_api_key_env,
     }
-    spec = experiment.rewriter
+    spec = wanted[0].rewriter if wanted else None
     if spec is None:
         raise UsageError(
             "No rewriter is named", hint="--rewriter MODEL, or 'rewriter: MODEL' in the file"
         )
     spec = _with_reach(spec, over)
     with Store(store_path) as store, _meter(spec) as meter:
-        done = prepare(experiment, spec, store, meter)
+        done = prepare(wanted, spec, store, meter)
     if as_json:
         click.echo(json.dumps(to_json(done), indent=2))
     else:
@@ -217,31 +233,36 @@ def _kind(kind: str | None, output: Path | None) -> str:
 
 
 @rewrites.command("import")
-@click.argument("paths", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="[FILE…]", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--bundled", is_flag=True, help="The rewrites that come with falter, to review them.")
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def import_command(paths: tuple[Path, ...], store_path: Path, as_json: bool) -> None:
+def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_json: bool) -> None:
     """Take in filled-in review sheets (.csv, one rater a file) or banks of rewrites (.jsonl).
 
     A sheet's rater is the name in its column 'rater', or else the file's name. Prints how far all
     raters agree, and how each did on the damaged rows.
     """
+    if not paths and not bundled:
+        raise UsageError("No file is named", hint="a sheet, a bank of rewrites, or --bundled")
     banks = [path for path in paths if path.suffix.lower() == ".jsonl"]
     sheets = [path for path in paths if path.suffix.lower() != ".jsonl"]
-    with _opened(store_path, new=bool(banks)) as store:
-        found = [(path, *import_bank(store, path)) for path in banks]
+    with _opened(store_path, new=bundled or bool(banks)) as store:
+        found = [(str(path), *import_bank(store, path)) for path in banks]
+        if bundled:
+            found.append(("bundled", *import_bundled(store)))
         taken = import_reviews(store, sheets)
         said = opinions(store)
     if as_json:
         out = {
-            "banks": [{"file": str(p), "rewrites": n, "new": new} for p, n, new in found],
+            "banks": [{"file": name, "rewrites": n, "new": new} for name, n, new in found],
             "sheets": [to_json(one) for one in taken],
             **to_json(said),
         }
         click.echo(json.dumps(out, indent=2, ensure_ascii=False))
         return
-    for path, count, new in found:
-        click.echo(f"{path}: {count:,} rewrites, {new:,} of them new", err=True)
+    for name, count, new in found:
+        click.echo(f"{name}: {count:,} rewrites, {new:,} of them new", err=True)
     for one in taken:
         decided = ", ".join(f"{n:,} {name}" for name, n in one.decisions.items())
         click.echo(f"{one.file}: {one.rater}, {one.reviews:,} rows; {decided or 'no decision'}",

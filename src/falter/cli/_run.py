@@ -9,10 +9,26 @@ from typing import Any
 import click
 from rich.console import Console
 
-from falter.cli._options import experiment_from, experiment_options, store_option
+from falter.cli._options import (
+    experiment_options,
+    protocol_options,
+    settings_from,
+    store_option,
+)
 from falter.cli._progress import Meter
+from falter.cli._study import plan_protocol, run_protocol
+from falter.core.codec import to_json
 from falter.core.ids import short
-from falter.experiment import Resolved, analyse_run, execute, planned_cost, resolved_in
+from falter.experiment import (
+    Resolved,
+    analyse_run,
+    execute,
+    names_protocol,
+    planned_cost,
+    read_experiment,
+    resolved_in,
+    shown_changes,
+)
 from falter.report import html, terminal
 from falter.store import Store
 
@@ -21,6 +37,7 @@ __all__ = ["plan", "run", "run_and_show"]
 
 @click.command()
 @experiment_options
+@protocol_options
 @store_option
 @click.option("--html", "html_path", type=click.Path(path_type=Path), help="Write the report here.")
 def run(store_path: Path, html_path: Path | None, **options: Any) -> int:
@@ -29,10 +46,14 @@ def run(store_path: Path, html_path: Path | None, **options: Any) -> int:
     \b
     falter run EXPERIMENT.yaml
     falter run --task basics --model smollm2 --limit 60
+    falter run --protocol brittlebench --preset quick --model smollm2
     falter run --data my.jsonl --template prompt.txt --target answer \\
                --model openai:NAME --base-url http://localhost:8000/v1
     """
-    with resolved_in(experiment_from(options), store_path) as resolved:
+    settings, folder = settings_from(options)
+    if names_protocol(settings):
+        return run_protocol(settings, folder, store_path, html_path)
+    with resolved_in(read_experiment(settings, folder=folder), store_path) as resolved:
         return run_and_show(resolved, store_path, html_path)
 
 
@@ -63,18 +84,25 @@ def run_and_show(resolved: Resolved, store_path: Path, html_path: Path | None) -
 
 @click.command()
 @experiment_options
+@protocol_options
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(store_path: Path, as_json: bool, **options: Any) -> None:
     """Show what would run: calls, tokens, cost. Nothing is sent."""
-    with resolved_in(experiment_from(options), store_path) as resolved:
+    settings, folder = settings_from(options)
+    if names_protocol(settings):
+        plan_protocol(settings, folder, store_path, as_json=as_json)
+        return
+    with resolved_in(read_experiment(settings, folder=folder), store_path) as resolved:
         if store_path.exists():
             with Store(store_path) as store:
                 costs = planned_cost(resolved, store)
         else:
             costs = planned_cost(resolved, None)
-        missing = [] if resolved.rewrites is None else resolved.rewrites.shortfall()
-        lacking = 0 if resolved.rewrites is None else len(resolved.rewrites.missing)
+        shown = shown_changes(resolved)
+        needs = resolved.rewrites
+        missing, bundled = ([], []) if needs is None else (needs.shortfall(), needs.bundled())
+        lacking, left_out = (0, 0) if needs is None else (len(needs.missing), len(needs.left_out))
     rows = [
         {
             "task": p.panel.task,
@@ -93,13 +121,19 @@ def plan(store_path: Path, as_json: bool, **options: Any) -> None:
         for p, cost in costs
     ]
     if as_json:
-        found = {"run": resolved.run.id, "panels": rows, "missing_rewrites": lacking}
+        found = {"run": resolved.run.id, "panels": rows, "missing_rewrites": lacking,
+                 "texts_left_out": left_out,
+                 "demonstrations": [to_json(one) for one in shown]}  # fmt: skip
         click.echo(json.dumps(found, indent=2))
         return
     for row in rows:
         click.echo(_described(row))
     if len(rows) > 1:
         click.echo(f"together: {sum(cost.calls for _, cost in costs):,} calls")
+    for one in shown:
+        click.echo(f"{one.recipe}: {one.changed:,} of {one.shown:,} demonstrations change too")
+    for line in bundled:
+        click.echo(f"{line}; items without one are left out of both arms")
     for line in missing:
         click.echo(f"missing: {line}; 'falter rewrites prepare' makes them")
     click.echo("Tokens are estimated at four characters each; nothing was sent.", err=True)

@@ -10,14 +10,14 @@ import click
 from falter.cli._options import store_option
 from falter.core.errors import StoreError
 from falter.core.ids import short
-from falter.store import Store, verify
+from falter.store import Store, studies, verify
 
 __all__ = ["store"]
 
 
 @click.group()
 def store() -> None:
-    """Look after the store: list its runs, verify its content."""
+    """Look after the store: list its runs and studies, verify its content."""
 
 
 @store.command("verify")
@@ -45,6 +45,19 @@ def runs_command(store_path: Path) -> None:
             at = datetime.datetime.fromtimestamp(stored.created_at).isoformat(" ", "minutes")
             names = ", ".join(f"{p.model.label} on {p.task}" for p in stored.run.panels)
             click.echo(f"{short(stored.run.id)}  {at}  {answered:,}/{planned:,}  {names}")
+
+
+@store.command("studies")
+@store_option
+def studies_command(store_path: Path) -> None:
+    """List the protocols that were run, the newest last, with the run of each part."""
+    with _existing(store_path) as opened:
+        found = studies(opened)
+    for study in found:
+        at = datetime.datetime.fromtimestamp(study.created_at).isoformat(" ", "minutes")
+        click.echo(f"{short(study.id)}  {at}  {study.protocol}, preset {study.preset}")
+        for part in study.parts:
+            click.echo(f"  {short(part.run)}  {part.name}")
 
 
 def _existing(path: Path) -> Store:

@@ -35,8 +35,8 @@ Job = tuple[Request, "asyncio.Future[Response]"]
 FAILURES = (RuntimeError, ValueError, TypeError, IndexError, KeyError, MemoryError)
 """What a request may run into; anything else is a mistake of ours and ends the run."""
 MEGABYTE = 1 << 20
-ROOM, ROOM_GPU = 256, 4096
-CELLS_A_TOKEN = 64
+ROOM, ROOM_GPU = 512, 4096
+CELLS_A_TOKEN = 16
 """Places of the cache that a batch of texts may take, for each token of `batch_tokens`."""
 
 

@@ -6,11 +6,16 @@ It answers item i under condition j rightly when
 
 with d, g, n standard normal, drawn from hashes of the item, the recipe, the draw and the repeat.
 So every accuracy, drop and variance component of it has a known value.
+
+Asked for a chain of thought, it writes a line or two before its answer, the same for every item.
+As a judge, of items with a field `ratings_wanted`, it makes ratings up: 100·Φ of the same formula,
+with d from all that is shown, g for each rating and no effect. They say nothing about quality.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
@@ -22,7 +27,7 @@ from falter.core.ids import digest
 from falter.core.interfaces import Capabilities, Client
 from falter.core.records import ContinuationScore, Model, Recipe, Request, Response, Variant
 
-__all__ = ["DEFAULTS", "EFFECTS", "Simulated", "connect"]
+__all__ = ["DEFAULTS", "EFFECTS", "RATINGS", "Simulated", "connect"]
 
 DEFAULTS: dict[str, float] = {
     "mean": 0.6,
@@ -45,6 +50,10 @@ EFFECTS: dict[str, float] = {
     "pad_spaces": 0.0,
     "pad_newlines": 0.1,
 }
+RATINGS = "ratings_wanted"
+"""The field of an item that asks for ratings: their names, with commas between them."""
+_REASONED = "chain_of_thought"
+_STEPS = "I read the question and look at what could fit.\nOne answer fits best.\nAnswer: "
 _STANDARD = NormalDist()
 
 
@@ -76,13 +85,18 @@ class Simulated:
     async def generate(self, request: Request) -> Response:
         await asyncio.sleep(0)
         prompt = request.variant.prompt
+        wanted = request.variant.item.fields.get(RATINGS)
+        if wanted is not None:
+            return self._response(request, text=self._ratings(request, wanted.split(",")))
         if self._uniform("unparsed", request) < self.parameters["unparsed"]:
             return self._response(request, text="It depends on how one looks at it.")
         index = self._answer(request)
         if prompt.choices:
-            return self._response(request, text=prompt.labels[index])
-        right = index == 0
-        return self._response(request, text=str(prompt.target) if right else "something else")
+            answer = prompt.labels[index]
+        else:
+            answer = str(prompt.target) if index == 0 else "something else"
+        reasoned = any(step.name == _REASONED for step in request.variant.recipe.steps)
+        return self._response(request, text=_STEPS + answer if reasoned else answer)
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         await asyncio.sleep(0)
@@ -119,6 +133,23 @@ class Simulated:
         others = [i for i in range(len(prompt.choices)) if i != target]
         return others[int(self._uniform("wrong", request) * len(others))]
 
+    def _ratings(self, request: Request, names: Sequence[str]) -> str:
+        """One JSON object of made-up ratings, the same for all that is shown the same."""
+        p, shown = self.parameters, request.messages or request.context
+
+        def normal(part: str, *more: Any) -> float:
+            return _STANDARD.inv_cdf(self._hashed(part, shown, *more))
+
+        if self._hashed("rating unparsed", shown, request.repeat) < p["unparsed"]:
+            return "It depends on how one looks at it."
+        latent = p["mean"] + p["item_sd"] * normal("rating")
+        latent += p["noise_sd"] * normal("rating noise", request.repeat)
+        made = {}
+        for name in map(str.strip, names):
+            own = latent + p["interaction_sd"] * normal("rating of", name)
+            made[name] = round(100 * _STANDARD.cdf(own))
+        return json.dumps(made)
+
     def _scores(self, request: Request) -> Response:
         """One nat a character for the chosen option, far more for the others: raw scores and
         scores per character agree on it."""
@@ -138,12 +169,17 @@ class Simulated:
     def _uniform(self, part: str, request: Request) -> float:
         """A uniform draw from what the part depends on."""
         variant = request.variant
-        parts: list[Any] = [part, self.parameters["seed"], variant.item.key]
+        parts: list[Any] = [variant.item.key]
         if part != "item":
             parts += [self._condition(variant), variant.draw]
         if part in ("noise", "unparsed"):
             parts.append(request.repeat)
-        return (int(digest("simulated", *parts)[7:20], 16) + 0.5) / 16**13
+        return self._hashed(part, *parts)
+
+    def _hashed(self, part: str, *parts: Any) -> float:
+        """A number between 0 and 1 from the seed and what is given."""
+        name = digest("simulated", part, self.parameters["seed"], *parts)
+        return (int(name[7:20], 16) + 0.5) / 16**13
 
     def _condition(self, variant: Variant) -> str:
         """What counts as another condition: a recipe that changed the prompt."""

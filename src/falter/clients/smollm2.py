@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 import sys
 import time
@@ -13,7 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from falter.clients._base import ClientSettings, clients
-from falter.core.errors import InvalidValue, MissingExtra
+from falter.clients._quantize import content_hash, quantised, require_engine
+from falter.core.errors import InvalidValue
 from falter.core.interfaces import Capabilities, Client
 from falter.core.records import ContinuationScore, Model, Request, Response, Usage
 from falter.weights import SMOLLM2, find_weights, pull_weights
@@ -31,26 +31,30 @@ class SmolLM2:
     """SmolLM2-135M-Instruct by llama.cpp: exact option likelihoods, and text.
 
     One engine a core, one thread an engine, all on the same weights. An answer does not depend on
-    which engine gives it, nor on what that engine did before.
+    which engine gives it, nor on what that engine did before. A name, as in `smollm2:q4_0`, is
+    another quantisation of the same weights; its file is made where it is not there yet, since
+    its hash belongs to the model.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
-        if settings.name:
-            raise InvalidValue("model", f"smollm2:{settings.name}", "smollm2, without a name")
         for name in settings.options:
             raise InvalidValue(f"options.{name}", settings.options[name], "no options for smollm2")
-        if importlib.util.find_spec("cyllama") is None:
-            raise MissingExtra("The embedded model smollm2", "local", "cyllama")
+        require_engine()
         self._lanes = max(1, min(MOST_LANES, os.cpu_count() or 1, settings.concurrency))
         self.capabilities = Capabilities(generates=True, scores=True, lanes=self._lanes)
-        self.model = Model(client="smollm2", name="smollm2", weights=f"sha256:{SMOLLM2.sha256}")
+        self._path = quantised(settings.name) if settings.name else None
+        self.model = Model(
+            client="smollm2",
+            name=settings.name or "smollm2",
+            weights=content_hash(self._path) if self._path else f"sha256:{SMOLLM2.sha256}",
+        )
         self._pool = ThreadPoolExecutor(self._lanes, thread_name_prefix="smollm2")
         self._free: asyncio.Queue[LlamaEngine] | None = None
         self._engines: list[LlamaEngine] = []
 
     async def check(self) -> None:
         """Fetch the weights on first use, and load them."""
-        path = find_weights()
+        path = self._path or find_weights()
         if path is None:
             path = await asyncio.to_thread(
                 pull_weights, say=lambda text: print(text, file=sys.stderr)
@@ -133,5 +137,5 @@ def _stamped(response: Response, latency: float) -> Response:
 
 @clients.registers("smollm2")
 def connect(settings: ClientSettings) -> Client:
-    """The embedded model."""
+    """The embedded model; smollm2:q4_0 and the like, in another quantisation."""
     return SmolLM2(settings)

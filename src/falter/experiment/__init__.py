@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from falter.experiment._analyze import analyze_cells, analyze_files, tables_of
-from falter.experiment._api import Result, analyse_run, export_scores, run
-from falter.experiment._config import Experiment, ModelSpec, read_experiment, read_file
+from falter.experiment._api import Result, StudyResult, analyse_run, export_scores, run
+from falter.experiment._config import (
+    Experiment,
+    ModelSpec,
+    read_experiment,
+    read_file,
+    read_settings,
+)
 from falter.experiment._execute import Watch, execute, planned_cost, run_async
+from falter.experiment._findings import findings
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
 from falter.experiment._power import (
@@ -23,6 +30,7 @@ from falter.experiment._reviews import (
     Opinions,
     export_sheet,
     import_bank,
+    import_bundled,
     import_reviews,
     judge_rewrites,
     opinions,
@@ -38,6 +46,17 @@ from falter.experiment._rewrites import (
     rewrite_status,
 )
 from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
+from falter.experiment._study import (
+    ResolvedStudy,
+    StudySpec,
+    carry_out_study,
+    names_protocol,
+    planned_study,
+    read_study,
+    rewriting_experiments,
+    study_in,
+)
+from falter.experiment._shown import ShownChanges, shown_changes
 from falter.experiment._variants import VariantSet, variant_sets
 
 __all__ = [
@@ -55,8 +74,12 @@ __all__ = [
     "PlannedGoal",
     "Prepared",
     "Resolved",
+    "ResolvedStudy",
     "Result",
+    "ShownChanges",
     "StatusRow",
+    "StudyResult",
+    "StudySpec",
     "VariantSet",
     "Watch",
     "analyse_run",
@@ -65,30 +88,40 @@ __all__ = [
     "assumptions_of",
     "bank_for",
     "bank_in",
+    "carry_out_study",
     "connect",
     "encoder_if_there",
     "execute",
     "export_scores",
     "export_sheet",
+    "findings",
     "import_bank",
+    "import_bundled",
     "import_reviews",
     "judge_rewrites",
     "manifest_lines",
     "meaning_of",
+    "names_protocol",
     "opinions",
     "pick_rewrites",
     "plan_goals",
     "planned_cost",
+    "planned_study",
     "prepare",
     "read_experiment",
     "read_file",
+    "read_settings",
+    "read_study",
     "recipe_from",
     "resolve",
     "resolved_in",
     "rewrite_status",
+    "rewriting_experiments",
     "run",
     "run_async",
     "schema",
+    "shown_changes",
+    "study_in",
     "tables_of",
     "variant_sets",
     "verify_manifest",

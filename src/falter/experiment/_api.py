@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from rich.console import Console
 
@@ -17,16 +17,19 @@ from falter.core.interfaces import Scorer
 from falter.core.records import Run
 from falter.experiment._config import Experiment, read_experiment
 from falter.experiment._execute import Watch, execute
+from falter.experiment._findings import findings
 from falter.experiment._meaning import encoder_if_there
 from falter.experiment._rewrites import resolved_in
+from falter.experiment._study import carry_out_study, names_protocol, read_study, study_in
+from falter.figures import Figure, Study
 from falter.scorers import scorers
 from falter.store import Store
 
-__all__ = ["Result", "analyse_run", "export_scores", "run"]
+__all__ = ["Result", "StudyResult", "analyse_run", "export_scores", "run"]
 
 TableName = Literal["drops", "groups", "components", "counts", "scores"]
 TABLES: tuple[str, ...] = ("components", "counts", "drops", "groups", "scores")
-FORMATS: tuple[str, ...] = ("csv", "html", "json", "md", "parquet")
+FORMATS: tuple[str, ...] = ("csv", "html", "json", "md", "parquet", "tex")
 
 
 class Result:
@@ -78,7 +81,7 @@ class Result:
         return rows
 
     def report(self, path: Path | str) -> Path:
-        """Write a report; the file's ending says which: html, json, csv, md or parquet."""
+        """Write a report; the file's ending says which: html, json, csv, md, tex or parquet."""
         path = Path(path)
         kind = path.suffix.removeprefix(".").lower()
         if kind not in FORMATS:
@@ -92,12 +95,82 @@ class Result:
             "html": reports.html,
             "json": reports.as_json,
             "md": reports.as_markdown,
+            "tex": reports.run_latex,
         }[kind]
         path.write_text(render(self.analysis), "utf-8")
         return path
 
     def __repr__(self) -> str:
         return f"<Result of run {self.run.id[:17]}: {len(self.analysis.panels)} panels>"
+
+
+class StudyResult:
+    """A protocol that has run: its figures, and the ways to look at them.
+
+    Everything here is computed from the store; no model is called.
+    """
+
+    def __init__(self, study: Study, store: Path) -> None:
+        self.study = study
+        self.store = store
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """Every table and chart, in reading order."""
+        return self.study.figures
+
+    def summary(self, width: int = 100) -> str:
+        """The terminal report as text."""
+        text = io.StringIO()
+        reports.study_terminal(self.study, Console(file=text, width=width, no_color=True))
+        return text.getvalue()
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a figure by its name, for example `drops`."""
+        known = {figure.name: figure for figure in self.study.figures}
+        if name not in known:
+            raise UnknownName("figure", name, list(known))
+        return reports.figure_table(known[name])
+
+    def report(self, path: Path | str) -> Path:
+        """Write a report; the file's ending says which: html, json, csv, md or tex."""
+        path = Path(path)
+        kind = path.suffix.removeprefix(".").lower()
+        renders = {
+            "csv": reports.study_csv,
+            "html": reports.study_html,
+            "json": reports.study_json,
+            "md": reports.study_markdown,
+            "tex": reports.study_latex,
+        }
+        if kind not in renders:
+            raise InvalidValue("path", str(path), f"a file ending in .{', .'.join(renders)}")
+        path.write_text(renders[kind](self.study), "utf-8")
+        return path
+
+    def __repr__(self) -> str:
+        return f"<StudyResult of {self.study.protocol}: {len(self.study.figures)} figures>"
+
+
+@overload
+def run(
+    *,
+    protocol: str,
+    store: Path | str = "falter.db",
+    watch: Watch | None = None,
+    **settings: Any,
+) -> StudyResult: ...
+
+
+@overload
+def run(
+    experiment: Experiment | Mapping[str, Any] | None = None,
+    /,
+    *,
+    store: Path | str = "falter.db",
+    watch: Watch | None = None,
+    **settings: Any,
+) -> Result: ...
 
 
 def run(
@@ -107,22 +180,31 @@ def run(
     store: Path | str = "falter.db",
     watch: Watch | None = None,
     **settings: Any,
-) -> Result:
+) -> Any:
     """Run an experiment to its end and analyse it; what is stored is not asked again.
 
     >>> result = falter.run(task="basics", models=["smollm2"], recipes=["typos"], limit=50)
 
     Takes the settings of an experiment file as keywords, or a mapping of them, or an `Experiment`.
-    Works inside a running event loop too (a notebook).
+    With `protocol="brittlebench"` it runs that protocol and gives a `StudyResult`. Works inside a
+    running event loop too (a notebook).
     """
     if experiment is not None and settings:
         raise UsageError("Settings come as one experiment or as keywords", hint="not as both")
-    if not isinstance(experiment, Experiment):
-        experiment = read_experiment(settings if experiment is None else experiment)
     path = Path(store)
+    if not isinstance(experiment, Experiment):
+        given = settings if experiment is None else experiment
+        if names_protocol(given):
+            return _run_study(given, path, watch)
+        experiment = read_experiment(given)
     with resolved_in(experiment, path) as resolved, Store(path) as opened:
         execute(resolved, opened, watch)
         return Result(resolved.run, analyse_run(opened, resolved.run), path)
+
+
+def _run_study(given: Mapping[str, Any], path: Path, watch: Watch | None) -> StudyResult:
+    with study_in(read_study(given), path) as study, Store(path) as store:
+        return StudyResult(findings(store, carry_out_study(study, store, watch)), path)
 
 
 def analyse_run(store: Store, run: Run, *, partial: bool = False) -> Analysis:

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from falter.core.errors import UsageError
 from falter.core.interfaces import RewriteBank, Scorer
 from falter.core.records import Demonstration, Item, Prompt, Recipe, Variant
-from falter.perturbations import apply_recipe
+from falter.perturbations import (
+    Ledger,
+    apply_recipe,
+    perturb_demonstration,
+    reaches_demonstrations,
+)
 from falter.plan import Condition
 from falter.tasks import Task, Template, pick
 
 __all__ = ["conditions", "template_for"]
 
 LABELS_ONLY = "letter"
+DRAWS_KEPT = 64
 Build = Callable[[Item], Prompt]
+Show = Callable[[int], tuple[Demonstration, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Example:
+    """A held-out item with its prompt, and as it is shown."""
+
+    key: str
+    prompt: Prompt
+    shown: Demonstration
 
 
 def template_for(task: Task, scorer: Scorer) -> Template:
@@ -39,28 +56,39 @@ def conditions(
     shown: int,
     seed: int,
     bank: RewriteBank | None = None,
+    perturb_shown: bool = False,
 ) -> tuple[Condition, ...]:
-    """One condition a recipe. `held_out` are the solved examples; `shown` of them by default."""
-    template = template_for(task, scorer)
-    builders: dict[tuple[str | None, int], Build] = {}
+    """One condition a recipe. `held_out` are the solved examples; `shown` of them by default.
 
-    def base(recipe: Recipe) -> Build:
+    With `perturb_shown` a recipe's changes of an item are made to the examples too.
+    """
+    if perturb_shown and not held_out:
+        raise UsageError(
+            "There are no demonstrations to perturb",
+            hint="show some, for example --demonstrations 5; or drop --perturb-demonstrations",
+        )
+    template = template_for(task, scorer)
+    builders: dict[tuple[str | None, int], tuple[Build, list[_Example]]] = {}
+
+    def base(recipe: Recipe) -> tuple[Build, list[_Example]]:
         count = shown if recipe.demonstrations is None else recipe.demonstrations
         key = recipe.template, count
         if key not in builders:
             asked = template if key[0] is None else _other(template, key[0], task)
-            examples = pick(held_out, count, seed + 1) if count else ()
-            builders[key] = _base_prompt(asked, [_demonstration(asked, i) for i in examples])
+            items = pick(held_out, count, seed + 1) if count else ()
+            examples = [_example(asked, item) for item in items]
+            builders[key] = _base_prompt(asked, [e.shown for e in examples]), examples
         return builders[key]
 
-    return tuple(
-        Condition(
-            recipe=recipe,
-            make=_maker(base(recipe), recipe, seed, bank),
-            random=bool(recipe.steps),
-        )
-        for recipe in recipes
-    )
+    def made(recipe: Recipe) -> Condition:
+        build, examples = base(recipe)
+        show = None
+        if perturb_shown and examples and reaches_demonstrations(recipe):
+            show = _shower(examples, recipe, seed, bank)
+        make = _maker(build, recipe, seed, bank, show)
+        return Condition(recipe=recipe, make=make, random=bool(recipe.steps))
+
+    return tuple(map(made, recipes))
 
 
 def _other(template: Template, source: str, task: Task) -> Template:
@@ -75,14 +103,34 @@ def _other(template: Template, source: str, task: Task) -> Template:
     return replace(other, choice_format=template.choice_format)
 
 
-def _demonstration(template: Template, item: Item) -> Demonstration:
+def _example(template: Template, item: Item) -> _Example:
     prompt = template.build(item)
     target = item.target
     if isinstance(target, int) and item.choices:
         answer = prompt.labels[target] if template.answer_as == "label" else item.choices[target]
     else:
         answer = str(target)
-    return Demonstration(sections=prompt.sections, answer=answer)
+    shown = Demonstration(sections=prompt.sections, answer=answer)
+    return _Example(key=item.key, prompt=prompt, shown=shown)
+
+
+def _shower(
+    examples: Sequence[_Example], recipe: Recipe, seed: int, bank: RewriteBank | None
+) -> Show:
+    """The examples as a recipe leaves them in a draw, the same ahead of every item."""
+
+    @lru_cache(maxsize=DRAWS_KEPT)
+    def shown(draw: int, settled: bool) -> tuple[Demonstration, ...]:
+        return tuple(
+            replace(
+                e.shown,
+                sections=perturb_demonstration(e.key, e.prompt, recipe, seed, draw, bank),
+            )
+            for e in examples
+        )
+
+    # An open ledger gives stand-ins, which do not outlive it.
+    return lambda draw: shown(draw, not (isinstance(bank, Ledger) and bank.open))
 
 
 def _base_prompt(template: Template, shown: Sequence[Demonstration]) -> Build:
@@ -101,13 +149,20 @@ def _base_prompt(template: Template, shown: Sequence[Demonstration]) -> Build:
 
 
 def _maker(
-    base: Build, recipe: Recipe, seed: int, bank: RewriteBank | None
+    base: Build, recipe: Recipe, seed: int, bank: RewriteBank | None, show: Show | None
 ) -> Callable[[Item, int], Variant]:
+    """Makes variants. Perturbed examples stand before an item only if its own prompt changed."""
+
     def make(item: Item, draw: int) -> Variant:
-        done = apply_recipe(item.key, base(item), recipe, seed, draw, bank)
-        status = done.status
+        prompt = clean = base(item)
+        if show is not None:
+            prompt = replace(clean, demonstrations=show(draw))
+        done = apply_recipe(item.key, prompt, recipe, seed, draw, bank)
+        after, status = done.prompt, done.status
+        if show is not None and status != "changed":
+            after = clean
         if recipe.sets and status in ("baseline", "unchanged"):
             status = "changed"
-        return Variant(item=item, recipe=recipe, draw=draw, prompt=done.prompt, status=status)
+        return Variant(item=item, recipe=recipe, draw=draw, prompt=after, status=status)
 
     return make

@@ -15,7 +15,15 @@ from falter.experiment._reader import Reader
 from falter.plan import Price
 from falter.tasks import DataSpec, read_template_file
 
-__all__ = ["Experiment", "ModelSpec", "StepSpec", "read_experiment", "read_file"]
+__all__ = [
+    "Experiment",
+    "ModelSpec",
+    "StepSpec",
+    "read_experiment",
+    "read_file",
+    "read_model",
+    "read_settings",
+]
 
 Unparsed = Literal["wrong", "excluded"]
 DEFAULT_MAX_TOKENS = 0  # replaced by what the scorer needs
@@ -52,6 +60,7 @@ class Experiment:
     scorer: str | None = None
     limit: int | None = None
     demonstrations: int = 0
+    perturb_demonstrations: bool = False
     draws: int = 1
     repeats: int = 1
     seed: int = 0
@@ -67,6 +76,11 @@ class Experiment:
 
 def read_file(path: Path | str, *, needs_models: bool = True) -> Experiment:
     """Read an experiment file. Paths in it are relative to the file."""
+    return read_experiment(read_settings(path), folder=Path(path).parent, needs_models=needs_models)
+
+
+def read_settings(path: Path | str) -> Mapping[str, Any]:
+    """The mapping that an experiment file holds, not checked yet."""
     path = Path(path)
     try:
         data = yaml.safe_load(path.read_text("utf-8"))
@@ -82,7 +96,9 @@ def read_file(path: Path | str, *, needs_models: bool = True) -> Experiment:
         raise UsageError(
             f"The experiment file {path} is empty", hint="write one with 'falter init'"
         )
-    return read_experiment(data, folder=path.parent, needs_models=needs_models)
+    if not isinstance(data, Mapping):
+        raise InvalidValue("the experiment", data, "a mapping of names to values")
+    return data
 
 
 def read_experiment(data: Any, *, folder: Path = Path(), needs_models: bool = True) -> Experiment:
@@ -104,7 +120,7 @@ def read_experiment(data: Any, *, folder: Path = Path(), needs_models: bool = Tr
         data=spec,
         template=_read_template(reader, folder),
         models=tuple(
-            _read_model(entry, f"models[{n}]") for n, entry in enumerate(reader.entries("models"))
+            read_model(entry, f"models[{n}]") for n, entry in enumerate(reader.entries("models"))
         ),
         recipes=tuple(
             _read_recipe(entry, f"recipes[{n}]", folder)
@@ -113,6 +129,7 @@ def read_experiment(data: Any, *, folder: Path = Path(), needs_models: bool = Tr
         scorer=reader.text("scorer"),
         limit=reader.whole("limit", 1),
         demonstrations=reader.whole("demonstrations", 0, 64) or 0,
+        perturb_demonstrations=reader.flag("perturb_demonstrations"),
         draws=reader.whole("draws", 1, 10_000) or 1,
         repeats=reader.whole("repeats", 1, 10_000) or 1,
         seed=reader.whole("seed", 0) or 0,
@@ -172,7 +189,8 @@ def _read_template(reader: Reader, folder: Path) -> str | Mapping[str, str] | No
     raise InvalidValue("template", text, "a text, or a mapping of parts to texts")
 
 
-def _read_model(entry: Any, where: str) -> ModelSpec:
+def read_model(entry: Any, where: str) -> ModelSpec:
+    """A model: its name, or a mapping with how to reach it."""
     if isinstance(entry, str):
         return ModelSpec(name=entry)
     reader = Reader(entry, where)
@@ -196,7 +214,7 @@ def _read_model(entry: Any, where: str) -> ModelSpec:
 
 
 def _read_rewriter(entry: Any) -> ModelSpec | None:
-    return None if entry is None else _read_model(entry, "rewriter")
+    return None if entry is None else read_model(entry, "rewriter")
 
 
 def _read_path(path: str | None, folder: Path) -> str | None:

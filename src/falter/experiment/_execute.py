@@ -21,8 +21,11 @@ from falter.store import PlannedCell, Store
 
 __all__ = [
     "Watch",
+    "carry_out",
+    "check_scorers",
     "execute",
     "interruptible",
+    "is_answered",
     "opened",
     "planned_cost",
     "run_async",
@@ -56,25 +59,35 @@ def execute(resolved: Resolved, store: Store, watch: Watch | None = None) -> lis
     """
     if resolved.rewrites is not None:
         resolved.rewrites.require()
-    run = resolved.run
-    if store.begin_run(run):
-        planned, answered = store.counts(run)
-        if planned == answered:
-            return []
+    if is_answered(resolved, store):
+        return []
     return run_async(lambda: _execute(resolved, store, watch))
 
 
+def is_answered(resolved: Resolved, store: Store) -> bool:
+    """Record the run, and say whether all of its answers are stored."""
+    if not store.begin_run(resolved.run):
+        return False
+    planned, answered = store.counts(resolved.run)
+    return planned == answered
+
+
 async def _execute(resolved: Resolved, store: Store, watch: Watch | None) -> list[Progress]:
-    run = resolved.run
-    _check_scorers(resolved)
+    check_scorers(resolved)
     async with opened(resolved.clients):
-        recorder = _Recorder(resolved, store)
-        lanes = _lanes(resolved, recorder)
-        progress = [lane.progress for lane in lanes]
-        stop = asyncio.Event()
-        with interruptible(stop), _settled_heap(), recorder:
-            async with watching(watch, progress):
-                await run_lanes(lanes, store, stop)
+        return await carry_out(resolved, store, watch)
+
+
+async def carry_out(resolved: Resolved, store: Store, watch: Watch | None) -> list[Progress]:
+    """Run what is missing with clients that are open. The run is recorded already."""
+    run = resolved.run
+    recorder = _Recorder(resolved, store)
+    lanes = _lanes(resolved, recorder)
+    progress = [lane.progress for lane in lanes]
+    stop = asyncio.Event()
+    with interruptible(stop), _settled_heap(), recorder:
+        async with watching(watch, progress):
+            await run_lanes(lanes, store, stop)
     store.finish_plan(run)
     planned, answered = store.counts(run)
     if planned == answered:
@@ -88,7 +101,7 @@ async def _execute(resolved: Resolved, store: Store, watch: Watch | None) -> lis
     return progress
 
 
-def _check_scorers(resolved: Resolved) -> None:
+def check_scorers(resolved: Resolved) -> None:
     """Let a scorer that needs something, such as a sandbox, say so before anything is sent."""
     for scorer in resolved.scorers.values():
         check = getattr(scorer, "check", None)

@@ -68,6 +68,12 @@ class Reader:
             raise InvalidValue(self.name(key), value, f"a whole number {_range(low, high)}")
         return int(value)
 
+    def flag(self, key: str) -> bool:
+        value = self.raw(key)
+        if value is not None and not isinstance(value, bool):
+            raise InvalidValue(self.name(key), value, "true or false")
+        return bool(value)
+
     def texts(self, key: str) -> tuple[str, ...]:
         """A text or a list of texts."""
         value = self.raw(key)

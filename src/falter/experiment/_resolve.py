@@ -26,7 +26,16 @@ from falter.scorers import scorers
 from falter.tasks import DataSpec, Task, Template, items_from_rows, pick, read_rows, tasks
 from falter.tasks._files import read_hub
 
-__all__ = ["PanelPlan", "Resolved", "connect", "distinct", "hold_out", "load_tasks", "resolve"]
+__all__ = [
+    "PanelPlan",
+    "Resolved",
+    "connect",
+    "distinct",
+    "hold_out",
+    "load_task",
+    "load_tasks",
+    "resolve",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +66,27 @@ class Resolved:
         return list({id(p.client): p.client for p in self.panels}.values())
 
 
-def resolve(experiment: Experiment, bank: RewriteBank | None = None) -> Resolved:
+def resolve(
+    experiment: Experiment,
+    bank: RewriteBank | None = None,
+    *,
+    loaded: Sequence[Task] | None = None,
+    clients: Sequence[Client] | None = None,
+    recipes: tuple[Recipe, ...] | None = None,
+) -> Resolved:
     """Turn names into objects, or raise with the name that does not fit. Sends nothing.
 
     `bank` holds the rewrites of perturbations that a model makes. What it lacks is in `rewrites`
-    of the result, and such a result can be counted but not run.
+    of the result, and such a result can be counted but not run. Tasks, clients and recipes that
+    are there already are taken as they are, one client a model.
     """
-    recipes = recipes_of(experiment)
+    recipes = recipes_of(experiment) if recipes is None else recipes
     distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
-    loaded = load_tasks(experiment)
     if not experiment.models:
         raise UsageError("The experiment names no model", hint="give at least one, e.g. smollm2")
-    connected = [(spec, connect(spec)) for spec in experiment.models]
+    loaded = load_tasks(experiment) if loaded is None else loaded
+    ready = [connect(spec) for spec in experiment.models] if clients is None else clients
+    connected = list(zip(experiment.models, ready, strict=True))
     distinct([client.model.id for _, client in connected], [s.name for s in experiment.models])
     ledger = ledger_for(recipes, bank)
     panels: list[PanelPlan] = []
@@ -107,8 +125,12 @@ def _stretches(panels: Sequence[PanelPlan], draws: int) -> Iterator[Stretch]:
 
 
 def _identity(experiment: Experiment) -> dict[str, Any]:
-    """The settings that are not already in a run's other fields but change its numbers."""
-    return {
+    """The settings that are not already in a run's other fields but change its numbers.
+
+    A setting that came later is there only when it is on, so that older runs keep their ids.
+    """
+    later = {"perturb_demonstrations": True} if experiment.perturb_demonstrations else {}
+    return later | {
         "limit": experiment.limit,
         "demonstrations": experiment.demonstrations,
         "level": experiment.level,
@@ -144,10 +166,11 @@ def load_tasks(experiment: Experiment) -> list[Task]:
         return [_own_task(experiment.data, experiment.template)]
     if len(set(experiment.tasks)) < len(experiment.tasks):
         raise DuplicateName("A task is named twice", hint="each task counts once")
-    return [_named_task(name) for name in experiment.tasks]
+    return [load_task(name) for name in experiment.tasks]
 
 
-def _named_task(spec: str) -> Task:
+def load_task(spec: str) -> Task:
+    """A task by its name, with what follows the colon as its argument."""
     name, _, argument = spec.partition(":")
     task = tasks.get(name)(argument or None)
     if not task.items:
@@ -271,6 +294,7 @@ def _panel(
         shown=experiment.demonstrations,
         seed=experiment.seed,
         bank=bank,
+        perturb_shown=experiment.perturb_demonstrations,
     )
     sampling = experiment.sampling or Sampling()
     if experiment.sampling is None or not sampling.max_tokens:

@@ -22,6 +22,7 @@ from falter.rewrites import (
     Agreement,
     Calibration,
     agreement,
+    bundled_rewrites,
     calibrations,
     judge_prompt,
     make_sheet,
@@ -50,6 +51,7 @@ __all__ = [
     "Opinions",
     "export_sheet",
     "import_bank",
+    "import_bundled",
     "import_reviews",
     "judge_rewrites",
     "opinions",
@@ -129,6 +131,12 @@ def export_sheet(
 def import_bank(store: Store, path: Path) -> tuple[int, int]:
     """Take in a file of rewrites; how many it has, and how many of them are new."""
     rewrites = read_bank(path)
+    return len(rewrites), put_rewrites(store, rewrites)
+
+
+def import_bundled(store: Store) -> tuple[int, int]:
+    """Take in the bundled rewrites, to have them reviewed; how many, and how many are new."""
+    rewrites = bundled_rewrites()
     return len(rewrites), put_rewrites(store, rewrites)
 
 

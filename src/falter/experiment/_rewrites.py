@@ -17,10 +17,17 @@ from falter.experiment._execute import Watch, interruptible, opened, run_async, 
 from falter.experiment._needs import Needs, ledger_for, model_made, needs_from, rewrite_label
 from falter.experiment._recipes import recipes_of
 from falter.experiment._resolve import Resolved, connect, resolve
-from falter.experiment._variants import variant_sets
+from falter.experiment._variants import open_sets
 from falter.perturbations import Wanted
 from falter.plan import Target, request
-from falter.rewrites import Banks, MemoryBank, read_bank, read_rewrite
+from falter.rewrites import (
+    HAND_WRITTEN,
+    Banks,
+    MemoryBank,
+    bundled_bank,
+    read_bank,
+    read_rewrite,
+)
 from falter.runner import Lane, Progress, run_lanes
 from falter.store import Store, StoreBank, authors, find_responses, put_rewrites, scan_rewrites
 
@@ -63,19 +70,24 @@ class StatusRow:
 
 
 def bank_for(experiment: Experiment, store: Store | None) -> RewriteBank | None:
-    """The rewrites an experiment runs with: those of its file, then those of the store."""
+    """The rewrites an experiment runs with: those of its file, of the store, then bundled ones.
+
+    A rewriter that is named is the only author; the bundled ones were written by hand.
+    """
     author = None if experiment.rewriter is None else experiment.rewriter.name
     banks: list[RewriteBank] = []
     if experiment.rewrites is not None:
         banks.append(MemoryBank(read_bank(experiment.rewrites), author))
     if store is not None:
         banks.append(StoreBank(store, author))
+    if author in (None, HAND_WRITTEN):
+        banks.append(bundled_bank())
     return Banks(*banks) if banks else None
 
 
 @contextlib.contextmanager
 def bank_in(experiment: Experiment, path: Path) -> Iterator[RewriteBank | None]:
-    """The experiment's rewrites, if it needs any: of its file, and of the store at `path`."""
+    """The experiment's rewrites, if it needs any: `bank_for` with the store at `path`."""
     if not any(map(model_made, recipes_of(experiment))):
         yield None
     elif not path.exists():
@@ -107,12 +119,15 @@ def needs_of(experiment: Experiment, bank: RewriteBank | None) -> Needs:
         return found
     ledger = ledger_for(recipes, bank)
     assert ledger is not None
-    sets = variant_sets(experiment, ledger)
+    sets = open_sets(experiment, ledger)
     return needs_from(ledger, [(one.items, one.conditions, one.draws) for one in sets])
 
 
 def prepare(
-    experiment: Experiment, rewriter: ModelSpec, store: Store, watch: Watch | None = None
+    experiments: Sequence[Experiment],
+    rewriter: ModelSpec,
+    store: Store,
+    watch: Watch | None = None,
 ) -> Prepared:
     """Ask the rewriter for every text it has not rewritten yet, and store what it made of them.
 
@@ -121,20 +136,28 @@ def prepare(
     """
     made: Counter[str] = Counter()
     bank = StoreBank(store, rewriter.name)
-    needs = needs_of(experiment, bank)
+    wanted, missing = _texts(experiments, bank)
     for _ in range(ROUNDS):  # a chain of two rewrites asks for the second after the first
-        before = needs.missing
+        before = missing
         if not before:
             break
-        made += _round(before, rewriter, store, watch)
-        needs = needs_of(experiment, bank)
-        if {wanted.key for wanted in needs.missing} & {wanted.key for wanted in before}:
+        made += _round(list(before.values()), rewriter, store, watch)
+        wanted, missing = _texts(experiments, bank)
+        if missing.keys() & before.keys():
             break
     return Prepared(
-        author=rewriter.name,
-        wanted=len(needs.wanted),
-        made=dict(made),
-        missing=len(needs.missing),
+        author=rewriter.name, wanted=len(wanted), made=dict(made), missing=len(missing)
+    )
+
+
+def _texts(
+    experiments: Sequence[Experiment], bank: RewriteBank
+) -> tuple[dict[str, Wanted], dict[str, Wanted]]:
+    """What is wanted, and what of it is missing; texts that experiments share count once."""
+    needs = [needs_of(experiment, bank) for experiment in experiments]
+    return (
+        {one.key: one for found in needs for one in found.wanted},
+        {one.key: one for found in needs for one in found.missing},
     )
 
 
@@ -224,24 +247,38 @@ def ask_all(
 
 
 def rewrite_status(experiment: Experiment | None, store: Store) -> list[StatusRow]:
-    """Rewrites counted by perturbation and author; with an experiment, those that it needs."""
+    """Rewrites counted by perturbation and author; with an experiment, those that it needs.
+
+    The bundled ones are counted where an experiment needs some of them and may use them.
+    """
     found: dict[tuple[str, str], Counter[str]] = {}
     if experiment is None:
         for rewrite in scan_rewrites(store):
             place = rewrite_label(rewrite), rewrite.author
             found.setdefault(place, Counter())[rewrite.status] += 1
         return [_row(place, counts, None) for place, counts in sorted(found.items())]
-    named = [] if experiment.rewriter is None else [experiment.rewriter.name]
+    plain = replace(experiment, rewriter=None, rewrites=None)
     wanted: dict[str, Counter[str]] = {}
-    for author in named or authors(store) or [""]:
-        bank = StoreBank(store, author)
-        needs = needs_of(replace(experiment, rewriter=None, rewrites=None), bank)
+    for author, needs in _needs_by_author(experiment.rewriter, plain, store):
         wanted[author] = Counter(rewrite_label(one) for one in needs.wanted)
         for one in needs.wanted:
             counts = found.setdefault((rewrite_label(one), author), Counter())
             if one.key in needs.ledger.found:
                 counts[needs.ledger.found[one.key].status] += 1
     return [_row(place, c, wanted[place[1]][place[0]]) for place, c in sorted(found.items())]
+
+
+def _needs_by_author(
+    rewriter: ModelSpec | None, experiment: Experiment, store: Store
+) -> list[tuple[str, Needs]]:
+    """The needs as each author's rewrites meet them; nobody's, where there is no author."""
+    names = authors(store) if rewriter is None else [rewriter.name]
+    banks: dict[str, RewriteBank] = {name: StoreBank(store, name) for name in names}
+    if rewriter is None or rewriter.name == HAND_WRITTEN:
+        banks[HAND_WRITTEN] = Banks(StoreBank(store, HAND_WRITTEN), bundled_bank())
+    found = [(name, needs_of(experiment, bank)) for name, bank in banks.items()]
+    known = [(name, needs) for name, needs in found if name in names or needs.ledger.found]
+    return known or [("", needs_of(experiment, None))]
 
 
 def _row(place: tuple[str, str], counts: Counter[str], wanted: int | None) -> StatusRow:

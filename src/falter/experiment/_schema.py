@@ -7,6 +7,7 @@ from typing import Any
 from falter.clients import clients
 from falter.core.interfaces import Parameter
 from falter.perturbations import perturbations
+from falter.protocols import protocols
 from falter.scorers import scorers
 from falter.tasks import tasks
 
@@ -55,11 +56,17 @@ recipes:
   - [word_merge, pad_quotes]  # a chain; the order matters
   - identity                  # the same prompt again: the noise floor
 
+# … or, in the place of task and recipes, a whole protocol:
+# protocol: brittlebench
+# preset: quick               # or paper
+# judge: openai:gpt-4o        # who rates the reasoning
+
 limit: 60                     # so many items, drawn by the seed
 seed: 0                       # of everything random
 draws: 1                      # random realisations of each recipe
 repeats: 1                    # times every request is asked
 # demonstrations: 5           # solved examples before each item, taken out of the evaluated ones
+# perturb_demonstrations: true  # what a recipe does to an item's text, it does to theirs too
 # scorer: choice_letter       # 'falter list scorers'; without it, what fits task and model
 # sampling: {temperature: 0, max_tokens: 256}
 # protect: ['ACME-\\d+']       # what no perturbation may touch
@@ -102,6 +109,9 @@ def schema() -> dict[str, Any]:
             ),
             "template": {"anyOf": [text, {"type": "object", "additionalProperties": text}]},
             "template_file": text,
+            "protocol": {"enum": protocols.names(), "description": "a whole protocol"},
+            "preset": {"type": "string", "description": "of the protocol: quick or paper"},
+            "judge": {"anyOf": [text, _model(text)], "description": "who rates reasoning"},
             "models": {
                 "anyOf": [
                     text,
@@ -113,6 +123,7 @@ def schema() -> dict[str, Any]:
             "scorer": {"enum": scorers.names()},
             "limit": {"type": "integer", "minimum": 1},
             "demonstrations": {"type": "integer", "minimum": 0, "maximum": 64},
+            "perturb_demonstrations": {"type": "boolean"},
             "draws": {"type": "integer", "minimum": 1},
             "repeats": {"type": "integer", "minimum": 1},
             "seed": {"type": "integer", "minimum": 0},

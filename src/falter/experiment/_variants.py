@@ -10,13 +10,14 @@ from falter.core.interfaces import RewriteBank, Scorer
 from falter.core.records import Item, Recipe, Variant
 from falter.experiment._conditions import conditions
 from falter.experiment._config import Experiment
+from falter.experiment._needs import ledger_for, needs_from
 from falter.experiment._recipes import recipes_of
 from falter.experiment._resolve import distinct, hold_out, load_tasks
 from falter.plan import Condition
 from falter.scorers import scorers
 from falter.tasks import Task
 
-__all__ = ["VariantSet", "variant_sets"]
+__all__ = ["VariantSet", "open_sets", "variant_sets"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,19 @@ class VariantSet:
 
 
 def variant_sets(experiment: Experiment, bank: RewriteBank | None = None) -> list[VariantSet]:
-    """One set a task. The scorer says how items are asked: the experiment's, else the task's."""
+    """One set a task. The scorer says how items are asked: the experiment's, else the task's.
+
+    Raises when a rewrite that its variants need is missing.
+    """
+    ledger = ledger_for(recipes_of(experiment), bank)
+    sets = open_sets(experiment, ledger)
+    if ledger is not None:
+        needs_from(ledger, [(s.items, s.conditions, s.draws) for s in sets]).require()
+    return sets
+
+
+def open_sets(experiment: Experiment, bank: RewriteBank | None) -> list[VariantSet]:
+    """The sets, whatever the bank lacks."""
     recipes = recipes_of(experiment)
     distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
     return [_set(task, experiment, recipes, bank) for task in load_tasks(experiment)]
@@ -81,6 +94,7 @@ def _set(
         shown=experiment.demonstrations,
         seed=experiment.seed,
         bank=bank,
+        perturb_shown=experiment.perturb_demonstrations,
     )
     return VariantSet(
         task=task, scorer=scorer, items=items, conditions=made, draws=experiment.draws

@@ -29,11 +29,13 @@ from falter.measures._excess import (
 )
 from falter.measures._failures import differential_failure
 from falter.measures._families import FamilyComponents, family_components
+from falter.measures._family_mean import family_mean
 from falter.measures._geval import GevalScore, geval_score
 from falter.measures._human_evaluation import HumanEvaluation, best_arms, human_evaluation
 from falter.measures._intensity import IntensityCurve, intensity_curve
 from falter.measures._item_std import ItemStd, item_std
 from falter.measures._judge_correction import corrected_rate
+from falter.measures._mean_over_tasks import mean_over_tasks
 from falter.measures._noise_floor import noise_floor
 from falter.measures._performance_drop_rate import PerformanceDropRate, performance_drop_rate
 from falter.measures._pooled_brittleness import (
@@ -136,12 +138,14 @@ __all__ = [
     "differential_failure",
     "excess_change",
     "family_components",
+    "family_mean",
     "geval_score",
     "group_average",
     "human_evaluation",
     "intensity_curve",
     "item_std",
     "macro_average",
+    "mean_over_tasks",
     "micro_average",
     "net_relative_change",
     "noise_floor",

@@ -7,6 +7,7 @@ from falter.perturbations._base import (
     prompt_perturbation,
     site_perturbation,
 )
+from falter.perturbations._demonstrations import perturb_demonstration, reaches_demonstrations
 from falter.perturbations._recipes import Applied, apply_recipe, perturb, step_rng, text_key
 from falter.perturbations._rewriting import (
     Ledger,
@@ -31,8 +32,10 @@ __all__ = [
     "apply_recipe",
     "parse_step",
     "perturb",
+    "perturb_demonstration",
     "perturbations",
     "prompt_perturbation",
+    "reaches_demonstrations",
     "resolve_step",
     "rewrite_key",
     "rewriting",

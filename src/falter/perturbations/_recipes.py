@@ -15,7 +15,15 @@ from falter.perturbations._base import perturbations
 from falter.perturbations._rewriting import NoRewrite, RewritePerturbation
 from falter.perturbations._steps import parse_step
 
-__all__ = ["Applied", "apply_recipe", "perturb", "step_rng", "text_key"]
+__all__ = [
+    "Applied",
+    "apply_recipe",
+    "perturb",
+    "same_prompt",
+    "step_rng",
+    "stepped",
+    "text_key",
+]
 
 
 class Applied(NamedTuple):
@@ -48,16 +56,18 @@ def apply_recipe(
     for step in recipe.steps:
         before, rng = after, step_rng(step, item_key, run_seed, draw, seen[step.name])
         try:
-            after = _stepped(before, step, rng, draw, bank)
+            after = stepped(before, step, rng, draw, bank)
         except NoRewrite:
             return Applied(prompt, "no_rewrite", step.name)
-        if _same(after, before) and not perturbations.get(step.name).applies(before, **step.params):
+        if same_prompt(after, before) and not perturbations.get(step.name).applies(
+            before, **step.params
+        ):
             return Applied(prompt, "not_applicable", step.name)
         seen[step.name] += 1
-    return Applied(after, "unchanged" if _same(after, prompt) else "changed")
+    return Applied(after, "unchanged" if same_prompt(after, prompt) else "changed")
 
 
-def _same(after: Prompt, before: Prompt) -> bool:
+def same_prompt(after: Prompt, before: Prompt) -> bool:
     """Whether a model would see the same prompt; the texts alone mostly tell."""
     if after is before:
         return True
@@ -74,7 +84,8 @@ def step_rng(step: Step, item_key: str, run_seed: int, draw: int, occurrence: in
     return Rng(lambda: step_seed(run_seed, step.name, step.version, occurrence, item_key, draw))
 
 
-def _stepped(prompt: Prompt, step: Step, rng: Rng, draw: int, bank: RewriteBank | None) -> Prompt:
+def stepped(prompt: Prompt, step: Step, rng: Rng, draw: int, bank: RewriteBank | None) -> Prompt:
+    """The prompt after one step; raises `NoRewrite` where a rewrite is not to be had."""
     perturbation = perturbations.get(step.name)
     if perturbation.version != step.version:
         raise InvalidValue(

@@ -60,13 +60,14 @@ class Ledger:
     """A bank that answers from another one, and takes down what it is asked for.
 
     Until it is closed it gives a stand-in where the other has nothing usable, so that everything
-    a prompt needs is seen at once.
+    a prompt needs is seen at once. Texts in `left_out` have no rewrite and will get none.
     """
 
     def __init__(self, bank: RewriteBank | None) -> None:
         self._bank = bank
         self.wanted: dict[str, Wanted] = {}
         self.found: dict[str, Rewrite] = {}
+        self.left_out: dict[str, Rewrite] = {}
         self.open = True
 
     def find(self, key: str, text: str) -> Rewrite | None:
@@ -74,6 +75,8 @@ class Ledger:
 
     def take(self, wanted: Wanted) -> Rewrite | None:
         """The rewrite, noted; a stand-in while the ledger is open."""
+        if wanted.key in self.left_out and not self.open:
+            return self.left_out[wanted.key]
         found = self.find(wanted.key, wanted.text)
         if not self.open:
             return found
@@ -81,6 +84,14 @@ class Ledger:
         if found is not None:
             self.found[wanted.key] = found
         return found if found is not None and found.status == "ok" else _stand_in(wanted)
+
+    def leave_out(self, wanted: Wanted, author: str, reason: str) -> None:
+        """Settle that a text has no rewrite: its variant is then `no_rewrite`."""
+        self.left_out[wanted.key] = Rewrite(
+            key=wanted.key, perturbation=wanted.perturbation.bank,
+            version=wanted.perturbation.wording, params=wanted.asked, source=wanted.text,
+            draw=wanted.draw, author=author, status="empty", reason=reason,
+        )  # fmt: skip
 
     def close(self) -> None:
         """From now on only answer."""

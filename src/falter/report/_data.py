@@ -16,7 +16,7 @@ from falter.core.records import Estimate
 from falter.report._across import facts
 from falter.report._escape import unhide
 
-__all__ = ["across_csv", "as_csv", "as_json"]
+__all__ = ["across_csv", "as_csv", "as_json", "dumped", "safe"]
 
 # Beyond the brief ASCII set: a spreadsheet also takes the full-width forms for the signs.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -35,8 +35,13 @@ def as_json(analysis: Analysis) -> str:
     `falter.core.codec.from_json(Analysis, …)` reads it back. Numbers that JSON does not have
     become null. Characters that a terminal would act upon are written as escapes.
     """
+    return dumped(analysis)
+
+
+def dumped(value: Any) -> str:
+    """Any record as JSON, with the same promises."""
     text = json.dumps(
-        _finite(to_json(analysis)),
+        _finite(to_json(value)),
         ensure_ascii=False,
         sort_keys=True,
         indent=2,
@@ -71,7 +76,7 @@ def as_csv(analysis: Analysis) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(_columns())
-    writer.writerows([_safe(value) for value in row.values()] for row in rows)
+    writer.writerows([safe(value) for value in row.values()] for row in rows)
     return file.getvalue()
 
 
@@ -88,7 +93,7 @@ def across_csv(analysis: Analysis) -> str:
             e.value, e.low, e.high, e.level, e.p_value, e.items, e.conditions, e.excluded,
             e.status, e.estimand, e.method, e.signature,
         )  # fmt: skip
-        writer.writerow([_safe(value) for value in row])
+        writer.writerow([safe(value) for value in row])
     return file.getvalue()
 
 
@@ -149,7 +154,8 @@ def _estimate(name: str, estimate: Estimate | None) -> dict[str, Any]:
     }
 
 
-def _safe(value: Any) -> Any:
+def safe(value: Any) -> Any:
+    """A value of a cell that no spreadsheet acts upon; an empty one for None."""
     if value is None:
         return ""
     if isinstance(value, str):

@@ -8,19 +8,24 @@ from falter.report import _numbers as n
 from falter.report._across import baseless
 from falter.report._across_section import across_section
 from falter.report._chart import drop_chart, legend
-from falter.report._escape import Html, line, text_only
+from falter.report._escape import Html, line
 from falter.report._examples import examples_section
 from falter.report._markup import label, number, tag
 from falter.report._meaning_section import meaning_section
+from falter.report._page import page
 from falter.report._scale import Scale, scale_of
-from falter.report._style import STYLE
 from falter.report._tables import failure_table, method_table, overview, recipe_table
 from falter.report._variance import variance_section
-from falter.report._words import footnotes, rule, setbacks, significant, title
+from falter.report._words import (
+    footnotes,
+    over_subjects,
+    rule,
+    setbacks,
+    significant,
+    title,
+)
 
 __all__ = ["html"]
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def html(analysis: Analysis) -> str:
@@ -38,21 +43,7 @@ def html(analysis: Analysis) -> str:
         _guide(analysis),
         _foot(analysis),
     ]
-    body = tag("body", tag("main", *parts))
-    return f"<!doctype html>\n{tag('html', _head(analysis), body, lang='en')}\n"
-
-
-def _head(analysis: Analysis) -> Html:
-    return tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", text_only(f"falter: {line(_subject(analysis), 200)}")),
-        tag("style", Html(STYLE)),
-    )
+    return page(f"falter: {line(_subject(analysis), 200)}", parts)
 
 
 def _subject(analysis: Analysis) -> str:
@@ -138,7 +129,7 @@ def _figures(panel: PanelResult) -> Html:
     """The four numbers to remember."""
     floor = panel.noise_floor
     figures = [
-        ("Baseline accuracy", number(panel.baseline, "percent", " %"), "as asked"),
+        ("Baseline accuracy", number(panel.baseline, "percent", " %"), _as_asked(panel)),
         (
             "Average drop",
             number(panel.micro, "points"),
@@ -163,6 +154,13 @@ def _figures(panel: PanelResult) -> Html:
         ],
         class_="figures",
     )
+
+
+def _as_asked(panel: PanelResult) -> Html:
+    if panel.subjects is None:
+        return Html("as asked")
+    named = label(over_subjects(panel.subjects))
+    return Html("as asked · ") + named + " " + number(panel.subjects, "percent", " %")
 
 
 def _shortfall(panel: PanelResult) -> list[Html]:

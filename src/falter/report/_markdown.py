@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from falter.analysis import Across, Analysis, PanelResult
 from falter.report import _numbers as n
 from falter.report._across import (
@@ -15,13 +13,15 @@ from falter.report._across import (
     summaries,
     verdict_text,
 )
-from falter.report._escape import line
+from falter.report._markdown_safe import code as _code
+from falter.report._markdown_safe import text as _text
 from falter.report._meaning import ABOUT, HEADS, cells
 from falter.report._words import (
     METHODS,
     Line,
     footnotes,
     lines,
+    over_subjects,
     part,
     rule,
     setbacks,
@@ -32,10 +32,6 @@ from falter.report._words import (
 )
 
 __all__ = ["as_markdown"]
-
-_ACTIVE = re.compile(r"^-|[\\`*_{}\[\]#!~$^]")
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;"}
-_LINKS = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def as_markdown(analysis: Analysis) -> str:
@@ -158,12 +154,20 @@ def _summary(panel: PanelResult) -> str:
     return "  \n".join(
         (
             f"Scorer {_text(panel.panel.scorer)}, {n.whole(panel.items)} items",
-            f"**Baseline accuracy** {n.shown(panel.baseline, 'percent').with_unit(' %')}",
+            f"**Baseline accuracy** {n.shown(panel.baseline, 'percent').with_unit(' %')}"
+            f"{_subjects(panel)}",
             f"**Average drop** {n.shown(panel.micro, 'points').with_unit(' points')}",
             f"**Brittleness** {n.shown(panel.brittleness, 'percent').with_unit(' %')}",
             f"**Noise floor** {again}",
         )
     )
+
+
+def _subjects(panel: PanelResult) -> str:
+    if panel.subjects is None:
+        return ""
+    found = n.shown(panel.subjects, "percent").with_unit(" %")
+    return f", {_text(over_subjects(panel.subjects))} {found}"
 
 
 def _table(panel: PanelResult) -> str:
@@ -209,16 +213,3 @@ def _failures(panel: PanelResult) -> str:
     rows = ["| Failure | Requests |", "|:--|--:|"]
     rows += [f"| {_text(why, 300)} | {n.whole(count)} |" for why, count in panel.failures.items()]
     return "\n".join(rows)
-
-
-def _text(text: str, limit: int = 160) -> str:
-    """Text that Markdown cannot take for anything else."""
-    plain = _ACTIVE.sub(r"\\\g<0>", line(text, limit))
-    for character, entity in _ENTITIES.items():
-        plain = plain.replace(character, entity)
-    return _LINKS.sub(lambda match: f"&#{ord(match[0])};", plain) or "&nbsp;"
-
-
-def _code(text: str) -> str:
-    """Text inside backticks, which it must not close."""
-    return line(text, 1_000).replace("`", "'") or " "

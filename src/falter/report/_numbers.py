@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
 
 from falter.core.records import Estimate
+from falter.figures import Unit, Value
 
 __all__ = [
     "NONE",
     "Kind",
     "Shown",
     "coefficient",
+    "count",
     "date",
     "decimal",
     "level",
@@ -24,11 +25,12 @@ __all__ = [
     "percent",
     "points",
     "shown",
+    "told",
     "variance",
     "whole",
 ]
 
-Kind = Literal["points", "percent", "variance", "coefficient"]
+Kind = Unit
 NONE = "–"
 MINUS = "−"
 
@@ -74,6 +76,11 @@ def whole(value: int) -> str:
     return f"{value:,}"
 
 
+def count(value: float | None) -> str:
+    """A count, or the mean of counts: `1,300`, `2.4`."""
+    return _fixed(value, 0 if value is None or not math.isfinite(value) or value % 1 == 0 else 1)
+
+
 def p_value(value: float | None) -> str:
     """`0.012`, `<0.001`, `>0.999`; a p-value is never 0."""
     if value is None or math.isnan(value):
@@ -101,7 +108,12 @@ _RENDER = {
     "percent": percent,
     "variance": variance,
     "coefficient": coefficient,
+    "score": percent,
+    "p": p_value,
+    "count": count,
+    "text": coefficient,
 }
+_BARE: frozenset[Kind] = frozenset({"p", "count", "text"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +136,22 @@ class Shown:
 
 
 def shown(estimate: Estimate, kind: Kind) -> Shown:
-    """An estimate as text. A bound that is not known is a dash: `+4.2 [–, –]`."""
+    """An estimate as text. A bound that is not known is a dash: `+4.2 [–, –]`.
+
+    A p-value and a count have no interval unless one is given.
+    """
     render = _RENDER[kind]
     if estimate.value is None:
         return Shown(NONE, "")
+    if kind in _BARE and estimate.low is None and estimate.high is None:
+        return Shown(render(estimate.value), "")
     return Shown(render(estimate.value), f"[{render(estimate.low)}, {render(estimate.high)}]")
+
+
+def told(value: Value, kind: Kind) -> str:
+    """Any cell of a figure as text: an estimate with its interval, a bare number, or words."""
+    if isinstance(value, Estimate):
+        return shown(value, kind).text
+    if value is None or isinstance(value, str):
+        return value or ""
+    return count(value) if kind == "text" and isinstance(value, int) else _RENDER[kind](value)

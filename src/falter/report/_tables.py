@@ -74,13 +74,16 @@ def recipe_table(panel: PanelResult) -> Html:
         ("Unchanged", "prompts that came out the same"),
         ("Not applicable", "prompts that the recipe does not fit"),
     ]
+    written = any(recipe.counts.no_rewrite for recipe in panel.recipes)
+    if written:
+        columns.append(("No rewrite", "texts without a usable rewrite: left out of both arms"))
     heads = [head(name, class_="r", title=about) for name, about in columns]
     top = tag("tr", head("Recipe"), head("Group"), *heads)
-    body = tag("tbody", *[_recipe_row(recipe) for recipe in panel.recipes])
+    body = tag("tbody", *[_recipe_row(recipe, written) for recipe in panel.recipes])
     return scroll(tag("table", tag("thead", top), body, class_="plain full"), "every recipe")
 
 
-def _recipe_row(recipe: RecipeResult) -> Html:
+def _recipe_row(recipe: RecipeResult, written: bool) -> Html:
     counts = recipe.counts
     p = n.p_value(recipe.p_holm) if recipe.p_holm is not None else dash(recipe.drop)
     counted = (
@@ -89,6 +92,7 @@ def _recipe_row(recipe: RecipeResult) -> Html:
         *(counts.cells, counts.scored, counts.unparsed, counts.refused),
         *(counts.failed, counts.missing),
         *(counts.changed, counts.unchanged, counts.not_applicable),
+        *((counts.no_rewrite,) if written else ()),
     )
     return tag(
         "tr",

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from rich.console import Console
-from rich.text import Text
 
 from falter.analysis import Across, Analysis, PanelResult
 from falter.core.ids import short
@@ -19,13 +16,14 @@ from falter.report._across import (
 )
 from falter.report._across_terminal import panel_rows, pooled_rows, rank_rows, ranking_rows
 from falter.report._escape import line
-from falter.report._flow import flow
 from falter.report._meaning import warnings
+from falter.report._printer import Printer
 from falter.report._scale import Scale, scale_of
-from falter.report._terminal_table import Row, accuracies, overview, table
+from falter.report._terminal_table import accuracies, overview, table
 from falter.report._words import (
     COMPONENTS,
     footnotes,
+    over_subjects,
     rule,
     setbacks,
     significant,
@@ -34,18 +32,10 @@ from falter.report._words import (
 
 __all__ = ["terminal"]
 
-# Lines longer than this are hard to read, however wide the screen.
-PROSE = 100
-
-_ASCII = str.maketrans(
-    dict(zip("–−─│┼●○◆◇◂▸⟨⟩×·’", "---|+*o#%<><>x|'", strict=True))
-    | {"…": "...", "⏎": "\\n", "⇥": "\\t"}
-)
-
 
 def terminal(analysis: Analysis, console: Console) -> None:
     """Print the summary. Text from outside is shown as it is, never as markup or as a command."""
-    out = _Printer(console)
+    out = Printer(console)
     scale = scale_of(analysis)
     for number, panel in enumerate(analysis.panels):
         if number:
@@ -77,13 +67,13 @@ def terminal(analysis: Analysis, console: Console) -> None:
     )
 
 
-def _panel(panel: PanelResult, analysis: Analysis, scale: Scale, out: _Printer) -> None:
+def _panel(panel: PanelResult, analysis: Analysis, scale: Scale, out: Printer) -> None:
     counts = panel.counts
     out.heading(line(title(panel), 200))
     out.prose(
         f"{line(panel.panel.scorer)} · {_held(n.whole(panel.items) + ' items')} · "
         f"{_held(n.whole(counts.cells) + ' cells')} · "
-        f"baseline {_held(n.shown(panel.baseline, 'percent').with_unit(' %'))}"
+        f"baseline {_held(n.shown(panel.baseline, 'percent').with_unit(' %'))}{_subjects(panel)}"
     )
     out.blank()
     if baseless(panel):
@@ -106,7 +96,15 @@ def _panel(panel: PanelResult, analysis: Analysis, scale: Scale, out: _Printer) 
     out.prose(line(panel.signature, 600), "dim")
 
 
-def _shares(panel: PanelResult, out: _Printer) -> None:
+def _subjects(panel: PanelResult) -> str:
+    """The baseline with every subject counting the same, where items have subjects."""
+    if panel.subjects is None:
+        return ""
+    found = n.shown(panel.subjects, "percent").with_unit(" %")
+    return f" · {_held(line(over_subjects(panel.subjects), 60))} {_held(found)}"
+
+
+def _shares(panel: PanelResult, out: Printer) -> None:
     """Brittleness, the components behind it, and how much changes when nothing changes."""
     share = n.shown(panel.brittleness, "percent").with_unit(" %")
     out.prose(f"Brittleness {_held(share)}: the share of the variance that the prompts make.")
@@ -126,7 +124,7 @@ def _shares(panel: PanelResult, out: _Printer) -> None:
         out.prose(f"Noise floor {_held(floor)}: the share of items that change when asked again.")
 
 
-def _across(found: Across, level: float, out: _Printer) -> None:
+def _across(found: Across, level: float, out: Printer) -> None:
     """What takes more than one panel or recipe, then what cannot be said."""
     tables = [make(found, out.width, out.plain)
               for make in (panel_rows, pooled_rows, ranking_rows, rank_rows)]  # fmt: skip
@@ -152,47 +150,3 @@ def _held(text: str) -> str:
 
 def _kept(text: str) -> str:
     return ", ".join(_held(part) for part in text.split(", "))
-
-
-class _Printer:
-    """Prints lines that fit, as text only, in what the terminal can encode."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self.width = max(1, console.width)
-
-    def blank(self) -> None:
-        self._console.print()
-
-    def heading(self, text: str) -> None:
-        self._flow(text, self.width, "bold")
-
-    def prose(self, text: str, style: str = "") -> None:
-        if text:
-            self._flow(text, min(self.width, PROSE), style)
-
-    def rows(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self._print(self._styled(row))
-
-    def plain(self, text: str) -> str:
-        """In ASCII where the terminal has no Unicode; what it lacks is spelled out."""
-        if not self._console.options.ascii_only:
-            return text
-        encoding = self._console.encoding
-        parts = text.translate(_ASCII).split("\xa0")
-        return "\xa0".join(p.encode(encoding, "backslashreplace").decode(encoding) for p in parts)
-
-    def _flow(self, text: str, width: int, style: str) -> None:
-        for part in flow(self.plain(text), width):
-            self._print(Text(part, style=style))
-
-    def _styled(self, row: Row) -> Text:
-        text = Text()
-        for part, style in row:
-            text.append(self.plain(part), style=style)
-        text.rstrip()
-        return text
-
-    def _print(self, text: Text) -> None:
-        self._console.print(text, no_wrap=True, overflow="crop", highlight=False)

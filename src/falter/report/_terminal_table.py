@@ -26,6 +26,7 @@ STRIP, WIDE_STRIP, WIDE = 13, 21, 100
 _COUNTS: tuple[tuple[str, Callable[[Counts], int]], ...] = (
     ("n/a", lambda counts: counts.not_applicable),
     ("unchanged", lambda counts: counts.unchanged),
+    ("no rewrite", lambda counts: counts.no_rewrite),
     ("unparsed", lambda counts: counts.unparsed),
     ("refused", lambda counts: counts.refused),
     ("failed", lambda counts: counts.failed),

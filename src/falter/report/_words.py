@@ -19,6 +19,7 @@ __all__ = [
     "excludes_zero",
     "footnotes",
     "lines",
+    "over_subjects",
     "part",
     "provenance",
     "reason",
@@ -115,11 +116,18 @@ def title(panel: PanelResult) -> str:
     return f"{panel.model} on {panel.panel.task}"
 
 
+def over_subjects(found: Estimate) -> str:
+    """What a mean over subjects is called."""
+    return f"mean over {found.group.get('families', 'all')} subjects"
+
+
 def estimates(panel: PanelResult) -> Iterator[Estimate]:
     """Every estimate of a panel."""
     yield from (panel.baseline, panel.baseline_valid, panel.micro, panel.macro, panel.brittleness)
     if panel.noise_floor is not None:
         yield panel.noise_floor
+    if panel.subjects is not None:
+        yield panel.subjects
     for recipe in panel.recipes:
         yield from (recipe.accuracy, recipe.drop, recipe.drop_valid, recipe.drop_all)
     for group in panel.groups:
@@ -197,6 +205,7 @@ def setbacks(counts: Counts) -> str:
         "missing": counts.missing,
         "unchanged": counts.unchanged,
         "not applicable": counts.not_applicable,
+        "without a rewrite": counts.no_rewrite,
     }
     return ", ".join(f"{whole(n)} {name}" for name, n in named.items() if n)
 

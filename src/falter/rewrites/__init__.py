@@ -11,6 +11,7 @@ from falter.rewrites._agreement import (
     calibrations,
 )
 from falter.rewrites._bank import Banks, MemoryBank, bank_lines, read_bank, written
+from falter.rewrites._bundled import HAND_WRITTEN, bundled_bank, bundled_rewrites
 from falter.rewrites._judging import JUDGE_TOKENS, judge_prompt, read_rating
 from falter.rewrites._page import sheet_page
 from falter.rewrites._reading import Reading, read_reply, read_rewrite
@@ -24,6 +25,7 @@ from falter.rewrites._sheet import (
 )
 
 __all__ = [
+    "HAND_WRITTEN",
     "JUDGE_TOKENS",
     "Agreement",
     "Banks",
@@ -34,6 +36,8 @@ __all__ = [
     "Reading",
     "agreement",
     "bank_lines",
+    "bundled_bank",
+    "bundled_rewrites",
     "calibrations",
     "flags_of",
     "judge_prompt",

@@ -14,15 +14,21 @@ __all__ = ["ChoiceLetter", "ChoiceLikelihood", "extract_label", "extract_text"]
 
 
 class ChoiceLikelihood:
-    """The option with the highest log-likelihood; the first one where two are exactly equal."""
+    """The option with the highest log-likelihood; the first one where two are exactly equal.
 
-    style: Style = "cloze"
+    What is compared is what the prompt asks for: the options' texts or, where the prompt lists
+    the options under labels, the labels.
+    """
+
     needs_scores = True
     needs_choices = True
     max_tokens = 1
 
-    def __init__(self, name: str, summary: str, *, per_character: bool) -> None:
+    def __init__(
+        self, name: str, summary: str, *, per_character: bool, style: Style = "cloze"
+    ) -> None:
         self.name, self.summary, self.per_character = name, summary, per_character
+        self.style: Style = style
 
     def needs(self, case: Case) -> Sequence[Request]:
         """No judge is asked."""
@@ -150,6 +156,15 @@ scorers.register(
         "choice_likelihood_norm",
         "the option with the highest log-likelihood per character",
         per_character=True,
+    ),
+)
+scorers.register(
+    "choice_letter_likelihood",
+    ChoiceLikelihood(
+        "choice_letter_likelihood",
+        "the letter with the highest log-likelihood, of options that are listed",
+        per_character=False,
+        style="letter",
     ),
 )
 scorers.register("choice_letter", ChoiceLetter())

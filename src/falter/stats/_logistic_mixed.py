@@ -64,6 +64,7 @@ class LogisticMixed:
     """The fit: `sigma` is the standard deviation of items in log odds, `icc` its latent share.
 
     `boundary` says that sigma came out as 0, which is the model of independent outcomes.
+    `covariance` is that of the log odds of the conditions that have them, in their order.
     """
 
     status: EstimateStatus
@@ -79,6 +80,7 @@ class LogisticMixed:
     message: str
     items: int
     excluded: int
+    covariance: tuple[tuple[float, ...], ...] | None = None
     method: str = "logistic mixed model, maximum likelihood, item intercepts"
     estimand: str = "fixed conditions, super-population of items with normal log odds"
 
@@ -137,6 +139,7 @@ def logistic_mixed(outcomes: ArrayLike, *, level: float = 0.95) -> LogisticMixed
         message=message if fit is None else fit.message,
         items=int(there.any(axis=1).sum()),
         excluded=int((~there.any(axis=1)).sum()),
+        covariance=None if fit is None else _covariance(fit),
     )
 
 
@@ -228,6 +231,12 @@ def _marginal(fit: _Fit) -> tuple[Floats, Floats]:
     p = expit(fit.beta[:, None] + fit.sigma * nodes)
     slopes = p * (1.0 - p) * weights
     return p @ weights, np.column_stack([np.diag(slopes.sum(axis=1)), slopes @ nodes])
+
+
+def _covariance(fit: _Fit) -> tuple[tuple[float, ...], ...] | None:
+    if fit.covariance is None:
+        return None
+    return tuple(tuple(map(float, row[:-1])) for row in fit.covariance[:-1])
 
 
 def _error(contrast: Floats, covariance: Floats) -> float:

@@ -16,6 +16,7 @@ from falter.store._rewrites import (
     scan_samples,
 )
 from falter.store._store import PlannedCell, Store, StoredCell, StoredRun
+from falter.store._studies import StoredPart, StoredStudy, find_study, put_study, studies
 from falter.store._verify import VerifyReport, verify
 
 __all__ = [
@@ -23,17 +24,22 @@ __all__ = [
     "Store",
     "StoreBank",
     "StoredCell",
+    "StoredPart",
     "StoredRun",
+    "StoredStudy",
     "VerifyReport",
     "authors",
     "find_responses",
     "find_samples",
+    "find_study",
     "put_reviews",
     "put_rewrites",
     "put_samples",
     "put_sheet",
+    "put_study",
     "scan_reviews",
     "scan_rewrites",
     "scan_samples",
+    "studies",
     "verify",
 ]

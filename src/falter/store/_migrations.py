@@ -83,6 +83,14 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (sample, rater)
     );
     """,
+    """
+    CREATE TABLE studies (
+        number INTEGER PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        created_at REAL NOT NULL,
+        body BLOB NOT NULL
+    );
+    """,
 )
 
 

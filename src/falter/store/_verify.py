@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import orjson
 
 from falter.core.codec import from_json
+from falter.core.ids import short
 from falter.core.records import Item, Model, Prompt, Recipe, Run, Variant
 from falter.store._store import Store, blob, checksum
+from falter.store._studies import studies
 
 __all__ = ["VerifyReport", "verify"]
 
@@ -36,11 +38,17 @@ def verify(store: Store) -> VerifyReport:
         "models": lambda body: from_json(Model, orjson.loads(body)).id,
         "runs": lambda body: from_json(Run, orjson.loads(body)).id,
     }
+    runs = {key for (key,) in db.execute("SELECT id FROM runs")}
     for table, identify in identities.items():
         for key, body in db.execute(f"SELECT id, body FROM {table}"):
             checked += 1
             if blob(identify(body)) != key:
                 problems.append(f"{table}: {key.hex()[:10]} does not match its content")
+    for study in studies(store):
+        checked += 1
+        gone = [part.name for part in study.parts if blob(part.run) not in runs]
+        if gone:
+            problems.append(f"studies: {short(study.id)} names runs that are not there: {gone}")
     items = {
         number: from_json(Item, orjson.loads(body))
         for number, body in db.execute("SELECT number, body FROM items")

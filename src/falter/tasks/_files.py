@@ -49,7 +49,7 @@ def read_rows(path: str | Path) -> list[Row]:
     if kind == "parquet":
         rows = list(_parquet(path))
     else:
-        text = _text(path)
+        text = read_text(path)
         if kind in ("csv", "tsv"):
             rows = list(_csv(text, path, "," if kind == "csv" else "\t"))
         elif kind == "jsonl":
@@ -85,7 +85,8 @@ def read_hub(name: str, split: str) -> list[Row]:
     return [dict(row) for row in loaded]
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The whole of a UTF-8 file, unpacked where its name ends in .gz."""
     try:
         data = path.read_bytes()
         if path.suffix == ".gz":

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from importlib import resources
+from typing import Any
 
+from falter.core.errors import TaskError
 from falter.core.records import Item
-from falter.tasks._task import Task, no_argument
+from falter.tasks._task import Task
 from falter.tasks._template import Template
 
 __all__ = ["CLOZE", "LETTER", "load"]
@@ -25,20 +28,30 @@ LETTER = Template.parse(
 
 
 def load(argument: str | None) -> Task:
-    """The bundled questions."""
-    no_argument("basics", argument)
-    text = resources.files("falter.tasks").joinpath("data/basics.jsonl").read_text("utf-8")
-    items = []
-    for line in text.splitlines():
-        row = json.loads(line)
-        items.append(
-            Item(
-                task="basics",
-                key=row["key"],
-                fields={"question": row["question"]},
-                choices=tuple(row["choices"]),
-                target=row["answer"],
-                tags=(row["subject"],),
-            )
+    """Easy four-choice questions; `basics:core` is the 60 that have paraphrases written by hand."""
+    if argument not in (None, "core"):
+        raise TaskError(
+            f"The task 'basics' has no part '{argument}'", hint="use basics, or basics:core"
         )
-    return Task(name="basics", items=tuple(items), templates={"cloze": CLOZE, "letter": LETTER})
+    name = "basics" if argument is None else "basics:core"
+    rows = [json.loads(line) for line in _text("basics.jsonl").splitlines()]
+    if argument == "core":
+        core = set(_text("basics_core.txt").split())
+        rows = [row for row in rows if row["key"] in core]
+    items = tuple(_item(name, row) for row in rows)
+    return Task(name=name, items=items, templates={"cloze": CLOZE, "letter": LETTER})
+
+
+def _text(file: str) -> str:
+    return resources.files("falter.tasks").joinpath("data", file).read_text("utf-8")
+
+
+def _item(task: str, row: Mapping[str, Any]) -> Item:
+    return Item(
+        task=task,
+        key=row["key"],
+        fields={"question": row["question"]},
+        choices=tuple(row["choices"]),
+        target=row["answer"],
+        tags=(row["subject"],),
+    )

@@ -13,13 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from falter.core.errors import FalterError, MissingExtra, TaskError, nearest
+from falter.core.errors import TaskError
 from falter.core.ids import digest, short
 from falter.core.records import Item
 from falter.core.rng import Rng
-from falter.tasks._files import Row, read_hub, read_rows
+from falter.tasks._files import Row
+from falter.tasks._published import (
+    as_index,
+    as_options,
+    as_text,
+    as_texts,
+    column,
+    located_rows,
+    one_column,
+    unexpected,
+)
 from falter.tasks._task import Task
-from falter.tasks._template import LABELS, Template
+from falter.tasks._template import Template
 from falter.tasks.basics import CLOZE, LETTER
 
 __all__ = ["arc_challenge", "arc_easy", "gpqa", "logiqa", "mathqa"]
@@ -85,21 +95,21 @@ def gpqa(argument: str | None) -> Task:
 
 def _arc(row: Row, where: str) -> _Entry:
     """`question` holds stem and choices, or is the stem itself with `choices` beside it."""
-    question, listed = _get(row, "question", where), row.get("choices")
+    question, listed = column(row, "question", where), row.get("choices")
     if isinstance(question, dict):
         listed, question = question.get("choices"), question.get("stem")
     texts, labels = _texts_and_labels(listed)
     if not texts or not labels or len(texts) != len(labels):
-        raise _wrong(where, "choices", listed, "a text and a label for each option")
+        raise unexpected(where, "choices", listed, "a text and a label for each option")
     if "".join(labels) not in ("12345"[: len(labels)], "ABCDE"[: len(labels)]):
-        raise _wrong(where, "choices' labels", labels, "A, B, C … or 1, 2, 3 …, at most five")
-    answer = _get(row, "answerKey", where)
+        raise unexpected(where, "choices' labels", labels, "A, B, C … or 1, 2, 3 …, at most five")
+    answer = column(row, "answerKey", where)
     if answer not in labels:
-        raise _wrong(where, "answerKey", answer, f"one of the labels {', '.join(labels)}")
+        raise unexpected(where, "answerKey", answer, f"one of the labels {', '.join(labels)}")
     key = row.get("id")
     return _Entry(
-        fields={"question": _text(question, "question", where)},
-        choices=_options(texts, where),
+        fields={"question": as_text(question, "question", where)},
+        choices=as_options(texts, where),
         target=labels.index(answer),
         key=key if isinstance(key, str) and key else None,
     )
@@ -111,18 +121,18 @@ def _texts_and_labels(listed: Any) -> tuple[list[str] | None, list[str] | None]:
         listed = {part: [choice.get(part) for choice in listed] for part in ("text", "label")}
     if not isinstance(listed, dict):
         return None, None
-    return _texts(listed.get("text")), _texts(listed.get("label"))
+    return as_texts(listed.get("text")), as_texts(listed.get("label"))
 
 
 def _mathqa(row: Row, where: str) -> _Entry:
-    options = _mathqa_options(_text(_get(row, "options", where), "options", where), where)
-    answer = _get(row, "correct", where)
+    options = _mathqa_options(as_text(column(row, "options", where), "options", where), where)
+    answer = column(row, "correct", where)
     letters = "abcde"[: len(options)]
     if not isinstance(answer, str) or len(answer) != 1 or answer not in letters:
-        raise _wrong(where, "correct", answer, f"one of the letters {', '.join(letters)}")
+        raise unexpected(where, "correct", answer, f"one of the letters {', '.join(letters)}")
     category = row.get("category")
     return _Entry(
-        fields={"question": _text(_get(row, "Problem", where), "Problem", where)},
+        fields={"question": as_text(column(row, "Problem", where), "Problem", where)},
         choices=options,
         target=letters.index(answer),
         tags=(category,) if isinstance(category, str) else (),
@@ -139,16 +149,18 @@ def _mathqa_options(text: str, where: str) -> tuple[str, ...]:
         try:
             text = " , ".join(ast.literal_eval(text.strip()))
         except (ValueError, SyntaxError, TypeError) as error:
-            raise _wrong(where, "options", text, "'a ) … , b ) … , …'") from error
+            raise unexpected(where, "options", text, "'a ) … , b ) … , …'") from error
     found: list[re.Match[str]] = []
     for mark in _MARK.finditer(text):
         if mark[1] == "abcde"[len(found) : len(found) + 1]:
             found.append(mark)
     if len(found) < 2 or text[: found[0].start()].strip() or len(_MARK.findall(text)) > len(found):
-        raise _wrong(where, "options", text, "'a ) … , b ) … , …' with each letter once, in order")
+        raise unexpected(
+            where, "options", text, "'a ) … , b ) … , …' with each letter once, in order"
+        )
     ends = [*(mark.start() for mark in found[1:]), len(text)]
     options = [text[m.end() : end].strip(" ,") for m, end in zip(found, ends, strict=True)]
-    return _options(options, where)
+    return as_options(options, where)
 
 
 def _logiqa(row: Row, where: str) -> _Entry:
@@ -161,33 +173,29 @@ def _logiqa(row: Row, where: str) -> _Entry:
         "question": ("question", "query"),
         "answer": ("label", "correct_option", "answer"),
     }
-    column = {role: _one_of(row, known, where) for role, known in names.items()}
-    listed = _texts(_get(row, "options", where))
+    named = {role: one_column(row, known, where) for role, known in names.items()}
+    listed = as_texts(column(row, "options", where))
     if not listed:
-        raise _wrong(where, "options", row["options"], "a list of texts")
-    answer = row[column["answer"]]
-    index = LABELS.find(answer.strip().upper() or "?") if isinstance(answer, str) else answer
-    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(listed):
-        raise _wrong(where, column["answer"], answer, f"a letter, or 0 to {len(listed) - 1}")
+        raise unexpected(where, "options", row["options"], "a list of texts")
     return _Entry(
         fields={
-            role: _text(row[column[role]], column[role], where) for role in ("passage", "question")
+            role: as_text(row[named[role]], named[role], where) for role in ("passage", "question")
         },
-        choices=_options(listed, where),
-        target=index,
+        choices=as_options(listed, where),
+        target=as_index(row[named["answer"]], len(listed), named["answer"], where),
     )
 
 
 def _gpqa(row: Row, where: str) -> _Entry:
     wrong = [f"Incorrect Answer {n}" for n in (1, 2, 3)]
-    question = _text(_get(row, "Question", where), "Question", where)
-    answers = [_text(_get(row, c, where), c, where) for c in ("Correct Answer", *wrong)]
+    question = as_text(column(row, "Question", where), "Question", where)
+    answers = [as_text(column(row, c, where), c, where) for c in ("Correct Answer", *wrong)]
     order = list(Rng(int(digest("gpqa", question, answers)[7:19], 16)).order(4))
     tags = (row.get(name) for name in ("High-level domain", "Subdomain"))
     record = row.get("Record ID")
     return _Entry(
         fields={"question": question},
-        choices=_options([answers[i] for i in order], where),
+        choices=as_options([answers[i] for i in order], where),
         target=order.index(0),
         key=record if isinstance(record, str) and record else None,
         tags=tuple(tag for tag in tags if isinstance(tag, str) and tag),
@@ -239,23 +247,8 @@ def _check_line(block: Sequence[str], where: str) -> None:
 
 
 def _load(name: str, argument: str | None, hub: str, read: _Read, split: str = "test") -> Task:
-    path = argument or f"hub:{hub}"
-    if path.startswith("hub:"):
-        rows = _hub_rows(name, path.removeprefix("hub:"), split)
-    else:
-        rows = read_rows(path)
-    return _task(name, [read(row, f"{path}, row {number}") for number, row in enumerate(rows, 1)])
-
-
-def _hub_rows(name: str, owner: str, split: str) -> list[Row]:
-    hint = f"a local copy needs neither: --task {name}:PATH"
-    try:
-        return read_hub(owner, split)
-    except MissingExtra as error:
-        error.hint = f"{error.hint}; {hint}"
-        raise
-    except FalterError as error:
-        raise TaskError(error.message, hint=f"check the name and the network; {hint}") from error
+    rows = located_rows(name, argument, hub, split)
+    return _task(name, [read(row, where) for row, where in rows])
 
 
 def _task(name: str, entries: Sequence[_Entry]) -> Task:
@@ -288,47 +281,3 @@ def _task(name: str, entries: Sequence[_Entry]) -> Task:
             "letter": PASSAGE_LETTER if passage else LETTER,
         },
     )
-
-
-# Small parts
-
-
-def _get(row: Row, name: str, where: str) -> Any:
-    if name not in row:
-        close = nearest(name, row)
-        raise TaskError(
-            f"{where} has no '{name}'",
-            hint=f"did you mean '{close}'?" if close else f"columns: {', '.join(row)}",
-        )
-    return row[name]
-
-
-def _one_of(row: Row, names: Sequence[str], where: str) -> str:
-    there = [name for name in names if name in row]
-    if not there:
-        raise TaskError(
-            f"{where} has none of {', '.join(map(repr, names))}", hint=f"columns: {', '.join(row)}"
-        )
-    return there[0]
-
-
-def _text(value: Any, name: str, where: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise _wrong(where, name, value, "a text")
-    return value.strip()
-
-
-def _texts(value: Any) -> list[str] | None:
-    good = isinstance(value, list) and all(isinstance(v, str) for v in value)
-    return value if good else None
-
-
-def _options(texts: Sequence[str], where: str) -> tuple[str, ...]:
-    choices = tuple(text.strip() for text in texts)
-    if len(choices) < 2 or "" in choices:
-        raise _wrong(where, "options", list(choices), "at least two, none of them empty")
-    return choices
-
-
-def _wrong(where: str, name: str, value: object, expected: str) -> TaskError:
-    return TaskError(f"{where}: '{name}' is {value!r:.120}; expected {expected}")

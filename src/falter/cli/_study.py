@@ -1,0 +1,189 @@
+"""A protocol on the command line: run it, plan it, show it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from falter.cli._progress import Meter
+from falter.core.ids import short
+from falter.experiment import (
+    PanelPlan,
+    ResolvedStudy,
+    carry_out_study,
+    findings,
+    planned_study,
+    read_study,
+    study_in,
+)
+from falter.figures import Study
+from falter.plan import Cost
+from falter.report import (
+    study_csv,
+    study_html,
+    study_json,
+    study_latex,
+    study_markdown,
+    study_terminal,
+)
+from falter.store import Store
+
+__all__ = ["plan_protocol", "run_protocol", "show_study"]
+
+
+def run_protocol(
+    settings: Mapping[str, Any], folder: Path, store_path: Path, html_path: Path | None
+) -> int:
+    """Run every part, print the figures, write the page. 1 when some requests failed."""
+    talk = Console(stderr=True)
+    with study_in(read_study(settings, folder=folder), store_path) as study:
+        for note in study.notes:
+            click.echo(f"note: {note}", err=True)
+        with Store(store_path) as store:
+            with Meter(talk, _prices(study)) as meter:
+                stored = carry_out_study(study, store, meter, meter.heading)
+            made = findings(store, stored)
+    study_terminal(made, Console())
+    if html_path is not None:
+        _write_page(made, html_path)
+    name = short(made.id)
+    click.echo(f"study {name} is in {store_path}; 'falter report {name}' shows it again", err=True)
+    failed = sum(part.failed for part in made.parts)
+    if failed:
+        click.echo(
+            f"error: {failed} requests failed for good; they are left out of the numbers\n\n"
+            "hint: run the same command again to ask them once more",
+            err=True,
+        )
+    return 1 if failed else 0
+
+
+def _write_page(study: Study, path: Path) -> None:
+    """Write the report as a page, and say where it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(study_html(study), "utf-8")
+    click.echo(f"report: {path}", err=True)
+
+
+def show_study(study: Study, formats: Sequence[str], html_path: Path | None) -> None:
+    """Print a study in these formats, or for the terminal where nothing is asked for."""
+    if html_path is not None:
+        _write_page(study, html_path)
+    renders = {
+        "csv": study_csv,
+        "json": study_json,
+        "latex": study_latex,
+        "md": study_markdown,
+    }
+    for kind in formats:
+        click.echo(renders[kind](study).rstrip("\n"))
+    if not formats and html_path is None:
+        study_terminal(study, Console())
+
+
+def _prices(study: ResolvedStudy) -> dict[str, Any]:
+    return {
+        p.panel.model.label: p.target.price for _, resolved in study.parts for p in resolved.panels
+    }
+
+
+def plan_protocol(
+    settings: Mapping[str, Any], folder: Path, store_path: Path, *, as_json: bool
+) -> None:
+    """Calls, tokens and cost, part by part. Nothing is sent."""
+    with study_in(read_study(settings, folder=folder), store_path) as study:
+        if store_path.exists():
+            with Store(store_path) as store:
+                planned = list(planned_study(study, store))
+        else:
+            planned = list(planned_study(study, None))
+        rows = [_row(part.name, p, cost) for part, costs in planned for p, cost in costs]
+        notes = [*study.notes, *study.spec.protocol.notes(study.spec.preset)]
+        answers = {part.name: sum(c.cells for _, c in costs) for part, costs in planned}
+        judged = {one.part.name: answers[one.part.judges or ""] for one in study.judging}
+        missing = [
+            line
+            for _, resolved in study.parts
+            if resolved.rewrites is not None
+            for line in resolved.rewrites.shortfall()
+        ]
+    if as_json:
+        found = {
+            "protocol": study.spec.protocol.name,
+            "preset": study.spec.preset,
+            "panels": rows,
+            "judge_calls_at_most": judged,
+            "missing_rewrites": missing,
+            "notes": notes,
+        }
+        click.echo(json.dumps(found, indent=2))
+        return
+    for row in rows:
+        click.echo(_line(row))
+    for name, calls in judged.items():
+        click.echo(f"{name}: at most {calls:,} calls of the judge, one an answer that reasons")
+    click.echo(_together(rows))
+    for text in dict.fromkeys(missing):
+        click.echo(f"missing: {text}; 'falter rewrites prepare' makes them")
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+    click.echo("Tokens are estimated at four characters each; nothing was sent.", err=True)
+
+
+def _row(part: str, p: PanelPlan, cost: Cost) -> dict[str, Any]:
+    return {
+        "part": part,
+        "task": p.panel.task,
+        "model": p.panel.model.label,
+        "scorer": p.panel.scorer,
+        "items": len(p.items),
+        "recipes": len(p.conditions),
+        "cells": cost.cells,
+        "stored": cost.stored,
+        "calls": cost.calls,
+        "prompt_tokens": cost.prompt_tokens,
+        "completion_tokens_at_most": cost.completion_tokens,
+        "cost_at_most": cost.amount,
+        "currency": cost.currency,
+    }
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return (
+        f"{row['part']}: {row['model']} on {row['task']}, scored by {row['scorer']}\n"
+        f"  {row['items']:,} items × {row['recipes']:,} recipes = {row['cells']:,} cells"
+        f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
+        f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
+        f"{_amount(row)}"
+    )
+
+
+def _amount(row: Mapping[str, Any]) -> str:
+    if row["cost_at_most"] is None:
+        return ""
+    return f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
+
+
+def _together(rows: list[dict[str, Any]]) -> str:
+    """The sums; an amount in each currency, and how many panels have no price."""
+    text = (
+        f"together: {sum(r['calls'] for r in rows):,} calls, "
+        f"{sum(r['prompt_tokens'] for r in rows):,} tokens in, "
+        f"at most {sum(r['completion_tokens_at_most'] for r in rows):,} out"
+    )
+    sums: dict[str, float] = {}
+    for row in rows:
+        if row["cost_at_most"] is not None:
+            sums[row["currency"]] = sums.get(row["currency"], 0.0) + row["cost_at_most"]
+    costs = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in sums.items())
+    unpriced = sum(row["cost_at_most"] is None for row in rows)
+    if costs:
+        text += f"; cost at most {costs}"
+        if unpriced:
+            text += f", and {unpriced} panels without a price"
+    return text

@@ -1,0 +1,45 @@
+"""Rewrites that come with falter: written by hand, for some items of bundled tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+from falter.core.errors import PluginError
+from falter.core.records import Rewrite
+from falter.perturbations import RewritePerturbation, perturbations
+from falter.rewrites._bank import MemoryBank, written
+
+__all__ = ["HAND_WRITTEN", "bundled_bank", "bundled_rewrites"]
+
+HAND_WRITTEN = "hand-written"
+FILES = ("basics_paraphrases.jsonl",)
+
+
+@cache
+def bundled_rewrites() -> tuple[Rewrite, ...]:
+    """Every rewrite that comes with falter.
+
+    The files hold texts and no keys: a key is that of the first draw, with the default parameters
+    of the perturbation as it is installed. So another version of what is asked, another source
+    text, other parameters and later draws find nothing here.
+    """
+    folder = resources.files("falter.rewrites").joinpath("data")
+    lines = (
+        line for name in FILES for line in folder.joinpath(name).read_text("utf-8").split("\n")
+    )
+    return tuple(_read(json.loads(line)) for line in lines if line)
+
+
+def _read(row: Mapping[str, str]) -> Rewrite:
+    made = perturbations.get(row["perturbation"])
+    if not isinstance(made, RewritePerturbation):
+        raise PluginError(f"'{made.name}' takes no rewrites, and some for it are bundled")
+    return written(made.wanted(row["source"], 0), row["text"], row["author"])
+
+
+def bundled_bank() -> MemoryBank:
+    """The bundled rewrites as a bank."""
+    return MemoryBank(bundled_rewrites())

@@ -1,0 +1,159 @@
+"""A judge's ratings, read out of its reply: for items that ask how good some reasoning is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from falter.core.interfaces import Case
+from falter.core.records import Score
+from falter.scorers._base import TextScorer, scorers
+
+__all__ = ["DIMENSIONS", "ReasoningQuality", "read_ratings"]
+
+DIMENSIONS = (
+    "understanding",
+    "coherence",
+    "completeness",
+    "correctness",
+    "relevance",
+    "overall",
+)
+"""What reasoning is rated for, `overall` last; each from 0 to 100."""
+
+_LONGEST = 20_000
+_ATTEMPTS = 200
+_DEEPEST = 4
+_WHOLE = re.compile(r"[0-9]{1,3}")
+_THOUGHTS = ("think", "thinking", "reasoning")
+
+
+class _Unreadable(Exception):
+    """The reply does not hold one set of ratings; the text says why."""
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object as it was written: a key that is there twice is kept twice."""
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_Pairs)
+
+
+def read_ratings(text: str) -> Mapping[str, int] | None:
+    """The whole numbers 0 to 100 that a judge gives every dimension; None without one such set.
+
+    They are the members of a JSON object, wherever it stands in the reply: in a fence, between
+    words, inside another object, behind thoughts. Other members are not looked at. A dimension
+    that is missing, anything that is not such a number, a key with two values, or a second object
+    that says something else, and there are no ratings.
+
+    >>> read_ratings('{"understanding": 90}') is None
+    True
+    """
+    try:
+        return _ratings(text)
+    except _Unreadable:
+        return None
+
+
+class ReasoningQuality(TextScorer):
+    """The judge's overall rating as a share of 100; all of its ratings as JSON in `extracted`."""
+
+    name = "reasoning_quality"
+    summary = "a judge's overall rating of some reasoning, out of its JSON reply, as a share of 100"
+    max_tokens = 512
+
+    def read(self, text: str, case: Case) -> Score:
+        try:
+            found = _ratings(text)
+        except _Unreadable as error:
+            return self.unparsed(str(error))
+        return Score(
+            scorer=self.name,
+            outcome="scored",
+            value=found["overall"] / 100.0,
+            extracted=json.dumps(found),
+        )
+
+
+def _ratings(text: str) -> dict[str, int]:
+    if len(text) > _LONGEST:
+        raise _Unreadable(f"the reply is longer than {_LONGEST:,} characters")
+    sets = [_checked(found) for found in _objects(_without_thoughts(text))]
+    if not sets:
+        raise _Unreadable("the reply holds no JSON object with ratings")
+    if any(other != sets[0] for other in sets[1:]):
+        raise _Unreadable("the reply holds different ratings")
+    return sets[0]
+
+
+def _without_thoughts(text: str) -> str:
+    """What comes after the thoughts that some models write first; nothing if they never end."""
+    said = text.strip()
+    for name in _THOUGHTS:
+        if said.startswith(f"<{name}>"):
+            return said.partition(f"</{name}>")[2]
+    return said
+
+
+def _objects(text: str) -> Iterator[_Pairs]:
+    """Every JSON object of the text that names a dimension."""
+    at, attempts = text.find("{"), 0
+    while at >= 0:
+        attempts += 1
+        if attempts > _ATTEMPTS:
+            raise _Unreadable("the reply holds too many braces")
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            yield from _rating(value, 0)
+        at = text.find("{", end)
+
+
+def _rating(value: Any, depth: int) -> Iterator[_Pairs]:
+    """The object itself if it names a dimension, else those inside it."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, _Pairs):
+        if any(_folded(key) in DIMENSIONS for key, _ in value):
+            yield value
+            return
+        value = [inner for _, inner in value]
+    if isinstance(value, list):
+        for inner in value:
+            yield from _rating(inner, depth + 1)
+
+
+def _checked(pairs: _Pairs) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for key, value in pairs:
+        name = _folded(key)
+        if name in DIMENSIONS:
+            number = _number(name, value)
+            if found.setdefault(name, number) != number:
+                raise _Unreadable(f"'{name}' has two ratings")
+    for name in DIMENSIONS:
+        if name not in found:
+            raise _Unreadable(f"the rating of '{name}' is missing")
+    return {name: found[name] for name in DIMENSIONS}
+
+
+def _folded(key: str) -> str:
+    return key.strip().casefold()
+
+
+def _number(name: str, value: Any) -> int:
+    if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+        value = int(value)
+    whole = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not whole or not 0 <= value <= 100 or value != int(value):
+        raise _Unreadable(f"the rating of '{name}' is not a whole number from 0 to 100")
+    return int(value)
+
+
+_scorer = ReasoningQuality()
+scorers.register(_scorer.name, _scorer)

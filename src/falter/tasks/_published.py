@@ -1,0 +1,104 @@
+"""What the readers of published benchmarks share: rows from a file or the hub, and their checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from falter.core.errors import FalterError, MissingExtra, TaskError, nearest
+from falter.tasks._files import Row, read_hub, read_rows
+from falter.tasks._template import LABELS
+
+__all__ = [
+    "as_index",
+    "as_options",
+    "as_text",
+    "as_texts",
+    "column",
+    "located_rows",
+    "one_column",
+    "unexpected",
+]
+
+
+def located_rows(
+    name: str, argument: str | None, hub: str, split: str = "test"
+) -> Iterator[tuple[Row, str]]:
+    """Rows, each with the words that say where it stands.
+
+    `argument` is a file or `hub:owner/name/config`; without one it is `hub`, the usual copy.
+    """
+    path = argument or f"hub:{hub}"
+    if path.startswith("hub:"):
+        rows = _hub_rows(name, path.removeprefix("hub:"), split)
+    else:
+        rows = read_rows(path)
+    for number, row in enumerate(rows, 1):
+        yield row, f"{path}, row {number}"
+
+
+def _hub_rows(name: str, owner: str, split: str) -> list[Row]:
+    hint = f"a local copy needs neither: --task {name}:PATH"
+    try:
+        return read_hub(owner, split)
+    except MissingExtra as error:
+        error.hint = f"{error.hint}; {hint}"
+        raise
+    except FalterError as error:
+        raise TaskError(error.message, hint=f"check the name and the network; {hint}") from error
+
+
+def column(row: Row, name: str, where: str) -> Any:
+    """What the row says under a name."""
+    if name not in row:
+        close = nearest(name, row)
+        raise TaskError(
+            f"{where} has no '{name}'",
+            hint=f"did you mean '{close}'?" if close else f"columns: {', '.join(row)}",
+        )
+    return row[name]
+
+
+def one_column(row: Row, names: Sequence[str], where: str) -> str:
+    """The first of the names that the row has."""
+    there = [name for name in names if name in row]
+    if not there:
+        raise TaskError(
+            f"{where} has none of {', '.join(map(repr, names))}", hint=f"columns: {', '.join(row)}"
+        )
+    return there[0]
+
+
+def as_text(value: Any, name: str, where: str) -> str:
+    """A text with something in it, without the white space around it."""
+    if not isinstance(value, str) or not value.strip():
+        raise unexpected(where, name, value, "a text")
+    return value.strip()
+
+
+def as_texts(value: Any) -> list[str] | None:
+    """The value if it is a list of texts."""
+    good = isinstance(value, list) and all(isinstance(v, str) for v in value)
+    return value if good else None
+
+
+def as_options(texts: Sequence[str], where: str) -> tuple[str, ...]:
+    """Two options or more, none of them empty, without the white space around them."""
+    choices = tuple(text.strip() for text in texts)
+    if len(choices) < 2 or "" in choices:
+        raise unexpected(where, "options", list(choices), "at least two, none of them empty")
+    return choices
+
+
+def as_index(answer: Any, count: int, name: str, where: str) -> int:
+    """The place of the right option: a number counts from 0, a letter from a."""
+    letters = {letter: place for place, letter in enumerate(LABELS[:count])}
+    index = letters.get(answer.strip().upper()) if isinstance(answer, str) else answer
+    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < count:
+        raise unexpected(where, name, answer, f"a letter, or 0 to {count - 1}")
+    return index
+
+
+def unexpected(where: str, name: str, value: object, expected: str) -> TaskError:
+    """The error about a value of another shape."""
+    return TaskError(f"{where}: '{name}' is {value!r:.120}; expected {expected}")

@@ -1,0 +1,293 @@
+"""The brittlebench protocol: its parts, a whole study, and what every form of report holds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import falter
+from falter.core.errors import FalterError, UnknownName, UsageError
+from falter.core.records import Estimate
+from falter.experiment import (
+    StudyResult,
+    carry_out_study,
+    findings,
+    planned_study,
+    read_study,
+    study_in,
+)
+from falter.figures import Bars, Curves, Grid, HeatMap, Strips, estimates
+from falter.protocols import Choices, protocols
+from falter.store import Store, find_study, studies, verify
+
+MODELS = [
+    {"name": "simulated:one", "options": {"mean": 0.9, "seed": 1}},
+    {"name": "simulated:two", "options": {"mean": 0.5, "seed": 2}},
+    {"name": "simulated:three", "options": {"mean": 0.2, "seed": 3}},
+]
+FOURTEEN = 14
+
+
+def part_names(**choices: Any) -> list[str]:
+    parts, _ = protocols.get("brittlebench").parts(Choices(**choices))
+    return [part.name for part in parts]
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
+    """A whole study: three simulated models, a judge, every part."""
+    return falter.run(
+        protocol="brittlebench",
+        models=MODELS,
+        judge="simulated:judge",
+        limit=12,
+        store=tmp_path_factory.mktemp("study") / "falter.db",
+    )
+
+
+def figure(result: StudyResult, name: str) -> Any:
+    return next(f for f in result.figures if f.name == name)
+
+
+# Parts
+
+
+def test_the_presets_have_every_part() -> None:
+    """Without a judge everything but the quality of the reasoning."""
+    parts = ["zero-shot", "few-shot", "options", "maths", "code", "intensity", "pairs", "reasoning"]
+    assert part_names(preset="quick") == parts
+    assert part_names(preset="paper") == parts
+    assert part_names(preset="quick", judge=True) == [*parts, "quality"]
+
+
+def test_the_paper_preset_is_the_papers() -> None:
+    """Fourteen perturbations, seven exams, all items, no limit anywhere."""
+    parts, absent = protocols.get("brittlebench").parts(Choices(preset="paper"))
+    by_name = {part.name: part.experiment for part in parts}
+    assert not absent
+    assert [r for r in by_name["zero-shot"]["recipes"] if r != "identity"] == list(
+        by_name["few-shot"]["recipes"][:FOURTEEN]
+    )
+    assert len(by_name["zero-shot"]["recipes"]) == FOURTEEN + 1
+    assert by_name["zero-shot"]["tasks"] == [
+        "mmlu", "truthfulqa", "arc_easy", "arc_challenge", "mathqa", "logiqa", "gpqa",
+    ]  # fmt: skip
+    assert "demonstrations" not in by_name["zero-shot"]
+    assert by_name["few-shot"]["demonstrations"] == 5
+    assert by_name["pairs"]["tasks"] == ["mmlu"]
+    assert len(by_name["pairs"]["recipes"]) == 11 + 11 * 10
+    assert not any("limit" in experiment for experiment in by_name.values())
+    assert by_name["maths"]["tasks"] == ["gsm8k"] and by_name["code"]["tasks"] == ["humaneval"]
+
+
+def test_tasks_go_where_their_kind_belongs() -> None:
+    """What no task is of is left out, with the reason."""
+    parts, absent = protocols.get("brittlebench").parts(
+        Choices(preset="quick", tasks=(("mine", "numeric"),))
+    )
+    assert [part.name for part in parts] == ["maths", "reasoning"]
+    assert {one.title: one.reason for one in absent}["Code"] == "no task of this kind among mine"
+    parts, absent = protocols.get("brittlebench").parts(Choices(preset="quick", generates=False))
+    assert [part.name for part in parts] == [
+        "zero-shot", "few-shot", "options", "intensity", "pairs",
+    ]  # fmt: skip
+    assert {"Maths", "Code", "Chain of thought"} == {one.title for one in absent}
+
+
+def test_both_kinds_reason() -> None:
+    tasks = (("a", "choices"), ("b", "numeric"))
+    parts, _ = protocols.get("brittlebench").parts(Choices(preset="quick", tasks=tasks, judge=True))
+    found = {p.name: p for p in parts if p.name.startswith(("reasoning", "quality"))}
+    assert list(found) == [
+        "reasoning-choices", "quality-choices", "reasoning-numeric", "quality-numeric",
+    ]  # fmt: skip
+    assert found["quality-numeric"].judges == "reasoning-numeric"
+    assert found["reasoning-choices"].experiment["scorer"] == "choice_letter"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"protocol": "britlebench"}, "did you mean 'brittlebench'"),
+        ({"protocol": "brittlebench", "preset": "fast"}, "preset of brittlebench"),
+        ({"protocol": "brittlebench", "recipes": ["typos"]}, "brings its recipes"),
+        ({"preset": "quick"}, "none is named"),
+        ({"protocol": "brittlebench", "demonstrations": 0}, "number is 0"),
+        ({"protocol": "brittlebench", "limmit": 3}, "limmit"),
+    ],
+)
+def test_mistakes_are_said_before_anything_is_sent(
+    settings: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(FalterError) as caught:
+        falter.run({**settings, "models": ["simulated"]}, store=tmp_path / "x.db")
+    assert words in f"{caught.value.message} {caught.value.hint}"
+    assert not (tmp_path / "x.db").exists()
+
+
+# A whole study
+
+
+def test_every_figure_is_there_and_filled(result: StudyResult) -> None:
+    names = {f.name for f in result.figures}
+    assert {
+        "drops", "brittleness-models", "brittleness-tasks", "distribution", "rankings",
+        "rankings-changed", "ranking-survival", "group-word-manipulation",
+        "group-prompt-augmentation", "group-prompt-padding", "group-paraphrasing", "tasks",
+        "options", "negation", "maths", "code", "intensity", "intensity-summary", "pairs-1",
+        "pairs-interaction-1", "pairs-order-1", "chain-of-thought", "mitigation",
+        "mixed-effects", "extraction-failures", "reasoning-quality", "quality-dimensions",
+        "quality-and-correctness", "scorings", "meaning", "counts",
+    } <= names  # fmt: skip
+    assert len(names) == len(result.figures)
+    assert {type(f) for f in result.figures} == {Grid, HeatMap, Curves, Bars, Strips}
+    for f in result.figures:
+        if f.name not in ("counts", "distribution", "meaning"):
+            assert any(e.value is not None for e in estimates(f)), f.name
+
+
+def test_the_fourteen_are_in_the_tables(result: StudyResult) -> None:
+    groups = [f for f in result.figures if f.name.startswith("group-")]
+    drops = [c for f in groups for c in f.columns if c.name == "Drop" and c.over != "Average"]
+    assert len(drops) == FOURTEEN
+    main = figure(result, "drops")
+    assert [row[:2] for row in main.rows] == [
+        (f"simulated:{model}", how)
+        for model in ("one", "two", "three")
+        for how in ("zero-shot", "3-shot")
+    ]
+
+
+def test_the_micro_average_is_the_mean_of_the_fourteen_drops(result: StudyResult) -> None:
+    """Where all fourteen change all items, it can be recomputed from the group tables."""
+    groups = [f for f in result.figures if f.name.startswith("group-")]
+    for line, row in enumerate(figure(result, "drops").rows):
+        drops = [
+            cell.value
+            for f in groups
+            for cell, column in zip(f.rows[line], f.columns, strict=True)
+            if column.name == "Drop" and column.over != "Average"
+        ]
+        micro = row[-2]
+        assert isinstance(micro, Estimate) and micro.value is not None
+        known = [d for d in drops if d is not None]
+        assert micro.value == pytest.approx(np.mean(known), abs=0.06)
+
+
+def test_brittleness_is_the_sum_of_wording_over_the_sum_of_all(result: StudyResult) -> None:
+    for name in ("brittleness-models", "brittleness-tasks"):
+        for bar in figure(result, name).bars:
+            item, prompt, run = (part.value for part in bar.parts)
+            assert bar.share.value == pytest.approx(prompt / (item + prompt + run))
+
+
+def test_heat_maps_have_singles_on_the_diagonal(result: StudyResult) -> None:
+    found = figure(result, "pairs-1")
+    assert found.rows == found.columns and len(found.rows) == 5
+    assert all(found.cells[n][n] is not None for n in range(5))
+    interaction = figure(result, "pairs-interaction-1")
+    assert all(interaction.cells[n][n] is None for n in range(5))
+
+
+def test_curves_start_at_the_baseline(result: StudyResult) -> None:
+    for curve in figure(result, "intensity").curves:
+        assert curve.points[0][0] == 0.0
+    assert {c.facet for c in figure(result, "intensity").curves} == {
+        "typos", "pad_quotes", "pad_spaces", "pad_newlines",
+    }  # fmt: skip
+
+
+def test_the_study_is_stored_and_read_back(result: StudyResult) -> None:
+    """The same figures from the store alone; the store is whole; nothing is asked again."""
+    with Store(result.store) as store:
+        assert [s.id for s in studies(store)] == [result.study.id]
+        stored = find_study(store)
+        assert stored is not None
+        again = findings(store, stored)
+        assert again.figures == result.figures
+        assert verify(store).problems == ()
+        (before,) = store.db.execute("SELECT count(*) FROM responses").fetchone()
+    spec = read_study(
+        {"protocol": "brittlebench", "models": MODELS, "judge": "simulated:judge", "limit": 12}
+    )
+    with study_in(spec, result.store) as study, Store(result.store) as store:
+        for _, costs in planned_study(study, store):
+            assert sum(cost.calls for _, cost in costs) == 0
+        assert carry_out_study(study, store).id == result.study.id
+        (after,) = store.db.execute("SELECT count(*) FROM responses").fetchone()
+    assert before == after
+
+
+def test_simulated_models_are_named(result: StudyResult) -> None:
+    assert set(result.study.simulated) == {
+        "simulated:one", "simulated:two", "simulated:three", "simulated:judge",
+    }  # fmt: skip
+
+
+def test_every_number_is_in_every_form(result: StudyResult, tmp_path: Path) -> None:
+    """CSV and JSON have a row for each estimate; page, Markdown and LaTeX name each figure."""
+    for kind in ("csv", "html", "json", "md", "tex"):
+        assert result.report(tmp_path / f"report.{kind}").stat().st_size > 10_000
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "report.csv").read_text("utf-8"))))
+    for f in result.figures:
+        own = [row for row in rows if row["figure"] == f.name]
+        values = [e.value for e in estimates(f) if e.value is not None]
+        held = [float(row["value"]) for row in own if row["value"]]
+        for value in values:
+            assert value in held, f.name
+    page = (tmp_path / "report.html").read_text("utf-8")
+    for f in result.figures:
+        assert f'id="{f.name}"' in page
+    json.loads((tmp_path / "report.json").read_text("utf-8"))
+
+
+def test_unknown_names_of_figures_and_files(result: StudyResult, tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="drops"):
+        result.table("drop")
+    with pytest.raises(UsageError):
+        result.report(tmp_path / "report.docx")
+
+
+def cells(result: StudyResult) -> Iterator[Any]:
+    yield from figure(result, "counts").rows
+
+
+def test_nothing_is_lost_unseen(result: StudyResult) -> None:
+    """The outcomes of each recipe add up to its cells, and so do the kinds of its variants."""
+    names = [c.name for c in figure(result, "counts").columns]
+    at = {name: n for n, name in enumerate(names)}
+    for row in cells(result):
+        outcomes = ("scored", "unparsed", "refused", "failed", "missing")
+        kinds = ("changed", "unchanged", "not applicable", "no rewrite")
+        assert sum(row[at[name]] for name in outcomes) == row[at["cells"]]
+        assert sum(row[at[name]] for name in kinds) == row[at["cells"]]
+
+
+def test_a_task_without_rewrites_goes_without_the_paraphrases(tmp_path: Path) -> None:
+    """And says so; with a rewriter named it is an error that they are missing."""
+    data = tmp_path / "mine.jsonl"
+    rows = [
+        {"q": f"How many legs have {n} cows?", "o": [str(4 * n), str(n), "7"], "a": 0}
+        for n in range(2, 22)
+    ]
+    data.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    mine = {
+        "protocol": "brittlebench",
+        "models": ["simulated"],
+        "data": {"path": str(data), "choices": "o", "target": "a"},
+        "template": "{q}\nAnswer:",
+        "limit": 8,
+    }
+    result = falter.run(mine, store=tmp_path / "f.db")
+    assert isinstance(result, StudyResult)
+    assert any("paraphrase_lexical" in note and "left out" in note for note in result.study.notes)
+    assert not any(f.name == "group-paraphrasing" for f in result.figures)
+    with pytest.raises(FalterError, match="rewrites for paraphrase_lexical are missing"):
+        falter.run({**mine, "rewriter": "simulated:writer"}, store=tmp_path / "g.db")
