@@ -78,6 +78,8 @@ def write_files(folder: Path) -> None:
         "part.yaml": "data: {path: good.jsonl, target: t}\nmodels: [simulated]\n"
         "template: {instrution: 'Answer.', input: '{q}'}\n",
         "recipe.yaml": "task: basics\nmodels: [simulated]\nrecipes: [{typos: {rat: 0.1}}]\n",
+        "shown.yaml": "task: basics\nmodels: [simulated]\ndemonstrations: 2\n"
+        "perturb_demonstrations: sometimes\n",
         "secret.yaml": "task: basics\nmodels: [{name: 'openai:m', base_url: 'http://127.0.0.1:9/v1',"
         " options: {api_key: hunter2}}]\n",
     }

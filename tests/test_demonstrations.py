@@ -282,8 +282,10 @@ def test_rewrites_of_examples_are_wanted_too(tmp_path: Path) -> None:
     with Store(tmp_path / "a.db") as store:
         with pytest.raises(PreflightError, match="9 of 9 rewrites"):
             falter.run(experiment, store=tmp_path / "a.db")
-        needs = resolve(experiment, bank_for(experiment, store)).rewrites
+        planned = resolve(experiment, bank_for(experiment, store))
+        needs = planned.rewrites
         assert needs is not None
+        assert shown_changes(planned) == []  # nobody knows yet
         made = [written(w, f"Put otherwise: {w.text}", "ann") for w in needs.wanted]
     resolved = resolve(experiment, MemoryBank(made))
     assert resolved.rewrites is not None

@@ -153,7 +153,8 @@ class StudyPart:
 class Study:
     """A protocol that has run: its figures, and what they were made of.
 
-    `simulated` names those of `models` that no language model stands behind.
+    `simulated` names those of `models` that no language model stands behind; `headline` names the
+    figures that a summary shows.
     """
 
     id: str
@@ -168,6 +169,7 @@ class Study:
     simulated: tuple[str, ...]
     parts: tuple[StudyPart, ...]
     figures: tuple[Figure, ...]
+    headline: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -27,6 +27,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--csv", "show_csv", is_flag=True, help="Print one row per model and recipe as CSV.")
 @click.option("--md", "show_md", is_flag=True, help="Print Markdown tables.")
 @click.option("--latex", "show_latex", is_flag=True, help="Print a LaTeX document.")
+@click.option(
+    "--figure", "figures", multiple=True, help="Of a protocol, print this figure; 'all' for all."
+)
 @click.option("--partial", is_flag=True, help="Report a run that has not been finished.")
 def report(
     run: str | None,
@@ -37,6 +40,7 @@ def report(
     show_csv: bool,
     show_md: bool,
     show_latex: bool,
+    figures: tuple[str, ...],
     partial: bool,
 ) -> None:
     """Report RUN, the first digits of the id of a run or of a protocol's study; without it, the
@@ -57,8 +61,11 @@ def report(
         if parquet_path is not None:
             raise click.UsageError("--parquet takes a run; 'falter report' lists those of a study")
         kinds = {"json": show_json, "csv": show_csv, "md": show_md, "latex": show_latex}
-        show_study(found, [kind for kind, wanted in kinds.items() if wanted], html_path)
+        formats = [kind for kind, wanted in kinds.items() if wanted]
+        show_study(found, formats, html_path, figures)
         return
+    if figures:
+        raise click.UsageError("--figure is for protocols, and this is a single run")
     with Store(store_path) as store:
         stored = store.find_run(run)
         analysis = analyse_run(store, stored.run, partial=partial)

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from falter.cli._progress import Meter
+from falter.core.errors import UnknownName
 from falter.core.ids import short
 from falter.experiment import (
     PanelPlan,
@@ -70,8 +71,14 @@ def _write_page(study: Study, path: Path) -> None:
     click.echo(f"report: {path}", err=True)
 
 
-def show_study(study: Study, formats: Sequence[str], html_path: Path | None) -> None:
+def show_study(
+    study: Study, formats: Sequence[str], html_path: Path | None, names: Sequence[str]
+) -> None:
     """Print a study in these formats, or for the terminal where nothing is asked for."""
+    known = [figure.name for figure in study.figures]
+    for name in names:
+        if name != "all" and name not in known:
+            raise UnknownName("figure", name, [*known, "all"])
     if html_path is not None:
         _write_page(study, html_path)
     renders = {
@@ -82,8 +89,8 @@ def show_study(study: Study, formats: Sequence[str], html_path: Path | None) -> 
     }
     for kind in formats:
         click.echo(renders[kind](study).rstrip("\n"))
-    if not formats and html_path is None:
-        study_terminal(study, Console())
+    if names or (not formats and html_path is None):
+        study_terminal(study, Console(), known if "all" in names else names)
 
 
 def _prices(study: ResolvedStudy) -> dict[str, Any]:

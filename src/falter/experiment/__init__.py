@@ -46,6 +46,7 @@ from falter.experiment._rewrites import (
     rewrite_status,
 )
 from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
+from falter.experiment._shown import ShownChanges, shown_changes
 from falter.experiment._study import (
     ResolvedStudy,
     StudySpec,
@@ -56,7 +57,6 @@ from falter.experiment._study import (
     rewriting_experiments,
     study_in,
 )
-from falter.experiment._shown import ShownChanges, shown_changes
 from falter.experiment._variants import VariantSet, variant_sets
 
 __all__ = [

@@ -119,10 +119,10 @@ class StudyResult:
         """Every table and chart, in reading order."""
         return self.study.figures
 
-    def summary(self, width: int = 100) -> str:
-        """The terminal report as text."""
+    def summary(self, *names: str, width: int = 100) -> str:
+        """The terminal report as text: the figures with these names, or the main ones."""
         text = io.StringIO()
-        reports.study_terminal(self.study, Console(file=text, width=width, no_color=True))
+        reports.study_terminal(self.study, Console(file=text, width=width, no_color=True), names)
         return text.getvalue()
 
     def table(self, name: str) -> list[dict[str, Any]]:

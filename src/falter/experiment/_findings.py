@@ -43,6 +43,7 @@ def findings(store: Store, stored: StoredStudy) -> Study:
         simulated=tuple(label for label, client in labels.items() if client == SIMULATED),
         parts=tuple(map(_part, found)),
         figures=protocol.figures(found, opinions(store).agreement),
+        headline=protocol.headline,
         notes=(*stored.notes, *protocol.notes(stored.preset)),
     )
 
@@ -51,6 +52,7 @@ def found_part(store: Store, part: Part, run: Run) -> Found:
     """A part as it lies in the store."""
     chosen = {panel.scorer: scorers.get(panel.scorer) for panel in run.panels}
     read = tuple(tables(store, run, chosen))
+
     def analysed() -> Analysis:
         return analyse(
             store,

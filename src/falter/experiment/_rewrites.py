@@ -145,9 +145,7 @@ def prepare(
         wanted, missing = _texts(experiments, bank)
         if missing.keys() & before.keys():
             break
-    return Prepared(
-        author=rewriter.name, wanted=len(wanted), made=dict(made), missing=len(missing)
-    )
+    return Prepared(author=rewriter.name, wanted=len(wanted), made=dict(made), missing=len(missing))
 
 
 def _texts(

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from falter.core.records import Demonstration
+from falter.experiment._needs import model_made
 from falter.experiment._resolve import PanelPlan, Resolved
 from falter.perturbations import reaches_demonstrations
 from falter.plan import Condition
@@ -25,21 +26,26 @@ class ShownChanges:
 
 
 def shown_changes(resolved: Resolved) -> list[ShownChanges]:
-    """One row a way of asking and recipe; nothing where demonstrations stay clean."""
+    """One row a way of asking and recipe; nothing where demonstrations stay clean.
+
+    While rewrites are missing, recipes that need them have no row either: nobody knows yet.
+    """
     if not resolved.experiment.perturb_demonstrations:
         return []
+    known = resolved.rewrites is None or not resolved.rewrites.missing
     plans = {(p.panel.task, p.panel.scorer): p for p in resolved.panels}
-    return [row for p in plans.values() for row in _rows(p)]
+    return [row for p in plans.values() for row in _rows(p, known)]
 
 
-def _rows(plan: PanelPlan) -> Iterable[ShownChanges]:
+def _rows(plan: PanelPlan, known: bool) -> Iterable[ShownChanges]:
     for condition in plan.conditions:
-        if reaches_demonstrations(condition.recipe):
+        recipe = condition.recipe
+        if reaches_demonstrations(recipe) and (known or not model_made(recipe)):
             shown = _shown(plan, condition)
             yield ShownChanges(
                 task=plan.panel.task,
                 scorer=plan.panel.scorer,
-                recipe=condition.recipe.label,
+                recipe=recipe.label,
                 changed=sum(map(_changed, shown)),
                 shown=len(shown),
             )

@@ -135,7 +135,7 @@ class Arms:
 
     def cells(self, *arrays: NDArray[Any]) -> tuple[list[NDArray[Any]], list[Hashable] | None]:
         """The arrays as vectors over cells, and the unit of every cell; None if each is its own."""
-        each = arrays[0][0].size
+        each = int(np.prod(arrays[0].shape[1:]))
         vectors = [array.reshape(-1) for array in arrays]
         if each == 1 and not self.clustered:
             return vectors, None

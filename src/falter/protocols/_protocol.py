@@ -99,11 +99,15 @@ class Found:
 
 
 class ProtocolLike(Protocol):
-    """A named, complete experiment: tasks, recipes, measures and figures of one paper."""
+    """A named, complete experiment: tasks, recipes, measures and figures of one paper.
+
+    `headline` names the figures that a summary shows.
+    """
 
     name: str
     summary: str
     presets: tuple[str, ...]
+    headline: tuple[str, ...]
 
     def parts(self, choices: Choices) -> tuple[tuple[Part, ...], tuple[Unavailable, ...]]:
         """What is run, in this order, and what these choices leave out."""

@@ -36,6 +36,8 @@ __all__ = ["reasoning_figures"]
 Floats = NDArray[np.float64]
 Row = tuple[Value, ...]
 
+# A sum of thousands of signs is normal to many digits, and each draw of them takes its time.
+FLIPS, MANY, FEWER_FLIPS = 9_999, 2_000, 1_999
 NO_PAIR = (
     "No prompt was asked both with a chain of thought and without one, so there is nothing to "
     "compare."
@@ -193,7 +195,7 @@ class _Study:
             self.sign(accuracy(side[:, 0], clusters=arms.clusters, level=self.level), **about)
             for side in (plain, thought)
         )
-        gain = self._gain(arms)
+        gain = self._gain(arms, flips=True)
         return (
             arms.model,
             arms.task,
@@ -216,22 +218,30 @@ class _Study:
         test = mcnemar(only_without, only_with)
         return (len(plain), only_with, only_without, test.chi2, test.chi2_p)
 
-    def _gain(self, arms: Arms, **about: str) -> Estimate:
-        """Right with less right without, cell by cell, the interval and the test by units."""
+    def _gain(self, arms: Arms, *, flips: bool = False, **about: str) -> Estimate:
+        """Right with less right without, cell by cell; interval, and flips if any, by units."""
         (thought, plain), units = arms.cells(arms.thought, arms.plain)
         found = accuracy_drop(thought, plain, clusters=units, level=self.level)
-        test = sign_flip_test(thought, plain, clusters=units, seed=self.seed)
-        interval = found.method.partition(";")[0]
+        p_value, method = found.p_value, found.method
+        if flips and found.value is not None:
+            draws = FLIPS if len(arms.units) <= MANY else FEWER_FLIPS
+            test = sign_flip_test(
+                thought, plain, clusters=units, replications=draws, seed=self.seed
+            )
+            how = "all" if test.exact else f"{test.flips:,}"
+            p_value, method = test.p_value, f"{method.partition(';')[0]}; p: {how} sign flips"
+        items = int((~np.isnan(arms.plain - arms.thought)).any(axis=(1, 2)).sum())
         return self.sign(
             replace(
                 found,
                 measure="chain_of_thought_gain",
                 estimand="score(chain of thought) - score(none) over the cells of both, fixed "
                 "conditions, super-population of items",
-                p_value=None if found.value is None else test.p_value,
-                method=f"{interval}; p: sign flips, {'exact' if test.exact else test.flips}",
-                items=len(arms.units),
+                p_value=p_value,
+                method=method,
+                items=items,
                 conditions=2 * len(arms.names),
+                excluded=len(arms.units) - items,
             ),
             model=arms.model,
             task=arms.task,

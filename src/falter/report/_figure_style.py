@@ -111,7 +111,7 @@ column-gap:.5rem;margin-top:.45rem}
 .stacks thead td,.strips thead td{height:auto;padding-block:0 .25rem;text-align:center;
 border-bottom:1px solid var(--line)}
 .stacks tbody th,.strips tbody th{max-width:17rem}
-.stacks thead th.r,.strips thead th.r{white-space:normal;
+.stacks thead th.r,.strips thead th.r{white-space:normal;overflow-wrap:break-word;
 padding-bottom:.25rem;border-bottom:1px solid var(--line)}
 .stacks rect{stroke:var(--bg);stroke-width:1}
 .c-more{fill:var(--avg);background:var(--avg)}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console
 
+from falter.core.ids import short
 from falter.core.records import Estimate
 from falter.figures import Bars, Column, Curves, Figure, Grid, HeatMap, Strips, Study, Value
 from falter.report import _numbers as n
@@ -33,8 +34,10 @@ _BLOCKS = "█▓▒░"
 _BAR = 28
 
 
-def study_terminal(study: Study, console: Console) -> None:
-    """Print every figure. Text from outside is shown as it is, never as markup or a command."""
+def study_terminal(study: Study, console: Console, names: Sequence[str] = ()) -> None:
+    """Print the figures with these names, or those that the study is mostly about; say what else
+    there is. Text from outside is shown as it is, never as markup or a command."""
+    chosen = set(names or study.headline or [figure.name for figure in study.figures])
     out = Printer(console)
     out.heading(f"{line(study.protocol, 100)}, preset {line(study.preset, 60)}")
     out.prose(facts(study), "dim")
@@ -42,6 +45,8 @@ def study_terminal(study: Study, console: Console) -> None:
     out.prose(f"Models: {models or 'none'}")
     out.prose(line(warning(study), 2_000), "bold yellow")
     for place, figure in enumerate(marked(study), start=1):
+        if figure.name not in chosen:
+            continue
         out.blank()
         out.heading(f"{place}. {line(figure.title or figure.name, 160)}")
         for words in figure.text:
@@ -49,7 +54,19 @@ def study_terminal(study: Study, console: Console) -> None:
         out.prose(about(figure, brackets=isinstance(figure, Grid | Bars)), "dim")
         _figure(figure, out)
         out.prose(dashes(figure), "dim")
+    _rest(study, chosen, out)
     _foot(study, out)
+
+
+def _rest(study: Study, chosen: Collection[str], out: Printer) -> None:
+    """The names of the figures that were not printed."""
+    others = [figure.name for figure in study.figures if figure.name not in chosen]
+    if others:
+        out.blank()
+        out.heading(f"{len(others)} more figures")
+        out.prose(line(", ".join(others), 4_000))
+        name = short(study.id)
+        out.prose(f"falter report {name} --figure NAME prints one; --html draws all of them")
 
 
 def _foot(study: Study, out: Printer) -> None:

@@ -160,7 +160,7 @@ def _as_asked(panel: PanelResult) -> Html:
     if panel.subjects is None:
         return Html("as asked")
     named = label(over_subjects(panel.subjects))
-    return Html("as asked · ") + named + " " + number(panel.subjects, "percent", " %")
+    return tag("span", "as asked · ", named, " ", number(panel.subjects, "percent", " %"))
 
 
 def _shortfall(panel: PanelResult) -> list[Html]:

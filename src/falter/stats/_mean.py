@@ -48,7 +48,8 @@ def item_mean(
     every condition keeps its weight, and an item counts through its linear influence on the value.
     With `clusters` the variance is G/(G-1) times the sum of squared cluster sums (CR1), on G - 1
     degrees of freedom. A condition without a single value is left out. Fewer than two units:
-    insufficient_data. Differences of 0/1 outcomes have an interval of their own: `_discrete`.
+    insufficient_data. Differences of 0/1 outcomes have an interval of their own: `_discrete`;
+    other values that are all alike have none.
     """
     check_level(level)
     matrix, share = _table(values, weights)
@@ -83,7 +84,9 @@ def item_mean(
         error = 0.0
     part = np.where(seen, matrix, 0.0) @ (share / counts) * items
     interval = _discrete(matrix, seen, part, value, clusters is not None, codes, level)
-    if interval is None:
+    if interval is None and error == 0.0:
+        interval = no_interval(level)
+    elif interval is None:
         method = "t over items" if clusters is None else "t over clusters, CR1"
         half = student_quantile(level, units - 1) * error
         interval = Interval(low=value - half, high=value + half, level=level, method=method)
