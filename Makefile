@@ -53,7 +53,7 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 
 $(VENV)-heavy/.ready: pyproject.toml constraints-heavy.txt
 	$(PYTHON) -m venv $(VENV)-heavy
-	$(VENV)-heavy/bin/python -m pip --disable-pip-version-check install --quiet \
+	$(VENV)-heavy/bin/python -m pip --disable-pip-version-check install --quiet --no-compile \
 	  --constraint constraints-heavy.txt --editable '.[hf,lm-eval,inspect,parquet]' pytest hypothesis
 	@touch $@
 

@@ -184,7 +184,7 @@ def test_the_micro_average_is_the_mean_of_the_fourteen_drops(result: StudyResult
 def test_brittleness_is_the_sum_of_wording_over_the_sum_of_all(result: StudyResult) -> None:
     for name in ("brittleness-models", "brittleness-tasks"):
         for bar in figure(result, name).bars:
-            item, prompt, run = (part.value for part in bar.parts)
+            item, prompt, run = (part.value or 0.0 for part in bar.parts)
             assert bar.share.value == pytest.approx(prompt / (item + prompt + run))
 
 
@@ -274,7 +274,7 @@ def test_a_task_without_rewrites_goes_without_the_paraphrases(tmp_path: Path) ->
     """And says so; with a rewriter named it is an error that they are missing."""
     data = tmp_path / "mine.jsonl"
     rows = [
-        {"q": f"How many legs have {n} cows?", "o": [str(4 * n), str(n), "7"], "a": 0}
+        {"q": f"How many legs have {n} cows?", "o": [str(4 * n), str(n), "none"], "a": 0}
         for n in range(2, 22)
     ]
     data.write_text("\n".join(map(json.dumps, rows)), "utf-8")
@@ -289,5 +289,5 @@ def test_a_task_without_rewrites_goes_without_the_paraphrases(tmp_path: Path) ->
     assert isinstance(result, StudyResult)
     assert any("paraphrase_lexical" in note and "left out" in note for note in result.study.notes)
     assert not any(f.name == "group-paraphrasing" for f in result.figures)
-    with pytest.raises(FalterError, match="rewrites for paraphrase_lexical are missing"):
+    with pytest.raises(FalterError, match="8 of 8 rewrites for paraphrase_lexical"):
         falter.run({**mine, "rewriter": "simulated:writer"}, store=tmp_path / "g.db")

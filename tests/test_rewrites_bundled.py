@@ -139,6 +139,16 @@ def test_a_run_needs_neither_key_nor_rewriter(store: Path) -> None:
     assert "No rewrite" in html(result.analysis)
 
 
+def test_basics_core_lacks_nothing(store: Path) -> None:
+    """It is the sixty items, so nothing is left out."""
+    experiment = read_experiment(
+        {"task": "basics:core", "models": ["simulated"], "recipes": list(THREE)}
+    )
+    (panel,) = falter.run(experiment, store=store).analysis.panels
+    for recipe in panel.recipes:
+        assert (recipe.counts.changed, recipe.counts.no_rewrite) == (BUNDLED, 0)
+
+
 def test_a_real_model_runs_with_it(tmp_path: Path, capsys: Capture) -> None:
     """The command of the documents, on ten items of which one has a rewrite."""
     code = _run([

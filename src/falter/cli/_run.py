@@ -16,7 +16,7 @@ from falter.cli._options import (
     store_option,
 )
 from falter.cli._progress import Meter
-from falter.cli._study import plan_protocol, run_protocol
+from falter.cli._study import amount, plan_protocol, run_protocol
 from falter.core.codec import to_json
 from falter.core.ids import short
 from falter.experiment import (
@@ -25,7 +25,9 @@ from falter.experiment import (
     execute,
     names_protocol,
     planned_cost,
+    price_settings,
     read_experiment,
+    read_prices,
     resolved_in,
     shown_changes,
 )
@@ -86,12 +88,17 @@ def run_and_show(resolved: Resolved, store_path: Path, html_path: Path | None) -
 @experiment_options
 @protocol_options
 @store_option
+@click.option("--prices", help="A price list, 2025-11 or a file, for models without a price.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def plan(store_path: Path, as_json: bool, **options: Any) -> None:
+def plan(store_path: Path, prices: str | None, as_json: bool, **options: Any) -> None:
     """Show what would run: calls, tokens, cost. Nothing is sent."""
     settings, folder = settings_from(options)
+    listed = None if prices is None else read_prices(prices)
+    if listed is not None:
+        settings = price_settings(settings, listed)
+    named = None if listed is None else listed.name
     if names_protocol(settings):
-        plan_protocol(settings, folder, store_path, as_json=as_json)
+        plan_protocol(settings, folder, store_path, as_json=as_json, price_list=named)
         return
     with resolved_in(read_experiment(settings, folder=folder), store_path) as resolved:
         if store_path.exists():
@@ -117,6 +124,7 @@ def plan(store_path: Path, as_json: bool, **options: Any) -> None:
             "completion_tokens_at_most": cost.completion_tokens,
             "cost_at_most": cost.amount,
             "currency": cost.currency,
+            "price_list": named,
         }
         for p, cost in costs
     ]
@@ -141,13 +149,10 @@ def plan(store_path: Path, as_json: bool, **options: Any) -> None:
 
 def _described(row: dict[str, Any]) -> str:
     """One panel of a plan, in three lines."""
-    price = ""
-    if row["cost_at_most"] is not None:
-        price = f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
     return (
         f"{row['model']} on {row['task']}, scored by {row['scorer']}\n"
         f"  {row['items']:,} items × {row['recipes']:,} recipes = {row['cells']:,} cells"
         f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
-        f"{price}"
+        f"{amount(row)}"
     )

@@ -34,7 +34,7 @@ from falter.report import (
 )
 from falter.store import Store
 
-__all__ = ["plan_protocol", "run_protocol", "show_study"]
+__all__ = ["amount", "plan_protocol", "run_protocol", "show_study"]
 
 
 def run_protocol(
@@ -100,7 +100,12 @@ def _prices(study: ResolvedStudy) -> dict[str, Any]:
 
 
 def plan_protocol(
-    settings: Mapping[str, Any], folder: Path, store_path: Path, *, as_json: bool
+    settings: Mapping[str, Any],
+    folder: Path,
+    store_path: Path,
+    *,
+    as_json: bool,
+    price_list: str | None = None,
 ) -> None:
     """Calls, tokens and cost, part by part. Nothing is sent."""
     with study_in(read_study(settings, folder=folder), store_path) as study:
@@ -109,7 +114,11 @@ def plan_protocol(
                 planned = list(planned_study(study, store))
         else:
             planned = list(planned_study(study, None))
-        rows = [_row(part.name, p, cost) for part, costs in planned for p, cost in costs]
+        rows = [
+            {**_row(part.name, p, cost), "price_list": price_list}
+            for part, costs in planned
+            for p, cost in costs
+        ]
         notes = [*study.notes, *study.spec.protocol.notes(study.spec.preset)]
         answers = {part.name: sum(c.cells for _, c in costs) for part, costs in planned}
         judged = {one.part.name: answers[one.part.judges or ""] for one in study.judging}
@@ -166,13 +175,14 @@ def _line(row: Mapping[str, Any]) -> str:
         f"  {row['items']:,} items × {row['recipes']:,} recipes = {row['cells']:,} cells"
         f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
-        f"{_amount(row)}"
+        f"{amount(row)}"
     )
 
 
-def _amount(row: Mapping[str, Any]) -> str:
+def amount(row: Mapping[str, Any]) -> str:
+    """What a panel of a plan would cost at most, or that the price list has no price for it."""
     if row["cost_at_most"] is None:
-        return ""
+        return f"   no price in {row['price_list']}" if row["price_list"] else ""
     return f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
 
 

@@ -22,6 +22,13 @@ from falter.experiment._power import (
     assumptions_of,
     plan_goals,
 )
+from falter.experiment._prices import (
+    PriceList,
+    price_lists,
+    price_settings,
+    read_prices,
+    with_prices,
+)
 from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
 from falter.experiment._resolve import PanelPlan, Resolved, connect, resolve
 from falter.experiment._reviews import (
@@ -73,6 +80,7 @@ __all__ = [
     "PanelPlan",
     "PlannedGoal",
     "Prepared",
+    "PriceList",
     "Resolved",
     "ResolvedStudy",
     "Result",
@@ -108,8 +116,11 @@ __all__ = [
     "planned_cost",
     "planned_study",
     "prepare",
+    "price_lists",
+    "price_settings",
     "read_experiment",
     "read_file",
+    "read_prices",
     "read_settings",
     "read_study",
     "recipe_from",
@@ -125,4 +136,5 @@ __all__ = [
     "tables_of",
     "variant_sets",
     "verify_manifest",
+    "with_prices",
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from falter import __version__
-from falter.core.errors import UsageError
+from falter.core.errors import TaskError, UsageError
 from falter.core.interfaces import Client
 from falter.core.records import BASELINE, Run
 from falter.experiment._config import Experiment, ModelSpec, read_experiment, read_model
@@ -196,7 +196,12 @@ def _choices(spec: StudySpec, clients: Sequence[Client], shelf: _Shelf) -> Choic
         judge=spec.judge is not None,
         generates=all(client.capabilities.generates for client in clients),
         scores=all(client.capabilities.scores for client in clients),
+        lists=all(_lists(task) for task in shelf.own.values() if task.has_choices),
     )
+
+
+def _lists(task: Task) -> bool:
+    return any(template.lists_choices for template in task.templates.values())
 
 
 def _kind(task: Task) -> TaskKind:
@@ -288,7 +293,7 @@ def carry_out_study(
         if resolved.rewrites is not None:
             resolved.rewrites.require()
         check_scorers(resolved)
-    done = run_async(lambda: _carry_out(study, store, watch, on_part))
+    done, left_out = run_async(lambda: _carry_out(study, store, watch, on_part))
     stored = StoredStudy(
         protocol=study.spec.protocol.name,
         preset=study.spec.preset,
@@ -305,15 +310,17 @@ def carry_out_study(
             )
             for part, run in done
         ),
-        notes=study.notes,
+        notes=(*study.notes, *left_out),
     )
     return put_study(store, stored)
 
 
 async def _carry_out(
     study: ResolvedStudy, store: Store, watch: Watch | None, on_part: OnPart | None
-) -> list[tuple[Part, Run]]:
+) -> tuple[list[tuple[Part, Run]], list[str]]:
+    """The parts with their runs, and what had to be left out on the way."""
     done: list[tuple[Part, Run]] = []
+    notes: list[str] = []
     whole = len(study.parts) + len(study.judging)
     async with contextlib.AsyncExitStack() as stack:
         ready: set[int] = set()
@@ -334,10 +341,13 @@ async def _carry_out(
         for one in study.judging:
             assert study.judge is not None
             source = next((p, r) for p, r in done if p.name == one.part.judges)
-            task = study.spec.protocol.judged(one.part, found_part(store, *source))
-            if task.items:
-                resolved = resolve(
-                    one.experiment, loaded=[task], clients=[study.judge], recipes=(BASELINE,)
-                )
-                await run(one.part, resolved, [study.judge])
-    return done
+            try:
+                task = study.spec.protocol.judged(one.part, found_part(store, *source))
+            except TaskError as error:
+                notes.append(f"{one.part.title}: left out. {error.message}.")
+                continue
+            resolved = resolve(
+                one.experiment, loaded=[task], clients=[study.judge], recipes=(BASELINE,)
+            )
+            await run(one.part, resolved, [study.judge])
+    return done, notes

@@ -33,6 +33,7 @@ OPTIONS = (
 REASONED = ("typos", "drop_stop_words", "space_sequences")
 TYPO_DOSES = (1, 2, 4, 8, 16)
 PAD_DOSES = (1, 2, 4, 8, 16, 32)
+UNLISTED = "the template does not list the options (put {choices} into it)"
 COMPARED = ("zero-shot", "maths", "code")
 THOUGHT = "chain_of_thought"
 
@@ -130,11 +131,13 @@ class _Parts:
     def options(self) -> None:
         """Options listed under letters, because that is where their order can matter."""
         title = "Options and distraction"
-        if self.exams:
+        if not self.exams:
+            self._without(title, "no task with options")
+        elif not self.choices.lists:
+            self._without(title, UNLISTED)
+        else:
             scorer = "choice_letter_likelihood" if self.choices.scores else "choice_letter"
             self._add("options", title, self.exams, [*OPTIONS, "identity"], scorer=scorer)
-        else:
-            self._without(title, "no task with options")
 
     def generated(self, name: str, title: str, kind: TaskKind, recipes: Sequence[str]) -> None:
         named = {"numeric": self.preset.maths, "code": self.preset.code}[kind]
@@ -167,11 +170,17 @@ class _Parts:
         title = "Chain of thought"
         given = self.choices.tasks or self.preset.reasoning
         tasks = [(name, kind) for name, kind in given if kind in ("choices", "numeric")]
-        if not tasks or not self.choices.generates:
-            self._without(
-                title, "no task with options or numbers" if not tasks else "a model gives no text"
-            )
-            return
+        lettered = any(kind == "choices" for _, kind in tasks)
+        if not tasks:
+            self._without(title, "no task with options or numbers")
+        elif not self.choices.generates:
+            self._without(title, "a model among those named gives no text")
+        elif lettered and not self.choices.lists:
+            self._without(title, UNLISTED)
+        else:
+            self._reasoned(title, tasks)
+
+    def _reasoned(self, title: str, tasks: Sequence[tuple[str, TaskKind]]) -> None:
         recipes = [*REASONED, "identity", THOUGHT, *(f"{THOUGHT}+{name}" for name in REASONED)]
         kinds = list(dict.fromkeys(kind for _, kind in tasks))
         for kind in kinds:

@@ -34,7 +34,8 @@ class Choices:
     """What a user chose in the place of the preset's own settings.
 
     `tasks` are names with their kinds, and none where the preset's are meant; the user's own data
-    has the name "". `generates` and `scores` say what every model can do.
+    has the name "". `generates` and `scores` say what every model can do, `lists` whether every
+    task has a template that lists its options.
     """
 
     preset: str
@@ -45,6 +46,7 @@ class Choices:
     judge: bool = False
     generates: bool = True
     scores: bool = True
+    lists: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
