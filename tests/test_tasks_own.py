@@ -130,10 +130,10 @@ def test_half_are_bare_and_half_are_stories() -> None:
 
 
 def test_answers_are_spread() -> None:
-    """No answer is more than one item in twelve, and the right one stands in no question twice."""
+    """No answer is right for more than six items, and few can be copied from the question."""
     answers = Counter(item.target for item in task("sums").items)
-    assert len(answers) >= 40
-    assert max(answers.values()) <= 80 // 12
+    assert len(answers) >= 30
+    assert max(answers.values()) <= 6
     given = sum(str(r["answer"]) in re.findall(r"\d+", r["question"]) for r in rows("sums"))
     assert given <= 8, "the answer can be copied from the question"
 
@@ -144,13 +144,16 @@ def test_maths_perturbations_find_a_number_in_nearly_every_sum(name: str) -> Non
     assert sum(d.status == "changed" for d in done) >= 0.8 * len(done)
     for before, after in zip(prompts("sums").values(), done, strict=True):
         assert after.prompt.target == before.target
-        assert after.prompt.sections[1:] == before.sections[1:]
+        assert after.prompt.sections[::2] == before.sections[::2]
 
 
-def test_a_sum_is_asked_in_two_lines() -> None:
-    prompt = prompts("sums")["plain-01"]
-    assert render.plain(prompt) == "What is 7 + 5?\nReply with the number only."
-    assert [s.kind for s in prompt.sections] == ["input", "output_format"]
+def test_how_a_sum_is_asked() -> None:
+    """Two lines, after a system turn that keeps small models short."""
+    (_, system), (role, asked) = render.messages(prompts("sums")["plain-01"])
+    assert system == "You are good at sums, and you reply in one short line."
+    assert (role, asked) == ("user", "What is 7 + 5?\nReply with the number only.")
+    kinds = [section.kind for section in prompts("sums")["plain-01"].sections]
+    assert kinds == ["system", "input", "output_format"]
 
 
 # Functions

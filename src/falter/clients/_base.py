@@ -70,7 +70,7 @@ class ClientSettings:
 
 
 Connector = Callable[[ClientSettings], Client]
-"""Makes a client from settings; sends nothing and reads no weights yet."""
+"""Makes a client from settings; sends nothing and loads no model yet."""
 
 clients: Registry[Connector] = Registry("client", "falter.clients")
 

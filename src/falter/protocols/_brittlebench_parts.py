@@ -65,12 +65,12 @@ PRESETS: Mapping[str, Preset] = {
         code=("functions",),
         reasoning=(("sums", "numeric"),),
         demonstrations=3,
-        pairs=("typos", "drop_stop_words", "word_merge", "pad_quotes", "pad_newlines"),
+        pairs=("typos", "drop_stop_words", "pad_quotes", "pad_newlines"),
         pads=(1, 4, 16),
         typos=(1, 2, 4),
         limits={
-            "zero-shot": 40, "few-shot": 24, "options": 20, "maths": 20, "code": 10,
-            "intensity": 30, "pairs": 24, "reasoning": 10,
+            "zero-shot": 32, "few-shot": 12, "options": 10, "maths": 12, "code": 6,
+            "intensity": 20, "pairs": 20, "reasoning": 6,
         },
     ),
     "paper": Preset(

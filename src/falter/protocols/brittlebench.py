@@ -43,7 +43,12 @@ class Brittlebench:
     name = "brittlebench"
     summary = "how much of a score's variance comes from the wording"
     presets = tuple(PRESETS)
-    headline: tuple[str, ...] = ("drops", "brittleness-models", "rankings-changed", "chain-of-thought")
+    headline: tuple[str, ...] = (
+        "drops",
+        "brittleness-models",
+        "rankings-changed",
+        "chain-of-thought",
+    )
 
     def parts(self, choices: Choices) -> tuple[tuple[Part, ...], tuple[Unavailable, ...]]:
         if choices.preset not in PRESETS:

@@ -12,7 +12,13 @@ from falter.tasks._template import Template
 __all__ = ["load"]
 
 ROOM = 48
-OPEN = Template.parse({"input": "{question}", "output_format": "Reply with the number only."})
+OPEN = Template.parse(
+    {
+        "system": "You are good at sums, and you reply in one short line.",
+        "input": "{question}",
+        "output_format": "Reply with the number only.",
+    }
+)
 
 
 def load(argument: str | None) -> Task:
