@@ -78,6 +78,7 @@ def write_files(folder: Path) -> None:
         "part.yaml": "data: {path: good.jsonl, target: t}\nmodels: [simulated]\n"
         "template: {instrution: 'Answer.', input: '{q}'}\n",
         "recipe.yaml": "task: basics\nmodels: [simulated]\nrecipes: [{typos: {rat: 0.1}}]\n",
+        "protocol.yaml": "protocol: brittlebench\nmodels: [simulated]\n",
         "shown.yaml": "task: basics\nmodels: [simulated]\ndemonstrations: 2\n"
         "perturb_demonstrations: sometimes\n",
         "secret.yaml": "task: basics\nmodels: [{name: 'openai:m', base_url: 'http://127.0.0.1:9/v1',"

@@ -144,6 +144,12 @@ def _resolve(spec: StudySpec, path: Path, stack: contextlib.ExitStack) -> Resolv
         )
     shelf = _Shelf(load_tasks(spec.experiment) if spec.own_tasks else (), spec)
     parts, absent = spec.protocol.parts(_choices(spec, clients, shelf))
+    if not parts:
+        raise UsageError(
+            f"No part of {spec.protocol.name} fits these tasks and models: "
+            + "; ".join(dict.fromkeys(one.reason for one in absent)),
+            hint="leave the task out to take those of the preset",
+        )
     notes = [f"{one.title}: left out, {one.reason}." for one in absent]
     made: list[tuple[Part, Resolved]] = []
     judging: list[Judging] = []

@@ -12,6 +12,7 @@ from falter.report._words import excludes_zero, reason
 
 __all__ = [
     "GUIDE",
+    "PAGE_GUIDE",
     "about",
     "counted",
     "dashes",
@@ -44,10 +45,12 @@ GUIDE = (
     "undecided, not robust: few items make wide intervals.",
     "Every interval stands on its own. Of many changes without any effect some leave out zero by "
     "chance; a p-value that allows for that is called so.",
-    "A dash is a number that could not be had, and its tooltip says why. It is never a zero. "
-    "An empty cell does not apply.",
+    "A dash is a number that could not be had, for a reason that stands beside it; it is never a "
+    "zero. An empty cell does not apply.",
+)
+PAGE_GUIDE = (
     "Under every picture all of its numbers can be unfolded, with intervals and counts; "
-    "the tooltip of a number says how it was made.",
+    "the tooltip of a number says how it was made, that of a dash why there is none.",
 )
 
 

@@ -145,7 +145,7 @@ def _foot(study: Study) -> list[str]:
     if found := methods(study):
         heads = ("Measure", "What it estimates", "Interval and test")
         parts += [r"\subsection*{Methods}", grid_tables(_words(heads, found))]
-    guide = "\n".join(rf"\item {words(text)}" for text in GUIDE[:5])
+    guide = "\n".join(rf"\item {words(text)}" for text in GUIDE)
     listed = rf"\begin{{itemize}}\setlength{{\itemsep}}{{0pt}}{guide}\end{{itemize}}"
     return [*parts, r"\subsection*{How to read this}", rf"{{\small {listed}}}"]
 

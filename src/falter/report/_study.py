@@ -8,7 +8,7 @@ from falter.report import _numbers as n
 from falter.report._escape import Html, line
 from falter.report._figure_marks import marked, model_names, warning
 from falter.report._figure_style import FIGURE_STYLE
-from falter.report._figure_words import GUIDE, methods, opened, study_rule
+from falter.report._figure_words import GUIDE, PAGE_GUIDE, methods, opened, study_rule
 from falter.report._figures_html import figure_section, section_ids
 from falter.report._markup import cell, head, label, tag
 from falter.report._page import page
@@ -119,7 +119,7 @@ def _notes(study: Study) -> list[Html]:
 
 
 def _guide(study: Study) -> Html:
-    items = [tag("li", text) for text in (*GUIDE, *_unreadable(study))]
+    items = [tag("li", text) for text in (*GUIDE, *PAGE_GUIDE, *_unreadable(study))]
     return tag(
         "section",
         tag("details", tag("summary", "How to read this"), tag("ul", *items), id="study-guide"),
