@@ -102,7 +102,7 @@ def test_the_latex_of_a_run(capsys: Capture) -> None:
 
 
 def test_rewrites_are_prepared_for_a_protocol(capsys: Capture) -> None:
-    """Texts that parts share are wanted once: six items and three paraphrases, few-shot ones too."""
+    """Texts that parts share are wanted once: three paraphrases of six items, or of twelve."""
     code, out, err = falter_cli(
         capsys, "rewrites", "prepare", *TASK, "--rewriter", "simulated:w", "--json"
     )

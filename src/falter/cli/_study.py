@@ -148,7 +148,11 @@ def plan_protocol(
         click.echo(f"missing: {text}; 'falter rewrites prepare' makes them")
     for note in notes:
         click.echo(f"note: {note}", err=True)
-    click.echo("Tokens are estimated at four characters each; nothing was sent.", err=True)
+    click.echo(
+        "Requests that several parts share are sent once, so the sums are upper bounds. Tokens are "
+        "estimated at four characters each; nothing was sent.",
+        err=True,
+    )
 
 
 def _row(part: str, p: PanelPlan, cost: Cost) -> dict[str, Any]:
