@@ -14,10 +14,11 @@ from falter.cli._demo import demo
 from falter.cli._init import init
 from falter.cli._inspect import doctor, list_names, models
 from falter.cli._perturb import perturb
+from falter.cli._plan import plan
 from falter.cli._power import power
 from falter.cli._report import report
 from falter.cli._rewrites import rewrites
-from falter.cli._run import plan, run
+from falter.cli._run import run
 from falter.cli._store import store
 from falter.cli._variants import variants
 from falter.core.errors import FalterError

@@ -10,11 +10,11 @@ from typing import Any
 import click
 from rich.console import Console
 
+from falter.cli._plan_text import panel_row, panel_text, together
 from falter.cli._progress import Meter
 from falter.core.errors import UnknownName
 from falter.core.ids import short
 from falter.experiment import (
-    PanelPlan,
     ResolvedStudy,
     carry_out_study,
     findings,
@@ -23,7 +23,6 @@ from falter.experiment import (
     study_in,
 )
 from falter.figures import Study
-from falter.plan import Cost
 from falter.report import (
     study_csv,
     study_html,
@@ -34,7 +33,7 @@ from falter.report import (
 )
 from falter.store import Store
 
-__all__ = ["amount", "plan_protocol", "run_protocol", "show_study"]
+__all__ = ["plan_protocol", "run_protocol", "show_study"]
 
 
 def run_protocol(
@@ -115,7 +114,7 @@ def plan_protocol(
         else:
             planned = list(planned_study(study, None))
         rows = [
-            {**_row(part.name, p, cost), "price_list": price_list}
+            {"part": part.name, **panel_row(p, cost, price_list)}
             for part, costs in planned
             for p, cost in costs
         ]
@@ -140,10 +139,10 @@ def plan_protocol(
         click.echo(json.dumps(found, indent=2))
         return
     for row in rows:
-        click.echo(_line(row))
+        click.echo(panel_text(row))
     for name, calls in judged.items():
         click.echo(f"{name}: at most {calls:,} calls of the judge, one an answer that reasons")
-    click.echo(_together(rows))
+    click.echo(together(rows))
     for text in dict.fromkeys(missing):
         click.echo(f"missing: {text}; 'falter rewrites prepare' makes them")
     for note in notes:
@@ -153,58 +152,3 @@ def plan_protocol(
         "estimated at four characters each; nothing was sent.",
         err=True,
     )
-
-
-def _row(part: str, p: PanelPlan, cost: Cost) -> dict[str, Any]:
-    return {
-        "part": part,
-        "task": p.panel.task,
-        "model": p.panel.model.label,
-        "scorer": p.panel.scorer,
-        "items": len(p.items),
-        "recipes": len(p.conditions),
-        "cells": cost.cells,
-        "stored": cost.stored,
-        "calls": cost.calls,
-        "prompt_tokens": cost.prompt_tokens,
-        "completion_tokens_at_most": cost.completion_tokens,
-        "cost_at_most": cost.amount,
-        "currency": cost.currency,
-    }
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    return (
-        f"{row['part']}: {row['model']} on {row['task']}, scored by {row['scorer']}\n"
-        f"  {row['items']:,} items × {row['recipes']:,} recipes = {row['cells']:,} cells"
-        f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
-        f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
-        f"{amount(row)}"
-    )
-
-
-def amount(row: Mapping[str, Any]) -> str:
-    """What a panel of a plan would cost at most, or that the price list has no price for it."""
-    if row["cost_at_most"] is None:
-        return f"   no price in {row['price_list']}" if row["price_list"] else ""
-    return f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
-
-
-def _together(rows: list[dict[str, Any]]) -> str:
-    """The sums; an amount in each currency, and how many panels have no price."""
-    text = (
-        f"together: {sum(r['calls'] for r in rows):,} calls, "
-        f"{sum(r['prompt_tokens'] for r in rows):,} tokens in, "
-        f"at most {sum(r['completion_tokens_at_most'] for r in rows):,} out"
-    )
-    sums: dict[str, float] = {}
-    for row in rows:
-        if row["cost_at_most"] is not None:
-            sums[row["currency"]] = sums.get(row["currency"], 0.0) + row["cost_at_most"]
-    costs = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in sums.items())
-    unpriced = sum(row["cost_at_most"] is None for row in rows)
-    if costs:
-        text += f"; cost at most {costs}"
-        if unpriced:
-            text += f", and {unpriced} panels without a price"
-    return text

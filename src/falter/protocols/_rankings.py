@@ -45,8 +45,10 @@ def _agreement(asked: Sequence[Asked]) -> list[Figure]:
             rows=tuple(rows),
             text=(
                 f"Mean over tasks of the rank correlation of {models} models, lowest first. 'If "
-                "only noise' is what two sets of as many items give where nothing was changed: "
-                "an agreement above it shows nothing. Tasks on which all models tie are left out.",
+                "only noise' is the same number after the two answers to an item were swapped at "
+                "random, for all models at once: what a perturbation gives that favours no model. "
+                "An agreement that is not below it is no finding. Tasks on which all models tie "
+                "are left out.",
             ),
         )
     ]

@@ -1,0 +1,69 @@
+"""A plan in words: a row a panel, and the sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from falter.experiment import PanelPlan
+from falter.plan import Cost
+
+__all__ = ["panel_row", "panel_text", "together"]
+
+
+def panel_row(p: PanelPlan, cost: Cost, price_list: str | None) -> dict[str, Any]:
+    """What one panel would take."""
+    return {
+        "task": p.panel.task,
+        "model": p.panel.model.label,
+        "scorer": p.panel.scorer,
+        "items": len(p.items),
+        "recipes": len(p.conditions),
+        "cells": cost.cells,
+        "stored": cost.stored,
+        "calls": cost.calls,
+        "prompt_tokens": cost.prompt_tokens,
+        "completion_tokens_at_most": cost.completion_tokens,
+        "cost_at_most": cost.amount,
+        "currency": cost.currency,
+        "price_list": price_list,
+    }
+
+
+def panel_text(row: Mapping[str, Any]) -> str:
+    """One panel of a plan, in three lines; of a protocol, with its part."""
+    part = f"{row['part']}: " if "part" in row else ""
+    return (
+        f"{part}{row['model']} on {row['task']}, scored by {row['scorer']}\n"
+        f"  {row['items']:,} items × {row['recipes']:,} recipes = {row['cells']:,} cells"
+        f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
+        f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
+        f"{_amount(row)}"
+    )
+
+
+def _amount(row: Mapping[str, Any]) -> str:
+    """What a panel would cost at most, or that the price list has no price for it."""
+    if row["cost_at_most"] is None:
+        return f"   no price in {row['price_list']}" if row["price_list"] else ""
+    return f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
+
+
+def together(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The sums; an amount in each currency, and how many panels have no price."""
+    text = (
+        f"together: {sum(r['calls'] for r in rows):,} calls, "
+        f"{sum(r['prompt_tokens'] for r in rows):,} tokens in, "
+        f"at most {sum(r['completion_tokens_at_most'] for r in rows):,} out"
+    )
+    sums: dict[str, float] = {}
+    for row in rows:
+        if row["cost_at_most"] is not None:
+            sums[row["currency"]] = sums.get(row["currency"], 0.0) + row["cost_at_most"]
+    costs = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in sums.items())
+    unpriced = sum(row["cost_at_most"] is None for row in rows)
+    if costs:
+        text += f"; cost at most {costs}"
+        if unpriced:
+            text += f", and {unpriced} panels without a price"
+    return text
