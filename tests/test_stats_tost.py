@@ -77,7 +77,7 @@ def test_edges():
     assert (nothing.value, nothing.verdict, nothing.p_value) == (None, None, None)
     assert (nothing.status, nothing.items, nothing.excluded) == ("insufficient_data", 0, 2)
     steady = tost([0.5, 0.75, 1.0], [0.25, 0.5, 0.75], margin=0.3)
-    assert (steady.verdict, steady.p_value) == ("equivalent", 1e-12)
+    assert (steady.value, steady.verdict, steady.p_value) == (0.25, None, None)  # no spread at all
     with pytest.raises(InvalidValue, match="margin is 0"):
         tost([1.0], [1.0], margin=0)
     with pytest.raises(InvalidValue, match=r"alpha is 0\.5"):
