@@ -85,7 +85,8 @@ def about(figure: Figure, *, brackets: bool = True) -> str:
     found = set(units(figure)) if isinstance(figure, Grid) else {figure.unit}
     known = [unit for unit in _UNITS if unit in found]
     parts = []
-    if len(known) == 1:
+    told = isinstance(figure, Grid) and not _open_units(figure)
+    if len(known) == 1 and not told:
         parts.append(f"Numbers are {_UNITS[known[0]].rstrip(',')}.")
     elif isinstance(figure, Grid) and len(left := _open_units(figure)) == 1:
         parts.append(f"Numbers are {_UNITS[left.pop()]} unless their heading says otherwise.")
