@@ -159,8 +159,8 @@ def _figures(panel: PanelResult) -> Html:
 def _as_asked(panel: PanelResult) -> Html:
     if panel.subjects is None:
         return Html("as asked")
-    named = label(over_subjects(panel.subjects))
-    return tag("span", "as asked · ", named, " ", number(panel.subjects, "percent", " %"))
+    told = n.shown(panel.subjects, "percent").with_unit(" %")
+    return tag("span", f"as asked; {over_subjects(panel.subjects)} {told}")
 
 
 def _shortfall(panel: PanelResult) -> list[Html]:
