@@ -270,6 +270,25 @@ def test_nothing_is_lost_unseen(result: StudyResult) -> None:
         assert sum(row[at[name]] for name in kinds) == row[at["cells"]]
 
 
+@pytest.mark.parametrize(
+    "more", [{"perturb_demonstrations": True}, {"draws": 2}, {"repeats": 2}], ids=str
+)
+def test_the_settings_of_an_experiment_hold_for_a_protocol(
+    more: dict[str, Any], tmp_path: Path
+) -> None:
+    """Examples are perturbed where there are some; a second draw has no bundled paraphrase."""
+    result = falter.run(
+        protocol="brittlebench", models=["simulated"], limit=4, store=tmp_path / "f.db", **more
+    )
+    assert any(e.value is not None for e in estimates(figure(result, "drops")))
+    with Store(result.store) as store:
+        stored = find_study(store)
+        assert stored is not None
+        runs = {part.name: store.find_run(part.run).run for part in stored.parts}
+    asked = {name for name, run in runs.items() if run.experiment.get("perturb_demonstrations")}
+    assert asked == ({"few-shot"} if "perturb_demonstrations" in more else set())
+
+
 def test_a_task_without_rewrites_goes_without_the_paraphrases(tmp_path: Path) -> None:
     """And says so; with a rewriter named it is an error that they are missing."""
     data = tmp_path / "mine.jsonl"

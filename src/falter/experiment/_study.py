@@ -223,6 +223,8 @@ def _experiment(spec: StudySpec, part: Part, without: Sequence[str] = ()) -> Exp
     for key in ("task", "tasks", "limit", "demonstrations", "scorer"):
         data.pop(key, None)
     data |= dict(part.experiment)
+    if not data.get("demonstrations"):
+        data.pop("perturb_demonstrations", None)
     if without:
         data["recipes"] = [r for r in data["recipes"] if r not in without]
     if "tasks" in part.experiment:
