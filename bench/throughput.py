@@ -130,11 +130,12 @@ def bare(url: str, requests: int, connections: int) -> None:
 
 def ours(folder: str, url: str, connections: int) -> None:
     """A whole falter run without its report: plan, look up, send, store."""
-    from falter.experiment import execute, read_experiment, resolve
+    from falter.experiment import carry_out_study, read_study, study_in
+    from falter.runner import Progress
     from falter.store import Store
 
     base = Path(folder)
-    experiment = read_experiment(
+    spec = read_study(
         {
             "data": {"path": str(base / "items.jsonl"), "target": "answer", "key": "id"},
             "template_file": str(base / "prompt.txt"),
@@ -143,15 +144,15 @@ def ours(folder: str, url: str, connections: int) -> None:
             "sampling": {"max_tokens": 8},
         }
     )
-    resolved = resolve(experiment)
-    with Store(base / "falter.db") as store:
+    lanes: list[Progress] = []
+    path = base / "falter.db"
+    with study_in(spec, path) as study, Store(path) as store:
         started = time.perf_counter()
-        progress = execute(resolved, store)
+        carry_out_study(study, store, lambda now: lanes.__setitem__(slice(None), now))
         seconds = time.perf_counter() - started
+        ((_, resolved),) = study.parts
         planned, answered = store.counts(resolved.run)
-    _print(
-        seconds=seconds, requests=sum(p.sent for p in progress), cells=planned, answered=answered
-    )
+    _print(seconds=seconds, requests=sum(p.sent for p in lanes), cells=planned, answered=answered)
 
 
 def look_up(folder: str) -> None:

@@ -41,7 +41,7 @@ def simulated(
                     ),
                     [f"item {n:03d}" for n in range(items)],
                     ["original", *(f"changed-{n}" for n in range(1, conditions))],
-                    based=based,
+                    has_baseline=based,
                 )
             )
     return analyse_tables(tables, SETTINGS)

@@ -2,12 +2,51 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from pathlib import Path
 
-from hypothesis import settings
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+
+from once import once, run_readme
+
+# Two workers on two cores: each computes on one, and so do the programs that a test starts. NumPy
+# reads this when it is imported, which is later.
+for library in ("OPENBLAS", "OMP", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 # The same examples on every machine, so that a release never depends on luck. To search further:
 #     FALTER_EXPLORE=1 python -m pytest tests/test_text_relevance.py
-settings.register_profile("fixed", derandomize=True, database=None)
-settings.register_profile("explore", max_examples=1_000, database=None)
-settings.load_profile("explore" if os.environ.get("FALTER_EXPLORE") else "fixed")
+# How long an example takes is the machine's business: neither a deadline nor the health check that
+# is about time. Those about too much data and too many rejected examples stay.
+timeless = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+settings.register_profile("fixed", timeless, derandomize=True)
+settings.register_profile("explore", timeless, max_examples=1_000)
+
+if os.environ.get("FALTER_EXPLORE"):
+    settings.load_profile("explore")
+else:
+    settings.load_profile("fixed")
+    # Hypothesis also tries the numbers and words that it reads in the modules imported so far: with
+    # two workers these differ from run to run, and from one checkout's path to another's.
+    # tests/test_examples.py holds that none of them is used.
+    providers._get_local_constants = lambda: providers._local_constants
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What thousands of collected tests hold stays to the end: the garbage collector skips it.
+
+    A run of falter collects, freezes and unfreezes: it would walk all of this, half of its time.
+    The processes that tests/test_engine.py starts really freeze.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.freeze = gc.unfreeze = lambda: None
+
+
+@pytest.fixture(scope="session")
+def readme_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the README's Python has run, with the embedded model's answers."""
+    return once(tmp_path_factory, "readme", run_readme)

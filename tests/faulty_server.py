@@ -119,6 +119,11 @@ class FaultyServer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
 
+    async def left_alone(self) -> None:
+        """Wait until every connection has ended, and with it all that was sent has been seen."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
     def stats(self) -> dict[str, Any]:
         """Counts; `answered_most` above 1 means that an answer was paid for twice."""
         return {

@@ -65,7 +65,7 @@ def estimate(
         measure=measure,
         value=value,
         status=status,
-        estimand="fixed conditions, super-population of items",
+        estimand="these conditions, items like these",
         low=None if value is None else max(bounds[0], value - 1.96 * error),
         high=None if value is None else min(bounds[1], value + 1.96 * error),
         p_value=p,
@@ -216,6 +216,7 @@ def ordinary() -> Study:
                   cells=2_520, answered=2_520),
     )  # fmt: skip
     return Study(
+        title="brittlebench, preset quick",
         id="sha256:" + "0d" * 32, protocol="brittlebench", preset="quick", version="0.1.0",
         created_at=1_772_366_700.0, seed=0, level=0.95, unparsed="wrong", models=MODELS,
         simulated=SIMULATED, parts=parts,

@@ -9,10 +9,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from falter.analysis import Meaning, meaning
+from falter.analysis import MEANING_CHECKS, Meaning, meaning
 from falter.experiment import meaning_of, read_experiment, variant_sets
+from falter.figures import numbers as n
 from falter.perturbations import SettingPerturbation, perturbations
-from falter.report import meaning_rows
 
 PAGE = Path(__file__).parents[1] / "docs" / "meaning.md"
 MARKS = "<!-- table -->\n", "<!-- end of table -->\n"
@@ -35,6 +35,25 @@ def found(*, cosines: bool) -> list[Meaning]:
     return [
         make(cases, task="basics", recipe=recipe.label, group=recipe.group)
         for recipe, cases in one.rewordings()
+    ]
+
+
+def meaning_rows(meanings: Sequence[Meaning]) -> list[list[str]]:
+    """Head and rows of the table in words."""
+    head = ["recipe", "changed", "edits/100 words", *MEANING_CHECKS, "cosine", "lowest tenth"]
+    return [
+        head,
+        *(
+            [
+                m.recipe,
+                f"{n.whole(m.changed)}/{n.whole(m.texts)}",
+                n.decimal(m.edits_per_100_words, 1),
+                *(n.whole(m.lost[check]) for check in MEANING_CHECKS),
+                n.decimal(m.cosine, 3),
+                n.decimal(m.cosine_low, 3),
+            ]
+            for m in meanings
+        ),
     ]
 
 

@@ -13,6 +13,12 @@ from typing import Any
 import yaml
 
 from falter.cli._main import _run
+from falter.clients import clients
+from falter.core.errors import UnknownName
+from falter.perturbations import perturbations
+from falter.protocols import protocols
+from falter.scorers import scorers
+from falter.tasks import tasks
 
 __all__ = ["TABLE", "commit", "load"]
 
@@ -102,6 +108,13 @@ def commit(command: str, folder: Path) -> tuple[int, str]:
     finally:
         os.chdir(before)
         os.environ.update(hidden)
-    return code, err.getvalue().replace(str(folder.resolve()) + os.sep, "").replace(
-        str(folder.resolve()), "."
-    )
+    text = err.getvalue().replace(str(folder.resolve()) + os.sep, "")
+    return code, without_lists(text.replace(str(folder.resolve()), "."))
+
+
+def without_lists(text: str) -> str:
+    """Lists of all that is registered, as their kinds: a new name changes no message here."""
+    for registry in (clients, perturbations, protocols, scorers, tasks):
+        everything = UnknownName(registry.kind, "", registry.names()).hint
+        text = text.replace(f"hint: {everything}\n", f"hint: <the known {registry.kind}s>\n")
+    return text

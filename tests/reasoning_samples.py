@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 import falter
 from falter.analysis import Analysis, Settings, Table, analyse_tables
-from falter.analysis._table import STATUSES, score_cell, tables
+from falter.analysis._table import STATUSES, run_tables, score_cell
 from falter.core.interfaces import Case
 from falter.core.records import (
     BASELINE,
@@ -29,13 +29,13 @@ from falter.core.records import (
     Variant,
     VariantStatus,
 )
-from falter.experiment import analyse_run
-from falter.protocols._protocol import Answered, Found, Part
+from falter.experiment import open_result
+from falter.protocols._protocol import Part, PartResult, ScoredCell
 from falter.scorers import scorers
 from falter.scorers.judging import DIMENSIONS
 from falter.store import Store, StoredCell
 
-THOUGHT = Step(name="chain_of_thought", version=1)
+THOUGHT = Step(name="chain_of_thought", version=1, reasons=True)
 WORDS = ("typos", "word_split", "word_merge", "drop_stop_words")
 
 
@@ -89,7 +89,7 @@ def table(
         status=np.asarray(status, dtype=np.uint8).reshape(value.shape),
         edits=None,
         margin=np.full(value.shape, np.nan),
-        seen=np.ones(value.shape, np.bool_),
+        in_plan=np.ones(value.shape, np.bool_),
         draws=1,
         repeats=depth,
         chance=None,
@@ -103,12 +103,12 @@ def panel(model: str = "m", task: str = "t", scorer: str = "choice_letter") -> P
     return Panel(
         task=task,
         revision="sha256:" + "1" * 64,
-        model=Model(client=name, name=rest or name),
+        model=Model(client=name, name=rest or name, simulated=name == "simulated"),
         scorer=scorer,
     )
 
 
-def found_of(*made: Table, unparsed: str = "wrong") -> Found:
+def found_of(*made: Table, unparsed: str = "wrong") -> PartResult:
     """A part that consists of tables."""
     run = Run(
         experiment={"level": 0.95, "unparsed": unparsed},
@@ -122,7 +122,7 @@ def found_of(*made: Table, unparsed: str = "wrong") -> Found:
     def analysed() -> Analysis:
         return analyse_tables(made, settings)
 
-    return Found(
+    return PartResult(
         part=Part(name="reasoning", title="Reasoning", experiment={}),
         run=run,
         tables=made,
@@ -169,7 +169,7 @@ def answered(
     model: str = "m",
     choices: tuple[str, ...] | None = None,
     failure: str | None = None,
-) -> Answered:
+) -> ScoredCell:
     """One answer to item n under a recipe, scored as a letter."""
     own, asked = panel(model), item(n)
     words = asked.fields["question"] if question is None else question
@@ -185,10 +185,12 @@ def answered(
     cell = StoredCell(
         panel=0, variant=variant, edits=0, repeat=0, key=key, response=response, failure=failure
     )
-    return Answered(panel=own, cell=cell, score=score_cell(cell, scorers.get("choice_letter")))
+    return ScoredCell(panel=own, cell=cell, score=score_cell(cell, scorers.get("choice_letter")))
 
 
-def answers_of(cells: Sequence[Answered], perturbations: int = 1, unparsed: str = "wrong") -> Found:
+def answers_of(
+    cells: Sequence[ScoredCell], perturbations: int = 1, unparsed: str = "wrong"
+) -> PartResult:
     """A part that consists of answers; its tables are as large as is needed for names."""
     models = dict.fromkeys(f"{one.panel.model.label}" for one in cells)
     whole = found_of(
@@ -202,13 +204,13 @@ def rating(n: int | None = None, **dimensions: int) -> str:
     return json.dumps({name: dimensions.get(name, 50 if n is None else n) for name in DIMENSIONS})
 
 
-def judged_of(replies: dict[str, str | None], judge: str = "judge") -> Found:
+def judged_of(replies: dict[str, str | None], judge: str = "judge") -> PartResult:
     """The part in which a judge was asked about requests by their keys."""
     own = panel(judge, "reasoning_quality", "reasoning_quality")
     run = Run(experiment={}, version="0.0", seed=0, recipes=(BASELINE,), panels=(own,))
     scorer = scorers.get("reasoning_quality")
 
-    def cells() -> Iterator[Answered]:
+    def cells() -> Iterator[ScoredCell]:
         for key, reply in replies.items():
             about = Item(task="reasoning_quality", key=key, fields={})
             variant = Variant(
@@ -221,8 +223,8 @@ def judged_of(replies: dict[str, str | None], judge: str = "judge") -> Found:
             )  # fmt: skip
             score = None
             if reply is not None:
-                score = scorer.score(Case(variant=variant, response=response), {})
-            yield Answered(panel=own, cell=cell, score=score)
+                score = scorer.score(Case(variant=variant, response=response))
+            yield ScoredCell(panel=own, cell=cell, score=score)
 
     whole = found_of(table([[1.0]], [[1.0]]))
     part = Part(name="quality", title="Quality", experiment={}, judges="reasoning")
@@ -232,24 +234,25 @@ def judged_of(replies: dict[str, str | None], judge: str = "judge") -> Found:
 # Runs
 
 
-def ran(path: Path, name: str = "reasoning", judges: str | None = None, **settings: Any) -> Found:
+def ran(
+    path: Path, name: str = "reasoning", judges: str | None = None, **settings: Any
+) -> PartResult:
     """A part that was run to its end."""
     run = falter.run(settings, store=path).run
     own = {p.scorer: scorers.get(p.scorer) for p in run.panels}
     with Store(path) as store:
-        made = tuple(tables(store, run, own))
+        made = tuple(run_tables(store, run, own))
 
     def analysed() -> Analysis:
-        with Store(path) as store:
-            return analyse_run(store, run)
+        return open_result(path, run.id).analysis
 
-    def cells() -> Iterator[Answered]:
+    def cells() -> Iterator[ScoredCell]:
         with Store(path) as store:
             for cell in store.cells(run):
                 of = run.panels[cell.panel]
-                yield Answered(panel=of, cell=cell, score=score_cell(cell, own[of.scorer]))
+                yield ScoredCell(panel=of, cell=cell, score=score_cell(cell, own[of.scorer]))
 
-    return Found(
+    return PartResult(
         part=Part(name=name, title=name, experiment=settings, judges=judges),
         run=run,
         tables=made,

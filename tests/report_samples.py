@@ -5,17 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from falter.analysis import (
-    Analysis,
-    Counts,
-    Example,
-    GroupResult,
-    PanelResult,
-    RecipeResult,
-    Segment,
-    Side,
-)
+from falter.analysis import Analysis, Counts, GroupResult, PanelResult, RecipeResult
 from falter.core.records import Estimate, EstimateStatus, Model, Panel
+from falter.figures import Example, Segment, Side
 
 __all__ = [
     "HOSTILE",
@@ -67,7 +59,7 @@ def estimate(
         value=value,
         status=status,
         group={"task": "basics", "model": "smollm2"},
-        estimand="fixed conditions, super-population of items",
+        estimand="these conditions, items like these",
         low=None if value is None else max(bounds[0], value - 1.96 * error),
         high=None if value is None else min(bounds[1], value + 1.96 * error),
         p_value=p,

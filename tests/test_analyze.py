@@ -20,19 +20,18 @@ from rich.cells import cell_len
 from scipy import stats as scipy_stats
 
 from across_samples import across, poisoned_across, simulated
+from every_estimate import every_estimate
 from falter.analysis import Analysis
 from falter.cli._main import _run
-from falter.core.codec import from_json
 from falter.core.errors import FalterError, UnknownName, UsageError
-from falter.experiment import analyze_files
+from falter.experiment import analyze_files, shown_analysis
+from falter.figures import estimates
+from falter.figures import numbers as n
 from falter.measures import brittleness_by_task, output_consistency, paired_drops
 from falter.readers import ColumnMap, LogChoice
-from falter.report import _numbers as n
-from falter.report import across_csv, as_csv, as_json, as_markdown, html
-from falter.report._across import across_estimates, facts
 from falter.stats import cochran_q, tost
 from report_samples import HOSTILE
-from test_report import Page, browser, dumped, hidden, printed
+from test_report import Page, as_csv, as_json, as_markdown, browser, dumped, hidden, html, printed
 
 __all__ = ["browser"]
 
@@ -99,7 +98,7 @@ def test_pooled_brittleness_is_that_of_the_languages_all_models_have(languages: 
     assert pooled.brittleness.value == pytest.approx(direct.brittleness.value)
     assert pooled.brittleness.low == pytest.approx(direct.brittleness.low)
     assert found.by_model == ()
-    assert any("some lack: eu" in note for note in found.notes)
+    assert any("some models lack: eu" in note for note in found.notes)
 
 
 def test_rank_agreement_is_spearmans_of_the_accuracies(languages: Analysis) -> None:
@@ -222,12 +221,13 @@ def test_what_cannot_be_said_is_said() -> None:
     """One note for every thing that the data do not allow."""
     one = analyze_files([LANGUAGES], baseline="en").across
     assert one is not None
-    told = " ".join(one.notes)
-    for words in ("One run", "One model: no ranking", "One task", "Answers are not known",
-                  "Prompts are not known"):  # fmt: skip
-        assert words in told
+    notes = " ".join(one.notes)
+    for words in ("asked only once, so variance between runs", "only one model, so there is no "
+                  "ranking", "only one task, so nothing is pooled", "Only scores are known, not "
+                  "answers", "Prompts are not known"):  # fmt: skip
+        assert words in notes
     two = simulated(models=2, tasks=1).across
-    assert two is not None and any("Two models" in note for note in two.notes)
+    assert two is not None and any("With two, see how many" in note for note in two.notes)
     assert {r.agreement.status for r in two.rankings} == {"insufficient_data"}
     assert two.survival
 
@@ -328,27 +328,28 @@ def test_settings_out_of_range_are_errors(given: dict[str, Any], message: str) -
 # --- reports ---------------------------------------------------------------------------------
 
 
-def test_every_form_shows_what_goes_across_panels() -> None:
+def test_every_form_holds_every_number_across_panels() -> None:
+    """A number that no figure shows would be in no form at all."""
     found = across()
     assert found.across is not None
-    summary = printed(found, 140)
-    assert "Across recipes, models and tasks" in summary
+    study = shown_analysis(found)
+    shown = [e for figure in study.figures for e in estimates(figure)]
+    for e in every_estimate(found.across):
+        assert e in shown or e.value is None, e.measure
     page, text = Page(html(found)).text, as_markdown(found)
+    rows = list(csv.DictReader(io.StringIO(as_csv(found))))
     for pool in (*found.across.by_model, *found.across.by_task):
-        shown = n.shown(pool.brittleness, "percent")
-        assert all(shown.interval in form for form in (summary, page, text))
-    for one in found.across.rankings:
-        shown = n.shown(one.agreement, "coefficient")
-        assert all(shown.interval in form for form in (summary, page, text))
-    for verdict in found.across.verdicts:
-        assert n.shown(verdict.drop, "points").text in page
+        interval = n.shown(pool.brittleness, "percent").interval
+        assert interval in page and interval in text
+        assert any(row["value"] == repr(pool.brittleness.value) for row in rows)
     for note in found.across.notes:
         assert note in page
+    assert "Across recipes, models and tasks" in printed(found, 140)
 
 
 def test_the_section_is_a_part_of_the_page_like_the_others() -> None:
     page = Page(html(across()))
-    assert [a for _, a in page.elements if a.get("id") == "across"]
+    assert [a for _, a in page.elements if a.get("id") == "panels"]
     depth = 0
     for tag, attributes in page.elements:
         if tag in {"h1", "h2", "h3", "h4"}:
@@ -376,10 +377,10 @@ def test_no_name_across_panels_breaks_any_report(found: tuple[str, ...]) -> None
     dirty = poisoned_across(found)
     assert hidden(html(dirty)) == set()
     Page(html(dirty))
-    rows = list(csv.reader(io.StringIO(across_csv(dirty), newline="")))
+    rows = list(csv.reader(io.StringIO(as_csv(dirty), newline="")))
     assert {len(row) for row in rows} == {len(rows[0])}
     assert hidden(as_markdown(dirty)) == set()
-    assert from_json(Analysis, json.loads(as_json(dirty))) == dirty
+    json.loads(as_json(dirty))
 
 
 def test_hostile_names_stand_on_the_page_as_text() -> None:
@@ -412,37 +413,15 @@ PROBE = (
 )
 
 
-def test_the_long_form_has_a_row_a_number() -> None:
-    found = across()
-    assert found.across is not None
-    rows = list(csv.DictReader(io.StringIO(across_csv(found))))
-    told = list(facts(found.across))
-    assert len(rows) == len(told) == len(list(across_estimates(found.across)))
-    for row, fact in zip(rows, told, strict=True):
-        assert row["section"] == fact.section
-        assert row["value"] == ("" if fact.estimate.value is None else repr(fact.estimate.value))
-    wanted = {
-        "verdict", "worst", "omnibus", "failure_shift", "brittleness_by_model", "rank",
-        "brittleness_by_task", "rank_agreement", "ranking_changed.share", "survival",
-        "concordance", "neighbours", "consistency.output",
-    }  # fmt: skip
-    assert wanted <= {row["section"] for row in rows}
-    assert across_csv(replace(found, across=None)).count("\n") == 1
-
-
-def test_a_report_of_earlier_times_has_no_section_across() -> None:
-    old = json.loads(as_json(replace(across(), across=None)))
-    del old["across"]
-    assert from_json(Analysis, old).across is None
-
-
 def test_a_baseless_report_shows_accuracies_and_no_zeros() -> None:
     found = simulated(models=1, tasks=1, based=False)
-    for text in (printed(found, 120), as_markdown(found), Page(html(found)).text):
-        assert "0 / 0" not in text and "0/0" not in text
-    assert "accuracy, %" in printed(found, 120)
-    row = next(csv.DictReader(io.StringIO(as_csv(found))))
-    assert (row["lost"], row["drop"], row["drop_status"]) == ("", "", "not_identified")
+    assert "Accuracy, condition by condition" in printed(found, 120)
+    names = {figure.name for figure in shown_analysis(found).figures}
+    assert "accuracies" in names and "drops" not in names
+    rows = [r for r in csv.DictReader(io.StringIO(as_csv(found))) if r["figure"] == "recipes"]
+    drops = [row for row in rows if row["column"].startswith("Drop")]
+    assert drops and all((r["value"], r["status"]) == ("", "not_identified") for r in drops)
+    assert not [row for row in rows if row["column"] == "Items: lost"]
 
 
 # --- the command -----------------------------------------------------------------------------
@@ -461,19 +440,23 @@ def test_the_command_prints_a_summary(capsys: Capture) -> None:
     assert "Across recipes, models and tasks" in out
 
 
-def test_the_command_writes_every_form(capsys: Capture, tmp_path: Path) -> None:
-    names = {kind: str(tmp_path / "out" / f"r.{kind}") for kind in ("html", "md", "csv")}
-    code, out, err = falter_cli(
-        capsys, "analyze", str(LANGUAGES), "--baseline", "en", "--margin", "3", "--json",
-        *(part for kind, name in names.items() for part in (f"--{kind}", name)),
-    )  # fmt: skip
+def test_the_command_has_every_form(capsys: Capture, tmp_path: Path) -> None:
+    """The same options as `falter report`, with the same numbers in each."""
+    given = ("analyze", str(LANGUAGES), "--baseline", "en", "--margin", "3")
+    code, out, _ = falter_cli(capsys, *given, "--json")
     assert code == 0
-    found = from_json(Analysis, json.loads(out))
-    assert found.across is not None and found.across.margin == 0.03
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-        "r.csv", "r.html", "r.md", "r_across.csv",
-    ]  # fmt: skip
-    assert err.count("report: ") == 4
+    rows = [row for figure in json.loads(out)["figures"] for row in figure["rows"]]
+    values = {row["value"] for row in rows if row["status"] and row["value"] is not None}
+    code, out, _ = falter_cli(capsys, *given, "--csv")
+    held = list(csv.DictReader(io.StringIO(out)))
+    assert {float(r["value"]) for r in held if r["status"] and r["value"]} == values
+    for option, start in (("--md", "# falter: "), ("--latex", "% Compiles by itself")):
+        code, out, _ = falter_cli(capsys, *given, option)
+        assert code == 0 and out.startswith(start)
+    page = tmp_path / "out" / "r.html"
+    code, out, err = falter_cli(capsys, *given, "--html", str(page))
+    assert (code, out) == (0, "") and "report: " in err
+    assert page.read_text("utf-8").startswith("<!doctype html>")
 
 
 @pytest.mark.parametrize(
@@ -507,8 +490,8 @@ def test_the_same_files_give_the_same_run_and_numbers() -> None:
 def test_every_estimate_across_panels_is_in_the_methods() -> None:
     found = across()
     text = Page(html(found)).text
-    for estimate in across_estimates(found.across):
-        assert estimate.method in text or not estimate.method
+    for estimate in every_estimate(found.across):
+        assert estimate.method in text or not estimate.method or estimate.value is None
 
 
 def test_without_anything_across_panels_there_is_no_section() -> None:
@@ -551,11 +534,3 @@ def test_the_python_of_the_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     (snippet,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(snippet, "docs/analyze.md", "exec"), {})
-
-
-def test_the_columns_of_the_long_form_are_documented() -> None:
-    page = (ROOT / "docs" / "report.md").read_text("utf-8")
-    header, *rows = csv.reader(io.StringIO(across_csv(across())))
-    assert all(f"`{name}`" in page for name in header)
-    for section in {row[header.index("section")] for row in rows}:
-        assert f"`{section}`" in page or f"`{section.split('.')[0]}.…`" in page

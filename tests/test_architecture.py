@@ -3,83 +3,147 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import importlib
 import pkgutil
-import socket
+import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-
-import pytest
+from types import ModuleType
 
 import falter
 
 SOURCE = Path(falter.__file__).parent
+ROOT = SOURCE.parents[1]
+PICTURE = ROOT / "docs" / "architecture.md"
+LONGEST = 500
 
-ALLOWED: dict[str, set[str]] = {
-    "core": set(),
-    "figures": {"core"},
-    "text": {"core"},
-    "weights": {"core"},
-    "embedding": {"core", "weights"},
-    "tasks": {"core", "text"},
-    "perturbations": {"core", "text"},
-    "scorers": {"core", "text", "embedding"},
-    "clients": {"core", "weights"},
-    "store": {"core"},
-    "stats": {"core"},
-    "readers": {"core"},
-    "measures": {"core", "stats"},
-    "plan": {"core"},
-    "runner": {"core", "plan"},
-    "rewrites": {"core", "text", "perturbations", "stats"},
-    "analysis": {"core", "text", "store", "scorers", "measures", "stats"},
-    "report": {"core", "analysis", "figures"},
-    "protocols": {
-        "core", "text", "tasks", "store", "scorers", "stats", "measures", "plan", "rewrites",
-        "analysis", "figures",
-    },
-    "experiment": {
-        "core", "text", "tasks", "perturbations", "scorers", "clients", "store", "stats",
-        "measures", "plan", "runner", "rewrites", "analysis", "report", "embedding", "weights",
-        "readers", "figures", "protocols",
-    },
-    "testing": {"core", "text", "clients", "perturbations"},
-}  # fmt: skip
-ALLOWED["cli"] = {*ALLOWED["experiment"], "experiment"}
+OPEN = ("core", "figures", "testing")
+WITHOUT_EXPORTS = ("falter.core", "falter.scorers._sandbox_child")  # a folder, a script
 
 
+@dataclass(frozen=True)
+class Row:
+    """A row of the documented table."""
+
+    floor: str
+    room: str
+    cell: str
+    above: tuple[str, ...]
+
+    @property
+    def allowed(self) -> set[str]:
+        """The rooms that this one may import."""
+        if self.cell == "the standard library and orjson":
+            return set()
+        if self.cell == "all of the above":
+            return set(self.above)
+        return {room.strip() for room in self.cell.split(",")}
+
+
+@cache
+def rows() -> dict[str, Row]:
+    """The documented table, by room."""
+    table: dict[str, Row] = {}
+    cells = re.findall(r"^\| (\S+) \| `(\w+)` \| .+ \| (.+) \|$", PICTURE.read_text("utf-8"), re.M)
+    for floor, room, allowed in cells:
+        assert room not in table, f"docs/architecture.md has two rows for {room}"
+        table[room] = Row(floor, room, allowed, tuple(table))
+    return table
+
+
+@cache
 def modules() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
 
 
+def shown(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
 def room_of(path: Path) -> str:
+    """The first name below `falter`: a folder, or a module that is a room by itself."""
     relative = path.relative_to(SOURCE)
     return relative.parts[0] if len(relative.parts) > 1 else relative.stem
 
 
-def imports(path: Path) -> set[str]:
-    """The dotted names that a module imports, wherever in it."""
-    found: set[str] = set()
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """The dotted names that a module imports, wherever in it; of `from a import b`, `a.b` too."""
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            found.add(node.module or "")
-            if node.module == "falter":
-                found |= {f"falter.{alias.name}" for alias in node.names}
-    return found
+            module = "." * node.level + (node.module or "")
+            names |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
+    return frozenset(names)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
-def test_a_room_imports_only_from_its_row_of_the_table(path: Path) -> None:
-    room = room_of(path)
-    if room in ("__init__", "__main__"):
-        return
-    rooms = {n.split(".")[1] for n in imports(path) if n.startswith("falter.")}
-    rooms -= {room, "__version__"}
-    assert rooms <= ALLOWED[room], f"{room} may not import {sorted(rooms - ALLOWED[room])}"
+def imported_rooms(path: Path) -> set[str]:
+    """The other rooms that a module imports."""
+    names = {name.split(".")[1] for name in imports(path) if name.startswith("falter.")}
+    return names & set(rows()) - {room_of(path)}
+
+
+def private_part(name: str) -> str | None:
+    """A dotted name up to its first part with an underscore; None where it has none."""
+    parts = name.split(".")
+    private = [n for n, part in enumerate(parts, 1) if re.match(r"_(?!_)", part)]
+    return ".".join(parts[: private[0]]) if private else None
+
+
+@cache
+def imported_modules() -> tuple[ModuleType, ...]:
+    """Every module of falter, imported; `falter.__main__` would run."""
+    names = {module.name for module in pkgutil.walk_packages(falter.__path__, "falter.")}
+    return (falter, *map(importlib.import_module, sorted(names - {"falter.__main__"})))
+
+
+def fresh(script: str) -> str:
+    """What a script prints in an interpreter that has imported nothing yet."""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_every_room_has_its_row_and_every_row_its_room() -> None:
+    """docs/architecture.md names what is in src/falter, and nothing else."""
+    assert {room_of(path) for path in modules()} - {"__init__", "__main__"} == set(rows())
+
+
+def test_a_row_names_only_rooms_above_it() -> None:
+    """So no two rooms import each other, and those of floor 1 never do."""
+    for row in rows().values():
+        below = row.allowed - set(row.above)
+        assert not below, f"docs/architecture.md lets {row.room} import {sorted(below)}"
+        if row.floor == "1":
+            beside = {room for room in row.allowed if rows()[room].floor == "1"}
+            assert not beside, f"docs/architecture.md lets {row.room} import {sorted(beside)}"
+
+
+def test_a_room_imports_only_from_its_row_of_the_table() -> None:
+    """The documented row, import by import, in every module."""
+    strangers = {
+        f"{shown(path)} imports {room}"
+        for path in modules()
+        if room_of(path) in rows()
+        for room in imported_rooms(path) - rows()[room_of(path)].allowed
+    }
+    assert not strangers, f"not in docs/architecture.md: {sorted(strangers)}"
+
+
+def test_imports_are_absolute() -> None:
+    """A module is looked for under one name."""
+    relative = {shown(p) for p in modules() for name in imports(p) if name.startswith(".")}
+    assert not relative
 
 
 def test_core_needs_the_standard_library_and_orjson() -> None:
@@ -90,36 +154,58 @@ def test_core_needs_the_standard_library_and_orjson() -> None:
             assert outside <= {*sys.stdlib_module_names, "orjson"}, path
 
 
-def test_the_documented_table_is_the_tested_one() -> None:
-    """docs/architecture.md names every room with what it may import."""
-    text = (SOURCE.parents[1] / "docs" / "architecture.md").read_text("utf-8")
-    for room in ALLOWED:
-        assert f"| `{room}` |" in text, f"docs/architecture.md does not show the room {room}"
+def test_no_room_imports_from_a_private_module_of_another() -> None:
+    """What starts with an underscore is its room's own; what is left of the past is listed."""
+    trespasses = {
+        (shown(path), private)
+        for path in modules()
+        for name in imports(path)
+        if name.startswith("falter.") and name.split(".")[1] != room_of(path)
+        if (private := private_part(name)) is not None
+    }
+    assert not trespasses, f"private modules of other rooms: {sorted(trespasses)}"
 
 
-def test_every_module_imports_with_sockets_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Importing downloads nothing and asks nobody."""
+def test_a_module_without_an_underscore_is_named_by_an_entry_point() -> None:
+    """But for those of `core`, `figures` and `testing`, which are imported by name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    doors = {
+        target.partition(":")[0]
+        for group in (project["scripts"], *project["entry-points"].values())
+        for target in group.values()
+    }
+    for path in modules():
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        if len(parts) > 1 and not parts[-1].startswith("_") and parts[0] not in OPEN:
+            assert ".".join(("falter", *parts)) in doors, f"{shown(path)} has no underscore"
 
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("a socket was opened at import")
 
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    for module in pkgutil.walk_packages(falter.__path__, "falter."):
-        if module.name == "falter.__main__":
-            continue
-        importlib.import_module(module.name)
+def test_every_module_imports_with_sockets_blocked() -> None:
+    """Importing downloads nothing and asks nobody, and starts nothing that could."""
+    imported = fresh(
+        "import sys, importlib, pkgutil, falter\n"
+        "def refuse(event, arguments):\n"
+        "    if event.startswith(('socket.', 'subprocess.', 'os.exec', 'os.posix_spawn',\n"
+        "                         'os.system', 'os.fork', 'urllib.')):\n"
+        "        raise AssertionError(f'{event} at import: {arguments}')\n"
+        "sys.addaudithook(refuse)\n"
+        "names = {m.name for m in pkgutil.walk_packages(falter.__path__, 'falter.')}\n"
+        "for name in sorted(names - {'falter.__main__'}):\n"
+        "    importlib.import_module(name)\n"
+        "    print(name)\n"
+    )
+    assert imported.splitlines() == sorted(module.__name__ for module in imported_modules()[1:])
 
 
 def test_exported_names_are_sorted_and_there() -> None:
-    """Each room's `__all__` is sorted and every name in it exists."""
-    for module in pkgutil.iter_modules(falter.__path__, "falter."):
-        if module.name == "falter.__main__":
+    """Every module has an `__all__`; it is sorted, and every name in it exists."""
+    for module in imported_modules():
+        if module.__name__ in WITHOUT_EXPORTS:
             continue
-        room = importlib.import_module(module.name)
-        names = getattr(room, "__all__", [])
-        assert list(names) == sorted(names, key=_like_ruff), module.name
-        for name in names:
-            assert getattr(room, name) is not None, f"{module.name}.{name}"
+        names = module.__all__
+        assert list(names) == sorted(names, key=_like_ruff), module.__name__
+        missing = [name for name in names if not hasattr(module, name)]
+        assert not missing, f"{module.__name__} has no {missing}"
 
 
 def _like_ruff(name: str) -> tuple[int, str]:
@@ -128,19 +214,93 @@ def _like_ruff(name: str) -> tuple[int, str]:
 
 
 def test_running_and_storing_imports_neither_scipy_nor_pandas() -> None:
-    """What only runs and stores stays light."""
-    script = (
-        "import sys, falter.runner, falter.store, falter.plan, falter.clients.openai, "
-        "falter.tasks, falter.perturbations, falter.scorers; "
-        "print([m for m in ('scipy', 'pandas') if m in sys.modules])"
+    """What only runs and stores stays light, whatever it loads by its name."""
+    rooms = ("runner", "store", "plan", "clients", "tasks", "perturbations", "scorers")
+    heavy = fresh(
+        "import sys, importlib, pkgutil\n"
+        f"for room in {rooms}:\n"
+        "    package = importlib.import_module(f'falter.{room}')\n"
+        "    for module in pkgutil.iter_modules(getattr(package, '__path__', ())):\n"
+        "        importlib.import_module(f'{package.__name__}.{module.name}')\n"
+        "print([name for name in ('scipy', 'pandas') if name in sys.modules])\n"
     )
-    out = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert out.stdout.strip() == "[]"
+    assert heavy == "[]"
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
-def test_no_file_holds_two_ideas(path: Path) -> None:
+def test_no_file_holds_two_ideas() -> None:
     """A module beyond 500 lines usually does."""
-    assert len(path.read_text("utf-8").splitlines()) <= 500
+    lines = {shown(path): len(path.read_text("utf-8").splitlines()) for path in modules()}
+    assert not {name: count for name, count in lines.items() if count > LONGEST}
+
+
+# Names
+
+SETTINGS = {"demonstrations", "temperature", "template"}
+"""Perturbations that are called like the setting of an experiment that they change."""
+
+NAMED: dict[str, set[str]] = {
+    # Lists that are meant to name what they run.
+    "cli/_demo.py": {"basics", "smollm2"},
+    "experiment/_recipes.py": {"perturbations"},
+    # What the example file says.
+    "experiment/_config.py": {"basics", "brittlebench", "choice_letter"},
+    "protocols/*/_parts.py": {"perturbations", "scorers", "tasks"},
+    "protocols/*/_negation.py": {"elimination", "elimination_control"},
+    "protocols/*/_scorings.py": {"choice_likelihood", "choice_likelihood_norm"},
+    # A task says by name how it is scored; `experiment` turns that into an object.
+    "tasks/*": {"scorers"},
+    # How far each of the usual perturbations shifts the simulated model: numbers made up for them.
+    "clients/simulated.py": {"perturbations"},
+    # The same word for something else: weights, an encoding, methods, a coefficient, a column.
+    "cli/_inspect.py": {"smollm2", "hf", "inspect", "lm-eval", "vllm"},
+    "cli/_rewrites_text.py": {"exact"},
+    "clients/_connection.py": {"identity"},
+    "measures/_deltas.py": {"similarity"},
+    "perturbations/paraphrase.py": {"rouge1"},
+    "experiment/_study.py": {"numeric"},
+    "protocols/*/_judg*.py": {"reasoning_quality"},
+    "protocols/*/_notes.py": {"typos"},
+    "protocols/*/_ratings.py": {"exact"},
+    "protocols/_placing.py": {"numeric"},
+    "protocols/_protocol.py": {"numeric"},
+    "readers/_read.py": {"lm-eval"},
+    "stats/_jackknife.py": {"identity"},
+    "text/_relevance.py": {"rouge1"},
+}
+"""What a module may name of other rooms: names, or all names that a room registers."""
+
+
+@cache
+def registered() -> dict[str, set[str]]:
+    """Every registered name with the rooms that register it."""
+    rooms: dict[str, set[str]] = {}
+    for room in ("clients", "perturbations", "protocols", "scorers", "tasks"):
+        for name in getattr(importlib.import_module(f"falter.{room}"), room).names():
+            rooms.setdefault(name, set()).add(room)
+    return rooms
+
+
+def named_elsewhere(path: Path) -> Iterator[tuple[str, set[str], int]]:
+    """The strings of a module that are a name registered by other rooms, with their lines."""
+    rooms = registered()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            owners = rooms.get(node.value, set())
+            if owners and room_of(path) not in owners and node.value not in SETTINGS:
+                yield node.value, owners, node.lineno
+
+
+def test_no_room_knows_what_another_registers_by_its_name() -> None:
+    """A name of the user's own has to do as well: what a room has to know, the thing says."""
+    unused = {(where, name) for where, names in NAMED.items() for name in names}
+    for path in modules():
+        relative = path.relative_to(SOURCE).as_posix()
+        allowed = [w for w in NAMED if fnmatch.fnmatch(relative, w)]
+        for name, owners, line in named_elsewhere(path):
+            fitting = [(w, n) for w in allowed for n in (name, *owners) if n in NAMED[w]]
+            assert fitting, (
+                f"src/falter/{relative}:{line} knows '{name}' of {', '.join(owners)} by its name: "
+                "let the perturbation, scorer or client say what is to be known about it"
+            )
+            unused -= set(fitting)
+    assert not unused, f"no longer needed in NAMED: {sorted(unused)}"

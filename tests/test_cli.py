@@ -62,23 +62,6 @@ def test_the_schema_refuses_what_the_program_refuses(wrong: dict[str, Any]) -> N
         jsonschema.validate(wrong, schema())
 
 
-def test_every_commented_line_of_the_example_is_valid(capsys: Capture) -> None:
-    """Taking the '#' away gives settings that exist."""
-    from falter.experiment import EXAMPLE
-
-    lines = []
-    for line in EXAMPLE.splitlines():
-        bare = line[2:] if line.startswith("# ") and ":" in line else line
-        if line.startswith(("# demonstrations", "# scorer", "# sampling", "# protect")):
-            lines.append(bare)
-        elif not line.startswith("#"):
-            lines.append(line)
-    data = yaml.safe_load("\n".join(lines))
-    assert {"demonstrations", "scorer", "sampling", "protect"} <= set(data)
-    experiment = falter.experiment.read_experiment(data)
-    assert experiment.demonstrations == 5
-
-
 def test_plan_says_what_it_would_cost_and_sends_nothing(capsys: Capture) -> None:
     Path("e.yaml").write_text(
         "task: basics\nmodels: [{name: 'openai:m', base_url: 'http://127.0.0.1:9/v1', "
@@ -123,7 +106,7 @@ def test_a_run_is_found_by_its_id(capsys: Capture) -> None:
     assert "20/20" in first
     assert "40/40" in second
     code, out, _ = falter_cli(capsys, "report", first.split()[0], "--json")
-    assert json.loads(out)["panels"][0]["items"] == 10
+    assert json.loads(out)["parts"][0]["cells"] == 20
     code, out, err = falter_cli(capsys, "store", "verify")
     assert (code, out) == (0, "")
     assert "records verified" in err
@@ -219,7 +202,7 @@ def test_doctor_reaches_an_endpoint(capsys: Capture) -> None:
 
     good, bad = asyncio.run(main())
     assert good[0] == 0
-    assert "openai:mock: answers; gives text and log-probabilities" in good[1]
+    assert "openai:mock: reachable; returns text and log-probabilities" in good[1]
     assert bad[0] == 2
     assert "did you mean 'mock'?" in bad[1]
 

@@ -15,11 +15,11 @@ from falter.experiment import (
     Experiment,
     Resolved,
     bank_for,
+    demonstration_changes,
     read_experiment,
     recipe_from,
     resolve,
     resolved_in,
-    shown_changes,
     variant_sets,
 )
 from falter.perturbations import (
@@ -29,7 +29,7 @@ from falter.perturbations import (
     reaches_demonstrations,
 )
 from falter.report import html
-from falter.rewrites import MemoryBank, bundled_rewrites, written
+from falter.rewrites import MemoryBank, bundled_rewrites, hand_written
 from falter.store import Store
 from falter.tasks import tasks
 from falter.testing.samples import SAMPLES, Sample
@@ -264,7 +264,7 @@ def test_an_example_without_a_rewrite_stays_clean_and_is_counted(tmp_path: Path)
     texts = {r.source: r.text for r in bundled_rewrites() if r.perturbation == "paraphrase_free"}
     experiment = of_basics("paraphrase_free", limit=264 - 20, demonstrations=20)
     with resolved_in(experiment, tmp_path / "none.db") as resolved:
-        (row,) = shown_changes(resolved)
+        (row,) = demonstration_changes(resolved)
         _, made = variants(experiment)
         clean = variants(of_basics(limit=1, demonstrations=20, perturb=False))[0][0].prompt
     shown = next(v for v in made if v.status == "changed").prompt.demonstrations
@@ -285,8 +285,8 @@ def test_rewrites_of_examples_are_wanted_too(tmp_path: Path) -> None:
         planned = resolve(experiment, bank_for(experiment, store))
         needs = planned.rewrites
         assert needs is not None
-        assert shown_changes(planned) == []  # nobody knows yet
-        made = [written(w, f"Put otherwise: {w.text}", "ann") for w in needs.wanted]
+        assert demonstration_changes(planned) == []  # nobody knows yet
+        made = [hand_written(w, f"Put otherwise: {w.text}", "ann") for w in needs.wanted]
     resolved = resolve(experiment, MemoryBank(made))
     assert resolved.rewrites is not None
     resolved.rewrites.require()
@@ -342,14 +342,14 @@ def test_a_run_keeps_and_shows_the_edits(tmp_path: Path) -> None:
     own_edits = sum(len(s.edits) for c in cells if c.variant.item.key == example.item
                     for s in c.variant.prompt.sections)  # fmt: skip
     assert len(edits) > own_edits
-    assert "<mark" in html(result.analysis)
+    assert "<mark" in html(result.study)
 
 
 def test_plan_says_how_many_change(tmp_path: Path) -> None:
     """One row a recipe that reaches them, none where they stay clean."""
 
     def rows(resolved: Resolved) -> list[tuple[str, int, int]]:
-        return [(row.recipe, row.changed, row.shown) for row in shown_changes(resolved)]
+        return [(row.recipe, row.changed, row.shown) for row in demonstration_changes(resolved)]
 
     recipes = ("typos", "persona", "symmetric_addition")
     assert rows(resolve(of_basics(*recipes))) == [("typos", 5, 5), ("symmetric_addition", 0, 5)]

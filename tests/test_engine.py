@@ -10,19 +10,21 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from falter.experiment import read_experiment, resolve
+from falter.core.codec import to_json
+from falter.experiment import open_result, read_experiment, resolve
 from falter.plan import plan
 from falter.store import Store, verify
+from falter_process import PATIENCE, QUIET, FalterProcess
 from faulty_server import FaultyServer
 
 RECIPES = ("pad_quotes", "typos", "persona")
 WAYS = 1 + len(RECIPES)
-QUIET = {**os.environ, "OPENAI_API_KEY": "", "NO_COLOR": "1", "PYTHONWARNINGS": "error"}
 
 
 def write(folder: Path, items: int, *, shuffle: int | None = None, name: str = "data") -> Path:
@@ -42,30 +44,55 @@ def write(folder: Path, items: int, *, shuffle: int | None = None, name: str = "
 
 def command(data: Path, url: str, store: Path, *more: str) -> list[str]:
     line = [
-        sys.executable, "-m", "falter", "run", "--data", str(data), "--template",
-        str(data.parent / "prompt.txt"), "--target", "answer", "--key", "id", "--model",
-        "openai:mock", "--base-url", url, "--store", str(store),
+        "run", "--data", str(data), "--template", str(data.parent / "prompt.txt"),
+        "--target", "answer", "--key", "id", "--model", "openai:mock", "--base-url", url,
+        "--store", str(store),
     ]  # fmt: skip
     for recipe in RECIPES:
         line += ["--recipe", recipe]
     return [*line, *more]
 
 
-async def call(line: Sequence[str], **environment: str) -> tuple[int, str, str]:
+async def call(line: Sequence[str]) -> tuple[int, str, str]:
     """Run a command to its end: exit code, standard output, standard error."""
+    with FalterProcess(line) as process:
+        return await process.ended()
+
+
+RUN_AND_REPORT = """
+import sys
+from falter.cli._main import _run
+report = sys.argv.index("report")
+sys.exit(_run(sys.argv[1:report]) or _run(sys.argv[report:]))
+"""
+
+
+async def run_anew(line: Sequence[str], store: Path, seed: str) -> list[dict[str, Any]]:
+    """Run and report in an interpreter of its own, with a hash seed of its own: the figures."""
     process = await asyncio.create_subprocess_exec(
-        *line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env={**QUIET, **environment},
+        sys.executable, "-c", RUN_AND_REPORT, *line, "report", "--store", str(store), "--json",
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **QUIET, "PYTHONHASHSEED": seed},
     )  # fmt: skip
-    out, err = await asyncio.wait_for(process.communicate(), 120)
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
+    assert process.returncode == 0, err.decode()
+    found: list[dict[str, Any]] = json.loads(out[out.index(b"\n{") :])["figures"]
+    return found
 
 
 def stored_prompts(path: Path, data: Path, url: str) -> set[str]:
     """The prompts whose answers are in the store, by the keys of the plan."""
     if not path.exists():
         return set()
+    prompts = planned(data, url)
+    with Store(path) as store:
+        missing = store.missing(list(prompts))
+    return {text for key, text in prompts.items() if key not in missing}
+
+
+@cache
+def planned(data: Path, url: str) -> dict[str, str]:
+    """The prompts of the plan, by their keys."""
     experiment = read_experiment(
         {
             "data": {"path": str(data.absolute()), "target": "answer", "key": "id"},
@@ -75,10 +102,7 @@ def stored_prompts(path: Path, data: Path, url: str) -> set[str]:
         }
     )
     (panel,) = resolve(experiment).panels
-    planned = {r.key: r.messages[0][1] for r in plan(panel.items, panel.conditions, panel.target)}
-    with Store(path) as store:
-        missing = store.missing(list(planned))
-    return {text for key, text in planned.items() if key not in missing}
+    return {r.key: r.messages[0][1] for r in plan(panel.items, panel.conditions, panel.target)}
 
 
 def prompt_of(body: dict[str, Any]) -> str:
@@ -96,22 +120,19 @@ def test_a_run_survives_ten_kills_and_pays_for_nothing_twice(tmp_path: Path) -> 
             line = command(data, server.base_url, path, "--concurrency", "8")
             for _ in range(10):
                 stored, sent = stored_prompts(path, data, server.base_url), len(server.bodies)
-                process = await asyncio.create_subprocess_exec(
-                    *line, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-                    env=QUIET,
-                )  # fmt: skip
-                while len(server.bodies) == sent and process.returncode is None:
-                    await asyncio.sleep(0.005)
-                await asyncio.sleep(moments.uniform(0.0, 0.35))
-                process.send_signal(signal.SIGKILL)
-                await process.wait()
-                await asyncio.sleep(0.1)  # what it had sent arrives
+                with FalterProcess(line) as process:
+                    until = sent + moments.randint(1, 80)
+                    while len(server.bodies) < until and process.running:
+                        await asyncio.sleep(0.001)
+                    process.send(signal.SIGKILL)
+                    assert (await process.ended())[0] == -signal.SIGKILL
+                await server.left_alone()  # what it had sent has arrived
                 again = {prompt_of(body) for body in server.bodies[sent:]} & stored
                 assert not again, "a stored request was sent once more"
             killed = len(stored_prompts(path, data, server.base_url))
             assert 0 < killed < items * WAYS, "the kills came too late or too early to say anything"
             before = stored_prompts(path, data, server.base_url)
-            sent = len(server.bodies)
+            sent, server.latency = len(server.bodies), 0.0
             code, _, err = await call(line)
             assert code == 0, err
             assert not {prompt_of(body) for body in server.bodies[sent:]} & before
@@ -125,11 +146,11 @@ def test_a_run_survives_ten_kills_and_pays_for_nothing_twice(tmp_path: Path) -> 
 
 def test_twenty_percent_faults_change_nothing_but_the_time(tmp_path: Path) -> None:
     """429 with Retry-After, 500, truncated JSON, hung and closed connections: the same end."""
-    faults = {"429": 0.05, "500": 0.05, "truncated": 0.04, "closed": 0.05, "hang": 0.01}
+    faults = {"429": 0.05, "500": 0.05, "truncated": 0.04, "closed": 0.05, "hang": 0.02}
 
     async def main() -> None:
         data = write(tmp_path, 60)
-        async with FaultyServer() as clean, FaultyServer(faults=faults, seed=1) as faulty:
+        async with FaultyServer() as clean, FaultyServer(faults=faults, seed=2) as faulty:
             reports = []
             for server in (clean, faulty):
                 path = tmp_path / f"{server.port}.db"
@@ -147,11 +168,8 @@ def test_twenty_percent_faults_change_nothing_but_the_time(tmp_path: Path) -> No
 
 
 async def panels(path: Path) -> list[dict[str, Any]]:
-    code, out, err = await call(
-        [sys.executable, "-m", "falter", "report", "--store", str(path), "--json"]
-    )
-    assert code == 0, err
-    found: list[dict[str, Any]] = json.loads(out)["panels"]
+    analysis = open_result(path).analysis
+    found: list[dict[str, Any]] = [to_json(panel) for panel in analysis.panels]
     return found
 
 
@@ -172,12 +190,10 @@ def test_an_endpoint_that_always_fails_ends_the_run_and_reports_nothing(tmp_path
             line = command(data, server.base_url, path, "--max-attempts", "2", "--html", str(page))
             code, out, err = await call(line)
             assert (code, out) == (1, "")
-            assert "requests all failed; the last one with: HTTP 500 after 2 attempts" in err
+            assert "requests all failed; the last error was: HTTP 500 after 2 attempts" in err
             assert server.requests < 400
         assert not page.exists()
-        code, out, err = await call(
-            [sys.executable, "-m", "falter", "report", "--store", str(path)]
-        )
+        code, out, err = await call(["report", "--store", str(path)])
         assert (code, out) == (2, "")
         assert "has no answer yet" in err
 
@@ -203,7 +219,7 @@ def test_some_requests_that_fail_are_left_out_counted_and_asked_again(tmp_path: 
             line = command(data, server.base_url, path, "--max-attempts", "1")
             code, out, err = await call(line)
             assert code == 1
-            assert "requests failed for good; they are left out of the numbers" in err
+            assert "cells failed and are left out of the numbers" in err
             assert "typos" in out
             first = await panels(path)
             failed = first[0]["counts"]["failed"]
@@ -239,19 +255,19 @@ def test_ctrl_c_lets_answers_land_and_the_run_resumes(tmp_path: Path) -> None:
         data, path = write(tmp_path, 200), tmp_path / "falter.db"
         async with FaultyServer(latency=0.05) as server:
             line = command(data, server.base_url, path, "--concurrency", "8")
-            process = await asyncio.create_subprocess_exec(
-                *line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=QUIET
-            )
-            while server.requests < 50:
-                await asyncio.sleep(0.01)
-            process.send_signal(signal.SIGINT)
-            out, err = await asyncio.wait_for(process.communicate(), 30)
-            assert (process.returncode, out) == (1, b"")
-            assert b"interrupted" in err
-            assert b"Traceback" not in err
+            with FalterProcess(line) as process:
+                while server.requests < 50:
+                    assert process.running
+                    await asyncio.sleep(0.001)
+                process.send(signal.SIGINT)
+                code, out, err = await process.ended()
+            assert (code, out) == (1, "")
+            assert "interrupted" in err
+            assert "Traceback" not in err
             assert len(stored_prompts(path, data, server.base_url)) == sum(
                 server.answered.values()
             ), "an answer was lost"
+            server.latency = 0.0
             code, _, error = await call(line)
             assert code == 0, error
             assert server.requests == 200 * WAYS
@@ -272,7 +288,7 @@ def test_the_same_experiment_gives_the_same_bytes(tmp_path: Path) -> None:
     """1 and 64 connections, items shuffled, another process with another hash seed."""
 
     async def main() -> None:
-        data, shuffled = write(tmp_path, 50), write(tmp_path, 50, shuffle=3, name="other")
+        data, shuffled = write(tmp_path, 20), write(tmp_path, 20, shuffle=3, name="other")
         shuffled = shuffled.rename(tmp_path / "elsewhere.jsonl")
         (tmp_path / "moved").mkdir()
         shuffled = shuffled.rename(tmp_path / "moved" / "data.jsonl")
@@ -284,11 +300,9 @@ def test_the_same_experiment_gives_the_same_bytes(tmp_path: Path) -> None:
             ):
                 path = tmp_path / f"{n}.db"
                 line = command(source, server.base_url, path, "--concurrency", connections)
-                code, _, err = await call([*line, "--draws", "2"], PYTHONHASHSEED=seed)
-                assert code == 0, err
-                found.append(await panels(path))
+                found.append(await run_anew([*line, "--draws", "2"], path, seed))
                 bytes_.append(variants(path))
-        assert len(bytes_[0]) == 50 * (1 + 2 * len(RECIPES))
+        assert len(bytes_[0]) == 20 * (1 + 2 * len(RECIPES))
         for other, table in zip(found[1:], bytes_[1:], strict=True):
             assert table == bytes_[0]
             assert other == found[0]
@@ -329,11 +343,13 @@ def test_reports_come_in_every_format(format: str, tmp_path: Path) -> None:
         data, path = write(tmp_path, 10), tmp_path / "falter.db"
         async with FaultyServer() as server:
             assert (await call(command(data, server.base_url, path)))[0] == 0
-        report = [sys.executable, "-m", "falter", "report", "--store", str(path)]
+        report = ["report", "--store", str(path)]
         code, out, _ = await call([*report, f"--{format}"])
         assert code == 0
         assert "persona" in out
-        code, out, err = await call([*report, "--parquet", str(tmp_path / "s.parquet")])
+        code, out, _ = await call([*report, "--parquet", str(tmp_path / "n.parquet")])
+        assert (code, out) == (0, "") and (tmp_path / "n.parquet").exists()
+        code, out, err = await call([*report, "--scores", str(tmp_path / "s.parquet")])
         assert (code, out) == (0, "")
         assert f"{10 * WAYS} scores" in err
 

@@ -22,32 +22,41 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from browser_page import NAMES, opened_page
-from falter.core.records import Estimate
-from falter.figures import Bars, Column, Curves, Figure, Grid, HeatMap, Strips, Study, estimates
-from falter.report import _numbers as n
-from falter.report import (
-    figure_table,
-    run_latex,
-    study_csv,
-    study_html,
-    study_json,
-    study_latex,
-    study_markdown,
-    study_terminal,
+from falter.experiment import shown_analysis
+from falter.figures import (
+    Bars,
+    Column,
+    Curves,
+    Grid,
+    HeatMap,
+    Strips,
+    Study,
+    estimates,
 )
-from falter.report._figure_axis import axis_of, ends, tick_texts
-from falter.report._figure_heat import STEPS, Shades
-from falter.report._figure_marks import MARK, marked, warning
-from falter.report._figure_style import FIGURE_STYLE
-from falter.report._figure_tables import COLUMNS, grids, quartiles
-from falter.report._figures_html import section_ids
-from falter.report._latex_text import latex, words
-from falter.report._style import STYLE
+from falter.figures import numbers as n
+from falter.report import (
+    COLUMNS,
+    as_csv,
+    as_json,
+    as_latex,
+    as_markdown,
+    figure_rows,
+    html,
+    terminal,
+)
+from falter.report._marks import MARK, marked, warning
+from falter.report._tables import quartiles
+from falter.report.drawing import FIGURE_STYLE
+from falter.report.drawing._axis import axis_of, ends, tick_texts
+from falter.report.drawing._heat import STEPS, Shades
+from falter.report.forms._latex_text import latex, words
+from falter.report.page._sections import placed
+from falter.report.page._style import STYLE
 from figure_samples import HOSTILE, MODELS, SIMULATED, empty, estimate, hostile, ordinary, undefined
 from report_samples import hostile as hostile_run
 from report_samples import many_recipes, two_by_two
 from report_samples import undefined as undefined_run
-from test_report import POLICY, Page, _contrast, _palette, hidden
+from test_report import POLICY, Page, _contrast, _palette, hidden, unit_of
 
 SAMPLES: dict[str, Callable[[], Study]] = {
     "ordinary": ordinary,
@@ -60,28 +69,18 @@ each_sample = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
 
 def printed(study: Study, width: int, **options: bool) -> str:
     file = io.StringIO()
-    study_terminal(study, Console(file=file, width=width, **options))  # type: ignore[arg-type]
+    terminal(study, Console(file=file, width=width, **options))  # type: ignore[arg-type]
     return file.getvalue()
 
 
 FORMS: dict[str, Callable[[Study], str]] = {
-    "html": study_html,
-    "markdown": study_markdown,
-    "latex": study_latex,
-    "csv": study_csv,
-    "json": study_json,
+    "html": html,
+    "markdown": as_markdown,
+    "latex": as_latex,
+    "csv": as_csv,
+    "json": as_json,
     "terminal": lambda study: printed(study, 100),
 }
-
-
-def unit_of(figure: Figure, wanted: Estimate) -> n.Kind:
-    """The unit in which a figure shows one of its estimates."""
-    for grid in grids(figure):
-        for row in grid.rows:
-            for value, column in zip(row, grid.columns, strict=True):
-                if value is wanted:
-                    return column.unit
-    raise AssertionError("the tables of a figure lack one of its estimates")
 
 
 # --- every number in every form ---------------------------------------------------------------
@@ -110,10 +109,10 @@ def test_every_estimate_is_a_row_of_the_data(sample: Callable[[], Study]) -> Non
     """CSV and JSON hold each estimate, in full precision and in reading order."""
     study = sample()
     wanted = [e for figure in study.figures for e in estimates(figure)]
-    rows = list(csv.DictReader(io.StringIO(study_csv(study), newline="")))
+    rows = list(csv.DictReader(io.StringIO(as_csv(study), newline="")))
     found = [row for row in rows if row["status"]]
     assert len(found) == len(wanted)
-    told = [row for figure in json.loads(study_json(study))["figures"] for row in figure["rows"]
+    told = [row for figure in json.loads(as_json(study))["figures"] for row in figure["rows"]
             if row["status"]]  # fmt: skip
     assert len(told) == len(wanted)
     for row, plain, e in zip(found, told, wanted, strict=True):
@@ -128,17 +127,17 @@ def test_every_estimate_is_a_row_of_the_data(sample: Callable[[], Study]) -> Non
 def test_the_rows_of_a_figure_say_where_each_number_stands() -> None:
     """Row, column, dose and unit place a number again; a word has a row too."""
     by_kind = {type(figure): figure for figure in reversed(ordinary().figures)}
-    drop = figure_table(by_kind[Grid])[1]
+    drop = figure_rows(by_kind[Grid])[1]
     assert (drop["row"], drop["column"], drop["unit"]) == (MODELS[0], "word: typos", "points")
-    curve = figure_table(by_kind[Curves])[6]
+    curve = figure_rows(by_kind[Curves])[6]
     assert (curve["row"], curve["column"], curve["x"]) == (MODELS[0], "typos", 32.0)
-    bar = figure_table(by_kind[Bars])[3]
+    bar = figure_rows(by_kind[Bars])[3]
     assert (bar["column"], bar["unit"]) == ("brittleness, %", "percent")
-    cell = figure_table(by_kind[HeatMap])[0]
+    cell = figure_rows(by_kind[HeatMap])[0]
     assert (cell["row"], cell["column"]) == ("typos", "capitals")
-    dot = figure_table(by_kind[Strips])[0]
+    dot = figure_rows(by_kind[Strips])[0]
     assert (dot["text"], dot["column"], dot["status"]) == ("repeat 0", "original", None)
-    ranking = figure_table(ordinary().figures[-1])
+    ranking = figure_rows(ordinary().figures[-1])
     assert next(r["text"] for r in ranking if r["column"] == "Verdict") == "changed"
     assert ranking[0]["row"] == "basics · typos"
     assert all(tuple(row) == COLUMNS for row in ranking)
@@ -147,13 +146,13 @@ def test_the_rows_of_a_figure_say_where_each_number_stands() -> None:
 def test_a_row_of_labels_alone_is_kept() -> None:
     grid = Grid(name="g", title="", columns=(Column(name="a"), Column(name="b")),
                 rows=(("x", None),))  # fmt: skip
-    assert [row["row"] for row in figure_table(grid)] == ["x"]
+    assert [row["row"] for row in figure_rows(grid)] == ["x"]
 
 
 def test_json_is_sorted_and_the_same_each_time() -> None:
-    text = study_json(ordinary())
+    text = as_json(ordinary())
     found = json.loads(text)
-    assert text == study_json(ordinary())
+    assert text == as_json(ordinary())
     assert list(found) == sorted(found)
     assert found["simulated"] == list(SIMULATED)
     assert [figure["kind"] for figure in found["figures"]] == [
@@ -163,13 +162,13 @@ def test_json_is_sorted_and_the_same_each_time() -> None:
 
 def test_csv_columns_are_documented() -> None:
     page = (Path(__file__).parents[1] / "docs" / "report.md").read_text("utf-8")
-    header = next(csv.reader(io.StringIO(study_csv(ordinary()))))
+    header = next(csv.reader(io.StringIO(as_csv(ordinary()))))
     assert header == list(COLUMNS)
     assert all(f"`{name}`" in page for name in header)
 
 
 def test_csv_runs_no_formula() -> None:
-    for row in csv.reader(io.StringIO(study_csv(hostile()), newline="")):
+    for row in csv.reader(io.StringIO(as_csv(hostile()), newline="")):
         for value in row:
             number = re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?|nan", value)
             assert number or not value.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r"))
@@ -193,7 +192,7 @@ def test_an_undefined_point_is_a_gap_and_no_zero() -> None:
     one = undefined().figures[2]
     assert isinstance(one, Curves)
     curve = next(c for c in one.curves if c.label == MODELS[1])
-    text = study_html(replace(undefined(), figures=(replace(one, curves=(curve,)),)))
+    text = html(replace(undefined(), figures=(replace(one, curves=(curve,)),)))
     drawn = text.split('<svg class="area"', 1)[-1]
     assert len(re.findall(r'<path d="M[^"]*"[^>]*class="curve"', drawn)) == 2
     assert drawn.count('class="mark"><title>') == 6
@@ -232,7 +231,7 @@ def test_the_warning_names_every_simulated_model() -> None:
     assert "are simulated" in warning(replace(study, simulated=("a", "b")))
     none = replace(study, simulated=())
     assert warning(none) == ""
-    assert "simulated" not in study_html(none).split("</style>")[1].replace(
+    assert "simulated" not in html(none).split("</style>")[1].replace(
         "sim-steady stands in for a model with a known brittleness.", ""
     )
 
@@ -254,8 +253,8 @@ def test_a_mark_goes_to_whole_names_once() -> None:
 
 
 def test_a_long_name_keeps_its_mark() -> None:
-    assert f"{'n' * 60}…{MARK}" in study_markdown(hostile())
-    assert f"{'n' * 300}{MARK}" in study_csv(hostile())
+    assert f"{'n' * 60}…{MARK}" in as_markdown(hostile())
+    assert f"{'n' * 300}{MARK}" in as_csv(hostile())
 
 
 # --- text from outside ------------------------------------------------------------------------
@@ -266,7 +265,7 @@ def test_the_page_is_whole_and_can_neither_run_nor_fetch_anything(
     sample: Callable[[], Study],
 ) -> None:
     """Known elements, closed in order, after the policy; links lead to ids of the page."""
-    page = FigurePage(study_html(sample()))
+    page = FigurePage(html(sample()))
     assert page.elements[3] == (
         "meta",
         {"http-equiv": "Content-Security-Policy", "content": POLICY},
@@ -296,7 +295,7 @@ class FigurePage(Page):
 @each_sample
 def test_the_page_can_be_read_without_seeing_it(sample: Callable[[], Study]) -> None:
     """Headings descend by one, headers have a scope, drawings a label."""
-    text = study_html(sample())
+    text = html(sample())
     depth = 0
     for level in re.findall(r"<h(\d)", text):
         assert int(level) <= depth + 1
@@ -317,7 +316,7 @@ def test_nothing_hidden_gets_through(form: str) -> None:
 
 
 def test_hostile_text_stands_on_the_page_as_text() -> None:
-    text = study_html(hostile())
+    text = html(hostile())
     assert "<script" not in text and "<img" not in text
     seen = FigurePage(text).text
     for attack in (HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[6]):
@@ -328,7 +327,7 @@ def test_section_ids_are_plain_and_differ() -> None:
     """A name that can be an id is one; any other, or a second of its kind, has its number."""
     figures = [replace(ordinary().figures[0], name=name)
                for name in ("drops", "drops", "a b", "<x>", "", "study-parts", "Ü")]  # fmt: skip
-    found = section_ids(figures)
+    found = [place.id for place in placed(figures, numbered=True)]
     assert found[0] == "drops"
     assert len(set(found)) == len(found)
     assert all(re.fullmatch(r"[a-z][a-z0-9_-]*", name) for name in found)
@@ -337,7 +336,7 @@ def test_section_ids_are_plain_and_differ() -> None:
 
 def test_markdown_tables_keep_their_columns() -> None:
     for sample in (ordinary, hostile):
-        for block in study_markdown(sample()).split("\n\n"):
+        for block in as_markdown(sample()).split("\n\n"):
             if block.startswith("|"):
                 assert len({part.count("|") for part in block.splitlines()}) == 1
                 assert not re.search(r"(?<!\\)<", block)
@@ -360,14 +359,14 @@ def test_no_text_breaks_any_form(found: tuple[str, ...]) -> None:
     )  # fmt: skip
     study = replace(ordinary(), figures=(grid,), models=found, simulated=found, notes=found,
                     protocol=first)  # fmt: skip
-    page = FigurePage(study_html(study))
+    page = FigurePage(html(study))
     assert not [a for _, a in page.elements for name in a if name.startswith("on")]
-    tex = study_latex(study)
+    tex = as_latex(study)
     assert tex.isascii() and hidden(tex) == set()
-    assert hidden(study_markdown(study)) == set()
-    rows = list(csv.reader(io.StringIO(study_csv(study), newline="")))
+    assert hidden(as_markdown(study)) == set()
+    rows = list(csv.reader(io.StringIO(as_csv(study), newline="")))
     assert {len(row) for row in rows} == {len(COLUMNS)}
-    json.loads(study_json(study))
+    json.loads(as_json(study))
     assert max(map(cell_len, printed(study, 60).splitlines())) <= 60
 
 
@@ -397,7 +396,7 @@ def test_wide_tables_come_in_parts_and_lose_nothing() -> None:
 def test_a_terminal_without_unicode_gets_no_pictures() -> None:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding="ascii")
-    study_terminal(ordinary(), Console(file=file, width=100))
+    terminal(ordinary(), Console(file=file, width=100))
     file.flush()
     text = raw.getvalue().decode("ascii")
     assert "\\u" not in text
@@ -409,12 +408,12 @@ def test_a_terminal_without_unicode_gets_no_pictures() -> None:
 
 def test_units_are_shown_as_they_are_read() -> None:
     assert n.shown(estimate(0.684, 0.01), "score").value == "68.4"
-    assert n.told(0.0004, "p") == "<0.001"
-    assert n.told(1300, "count") == "1,300"
-    assert n.told(2.4, "count") == "2.4"
-    assert n.told("as it is", "points") == "as it is"
-    assert n.told(None, "points") == ""
-    assert n.told(7, "text") == "7"
+    assert n.as_text(0.0004, "p") == "<0.001"
+    assert n.as_text(1300, "count") == "1,300"
+    assert n.as_text(2.4, "count") == "2.4"
+    assert n.as_text("as it is", "points") == "as it is"
+    assert n.as_text(None, "points") == ""
+    assert n.as_text(7, "text") == "7"
     assert n.shown(replace(estimate(0.3), low=None, high=None), "p").text == "0.300"
 
 
@@ -494,17 +493,17 @@ def test_cells_are_marked_where_the_interval_leaves_out_zero() -> None:
         rows=(("x", estimate(0.1, 0.01), estimate(0.1, 0.01)),
               ("y", estimate(-0.1, 0.01), None), ("z", estimate(0.01, 0.01), None)),
     )  # fmt: skip
-    text = study_html(replace(ordinary(), figures=(grid,)))
+    text = html(replace(ordinary(), figures=(grid,)))
     assert text.count('<td class="r worse">') == 1
     assert text.count('<td class="r better">') == 1
-    assert study_latex(replace(ordinary(), figures=(grid,))).count(r"\textcolor{worse}") == 1
+    assert as_latex(replace(ordinary(), figures=(grid,))).count(r"\textcolor{worse}") == 1
 
 
 def test_headings_in_groups_span_their_columns() -> None:
-    text = study_html(ordinary())
+    text = html(ordinary())
     assert '<th scope="colgroup" colspan="6" class="over"><bdi>word</bdi>' in text
     assert '<th scope="col" rowspan="2" class="stick"><bdi>Model</bdi>' in text
-    assert r"\multicolumn{2}{c}{augmentation}" in study_latex(ordinary())
+    assert r"\multicolumn{2}{c}{augmentation}" in as_latex(ordinary())
 
 
 def test_parts_name_their_runs_and_how_to_open_them() -> None:
@@ -555,11 +554,11 @@ COMMANDS = {
 
 
 TEX: dict[str, Callable[[], str]] = {
-    **{name: (lambda sample=sample: study_latex(sample())) for name, sample in SAMPLES.items()},
-    "run": lambda: run_latex(two_by_two()),
-    "thirty recipes": lambda: run_latex(many_recipes()),
-    "undefined run": lambda: run_latex(undefined_run()),
-    "hostile run": lambda: run_latex(hostile_run()),
+    **{name: (lambda sample=sample: as_latex(sample())) for name, sample in SAMPLES.items()},
+    "run": lambda: as_latex(shown_analysis(two_by_two())),
+    "thirty recipes": lambda: as_latex(shown_analysis(many_recipes())),
+    "undefined run": lambda: as_latex(shown_analysis(undefined_run())),
+    "hostile run": lambda: as_latex(shown_analysis(hostile_run())),
 }
 
 
@@ -579,7 +578,7 @@ def test_the_latex_compiles_by_itself(name: str, tmp_path: Path) -> None:
 
 def test_the_latex_of_a_run_has_every_recipe() -> None:
     found = two_by_two()
-    text = run_latex(found)
+    text = as_latex(shown_analysis(found))
     for panel in found.panels:
         for recipe in panel.recipes:
             assert latex(recipe.label) in text
@@ -619,7 +618,7 @@ def test_the_page_fits_and_runs_nothing_in_a_browser(
 
     async def looked() -> None:
         file = tmp_path / "study.html"
-        file.write_text(study_html(SAMPLES[name]()), "utf-8")
+        file.write_text(html(SAMPLES[name]()), "utf-8")
         async with opened_page(browser, file, tmp_path) as page:
             assert await page.value("document.scripts.length") == 0
             assert (await page.value("document.title")).startswith("falter: ")

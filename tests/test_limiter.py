@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import sys
 import time
 from collections.abc import Callable
+from types import FrameType
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from falter.clients import _limiter
 from falter.clients._limiter import Bucket, Limiter
 
 
@@ -61,19 +64,28 @@ def limiter(clock: Clock, **limits: float) -> Limiter:
 
 
 def test_without_limits_nothing_waits() -> None:
-    """An acquire without a limit in force returns without suspending, and cheaply."""
+    """Without a limit in force, acquiring is two calls that do not suspend, releasing one."""
     free = Limiter(concurrency=4)
+    calls = 0
 
-    async def main() -> float:
-        start = time.perf_counter()
+    async def main() -> None:
         for _ in range(10_000):
             coroutine = free.acquire(1000)
             with pytest.raises(StopIteration):
                 coroutine.send(None)
             free.release()
-        return time.perf_counter() - start
 
-    assert asyncio.run(main()) < 1.0
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename == _limiter.__file__
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        asyncio.run(main())
+    finally:
+        sys.setprofile(before)
+    assert calls == 3 * 10_000
 
 
 def test_places_are_given_in_order() -> None:
@@ -294,7 +306,7 @@ def test_who_is_cancelled_with_a_place_gives_it_back() -> None:
 
 
 def test_the_real_clock_paces_too() -> None:
-    """With the loop's own timer, 20 requests at 6,000 a minute take a tenth of a second."""
+    """With the loop's own timer, 20 requests at 6,000 a minute take a tenth of a second or more."""
 
     async def main() -> float:
         gate = Limiter(requests_per_minute=6000)
@@ -304,4 +316,4 @@ def test_the_real_clock_paces_too() -> None:
             gate.release()
         return time.monotonic() - start
 
-    assert 0.09 <= asyncio.run(main()) <= 0.5
+    assert asyncio.run(main()) >= 0.09

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from falter.report import meaning_rows
-from meaning_page import PAGE, found, printed
+from meaning_page import PAGE, found, meaning_rows, printed
 
 
 def test_the_pages_table_is_what_the_program_finds() -> None:

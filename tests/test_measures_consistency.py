@@ -90,9 +90,9 @@ def test_wrong_outputs_are_refused(outputs, match):
     """What is neither text nor a code, and rows of different length."""
     with pytest.raises(InvalidValue, match=match):
         output_consistency(outputs)
-    with pytest.raises(InvalidValue, match="one score an output"):
+    with pytest.raises(InvalidValue, match="a score for every output"):
         output_consistency([["a", "b"]], [[1]])
-    with pytest.raises(InvalidValue, match="one flag a cell"):
+    with pytest.raises(InvalidValue, match="a flag for every cell"):
         output_consistency([["a", "b"]], missing=[[True]])
 
 
@@ -186,7 +186,7 @@ def test_baseline_edges():
     assert random_baseline(0.97, 24).low is None
     for arguments, match in (
         ((97, 24), "a rate from 0 to 1"),
-        ((0.9,), "how many there are"),
+        ((0.9,), "their number, one or more"),
         (([[0.5, 0.2]] * 3,), "0/1 scores"),
     ):
         with pytest.raises(InvalidValue, match=match):
@@ -375,9 +375,9 @@ def test_regression_edges():
     )
     with pytest.raises(InvalidValue, match="as many points"):
         robustness_regression([0.1], [0.1, 0.2])
-    with pytest.raises(InvalidValue, match="one label a point"):
+    with pytest.raises(InvalidValue, match="a label for each of 2 points"):
         robustness_regression([0.1, 0.2], [0.1, 0.2], effects=["a"])
-    with pytest.raises(InvalidValue, match="vectors of the same"):
+    with pytest.raises(InvalidValue, match="vectors of the same two items"):
         robustness_regression([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], correction="split-half")
     with pytest.raises(UnknownName, match="did you mean 'split-half'"):
         robustness_regression([0.1], [0.1], correction="split-halves")

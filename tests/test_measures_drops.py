@@ -152,7 +152,7 @@ def test_composition_edges():
     assert pair.asymmetry.status == "not_identified"
     with pytest.raises(InvalidValue, match="no single 'c'"):
         composition(clean, single, {("a", "c"): np.zeros(5)})
-    with pytest.raises(InvalidValue, match="one score an item, 5"):
+    with pytest.raises(InvalidValue, match="a vector of 5 scores"):
         composition(clean, {"a": np.zeros(4)}, {})
 
 
@@ -211,7 +211,7 @@ def test_curve_edges():
     assert flat.spearman.status == "undefined_zero_variance"
     assert flat.retained.status == "undefined_zero_denominator"
     assert (flat.slope.value, flat.auc.value) == (0.0, 0.0)
-    with pytest.raises(InvalidValue, match="none of them twice"):
+    with pytest.raises(InvalidValue, match="all different"):
         intensity_curve([1, 1, 2], np.zeros((5, 3)))
     with pytest.raises(InvalidValue, match="two or more"):
         intensity_curve([1], np.zeros((5, 1)))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import doctest
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import falter.measures
 import falter.stats
+from falter.core.records import EstimateStatus, Outcome, VariantStatus
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [DOCS / "measures.md", DOCS / "statistics.md"]
@@ -68,3 +70,12 @@ def test_every_function_of_the_statistics_is_mentioned() -> None:
         if not re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", text)
     ]
     assert not missing, f"docs/statistics.md does not name {missing}"
+
+
+def test_the_glossary_explains_every_status() -> None:
+    """What became of a prompt, of an answer and of a number: each of their words has a row."""
+    page = (DOCS / "glossary.md").read_text("utf-8")
+    rows = re.findall(r"^\| `?([^|`]+?)`? \|", page, re.MULTILINE)
+    explained = {word for row in rows for word in row.replace(" ", "_").split(",_")}
+    words = get_args(EstimateStatus) + get_args(Outcome) + get_args(VariantStatus)
+    assert set(words) <= explained

@@ -126,7 +126,7 @@ def test_positions_by_hand():
     assert (empty.shares, empty.excluded) == (None, 1)
     with pytest.raises(InvalidValue, match="numbers below 3 in article 0"):
         position_distribution([[3]], [3])
-    with pytest.raises(InvalidValue, match="a length an article"):
+    with pytest.raises(InvalidValue, match="as many articles as lengths"):
         position_distribution([[0]], [3, 4])
 
 
@@ -263,7 +263,7 @@ def test_human_evaluation():
     assert (found.means["b"]["x"].value, found.means["b"]["x"].low) == (2.0, None)
     assert found.means["c"]["x"].status == "insufficient_data"
     assert found.best == ("a", "b")
-    with pytest.raises(InvalidValue, match="one number an item"):
+    with pytest.raises(InvalidValue, match="a rating for every item"):
         human_evaluation({"a": {"x": [[1.0]]}})
 
 

@@ -21,7 +21,7 @@ from falter.measures import (
     robustness_regression,
     robustness_score,
 )
-from falter.measures._resample import HANDS, bca_interval, resampled_sums, signed_sums, unit_sums
+from falter.measures._resample import GROUPS, bca_interval, resampled_sums, signed_sums, unit_sums
 from falter.stats import bootstrap
 
 NAN = float("nan")
@@ -49,15 +49,15 @@ def test_the_seed_decides():
     assert np.array_equal(resampled_sums(large, 1500, (0, 1)), resampled_sums(large, 1500, (0, 1)))
 
 
-def test_many_units_are_dealt_into_hands_with_the_same_error():
+def test_many_units_are_drawn_in_groups_with_the_same_error():
     """Beyond 20,000 units the standard error of a mean is still s / sqrt(n)."""
     rng = np.random.default_rng(5)
-    column = rng.exponential(size=HANDS + 5000)
+    column = rng.exponential(size=GROUPS + 5000)
     sums = resampled_sums(np.column_stack([np.ones(len(column)), column]), 500, 1)
     means = sums[:, 1] / sums[:, 0]
     assert means.std() == pytest.approx(column.std() / np.sqrt(len(column)), rel=0.13)
     assert abs(means.mean() - column.mean()) < 4 * means.std() / np.sqrt(500)
-    cells = (rng.random((HANDS + 3000, 2)) < [0.8, 0.7]).astype(float)
+    cells = (rng.random((GROUPS + 3000, 2)) < [0.8, 0.7]).astype(float)
     drop = paired_drops(cells, replications=500).drops[0]
     t = scipy.stats.ttest_rel(*cells.T).confidence_interval()
     assert (drop.low, drop.high) == pytest.approx((t.low, t.high), abs=8e-4)
@@ -118,16 +118,16 @@ def test_clusters_widen_every_share():
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        (lambda: relative_change([1, 2], [1, 2], clusters=["a"]), "one label a row, 2"),
+        (lambda: relative_change([1, 2], [1, 2], clusters=["a"]), "a label for each of 2 items"),
         (lambda: paired_drops(np.ones((3, 2)), replications=1), "two or more"),
         (lambda: relative_change([1, 2], [1, 2], level=95), "level is 95"),
-        (lambda: content_delta([1, 2], missing=[True]), "one flag a pair, 2"),
+        (lambda: content_delta([1, 2], missing=[True]), "a flag for each of 2 pairs"),
         (lambda: random_baseline(0.5, 3, correlation=2.0), "a number from 0 to 1"),
         (
             lambda: robustness_score(
                 {"a": RatedPairs(similarity=[1], original=[[1]], perturbed=[[1]], items=["x", "y"])}
             ),
-            "one a pair, 1",
+            "a label for each of 1 pairs",
         ),
         (
             lambda: robustness_regression(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from statistics import NormalDist
 
@@ -14,12 +17,26 @@ from falter.experiment import ModelSpec, connect, read_experiment, resolve
 from falter.plan import plan
 
 
-def test_the_embedded_model_falters(tmp_path: Path) -> None:
-    """Newline padding costs SmolLM2 far more than asking again, which costs nothing."""
+def responses(path: Path) -> int:
+    """The number of answers in a store."""
+    with closing(sqlite3.connect(path)) as db:
+        (count,) = db.execute("SELECT count(*) FROM responses").fetchone()
+    return int(count)
+
+
+def test_the_embedded_model_falters(readme_run: Path, tmp_path: Path) -> None:
+    """Newline padding costs SmolLM2 far more than asking again, which costs nothing.
+
+    The README has asked the same items; only the baseline is asked again.
+    """
+    path = tmp_path / "falter.db"
+    shutil.copy(readme_run / "falter.db", path)
+    answered = responses(path)
     result = falter.run(
-        task="basics", models=["smollm2"], recipes=["pad_newlines", "identity"], limit=48,
-        store=tmp_path / "falter.db",
+        task="basics", models=["smollm2"], recipes=["pad_newlines", "identity"], limit=20,
+        store=path,
     )  # fmt: skip
+    assert responses(path) == answered + 20
     (panel,) = result.analysis.panels
     (padding,) = panel.recipes
     assert panel.baseline.value is not None
@@ -33,12 +50,12 @@ def test_the_embedded_model_falters(tmp_path: Path) -> None:
 
 def test_the_embedded_model_writes_letters_at_chance_level_and_says_so(tmp_path: Path) -> None:
     result = falter.run(
-        task="basics", models=["smollm2"], recipes=["identity"], limit=12,
+        task="basics", models=["smollm2"], recipes=["identity"], limit=8,
         scorer="choice_letter", store=tmp_path / "falter.db",
     )  # fmt: skip
     (panel,) = result.analysis.panels
-    assert any("not above chance level (25 %)" in note for note in panel.notes)
-    assert panel.counts.scored + panel.counts.unparsed == 24
+    assert any("cannot be told from chance (25 %)" in note for note in panel.notes)
+    assert panel.counts.scored + panel.counts.unparsed == 16
 
 
 def test_scores_do_not_depend_on_the_lane(tmp_path: Path) -> None:
@@ -47,7 +64,7 @@ def test_scores_do_not_depend_on_the_lane(tmp_path: Path) -> None:
     for lanes in (1, 2):
         experiment = read_experiment(
             {
-                "task": "basics", "limit": 6, "recipes": ["typos"],
+                "task": "basics", "limit": 4, "recipes": ["typos"],
                 "models": [{"name": "smollm2", "concurrency": lanes}],
             }
         )  # fmt: skip
@@ -151,17 +168,19 @@ def test_a_result_gives_tables_and_files(tmp_path: Path) -> None:
         task="basics", models=["simulated"], recipes=["typos", "persona"], limit=20,
         store=tmp_path / "falter.db",
     )  # fmt: skip
-    assert [row["recipe"] for row in result.table("drops")] == ["typos", "persona"]
-    assert {row["group"] for row in result.table("groups")} == {
+    drops = [row for row in result.table("drops") if row["kind"] == "member"]
+    assert [row["recipe"] for row in drops] == ["typos", "persona"]
+    assert {row["group"] for row in result.table("recipes")[1:]} == {
         "word manipulation", "prompt augmentation",
     }  # fmt: skip
-    assert len(result.table("scores")) == 60
-    assert {row["method"] for row in result.table("components")} == {"plugin", "crossed"}
-    assert result.table("counts")[0]["cells"] == 20
+    assert len(result.scores()) == 60
+    assert result.table("variance")[0]["brittleness"] == result.table("headline")[0]["brittleness"]
+    assert result.table("recipes")[1]["cells"] == 20
+    assert len(result.rows("drops")) < len(result.rows())
     for ending in ("html", "json", "csv", "md", "parquet"):
         assert result.report(tmp_path / f"r.{ending}").stat().st_size > 200
-    with pytest.raises(UsageError, match="Unknown table 'drop'"):
-        result.table("drop")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="Unknown figure 'drop'"):
+        result.table("drop")
     with pytest.raises(UsageError, match="expected a file ending in"):
         result.report(tmp_path / "r.pdf")
     assert "simulated on basics" in result.summary()
@@ -177,5 +196,5 @@ def test_draws_repeats_and_demonstrations(tmp_path: Path) -> None:
     assert panel.counts.cells == 40 * 2 * (1 + 2 + 2)
     assert panel.noise_floor is not None
     assert (panel.noise_floor.value or 0) > 0
-    shown = {row["item"] for row in result.table("scores")}
+    shown = {row["item"] for row in result.scores()}
     assert len(shown) == 40

@@ -47,7 +47,7 @@ def test_a_step_that_finds_nothing_left_says_so(capsys: pytest.CaptureFixture[st
     assert _run(["perturb", *line]) == 0
     said = capsys.readouterr()
     assert said.out == "Rivers\n"
-    assert "'typos' found nothing left to change" in said.err
+    assert "'typos' has nothing left to change" in said.err
     (row,) = objects(capsys, *line, "--json")
     assert (row["status"], row["step"]) == ("not_applicable", "typos")
 
@@ -77,8 +77,8 @@ def test_a_check_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     """A table, what its columns mean, and samples of a single recipe."""
     assert _run(["perturb", "--check", "-p", "typos", QUESTION]) == 0
     said = capsys.readouterr().out
-    assert "edits/100 words" in said
-    assert "it is no check" in " ".join(said.split())
+    assert "Is the meaning kept?" in said
+    assert "cosine of whole prompts is only a description" in " ".join(said.split())
     assert QUESTION in said
 
 
@@ -97,8 +97,8 @@ def test_jsonl_keeps_its_other_fields(
     [
         (["x"], "No perturbation is named"),
         (["--grid", "-p", "typos", "x"], "--grid needs two"),
-        (["--task", "basics", "-p", "typos"], "go with --check"),
-        (["--check", "--task", "basics", "--experiment", "x.yaml"], "exclude each other"),
+        (["--task", "basics", "-p", "typos"], "need --check"),
+        (["--check", "--task", "basics", "--experiment", "x.yaml"], "cannot be used together"),
         (["--check", "--task", "bascis"], "did you mean 'basics'"),
         (["-p", "typos", "--language", "xx", "x"], "typos.language is 'xx'"),
     ],

@@ -139,6 +139,6 @@ def test_what_is_shown_can_be_read_back(form: str, answer: str) -> None:
     prompt = replace(after, choices=(), target=answer)
     variant = Variant(item=ITEM, recipe=recipe, draw=0, prompt=prompt, status="changed")
     reply = Response(key="k", text=after.demonstrations[0].answer)
-    score = scorers.get("exact").score(Case(variant=variant, response=reply), {})
+    score = scorers.get("exact").score(Case(variant=variant, response=reply))
     if answer.strip() and not (form == "markdown" and answer.lstrip().startswith("#")):
         assert (score.outcome, score.value) == ("scored", 1.0)

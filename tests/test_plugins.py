@@ -35,9 +35,10 @@ def install(folder: Path, entry_points: str, code: str = SHOUT) -> None:
 
 
 def falter(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    places = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.run(
         [sys.executable, "-m", "falter", *arguments],
-        env={**os.environ, "PYTHONPATH": str(folder)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
 

@@ -12,7 +12,6 @@ from across_samples import simulated
 from falter.cli._main import _run
 from falter.core.errors import FalterError, UsageError
 from falter.experiment import Assumptions, analyze_files, assumptions_of, plan_goals
-from falter.report import as_json
 from falter.stats import BrittlenessPrecision, DropPrecision, RankingPower, sample_size
 
 DATA = Path(__file__).parent / "data"
@@ -114,21 +113,17 @@ def test_a_complete_baseline_sharpens_drops(capsys: Capture) -> None:
     assert sharp[0]["finite"]["items"] < plain[0]["finite"]["items"]
 
 
-def test_shares_are_taken_from_real_results(capsys: Capture, tmp_path: Path) -> None:
-    """From files, and from a report of them, the same; what was told stays as it was told."""
+def test_shares_are_taken_from_real_results(capsys: Capture) -> None:
+    """What was told stays as it was told."""
     found = analyze_files([LANGUAGES], baseline="en")
-    report = tmp_path / "r.json"
-    report.write_text(as_json(found), "utf-8")
-    one = told(capsys, "--drop", "2", "--from", str(LANGUAGES), "--baseline", "en")
-    two = told(capsys, "--drop", "2", "--from", str(report))
-    assert one == two
-    shares = one[0]["assumptions"]
+    source = ("--from", str(LANGUAGES), "--baseline", "en")
+    shares = told(capsys, "--drop", "2", *source)[0]["assumptions"]
     (panel,) = found.panels
     turned = [((r.lost or 0) + (r.gained or 0)) / 817 for r in panel.recipes]
     assert shares["discordance"] == pytest.approx(sum(turned) / 4)
     assert shares["conditions"] == 5
     assert shares["brittleness"] == pytest.approx(panel.brittleness.value)
-    given = told(capsys, "--drop", "2", "--from", str(report), "--discordance", "0.2")
+    given = told(capsys, "--drop", "2", *source, "--discordance", "0.2")
     assert given[0]["assumptions"]["discordance"] == 0.2
 
 
@@ -151,13 +146,17 @@ def test_brittleness_is_turned_into_that_of_other_numbers_of_conditions() -> Non
     assert own is not None
     told = assumptions_of(found, Assumptions(conditions=16))
     assert told.brittleness == pytest.approx(own * 4 / 3 * 15 / 16)
-    assert any("turned into" in note for note in told.notes)
+    assert any("converted to" in note for note in told.notes)
 
 
 def test_models_are_compared_as_the_results_have_them(capsys: Capture, tmp_path: Path) -> None:
-    report = tmp_path / "r.json"
-    report.write_text(as_json(simulated(models=4)), "utf-8")
-    (row,) = told(capsys, "--rank-gap", "5", "--from", str(report))
+    results = tmp_path / "r.csv"
+    rows = [
+        f"{item},{how},model-{model},{int((item * 7 + 3 * model + how) % 11 > 4)}"
+        for item in range(40) for how in range(3) for model in range(4)
+    ]  # fmt: skip
+    results.write_text("\n".join(["item,condition,model,score", *rows]), "utf-8")
+    (row,) = told(capsys, "--rank-gap", "5", "--from", str(results), "--baseline", "0")
     assert row["assumptions"]["models"] == 4
     assert 0.0 < row["assumptions"]["model_discordance"] < 1.0
 
@@ -194,18 +193,23 @@ def test_mistakes_are_named_and_exit_with_2(
     assert message in err
 
 
-def test_a_file_that_is_no_report_is_refused(capsys: Capture, tmp_path: Path) -> None:
-    for text, message in (("{", "is not JSON"), ('{"panels": 1}', "not a report")):
-        path = tmp_path / "r.json"
-        path.write_text(text, "utf-8")
-        code, _, err = falter_cli(capsys, "power", "--drop", "2", "--from", str(path))
-        assert code == 2
-        assert message in err
+def test_a_file_is_read_as_analyze_reads_it(capsys: Capture, tmp_path: Path) -> None:
+    """With the same options for its columns, and the same messages."""
+    path = tmp_path / "mine.csv"
+    rows = [f"{n},{how},{int(n % 3 > (how == 'b'))}" for n in range(30) for how in "ab"]
+    path.write_text("\n".join(["thing,how,points", *rows]), "utf-8")
+    given = ("power", "--drop", "5", "--items", "30", "--from", str(path), "--baseline", "a")
+    code, _, err = falter_cli(capsys, *given, "--item", "thin", "--condition", "how")
+    assert code == 2 and "did you mean 'thing'" in err
+    named = ("--item", "thing", "--condition", "how", "--score", "points")
+    code, out, err = falter_cli(capsys, *given, *named)
+    assert code == 0, err
+    assert "From the results: discordance 0.333" in out
 
 
 def test_no_panel_is_no_pilot() -> None:
     empty = simulated(models=1, tasks=1)
-    with pytest.raises(UsageError, match="no panel"):
+    with pytest.raises(UsageError, match="results are empty"):
         assumptions_of(type(empty)(**{**_fields(empty), "panels": ()}), Assumptions())
     with pytest.raises(FalterError, match="No goal"):
         plan_goals({}, Assumptions())

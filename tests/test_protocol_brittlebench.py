@@ -16,15 +16,15 @@ import falter
 from falter.core.errors import FalterError, UnknownName, UsageError
 from falter.core.records import Estimate
 from falter.experiment import (
-    StudyResult,
+    Result,
     carry_out_study,
-    findings,
+    open_result,
     planned_study,
     read_study,
     study_in,
 )
 from falter.figures import Bars, Curves, Grid, HeatMap, Strips, estimates
-from falter.protocols import Choices, protocols
+from falter.protocols import Part, Unavailable, UserSettings, placed_parts, protocols
 from falter.store import Store, find_study, studies, verify
 
 MODELS = [
@@ -36,12 +36,17 @@ FOURTEEN = 14
 
 
 def part_names(**choices: Any) -> list[str]:
-    parts, _ = protocols.get("brittlebench").parts(Choices(**choices))
-    return [part.name for part in parts]
+    return [part.name for part in placed(**choices)[0]]
+
+
+def placed(**choices: Any) -> tuple[tuple[Part, ...], tuple[Unavailable, ...]]:
+    """The parts that are run with these choices, and those that are left out."""
+    chosen = UserSettings(**choices)
+    return placed_parts(protocols.get("brittlebench").parts(chosen), chosen)
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     """A whole study: three simulated models, a judge, every part."""
     return falter.run(
         protocol="brittlebench",
@@ -52,7 +57,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     )
 
 
-def figure(result: StudyResult, name: str) -> Any:
+def figure(result: Result, name: str) -> Any:
     return next(f for f in result.figures if f.name == name)
 
 
@@ -69,7 +74,7 @@ def test_the_presets_have_every_part() -> None:
 
 def test_the_paper_preset_is_the_papers() -> None:
     """Fourteen perturbations, seven exams, all items, no limit anywhere."""
-    parts, absent = protocols.get("brittlebench").parts(Choices(preset="paper"))
+    parts, absent = placed(preset="paper")
     by_name = {part.name: part.experiment for part in parts}
     assert not absent
     assert [r for r in by_name["zero-shot"]["recipes"] if r != "identity"] == list(
@@ -89,21 +94,23 @@ def test_the_paper_preset_is_the_papers() -> None:
 
 def test_tasks_go_where_their_kind_belongs() -> None:
     """What no task is of is left out, with the reason."""
-    parts, absent = protocols.get("brittlebench").parts(
-        Choices(preset="quick", tasks=(("mine", "numeric"),))
-    )
+    parts, absent = placed(preset="quick", tasks=(("mine", "numeric"),))
     assert [part.name for part in parts] == ["maths", "reasoning"]
-    assert {one.title: one.reason for one in absent}["Code"] == "no task of this kind among mine"
-    parts, absent = protocols.get("brittlebench").parts(Choices(preset="quick", generates=False))
+    assert {one.title: one.reason for one in absent}["Code perturbations"] == (
+        "no task with code as its answer among mine"
+    )
+    parts, absent = placed(preset="quick", generates=False)
     assert [part.name for part in parts] == [
         "zero-shot", "few-shot", "options", "intensity", "pairs",
     ]  # fmt: skip
-    assert {"Maths", "Code", "Chain of thought"} == {one.title for one in absent}
+    assert {"Maths perturbations", "Code perturbations", "Chain of thought"} == {
+        one.title for one in absent
+    }
 
 
 def test_both_kinds_reason() -> None:
     tasks = (("a", "choices"), ("b", "numeric"))
-    parts, _ = protocols.get("brittlebench").parts(Choices(preset="quick", tasks=tasks, judge=True))
+    parts, _ = placed(preset="quick", tasks=tasks, judge=True)
     found = {p.name: p for p in parts if p.name.startswith(("reasoning", "quality"))}
     assert list(found) == [
         "reasoning-choices", "quality-choices", "reasoning-numeric", "quality-numeric",
@@ -117,9 +124,9 @@ def test_both_kinds_reason() -> None:
     [
         ({"protocol": "britlebench"}, "did you mean 'brittlebench'"),
         ({"protocol": "brittlebench", "preset": "fast"}, "preset of brittlebench"),
-        ({"protocol": "brittlebench", "recipes": ["typos"]}, "brings its recipes"),
+        ({"protocol": "brittlebench", "recipes": ["typos"]}, "has its own recipes"),
         ({"preset": "quick"}, "none is named"),
-        ({"protocol": "brittlebench", "demonstrations": 0}, "number is 0"),
+        ({"protocol": "brittlebench", "demonstrations": 0}, "number cannot be 0"),
         ({"protocol": "brittlebench", "limmit": 3}, "limmit"),
     ],
 )
@@ -135,7 +142,7 @@ def test_mistakes_are_said_before_anything_is_sent(
 # A whole study
 
 
-def test_every_figure_is_there_and_filled(result: StudyResult) -> None:
+def test_every_figure_is_there_and_filled(result: Result) -> None:
     names = {f.name for f in result.figures}
     assert {
         "drops", "brittleness-models", "brittleness-tasks", "distribution", "rankings",
@@ -149,11 +156,11 @@ def test_every_figure_is_there_and_filled(result: StudyResult) -> None:
     assert len(names) == len(result.figures)
     assert {type(f) for f in result.figures} == {Grid, HeatMap, Curves, Bars, Strips}
     for f in result.figures:
-        if f.name not in ("counts", "distribution", "meaning"):
+        if f.name not in ("counts", "distribution", "meaning", "meaning-failing"):
             assert any(e.value is not None for e in estimates(f)), f.name
 
 
-def test_the_fourteen_are_in_the_tables(result: StudyResult) -> None:
+def test_the_fourteen_are_in_the_tables(result: Result) -> None:
     groups = [f for f in result.figures if f.name.startswith("group-")]
     drops = [c for f in groups for c in f.columns if c.name == "Drop" and c.over != "Average"]
     assert len(drops) == FOURTEEN
@@ -165,7 +172,7 @@ def test_the_fourteen_are_in_the_tables(result: StudyResult) -> None:
     ]
 
 
-def test_the_micro_average_is_the_mean_of_the_fourteen_drops(result: StudyResult) -> None:
+def test_the_micro_average_is_the_mean_of_the_fourteen_drops(result: Result) -> None:
     """Where all fourteen change all items, it can be recomputed from the group tables."""
     groups = [f for f in result.figures if f.name.startswith("group-")]
     for line, row in enumerate(figure(result, "drops").rows):
@@ -181,14 +188,14 @@ def test_the_micro_average_is_the_mean_of_the_fourteen_drops(result: StudyResult
         assert micro.value == pytest.approx(np.mean(known), abs=0.06)
 
 
-def test_brittleness_is_the_sum_of_wording_over_the_sum_of_all(result: StudyResult) -> None:
+def test_brittleness_is_the_sum_of_wording_over_the_sum_of_all(result: Result) -> None:
     for name in ("brittleness-models", "brittleness-tasks"):
         for bar in figure(result, name).bars:
             item, prompt, run = (part.value or 0.0 for part in bar.parts)
             assert bar.share.value == pytest.approx(prompt / (item + prompt + run))
 
 
-def test_heat_maps_have_singles_on_the_diagonal(result: StudyResult) -> None:
+def test_heat_maps_have_singles_on_the_diagonal(result: Result) -> None:
     found = figure(result, "pairs-1")
     assert found.rows == found.columns and len(found.rows) == 4
     assert all(found.cells[n][n] is not None for n in range(4))
@@ -196,7 +203,7 @@ def test_heat_maps_have_singles_on_the_diagonal(result: StudyResult) -> None:
     assert all(interaction.cells[n][n] is None for n in range(4))
 
 
-def test_curves_start_at_the_baseline(result: StudyResult) -> None:
+def test_curves_start_at_the_baseline(result: Result) -> None:
     for curve in figure(result, "intensity").curves:
         assert curve.points[0][0] == 0.0
     assert {c.facet for c in figure(result, "intensity").curves} == {
@@ -204,16 +211,13 @@ def test_curves_start_at_the_baseline(result: StudyResult) -> None:
     }  # fmt: skip
 
 
-def test_the_study_is_stored_and_read_back(result: StudyResult) -> None:
+def test_the_study_is_stored_and_read_back(result: Result) -> None:
     """The same figures from the store alone; the store is whole; nothing is asked again."""
     with Store(result.store) as store:
         assert [s.id for s in studies(store)] == [result.study.id]
-        stored = find_study(store)
-        assert stored is not None
-        again = findings(store, stored)
-        assert again.figures == result.figures
         assert verify(store).problems == ()
         (before,) = store.db.execute("SELECT count(*) FROM responses").fetchone()
+    assert open_result(result.store).figures == result.figures
     spec = read_study(
         {"protocol": "brittlebench", "models": MODELS, "judge": "simulated:judge", "limit": 12}
     )
@@ -225,15 +229,15 @@ def test_the_study_is_stored_and_read_back(result: StudyResult) -> None:
     assert before == after
 
 
-def test_simulated_models_are_named(result: StudyResult) -> None:
+def test_simulated_models_are_named(result: Result) -> None:
     assert set(result.study.simulated) == {
         "simulated:one", "simulated:two", "simulated:three", "simulated:judge",
     }  # fmt: skip
 
 
-def test_every_number_is_in_every_form(result: StudyResult, tmp_path: Path) -> None:
+def test_every_number_is_in_every_form(result: Result, tmp_path: Path) -> None:
     """CSV and JSON have a row for each estimate; page, Markdown and LaTeX name each figure."""
-    for kind in ("csv", "html", "json", "md", "tex"):
+    for kind in ("csv", "html", "json", "md", "parquet", "tex"):
         assert result.report(tmp_path / f"report.{kind}").stat().st_size > 10_000
     rows = list(csv.DictReader(io.StringIO((tmp_path / "report.csv").read_text("utf-8"))))
     for f in result.figures:
@@ -248,18 +252,18 @@ def test_every_number_is_in_every_form(result: StudyResult, tmp_path: Path) -> N
     json.loads((tmp_path / "report.json").read_text("utf-8"))
 
 
-def test_unknown_names_of_figures_and_files(result: StudyResult, tmp_path: Path) -> None:
+def test_unknown_names_of_figures_and_files(result: Result, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="drops"):
         result.table("drop")
     with pytest.raises(UsageError):
         result.report(tmp_path / "report.docx")
 
 
-def cells(result: StudyResult) -> Iterator[Any]:
+def cells(result: Result) -> Iterator[Any]:
     yield from figure(result, "counts").rows
 
 
-def test_nothing_is_lost_unseen(result: StudyResult) -> None:
+def test_nothing_is_lost_unseen(result: Result) -> None:
     """The outcomes of each recipe add up to its cells, and so do the kinds of its variants."""
     names = [c.name for c in figure(result, "counts").columns]
     at = {name: n for n, name in enumerate(names)}
@@ -283,7 +287,6 @@ def test_the_settings_of_an_experiment_hold_for_a_protocol(
     assert any(e.value is not None for e in estimates(figure(result, "drops")))
     with Store(result.store) as store:
         stored = find_study(store)
-        assert stored is not None
         runs = {part.name: store.find_run(part.run).run for part in stored.parts}
     asked = {name for name, run in runs.items() if run.experiment.get("perturb_demonstrations")}
     assert asked == ({"few-shot"} if "perturb_demonstrations" in more else set())
@@ -305,7 +308,7 @@ def test_a_task_without_rewrites_goes_without_the_paraphrases(tmp_path: Path) ->
         "limit": 8,
     }
     result = falter.run(mine, store=tmp_path / "f.db")
-    assert isinstance(result, StudyResult)
+    assert isinstance(result, Result)
     assert any("paraphrase_lexical" in note and "left out" in note for note in result.study.notes)
     assert not any(f.name == "group-paraphrasing" for f in result.figures)
     with pytest.raises(FalterError, match="8 of 8 rewrites for paraphrase_lexical"):

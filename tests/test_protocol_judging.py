@@ -18,9 +18,10 @@ from falter.core.errors import TaskError
 from falter.core.records import BASELINE, Estimate
 from falter.core.render import plain
 from falter.figures import Grid, HeatMap
-from falter.protocols import _judging
-from falter.protocols._judging import quality_figures, quality_task
-from falter.protocols._protocol import Answered
+from falter.protocols._protocol import ScoredCell
+from falter.protocols.brittlebench import _judging
+from falter.protocols.brittlebench._judged_quality import quality_figures
+from falter.protocols.brittlebench._judging import quality_task
 from falter.scorers.judging import DIMENSIONS, read_ratings
 from falter.tasks import tasks as registry
 from reasoning_samples import (
@@ -39,7 +40,7 @@ SPLIT = recipe("chain_of_thought", "word_split")
 GOOD, BAD = "It is blue, since red does not fit.\nAnswer: B", "Red, I guess.\nAnswer: A"
 
 
-def part(*cells: Answered, **settings: Any) -> Any:
+def part(*cells: ScoredCell, **settings: Any) -> Any:
     """A part whose items were asked cleanly, without and with a chain of thought."""
     numbers = dict.fromkeys(int(one.cell.variant.item.key[1:]) for one in cells)
     return answers_of([*(answered(n, BASELINE, "B") for n in numbers), *cells], **settings)
@@ -106,7 +107,7 @@ def test_a_question_without_options_and_without_sections_is_shown_by_its_fields(
     """Prompts may come without their text; the fields of the item are there in any case."""
     from dataclasses import replace
 
-    def bare(one: Answered) -> Answered:
+    def bare(one: ScoredCell) -> ScoredCell:
         variant = one.cell.variant
         item = replace(variant.item, choices=(), target="7")
         prompt = replace(variant.prompt, sections=(), choices=(), labels=(), target="7")
@@ -161,7 +162,7 @@ def test_long_reasoning_keeps_its_beginning_and_its_end() -> None:
 
 
 def test_nothing_to_judge_is_an_error_that_names_the_part() -> None:
-    with pytest.raises(TaskError, match="The part 'reasoning' holds no reasoning"):
+    with pytest.raises(TaskError, match="The part 'reasoning' has no reasoning"):
         quality_task(part(answered(1, recipe("typos"), "B")))
 
 
@@ -342,7 +343,7 @@ def test_ratings_that_say_nothing_say_so(replies: dict[str, str | None]) -> None
 def test_without_reasoning_there_is_one_table_that_says_so() -> None:
     (grid,) = quality_figures(part(answered(1, recipe("typos"), "B")), judged_of({}), 0.95, 0)
     assert isinstance(grid, Grid)
-    assert "No reasoning was written" in grid.text[0]
+    assert "No model wrote any reasoning" in grid.text[0]
 
 
 def test_several_models_have_rows_of_their_own_and_share_their_items() -> None:

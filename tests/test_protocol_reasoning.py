@@ -20,10 +20,10 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from falter.core.records import BASELINE, Estimate
 from falter.figures import Figure, Grid, HeatMap, estimates
-from falter.protocols._arms import Signer, arms_of, pairs_of
-from falter.protocols._mixed_models import _sample, mixed_effects_grid
-from falter.protocols._protocol import Found
-from falter.protocols._reasoning import _Study, reasoning_figures
+from falter.protocols._protocol import PartResult
+from falter.protocols.brittlebench._arms import Signer, arms_of, pairs_of
+from falter.protocols.brittlebench._mixed_models import _sample, mixed_effects_grid
+from falter.protocols.brittlebench._reasoning import _Study, reasoning_figures
 from reasoning_samples import IDENTITY, found_of, ran, recipe, recipes, table
 
 NAMES = ("chain-of-thought", "mitigation", "mixed-effects", "extraction-failures")
@@ -309,7 +309,7 @@ def test_grades_have_no_counts() -> None:
     assert value(got[f"{CELLS}: gain"]) == pytest.approx((thought - plain).mean())
     told = row(grids["mixed-effects"], "m", "chain of thought, clean")
     assert told["Linear, as in the paper: effect"].status == "ok"
-    assert told["Logistic, items as levels: log odds"].status == "not_identified"
+    assert told["Logistic, with item effects: log odds"].status == "not_identified"
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_a_drop_that_is_a_gain_has_no_share_that_is_saved() -> None:
 
 def test_a_part_without_a_chain_of_thought_says_so() -> None:
     found = found_of(table([[1.0, 0.0]], [[1.0, 0.0]]))
-    bare = Found(
+    bare = PartResult(
         part=found.part,
         run=type(found.run)(
             experiment=found.run.experiment, version="0", seed=0, recipes=(BASELINE,), panels=()
@@ -416,13 +416,13 @@ def test_in_a_balanced_table_the_interaction_is_the_difference_in_drops() -> Non
 
 def test_random_effects_with_too_few_levels_are_left_out_and_named() -> None:
     one = figures(table(*random_arms(9)))["mixed-effects"]
-    assert "m: no random effect of the task: there are too few." in one.text
+    assert "m: no random effect of the task, for there are too few." in one.text
     assert "spread of tasks" not in [r[1] for r in one.rows]
     few = random_arms(9, conditions=2)
     two = figures(table(*few), table(*few, task="u"))["mixed-effects"]
-    assert "m: no random effect of the perturbation: there are too few." in two.text
+    assert "m: no random effect of the perturbation, for there are too few." in two.text
     none = figures(table(*few))["mixed-effects"]
-    assert "m: no random effect of the task or perturbation: there are too few." in none.text
+    assert "m: no random effect of the task or perturbation, for there are too few." in none.text
     linear, logistic = effect(none, LINES[2]), effect(none, LINES[2], "Logistic")
     assert (linear.status, logistic.status) == ("not_identified", "ok")
 
@@ -480,7 +480,7 @@ def test_the_size_is_bounded_by_a_seeded_sample_that_is_told() -> None:
     ((arms,),) = arms_of(found, pairs)
     kept, said = _sample(arms, 160, 3, "linear")
     assert len(kept) == 20  # eight answers an item
-    assert said == ["the linear model was fitted to 20 of 100 items, seed 3."]
+    assert said == ["the linear model was fitted to 20 of 100 items, drawn with seed 3."]
     assert (kept == _sample(arms, 160, 3, "linear")[0]).all()
     assert (kept != _sample(arms, 160, 4, "linear")[0]).any()
     assert _sample(arms, 800, 3, "linear")[1] == []

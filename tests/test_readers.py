@@ -166,7 +166,7 @@ def test_real_scores_in_five_languages_are_found_by_name() -> None:
 def test_a_row_that_is_there_twice_counts_once(tmp_path: Path) -> None:
     cells = read_results([write(tmp_path, "id,condition,score\na,x,1\nb,x,0\na,x,1\n")])
     assert [row[2] for row in rows(cells)] == ["a", "b"]
-    assert any("there twice" in note for note in cells.notes)
+    assert any("appear twice" in note for note in cells.notes)
 
 
 def test_a_row_that_is_there_twice_with_two_scores_is_an_error(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "word": ("id,score\na,1\nb,good\n", "line 3 has 'good' in the column 'score'"),
     "infinite": ("id,score\na,inf\n", "line 2 has 'inf'"),
     "no item": ("text,score\nx,1\n", "no column that names the items"),
-    "no name": ("id,score\na,1\n,0\n", "line 3 has nothing in the column 'id'"),
+    "no name": ("id,score\na,1\n,0\n", "line 3 is empty in the column 'id'"),
     "outcome": ("id,score,outcome\na,1,fine\n", "line 2 has 'fine' in the column 'outcome'"),
     "prose": ("Dear reader,\nhere are no scores.\n", "has 2 cells|in the column|has 1 cells"),
 }
@@ -211,7 +211,7 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("notes.docx", "cannot be read"), ("results_2026.json", "--log_samples"),
+    [("notes.docx", "not a kind of file"), ("results_2026.json", "--log_samples"),
      ("gone.csv", "does not exist"), ("fake.parquet", "not Parquet"), ("fake.csv.gz", "be read")],
 )  # fmt: skip
 def test_files_of_other_kinds_are_refused(tmp_path: Path, name: str, message: str) -> None:

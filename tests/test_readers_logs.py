@@ -74,7 +74,7 @@ def test_repeated_filters_are_told_apart(name: str) -> None:
         own = reported(model)["toy_gen"][f"exact_match,{name}"]
         assert table(strict, "model")[(f"demo/{model}",)] == pytest.approx(own)
     assert Counter(cells.outcome.tolist())[UNPARSED] > 0
-    assert any("more filters" in note for note in cells.notes)
+    assert any("also has the filters" in note for note in cells.notes)
 
 
 def test_an_unknown_filter_is_an_error() -> None:
@@ -314,7 +314,7 @@ def test_a_file_that_is_no_archive_or_cut_off_is_refused(tmp_path: Path) -> None
     with pytest.raises(FalterError):
         read_results([path])
     (tmp_path / "b.json").write_text('{"a": 1}', "utf-8")
-    with pytest.raises(TaskError, match="no log of Inspect"):
+    with pytest.raises(TaskError, match="not an Inspect log"):
         read_results([tmp_path / "b.json"])
 
 

@@ -11,10 +11,11 @@ import re
 import shutil
 import subprocess
 import unicodedata
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,16 +24,19 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import falter.report
-from falter.analysis import Analysis, Counts, PanelResult
-from falter.core.codec import from_json
+from every_estimate import every_estimate
+from falter import report
+from falter.analysis import Analysis, PanelResult
 from falter.core.records import Estimate
-from falter.report import _numbers as n
-from falter.report import as_csv, as_json, as_markdown, html, terminal
+from falter.experiment import shown_analysis
+from falter.figures import Figure, Forest, Unit, estimates
+from falter.figures import numbers as n
 from falter.report._escape import LIMIT, edited, escape, line, text_only
-from falter.report._flow import flow
-from falter.report._scale import scale_of
-from falter.report._style import STYLE
-from falter.report._words import estimates, lines
+from falter.report._tables import grids
+from falter.report.drawing import scales_of
+from falter.report.forms._flow import flow
+from falter.report.forms._latex_text import words
+from falter.report.page._style import STYLE
 from report_samples import (
     HOSTILE,
     analysis,
@@ -46,6 +50,23 @@ from report_samples import (
     two_by_two,
     undefined,
 )
+
+
+def html(found: Analysis) -> str:
+    return report.html(shown_analysis(found))
+
+
+def as_csv(found: Analysis) -> str:
+    return report.as_csv(shown_analysis(found))
+
+
+def as_json(found: Analysis) -> str:
+    return report.as_json(shown_analysis(found))
+
+
+def as_markdown(found: Analysis) -> str:
+    return report.as_markdown(shown_analysis(found))
+
 
 SAMPLES: dict[str, Callable[[], Analysis]] = {
     "one panel": one_panel,
@@ -69,9 +90,26 @@ WIDTHS = (20, 40, 60, 80, 120, 200)
 each_sample = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
 
 
+def unit_of(figure: Figure, wanted: Estimate) -> Unit:
+    """The unit in which a figure shows one of its estimates."""
+    for grid in grids(figure):
+        for row in grid.rows:
+            for value, column in zip(row, grid.columns, strict=True):
+                if value is wanted:
+                    return column.unit
+    raise AssertionError("the tables of a figure lack one of its estimates")
+
+
 def printed(found: Analysis, width: int, **options: bool) -> str:
     file = io.StringIO()
-    terminal(found, Console(file=file, width=width, **options))  # type: ignore[arg-type]
+    report.terminal(shown_analysis(found), Console(file=file, width=width, **options))  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def everything(found: Analysis) -> str:
+    """The terminal report with all figures."""
+    study, file = shown_analysis(found), io.StringIO()
+    report.terminal(study, Console(file=file, width=160), [f.name for f in study.figures])
     return file.getvalue()
 
 
@@ -81,8 +119,9 @@ VOID = {"meta", "wbr"}
 KNOWN = VOID | set(
     re.findall(
         r"\w+",
-        "html head title style body main header section article footer h1 h2 h3 h4 h5 p a b bdi "
-        "span abbr code ul li dl dt dd div table thead tbody tr th td details summary mark del "
+        "html head title style body main header section article footer nav h1 h2 h3 p a b bdi "
+        "strong span abbr code ul ol li dl dt dd div table thead tbody tr th td details summary "
+        "mark del "
         "svg rect line circle path text",
     )
 )
@@ -150,9 +189,9 @@ def test_the_page_is_whole_and_can_neither_run_nor_fetch_anything(
         assert not [name for name in attributes if name.startswith("on")]
         assert not {"src", "srcset", "style", "action", "xlink:href", "data"} & set(attributes)
         if "href" in attributes:
-            assert re.fullmatch(r"#panel-\d+", attributes["href"]), tag
+            assert re.fullmatch(r"#[a-z][a-z0-9_-]*", attributes["href"]), tag
         if "id" in attributes:
-            assert re.fullmatch(r"panel-\d+", attributes["id"])
+            assert re.fullmatch(r"[a-z][a-z0-9_-]*", attributes["id"])
     assert "url(" not in STYLE
     assert "@import" not in STYLE
     assert "<" not in STYLE
@@ -168,7 +207,7 @@ def test_the_page_can_be_read_without_seeing_it(sample: Callable[[], Analysis]) 
             assert int(tag[1]) <= depth + 1
             depth = int(tag[1])
         if tag == "th":
-            assert attributes["scope"] in ("col", "row", "rowgroup")
+            assert attributes["scope"] in ("col", "colgroup", "row", "rowgroup")
         if tag == "svg" and attributes.get("class") != "at":
             labelled = attributes.get("role") == "img" and attributes.get("aria-label")
             assert labelled or attributes.get("aria-hidden") == "true"
@@ -210,7 +249,7 @@ def test_hostile_text_stands_on_the_page_as_text() -> None:
 def test_long_text_is_bounded_and_says_so() -> None:
     text = html(hostile())
     assert "W" * (LIMIT + 21) not in text
-    assert "characters that stayed" in text
+    assert "unchanged characters" in text
     assert "more characters" in text
     assert len(text) < 1_000_000
 
@@ -254,10 +293,9 @@ def test_no_text_breaks_any_report(found: tuple[str, ...]) -> None:
     page = Page(html(dirty))
     assert not [a for _, a in page.elements for name in a if name.startswith("on")]
     assert hidden(html(dirty)) == set()
-    assert from_json(Analysis, json.loads(as_json(dirty))) == _without_infinity(dirty)
+    json.loads(as_json(dirty))
     rows = list(csv.reader(io.StringIO(as_csv(dirty), newline="")))
     assert {len(row) for row in rows} == {len(rows[0])}
-    assert len(rows) == 1 + sum(len(p.recipes) for p in dirty.panels)
     assert hidden(as_markdown(dirty)) == set()
     for width in (60, 100):
         shown = printed(dirty, width)
@@ -265,29 +303,6 @@ def test_no_text_breaks_any_report(found: tuple[str, ...]) -> None:
         assert max(cell_len(part) for part in shown.splitlines()) <= width
     for render in RENDERERS.values():
         render(dirty).encode("utf-8")
-
-
-def _without_infinity(found: Analysis) -> Analysis:
-    """JSON has no infinity: the log-likelihood of an impossible option comes back as nothing."""
-
-    def cleaned(p: PanelResult) -> PanelResult:
-        return replace(
-            p,
-            examples=tuple(
-                replace(
-                    e,
-                    baseline=replace(e.baseline, detail=_finite(e.baseline.detail)),
-                    perturbed=replace(e.perturbed, detail=_finite(e.perturbed.detail)),
-                )
-                for e in p.examples
-            ),
-        )
-
-    return replace(found, panels=tuple(cleaned(p) for p in found.panels))
-
-
-def _finite(detail: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
-    return tuple((t, v if math.isfinite(v) else None) for t, v in detail)  # type: ignore[misc]
 
 
 # --- numbers ---------------------------------------------------------------------------------
@@ -335,7 +350,7 @@ def test_a_number_brings_its_interval() -> None:
     )
 
 
-def _numbers(found: PanelResult) -> Iterator[tuple[Estimate, n.Kind]]:
+def _numbers(found: PanelResult) -> Iterator[tuple[Estimate, Unit]]:
     yield found.baseline, "percent"
     yield found.brittleness, "percent"
     yield found.micro, "points"
@@ -352,13 +367,11 @@ def _numbers(found: PanelResult) -> Iterator[tuple[Estimate, n.Kind]]:
 @pytest.mark.parametrize("form", ["html", "markdown", "terminal"])
 def test_every_number_is_there_with_its_interval(form: str) -> None:
     for found in (one_panel(), two_by_two()):
-        text = RENDERERS[form](found)
+        text = everything(found) if form == "terminal" else RENDERERS[form](found)
         text = re.sub(r"\s+", " ", Page(text).text if form == "html" else text).replace(" %", "")
         for each in found.panels:
             for value, kind in _numbers(each):
                 if value.value is None:
-                    continue
-                if form == "terminal" and re.search(r"total|brittleness_", value.measure):
                     continue
                 shown = n.shown(value, kind)
                 assert shown.interval in text
@@ -411,14 +424,19 @@ def test_a_hollow_dot_says_that_the_interval_holds_zero() -> None:
     assert "◆" in shown["words"]
 
 
+def _forest(found: Analysis) -> Forest:
+    """The plot of drops of the first panel."""
+    return next(f for f in shown_analysis(found).figures if isinstance(f, Forest))
+
+
 def test_a_group_of_one_recipe_has_no_average_of_its_own() -> None:
-    alone = [each for each in lines(many_recipes().panels[0]) if each.label == "language"]
-    assert [each.drop for each in alone] == [None]
+    rows = [row for row in _forest(many_recipes()).rows if row.label == "language"]
+    assert [row.estimate for row in rows] == [None]
 
 
 def test_one_long_interval_does_not_squeeze_the_others() -> None:
     """It ends in an arrow instead, and the scale is the same for all panels."""
-    scale = scale_of(many_recipes())
+    scale = scales_of([_forest(many_recipes())])["drops"]
     assert scale.high - scale.low < 1.2
     assert scale.beyond(-0.563)
     assert 'class="arrow"' in html(many_recipes())
@@ -436,9 +454,11 @@ def test_a_scale_holds_zero_and_every_drop(found: list[tuple[float, float, float
         for v, a, b in found
     )
     nothing = replace(base.micro, value=None, low=None, high=None)
-    scale = scale_of(
-        analysis(replace(base, recipes=recipes, groups=(), micro=nothing, macro=nothing))
-    )
+    drops = analysis(replace(base, recipes=recipes, groups=(), micro=nothing, macro=nothing))
+    forests = [figure for figure in shown_analysis(drops).figures if isinstance(figure, Forest)]
+    if not forests:
+        return
+    scale = scales_of(forests)["drops"]
     assert scale.low <= 0.0 <= scale.high
     assert scale.low < scale.high
     assert 0.0 in scale.ticks
@@ -479,9 +499,9 @@ def test_numbers_stay_whole_and_on_the_line_of_their_recipe(width: int) -> None:
 def test_wide_terminals_show_what_narrow_ones_leave_out() -> None:
     """The counts that are left out stand below the table all the same."""
     wide, narrow = printed(one_panel(), 160), printed(one_panel(), 60)
-    for head in ("changed", "acc. %", "n/a", "unparsed", "failed", "lost/gained"):
+    for head in ("Changed", "Lost", "Gained"):
         assert head in wide
-    assert "lost/gained" not in narrow
+        assert head not in narrow
     assert "3 unparsed, 1 failed, 24 unchanged" in narrow
 
 
@@ -493,7 +513,7 @@ def test_rich_markup_in_data_is_text() -> None:
 def test_a_terminal_without_unicode_gets_ascii() -> None:
     for sample in (one_panel(), hostile()):
         file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-        terminal(sample, Console(file=file, width=80))
+        report.terminal(shown_analysis(sample), Console(file=file, width=80))
         file.flush()
         text = file.buffer.getvalue().decode("ascii")
         assert max(map(len, text.splitlines())) <= 80
@@ -512,63 +532,112 @@ def test_lines_break_at_spaces_only(text: str, width: int) -> None:
 
 
 @each_sample
-def test_json_reads_back_as_the_same_analysis(sample: Callable[[], Analysis]) -> None:
+def test_json_is_sorted_and_the_same_each_time(sample: Callable[[], Analysis]) -> None:
     text = as_json(sample())
-    assert from_json(Analysis, json.loads(text)) == _without_infinity(sample())
     assert as_json(sample()) == text
     keys = list(json.loads(text))
     assert keys == sorted(keys)
     assert hidden(text) == set()
 
 
-def test_csv_has_a_row_a_recipe_in_full_precision() -> None:
+def test_csv_has_every_recipe_in_full_precision() -> None:
     found = two_by_two()
     rows = list(csv.DictReader(io.StringIO(as_csv(found))))
-    recipes = [(p, r) for p in found.panels for r in p.recipes]
-    assert len(rows) == len(recipes) == 48
-    for row, (each, recipe) in zip(rows, recipes, strict=True):
-        assert row["model"] == each.model
-        assert row["recipe"] == recipe.label
-        assert float(row["drop"]) == recipe.drop.value
-        assert float(row["drop_low"]) == recipe.drop.low
-        assert float(row["drop_all"]) == recipe.drop_all.value
-        for count in fields(Counts):
-            assert int(row[count.name]) == getattr(recipe.counts, count.name)
-
-
-@each_sample
-def test_csv_names_every_column_once(sample: Callable[[], Analysis]) -> None:
-    header = next(csv.reader(io.StringIO(as_csv(sample()))))
-    assert len(set(header)) == len(header)
-
-
-def test_csv_columns_are_documented() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "report.md").read_text("utf-8")
-    ends = re.compile("_(low|high|p|items|status|method)$")
-    counts = {f.name for f in fields(Counts)}
-    for name in next(csv.reader(io.StringIO(as_csv(one_panel())))):
-        bare = ends.sub("", name)
-        assert name in counts or f"`{name}`" in page or f"`{bare}`" in page, name
+    for place, each in enumerate(found.panels, start=1):
+        own = [row for row in rows if row["figure"] == f"recipes-{place}"]
+        for recipe in each.recipes:
+            label = f"{recipe.label} · {recipe.group}"
+            cells = {row["column"]: row for row in own if row["row"] == label}
+            assert float(cells["Drop: changed items"]["value"]) == recipe.drop.value
+            assert float(cells["Drop: changed items"]["low"]) == recipe.drop.low
+            assert float(cells["Drop: all items"]["value"]) == recipe.drop_all.value
+            assert float(cells["Answers: unparsed"]["value"]) == recipe.counts.unparsed
+            assert float(cells["Prompts: changed"]["value"]) == recipe.counts.changed
 
 
 def test_csv_leaves_out_what_is_not_known_and_runs_no_formula() -> None:
-    row = next(csv.DictReader(io.StringIO(as_csv(undefined()))))
-    assert row["drop"] == row["drop_low"] == row["p_holm"] == row["edits_mean"] == ""
-    assert row["drop_status"] == "undefined_zero_denominator"
+    rows = list(csv.DictReader(io.StringIO(as_csv(undefined()))))
+    drop = next(r for r in rows if r["figure"] == "drops" and r["row"] == "typos")
+    assert drop["value"] == drop["low"] == drop["p_value"] == ""
+    assert drop["status"] == "undefined_zero_denominator"
     for text in ("=1+1", "+1", "-1", "@x", "\tx", " =1", "＝1"):
         base = panel()
         label = replace(base.recipes[0], label=text)
-        row = next(csv.DictReader(io.StringIO(as_csv(analysis(replace(base, recipes=(label,)))))))
-        assert row["recipe"] == f"'{text}"
-        assert float(row["drop"]) == label.drop.value, "a number below zero is no formula"
+        found = as_csv(analysis(replace(base, recipes=(label,))))
+        row = next(r for r in csv.DictReader(io.StringIO(found))
+                   if r["figure"] == "drops" and r["row"].startswith("'"))  # fmt: skip
+        assert row["row"] == f"'{text}"
+        assert float(row["value"]) == label.drop.value, "a number below zero is no formula"
+
+
+FORMS: dict[str, Callable[[Analysis], set[tuple[float, float | None, float | None]]]] = {
+    "csv": lambda found: _rows_of(csv.DictReader(io.StringIO(as_csv(found)))),
+    "json": lambda found: _rows_of(
+        row for figure in json.loads(as_json(found))["figures"] for row in figure["rows"]
+    ),
+    "parquet": lambda found: _rows_of(_parquet(found)),
+}
+
+
+def _rows_of(rows: Iterable[Mapping[str, Any]]) -> set[tuple[float, float | None, float | None]]:
+    """The value and interval of every row that is an estimate."""
+
+    def number(text: Any) -> float | None:
+        return None if text in (None, "") else float(text)
+
+    return {
+        (value, number(row["low"]), number(row["high"]))
+        for row in rows
+        if row["status"] and (value := number(row["value"])) is not None
+    }
+
+
+def _parquet(found: Analysis) -> list[dict[str, Any]]:
+    import tempfile
+
+    import pyarrow.parquet as pq
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "numbers.parquet"
+        report.write_parquet(shown_analysis(found), path)
+        rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("sample", [one_panel, two_by_two, many_recipes])
+@pytest.mark.parametrize("form", [*FORMS, "html", "markdown", "latex"])
+def test_every_form_holds_the_same_estimates(form: str, sample: Callable[[], Analysis]) -> None:
+    """Each estimate of each figure, in full precision as data and as it is shown elsewhere."""
+    found = sample()
+    study = shown_analysis(found)
+    every = [(f, e) for f in study.figures for e in estimates(f) if e.value is not None]
+    assert len(every) > 50
+    if form in FORMS:
+        held = FORMS[form](found)
+        assert held == {(e.value, e.low, e.high) for _, e in every}
+        return
+    spelled: Callable[[str], str] = words if form == "latex" else lambda text: text
+    for figure in study.figures:
+        alone = replace(study, figures=(figure,))
+        render = {"html": report.html, "markdown": report.as_markdown, "latex": report.as_latex}
+        text = render[form](alone)
+        text = re.sub(r"\s+", " ", Page(text).text if form == "html" else text)
+        for e in estimates(figure):
+            shown = n.shown(e, unit_of(figure, e))
+            for part in filter(None, (shown.value, shown.interval)):
+                part = part.replace("<", "&lt;") if form == "markdown" else part
+                assert spelled(part) in text, (figure.name, part)
 
 
 def test_markdown_tables_keep_their_columns() -> None:
     for sample in (one_panel(), hostile()):
         table = [part for part in as_markdown(sample).splitlines() if part.startswith("|")]
         widths = {part.count("|") for part in table}
-        assert widths == {3, 4, 8}
-        assert not re.search(r"(?<!\\)<(?!0)", "\n".join(table))
+        assert widths
+        assert not re.search(r"(?<!\\)<", "\n".join(table))
+    for block in as_markdown(two_by_two()).split("\n\n"):
+        if block.startswith("|"):
+            assert len({part.count("|") for part in block.splitlines()}) == 1
 
 
 def test_markdown_escapes_what_github_acts_upon() -> None:
@@ -580,27 +649,22 @@ def test_markdown_escapes_what_github_acts_upon() -> None:
 
 def test_the_front_door_is_sorted_and_complete() -> None:
     assert falter.report.__all__ == sorted(falter.report.__all__)
-    assert all(callable(getattr(falter.report, name)) for name in falter.report.__all__)
     public = {name for name in vars(falter.report) if not name.startswith("_")}
-    assert public - {"annotations"} == set(falter.report.__all__)
+    assert public - {"annotations", "drawing", "forms", "page"} == set(falter.report.__all__)
 
 
-def test_estimates_are_the_panels_every_number() -> None:
-    """`estimates` walks what footnotes and methods are made from: a new field must join."""
-
-    def found(value: object) -> int:
-        if isinstance(value, Estimate):
-            return 1
-        if isinstance(value, (tuple, list)):
-            return sum(map(found, value))
-        if isinstance(value, dict):
-            return sum(map(found, value.values()))
-        if is_dataclass(value):
-            return sum(found(getattr(value, f.name)) for f in fields(value))
-        return 0
-
-    # The brittleness of a panel is one of its components too.
-    assert len(list(estimates(panel()))) == found(panel())
+@pytest.mark.parametrize("sample", [one_panel, two_by_two, undefined])
+def test_the_figures_hold_every_number_of_the_analysis(sample: Callable[[], Analysis]) -> None:
+    """A number that an analysis makes and no figure shows would be lost in every form."""
+    found = sample()
+    shown = [e for figure in shown_analysis(found).figures for e in estimates(figure)]
+    groups = {g.group: [r for r in p.recipes if r.group == g.group]
+              for p in found.panels for g in p.groups}  # fmt: skip
+    alone = [g.drop for p in found.panels for g in p.groups
+             if not 1 < len(groups[g.group]) < len(p.recipes)]  # fmt: skip
+    for e in every_estimate(found):
+        if e.status != "not_identified" and e not in alone:
+            assert e in shown, e.measure
 
 
 # --- colours ---------------------------------------------------------------------------------
@@ -668,10 +732,14 @@ def dumped(browser: str, page: str, folder: Path, width: int = 1280) -> str:
     """The page as the browser holds it once every script had its chance."""
     file = folder / "page.html"
     file.write_text(page, "utf-8")
-    profile = folder / "profile"
     size = f"--window-size={width},900"
-    command = (browser, *QUIET, size, f"--user-data-dir={profile}", "--dump-dom", file.as_uri())
-    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    for attempt in range(3):
+        profile = f"--user-data-dir={folder / f'profile{attempt}'}"
+        command = (browser, *QUIET, size, profile, "--dump-dom", file.as_uri())
+        done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+        if done.returncode >= 0:  # else the browser itself crashed, whatever the page is
+            break
+    done.check_returncode()
     return done.stdout.decode("utf-8")
 
 
@@ -684,7 +752,8 @@ def _title(dom: str) -> str:
 def test_a_browser_runs_nothing_of_a_hostile_report(browser: str, tmp_path: Path) -> None:
     page = html(hostile())
     dom = dumped(browser, page, tmp_path)
-    assert _title(dom) == _title(page) == "falter: 2 models on 2 tasks"
+    assert _title(dom) == _title(page)
+    assert "pwned" not in _title(dom)
     elements = Page(re.sub(r"^<!DOCTYPE html>", "", dom)).elements
     assert not [a for _, a in elements if a.get("id") == "pwned"]
     assert [t for t, _ in elements] == [t for t, _ in Page(page).elements]

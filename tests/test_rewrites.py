@@ -19,6 +19,7 @@ from falter.core.reviews import Review
 from falter.experiment import (
     ModelSpec,
     bank_for,
+    open_result,
     prepare,
     resolve,
     resolved_in,
@@ -251,7 +252,7 @@ def test_two_authors_need_a_name(smith: Wordsmith, data: Path, store: Path) -> N
 
 def test_a_rewriter_has_to_write(smith: Wordsmith, data: Path, store: Path) -> None:
     smith.generates = False
-    with Store(store) as opened, pytest.raises(UsageError, match="'wordsmith' gives no text"):
+    with Store(store) as opened, pytest.raises(UsageError, match="'wordsmith' cannot write text"):
         prepare([experiment_of(data, "paraphrase_free")], REWRITER, opened)
     assert smith.requests == []
 
@@ -284,7 +285,7 @@ def test_a_bank_file_goes_round(smith: Wordsmith, data: Path, store: Path, tmp_p
     [
         (lambda row: row | {"source": "Which animal?"}, "the key does not belong to this text"),
         (lambda row: row | {"status": "fine"}, "status is 'fine'"),
-        (lambda row: row | {"text": None}, "when its status is 'ok'"),
+        (lambda row: row | {"text": None}, "if its status is 'ok'"),
         (lambda row: row | {"nonsense": 1}, "is not a rewrite"),
         (lambda row: [row], "is not a rewrite"),
     ],
@@ -376,9 +377,8 @@ def test_the_commands_from_preparing_to_the_report(
     ]  # fmt: skip
     code, out, err = cli("run", "e.yaml", "--rewriter", "wordsmith")
     assert code == 0 and "paraphrase_free" in out, err
-    code, out, _ = cli("report", "--json")
-    counts = json.loads(out)["panels"][0]["recipes"][0]["counts"]
-    assert (counts["changed"], counts["no_rewrite"]) == (3, 5)
+    counts = open_result("falter.db").analysis.panels[0].recipes[0].counts
+    assert (counts.changed, counts.no_rewrite) == (3, 5)
     code, out, err = cli("perturb", "-p", "paraphrase_free", "Which animal says moo?")
     assert code == 2 and "falter rewrites prepare" in err
 
@@ -427,8 +427,9 @@ def test_a_rewriter_that_completes_is_led(data: Path, store: Path) -> None:
         assert (sent.context or sent.messages[-1][1]).endswith(end)
 
 
-def test_the_embedded_model_rewrites(tmp_path: Path) -> None:
+def test_the_embedded_model_rewrites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real model, real store, real runner: every text gets a status, and the run counts them."""
+    monkeypatch.setattr("falter.experiment._rewrites.STEP", 16)  # replies of at most 32 tokens
     experiment = experiment_of(
         write_data(tmp_path, {"Which animal says moo?": "the cow", "Which one barks?": "the dog"}),
         "tone:tone=polite",

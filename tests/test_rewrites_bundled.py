@@ -18,6 +18,7 @@ from falter.core.rng import Rng
 from falter.experiment import (
     Experiment,
     bank_for,
+    open_result,
     read_experiment,
     resolve,
     resolved_in,
@@ -30,10 +31,10 @@ from falter.rewrites import (
     bank_lines,
     bundled_bank,
     bundled_rewrites,
+    hand_written,
     read_bank,
     read_reply,
     sample_of,
-    written,
 )
 from falter.store import Store, put_reviews, put_rewrites, put_samples
 from falter.tasks import tasks
@@ -136,7 +137,7 @@ def test_a_run_needs_neither_key_nor_rewriter(store: Path) -> None:
             if variant.recipe.steps:
                 assert variant.status == ("changed" if asked != source else "no_rewrite")
     assert "612 without a rewrite" in " ".join(result.summary().replace("\xa0", " ").split())
-    assert "No rewrite" in html(result.analysis)
+    assert "no rewrite" in html(result.study)
 
 
 def test_basics_core_lacks_nothing(store: Path) -> None:
@@ -158,9 +159,8 @@ def test_a_real_model_runs_with_it(tmp_path: Path, capsys: Capture) -> None:
     said = capsys.readouterr()
     assert code == 0, said.err
     assert "paraphrase_free" in said.out
-    assert _run(["report", "--json", "--store", str(tmp_path / "falter.db")]) == 0
-    counts = json.loads(capsys.readouterr().out)["panels"][0]["recipes"][0]["counts"]
-    assert (counts["changed"], counts["no_rewrite"]) == (1, 9)
+    counts = open_result(tmp_path / "falter.db").analysis.panels[0].recipes[0].counts
+    assert (counts.changed, counts.no_rewrite) == (1, 9)
 
 
 def test_the_letters_template_finds_it_too(store: Path) -> None:
@@ -225,9 +225,11 @@ def test_the_order_is_file_store_bundled(tmp_path: Path, store: Path) -> None:
     """For one text that all three know, and for texts that only a later one knows."""
     made = made_by("paraphrase_free")
     first, second, third = [r for r in bundled_rewrites() if r.perturbation == made.name][:3]
-    own = [written(made.wanted(r.source, 0), f"From the file: {r.text}", "ann") for r in [first]]
+    own = [
+        hand_written(made.wanted(r.source, 0), f"From the file: {r.text}", "ann") for r in [first]
+    ]
     stored = [
-        written(made.wanted(r.source, 0), f"Stored: {r.text}", "ann") for r in (first, second)
+        hand_written(made.wanted(r.source, 0), f"Stored: {r.text}", "ann") for r in (first, second)
     ]
     path = tmp_path / "own.jsonl"
     path.write_text("".join(f"{line}\n" for line in bank_lines(own)), "utf-8")
@@ -248,7 +250,7 @@ def test_a_models_unfinished_rewrites_are_not_filled_in_silently(store: Path) ->
         if item.fields["question"] not in sources
     )  # fmt: skip
     with Store(store) as opened:
-        put_rewrites(opened, [written(made.wanted(other, 0), f"So: {other}", "openai:x")])
+        put_rewrites(opened, [hand_written(made.wanted(other, 0), f"So: {other}", "openai:x")])
         needs = resolve(basics("paraphrase_free"), bank_for(basics("typos"), opened)).rewrites
     assert needs is not None
     assert (len(needs.missing), needs.left_out) == (ITEMS - BUNDLED - 1, [])

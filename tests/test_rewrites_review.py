@@ -419,7 +419,7 @@ def test_the_commands_of_a_review(
     code, out, err = cli("export", "-o", "x.txt")
     assert code == 2 and "expected one of: csv, html, jsonl" in err
     code, out, err = cli("export", "-p", "paraphrase_fre")
-    assert code == 2 and "stored are: paraphrase_free" in err
+    assert code == 2 and "the store has: paraphrase_free" in err
     code, _, err = cli("export", "--flags", "--calibration", "0", "-o", "f.csv")
     assert "flags" in Path("f.csv").read_text("utf-8").splitlines()[0]
     assert cli("status", "--store", "no.db")[0] == 2

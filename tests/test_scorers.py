@@ -66,7 +66,7 @@ def test_a_letter_is_read(text: str) -> None:
 )  # fmt: skip
 def test_anything_else_is_unparsed(text: str) -> None:
     assert extract_label(text, LABELS, CHOICES) is None
-    score = scorers.get("choice_letter").score(case(Response(key="k", text=text)), {})
+    score = scorers.get("choice_letter").score(case(Response(key="k", text=text)))
     assert (score.outcome, score.value) == ("unparsed", None)
 
 
@@ -82,14 +82,14 @@ def scored(*logprobs: float) -> Response:
 def test_raw_and_per_character_likelihoods_differ() -> None:
     """Paris −6 on 5 characters, New York City −9 on 13: raw and per character disagree."""
     response = scored(-6.0, -30.0, -9.0, -30.0)
-    raw = scorers.get("choice_likelihood").score(case(response, 0), {})
-    per = scorers.get("choice_likelihood_norm").score(case(response, 0), {})
+    raw = scorers.get("choice_likelihood").score(case(response, 0))
+    per = scorers.get("choice_likelihood_norm").score(case(response, 0))
     assert (raw.value, raw.extracted) == (1.0, "A")
     assert (per.value, per.extracted) == (0.0, "C")
 
 
 def test_an_exact_tie_goes_to_the_first_option() -> None:
-    score = scorers.get("choice_likelihood").score(case(scored(-2, -1, -1, -2), 1), {})
+    score = scorers.get("choice_likelihood").score(case(scored(-2, -1, -1, -2), 1))
     assert score.extracted == "B"
 
 
@@ -97,20 +97,20 @@ def test_an_exact_tie_goes_to_the_first_option() -> None:
     "response", [scored(-1.0, -2.0), scored(float("nan"), -1, -1, -1), scored()], ids=str
 )
 def test_incomplete_scores_fail_and_are_not_wrong(response: Response) -> None:
-    score = scorers.get("choice_likelihood").score(case(response), {})
+    score = scorers.get("choice_likelihood").score(case(response))
     assert (score.outcome, score.value) == ("failed", None)
 
 
 @pytest.mark.parametrize("name", scorers.names())
 def test_a_failed_response_is_failed_in_every_scorer(name: str) -> None:
-    score = scorers.get(name).score(case(Response(key="k", failure="HTTP 500")), {})
+    score = scorers.get(name).score(case(Response(key="k", failure="HTTP 500")))
     assert (score.outcome, score.value, score.reason) == ("failed", None, "HTTP 500")
 
 
 @pytest.mark.parametrize("name", ["choice_letter", "exact", "includes", "numeric"])
 def test_a_refusal_is_refused(name: str) -> None:
     response = Response(key="k", text="I cannot help.", finish_reason="content_filter")
-    assert scorers.get(name).score(case(response), {}).outcome == "refused"
+    assert scorers.get(name).score(case(response)).outcome == "refused"
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_a_refusal_is_refused(name: str) -> None:
     ],
 )
 def test_free_answers(name: str, text: str, target: int | str, value: float) -> None:
-    score = scorers.get(name).score(case(Response(key="k", text=text), target), {})
+    score = scorers.get(name).score(case(Response(key="k", text=text), target))
     assert (score.outcome, score.value) == ("scored", value)
 
 
 @pytest.mark.parametrize("name", ["exact", "includes", "numeric"])
 def test_an_empty_answer_is_unparsed(name: str) -> None:
-    score = scorers.get(name).score(case(Response(key="k", text="  "), "7"), {})
+    score = scorers.get(name).score(case(Response(key="k", text="  "), "7"))
     assert (score.outcome, score.value) == ("unparsed", None)
 
 
@@ -148,7 +148,7 @@ def test_reading_a_number_never_raises(text: str) -> None:
 # Replies in a form
 
 FORMS = ("json", "yaml", "xml", "markdown", "html")
-REASONED = Recipe(label="cot", steps=(Step(name="chain_of_thought", version=1),))
+REASONED = Recipe(label="cot", steps=(Step(name="think_first", version=1, reasons=True),))
 
 
 def judged(
@@ -173,7 +173,7 @@ def judged(
     item = Item(task="t", key="k", fields={})
     variant = Variant(item=item, recipe=recipe, draw=0, prompt=prompt, status="changed")
     response = Response(key="k", text=text, finish_reason=finish)
-    return scorers.get(name).score(Case(variant=variant, response=response), {})
+    return scorers.get(name).score(Case(variant=variant, response=response))
 
 
 def form(name: str) -> Recipe:
@@ -256,7 +256,7 @@ def test_every_text_scorer_reads_forms(name: str, kind: str) -> None:
     assert judged(name, shapes[kind].format(wrong), target, form(kind)).value == 0.0
     score = judged(name, right, target, form(kind))
     assert (score.outcome, score.value) == ("unparsed", None)
-    assert score.reason == f"the reply is not the {kind.upper()} that was asked for"
+    assert score.reason == f"the reply is not the required {kind.upper()}"
 
 
 def test_a_form_after_reasoning() -> None:

@@ -65,7 +65,7 @@ REPLIES = {
 @pytest.mark.parametrize("name", REPLIES)
 def test_right_code_is_found_in_a_reply(name: str) -> None:
     """A fenced block, a whole function, or the body, with what models put around it."""
-    score = scorers.get("unit_tests").score(case(REPLIES[name]), {})
+    score = scorers.get("unit_tests").score(case(REPLIES[name]))
     assert (score.outcome, score.value) == ("scored", 1.0), (score, extract_code)
 
 
@@ -83,8 +83,8 @@ def test_right_code_is_found_in_a_reply(name: str) -> None:
 )
 def test_wrong_code_is_wrong_with_a_reason(reply: str, reason: str) -> None:
     """What fails, crashes or hangs is a zero that says why."""
-    scorer = UnitTests(Sandbox(timeout=1))
-    score = scorer.score(case(reply), {})
+    scorer = UnitTests(Sandbox(timeout=1 if reason == "out of time" else 60))
+    score = scorer.score(case(reply))
     assert (score.outcome, score.value) == ("scored", 0.0)
     assert reason in str(score.reason)
     scorer.sandbox.close()
@@ -96,7 +96,7 @@ def test_wrong_code_is_wrong_with_a_reason(reply: str, reason: str) -> None:
 )
 def test_a_reply_without_code_is_unparsed(reply: str) -> None:
     """Prose is no wrong program."""
-    score = scorers.get("unit_tests").score(case(reply), {})
+    score = scorers.get("unit_tests").score(case(reply))
     assert (score.outcome, score.value) == ("unparsed", None)
 
 
@@ -104,9 +104,9 @@ def test_what_is_not_the_programs_fault_is_failed() -> None:
     """A task without tests, tests that do not run, a failed request and a refusal."""
     scorer = scorers.get("unit_tests")
     broken = Program(prefix=PREFIX, tests="def check(", entry_point="area")
-    assert scorer.score(case(BODY, None), {}).outcome == "failed"
-    assert scorer.score(case(BODY, broken), {}).outcome == "failed"
-    assert scorer.score(case("", finish_reason="refusal"), {}).outcome == "refused"
+    assert scorer.score(case(BODY, None)).outcome == "failed"
+    assert scorer.score(case(BODY, broken)).outcome == "failed"
+    assert scorer.score(case("", finish_reason="refusal")).outcome == "refused"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_what_is_not_the_programs_fault_is_failed() -> None:
 )
 def test_methods(reply: str) -> None:
     """A method may come as a body, alone, or in its class."""
-    score = scorers.get("unit_tests").score(case(reply, METHOD), {})
+    score = scorers.get("unit_tests").score(case(reply, METHOD))
     assert (score.outcome, score.value) == ("scored", 1.0), extract_code(reply, METHOD)
 
 
@@ -138,11 +138,11 @@ def test_a_program_is_run_once() -> None:
     """The same program is not run again when a run is analysed again; trouble is tried again."""
     sandbox = Counting(timeout=5)
     scorer = UnitTests(sandbox)
-    first, second = (scorer.score(case(BODY), {}) for _ in range(2))
+    first, second = (scorer.score(case(BODY)) for _ in range(2))
     assert first == second and sandbox.runs == 1
     broken = Program(prefix=PREFIX, tests="def check(", entry_point="area")
     for _ in range(2):
-        scorer.score(case(BODY, broken), {})
+        scorer.score(case(BODY, broken))
     assert sandbox.runs == 3
     sandbox.close()
 
@@ -182,7 +182,7 @@ def test_the_canonical_solutions_of_humaneval_pass(style: str, step: int) -> Non
             variant=Variant(item=item, recipe=BASELINE, draw=0, prompt=prompt, status="baseline"),
             response=Response(key="k", text=reply),
         )
-        score = scorer.score(given, {})
+        score = scorer.score(given)
         if score.value != 1.0:
             wrong.append((item.key, score))
     assert (len(loaded.items), wrong) == (164, [])

@@ -95,7 +95,7 @@ def test_what_cannot_be_read_has_no_value(reply: str) -> None:
     """None with the side, never 0; in a run it is unparsed."""
     assert entity_match(reply, "{}").reason == "the candidate is not a JSON object of entities"
     assert entity_match("{}", reply).value is None
-    score = scorers.get("entities").score(case(Response(key="k", text=reply), '{"a": "x"}'), {})
+    score = scorers.get("entities").score(case(Response(key="k", text=reply), '{"a": "x"}'))
     assert (score.outcome, score.value) == ("unparsed", None)
 
 
@@ -131,7 +131,7 @@ def test_the_definition_spelled_out(
 
 def scored(text: str, target: Any, scorer: Entities | None = None) -> tuple[str, float | None]:
     score = (scorer or scorers.get("entities")).score(
-        case(Response(key="k", text=text), target, ()), {}
+        case(Response(key="k", text=text), target, ())
     )
     return score.outcome, score.value
 
@@ -153,6 +153,8 @@ def test_after_reasoning_the_object_counts() -> None:
     """Behind "Answer:", or the only fenced block of the reply."""
     for text in ('So {a}.\nAnswer: {\n"a": "x"}', 'So {a}.\n```\n{"a": "x"}\n```'):
         made = case(Response(key="k", text=text), '{"a": "x"}')
-        recipe = replace(made.variant.recipe, steps=(Step(name="chain_of_thought", version=1),))
+        recipe = replace(
+            made.variant.recipe, steps=(Step(name="chain_of_thought", version=1, reasons=True),)
+        )
         made = replace(made, variant=replace(made.variant, recipe=recipe))
-        assert scorers.get("entities").score(made, {}).value == 1.0
+        assert scorers.get("entities").score(made).value == 1.0

@@ -22,7 +22,7 @@ TEXT = json.dumps(GOOD)
 
 def score(text: str | None, **settings: Any) -> Score:
     response = Response(key="sha256:0", text=text, **settings)
-    return scorers.get("reasoning_quality").score(Case(variant=variant(1), response=response), {})
+    return scorers.get("reasoning_quality").score(Case(variant=variant(1), response=response))
 
 
 def changed(**ratings: Any) -> str:
@@ -131,9 +131,10 @@ def test_ratings_quoted_from_hostile_reasoning_are_not_taken() -> None:
     ],
 )
 def test_hostile_replies_cost_little(reply: str) -> None:
-    started = time.perf_counter()
+    """In seconds of this thread's own, whatever else the machine does."""
+    started = time.thread_time()
     score(reply)
-    assert time.perf_counter() - started < 2.0
+    assert time.thread_time() - started < 2.0
 
 
 @given(st.text())

@@ -59,7 +59,7 @@ def requests(folder: Path, **settings: object) -> dict[str, Request]:
 def judged(request: Request, *logprobs: float) -> Score:
     scores = tuple(ContinuationScore(logprob=x, tokens=1) for x in logprobs)
     response = Response(key=request.key, scores=scores)
-    return LETTERS.score(Case(variant=request.variant, response=response), {})
+    return LETTERS.score(Case(variant=request.variant, response=response))
 
 
 def test_what_it_needs() -> None:
@@ -164,12 +164,12 @@ def test_the_embedded_model_has_a_favourite_letter(tmp_path: Path) -> None:
     """SmolLM2 is at chance level here, and the report says so; the choice is its engine's own."""
     path = tmp_path / "falter.db"
     result = falter.run(
-        task="basics", models=["smollm2"], recipes=["shuffle_choice_texts"], limit=12,
+        task="basics", models=["smollm2"], recipes=["shuffle_choice_texts"], limit=8,
         scorer="choice_letter_likelihood", store=path,
     )  # fmt: skip
     (panel,) = result.analysis.panels
-    assert panel.counts.scored == 24
-    assert any("not above chance level (25 %)" in note for note in panel.notes)
+    assert panel.counts.scored == 16
+    assert any("cannot be told from chance (25 %)" in note for note in panel.notes)
     with Store(path) as store:
         (run,) = store.runs()
         cells = list(store.cells(run.run))
@@ -179,10 +179,10 @@ def test_the_embedded_model_has_a_favourite_letter(tmp_path: Path) -> None:
     said = []
     for cell in cells:
         assert cell.response is not None
-        score = LETTERS.score(Case(variant=cell.variant, response=cell.response), {})
+        score = LETTERS.score(Case(variant=cell.variant, response=cell.response))
         said.append(score.extracted)
         alone = engine.score(render.plain(cell.variant.prompt), [" A", " B", " C", " D"])
         best = max(range(4), key=lambda i, found=alone: found[i].logprob)  # type: ignore[misc]
         assert "ABCD"[best] == score.extracted
     engine.close()
-    assert Counter(said).most_common(1)[0][1] >= 16
+    assert Counter(said).most_common(1)[0][1] >= 11

@@ -176,7 +176,7 @@ def test_every_script_has_words() -> None:
 def test_a_reply_is_graded(name: str, text: str, value: float) -> None:
     """F1 against the target, a fraction."""
     target = "in Rome" if name == "rouge2" else "Paris"
-    score = scorers.get(name).score(case(Response(key="k", text=text), target), {})
+    score = scorers.get(name).score(case(Response(key="k", text=text), target))
     assert (score.outcome, score.value, score.extracted) == ("scored", value, text)
 
 
@@ -184,7 +184,7 @@ def test_what_cannot_be_graded_is_no_zero() -> None:
     """An empty reply is unparsed; a target without enough words, or no target, has failed."""
 
     def scored(name: str, text: str, target: Any) -> tuple[str, float | None]:
-        score = scorers.get(name).score(case(Response(key="k", text=text), target, ()), {})
+        score = scorers.get(name).score(case(Response(key="k", text=text), target, ()))
         return score.outcome, score.value
 
     assert scored("rougeL", " \n", "Paris") == ("unparsed", None)
@@ -192,7 +192,7 @@ def test_what_cannot_be_graded_is_no_zero() -> None:
     assert scored("rouge2", "Paris", "Paris") == ("failed", None)
     assert scored("rougeL", "Paris", None) == ("failed", None)
     own = Rouge("rougeL", tokens="unicode")
-    assert own.score(case(Response(key="k", text="京都"), "京都"), {}).value == 1.0
+    assert own.score(case(Response(key="k", text="京都"), "京都")).value == 1.0
 
 
 @pytest.mark.parametrize(
@@ -206,6 +206,8 @@ def test_what_cannot_be_graded_is_no_zero() -> None:
 def test_after_reasoning_the_answer_counts(text: str, value: float | None) -> None:
     """All lines after the last "Answer:"; without one the reply is unparsed."""
     made = case(Response(key="k", text=text), "red green")
-    recipe = replace(made.variant.recipe, steps=(Step(name="chain_of_thought", version=1),))
+    recipe = replace(
+        made.variant.recipe, steps=(Step(name="chain_of_thought", version=1, reasons=True),)
+    )
     reasoned = replace(made, variant=replace(made.variant, recipe=recipe))
-    assert scorers.get("rougeL").score(reasoned, {}).value == value
+    assert scorers.get("rougeL").score(reasoned).value == value

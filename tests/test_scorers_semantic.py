@@ -113,7 +113,7 @@ def test_a_reply_is_graded() -> None:
     """The cosine as it is, also below 0; an empty reply is unparsed, an empty target failed."""
 
     def score(text: str, target: Any) -> Any:
-        return scorers.get("similarity").score(case(Response(key="k", text=text), target, ()), {})
+        return scorers.get("similarity").score(case(Response(key="k", text=text), target, ()))
 
     near, far = score(PAIRS[0][0], PAIRS[0][1]), score(*PAIRS[1])
     assert near.value == semantic_similarity(*PAIRS[0]) and near.value > 0.5 > far.value
@@ -127,12 +127,12 @@ def test_the_scorer_says_beforehand_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """`check` raises with the command; nothing has to be paid first."""
-    scorers.get("similarity").check()  # type: ignore[attr-defined]
+    scorers.get("similarity").check()
     monkeypatch.setenv("FALTER_CACHE", str(tmp_path))
     minilm.cache_clear()
     try:
         with pytest.raises(WeightsError, match="models pull minilm"):
-            scorers.get("similarity").check()  # type: ignore[attr-defined]
+            scorers.get("similarity").check()
     finally:
         minilm.cache_clear()
 
@@ -146,5 +146,5 @@ def test_the_page_is_true() -> None:
     page = Path(__file__).parents[1] / "docs" / "scorers.md"
     result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
     assert result.attempted > 10 and result.failed == 0
-    text = page.read_text("utf-8")
+    text = page.read_text("utf-8") + page.with_name("extending.md").read_text("utf-8")
     assert not [n for n in falter.scorers.__all__ if n[0].islower() and f"`{n}" not in text]

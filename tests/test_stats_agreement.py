@@ -157,7 +157,7 @@ def test_exact_agreement_says_of_what():
     expected = wilson_interval(2, 4)
     assert items.interval == expected
     assert pairs.interval.low < 8 / 12 <= pairs.interval.high
-    assert "ratings of an item" in items.estimand and "pairs" in pairs.estimand
+    assert "items whose ratings" in items.estimand and "pairs" in pairs.estimand
     nothing = exact_agreement([[1, NAN]])
     assert (nothing.value, nothing.status, nothing.interval.low) == (
         None,

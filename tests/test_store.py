@@ -104,8 +104,8 @@ def test_a_whole_store_verifies(path: Path) -> None:
             "does not match its content",
         ),
         ("UPDATE items SET body = replace(body, '0?', '7?')", "does not match its content"),
-        ("DELETE FROM variants WHERE item = 1", "name a variant that is not there"),
-        ("DELETE FROM items", "names an item or recipe that is not there"),
+        ("DELETE FROM variants WHERE item = 1", "name a variant that is missing"),
+        ("DELETE FROM items", "names an item or recipe that is missing"),
     ],
 )
 def test_damage_is_found(path: Path, damage: str, problem: str) -> None:

@@ -38,7 +38,7 @@ def test_plan_run_report(capsys: Capture) -> None:
     assert parts == {"zero-shot", "few-shot", "options", "intensity", "pairs", "reasoning"}
     assert all(row["cost_at_most"] == 0.0 for row in plan["panels"])
     assert plan["judge_calls_at_most"]["quality"] == 2 * 6 * 9
-    assert any("Maths: left out" in note for note in plan["notes"])
+    assert any("Maths perturbations: left out" in note for note in plan["notes"])
 
     run = ("run", *TASK, *MODELS, "--judge", "simulated:j", "--html", "page.html")
     code, out, err = falter_cli(capsys, *run)
@@ -46,7 +46,7 @@ def test_plan_run_report(capsys: Capture) -> None:
     assert "Accuracy and drops by model and group" in out
     assert "simulated:a (simulated)" in out
     assert "part 7 of 7: The quality of the reasoning" in err
-    assert "note: Code: left out" in err
+    assert "note: Code perturbations: left out" in err
     assert Path("page.html").read_text("utf-8").startswith("<!doctype html>")
 
     code, out, _ = falter_cli(capsys, "plan", *TASK, *MODELS)
@@ -68,14 +68,17 @@ def test_plan_run_report(capsys: Capture) -> None:
     assert [line.split()[1] for line in lines][-1] == "quality"
     run_id = lines[0].split()[0]
     code, out, _ = falter_cli(capsys, "report", run_id, "--json")
-    assert len(json.loads(out)["panels"]) == 2
+    assert json.loads(out)["models"] == ["simulated:a", "simulated:b"]
 
     code, _, err = falter_cli(capsys, "report", "--figure", "drop")
     assert code == 2 and "did you mean 'drops'" in err
-    code, _, err = falter_cli(capsys, "report", run_id, "--figure", "drops")
-    assert code == 2 and "single run" in err
-    code, _, err = falter_cli(capsys, "report", "--parquet", "x.parquet")
-    assert code == 2 and "takes a run" in err
+    code, out, _ = falter_cli(capsys, "report", run_id, "--figure", "drops-1", "--csv")
+    assert code == 0
+    assert {row["figure"] for row in csv.DictReader(io.StringIO(out))} == {"drops-1"}
+    code, out, err = falter_cli(capsys, "report", "--parquet", "numbers.parquet")
+    assert (code, out) == (0, "") and Path("numbers.parquet").stat().st_size > 1_000
+    code, out, err = falter_cli(capsys, "report", run_id, "--scores", "scores.csv")
+    assert (code, out) == (0, "") and "scores.csv" in err
 
 
 def test_a_run_after_a_study_is_the_newest(capsys: Capture) -> None:

@@ -163,7 +163,7 @@ def test_the_same_row_twice_is_two_items(tmp_path: Path) -> None:
 
 
 def test_the_same_id_twice_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="the item 'Own_2' is there twice"):
+    with pytest.raises(TaskError, match="the item 'Own_2' appears twice"):
         load("arc_easy", jsonl(tmp_path / "a.jsonl", ARC_FLAT, ARC_FLAT))
 
 

@@ -191,7 +191,7 @@ def test_the_same_row_twice_is_two_items(name: str, tmp_path: Path) -> None:
 
 
 def test_the_same_function_twice_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="the item 'Own/0' is there twice"):
+    with pytest.raises(TaskError, match="the item 'Own/0' appears twice"):
         load("humaneval", jsonl(tmp_path / "h.jsonl", [HUMANEVAL] * 2))
 
 

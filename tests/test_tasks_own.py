@@ -87,7 +87,7 @@ def test_items_are_whole_and_each_is_there_once(name: str, count: int) -> None:
 
 @pytest.mark.parametrize("name", ["sums", "functions"])
 def test_a_task_without_parts_takes_no_argument(name: str) -> None:
-    with pytest.raises(TaskError, match="takes nothing after a colon, got 'x'"):
+    with pytest.raises(TaskError, match="takes no argument after a colon, got 'x'"):
         tasks.get(name)("x")
 
 

@@ -39,7 +39,7 @@ def test_another_seed_or_recipe_is_told(tmp_path: Path, capsys: pytest.CaptureFi
     assert _run(["variants", "export", *whole, "-o", str(path)]) == 0
     assert _run(["variants", "verify", str(path), *whole, "--seed", "1"]) == 1
     said = capsys.readouterr()
-    assert "typos draw 0: another variant (the prompt differs)" in said.out
+    assert "typos draw 0: a different variant (the prompt differs)" in said.out
     assert "error: 264 differences" in said.err
     export(path)
     assert _run(["variants", "verify", str(path), *BASE, "-r", "typos"]) == 1
@@ -58,7 +58,7 @@ def test_a_changed_line_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert _run(["variants", "verify", str(path)]) == 1
     said = capsys.readouterr().out
     assert "a line was changed" in said
-    assert "its prompt does not have its identity" in said
+    assert "its prompt does not match its id" in said
 
 
 @pytest.mark.parametrize(

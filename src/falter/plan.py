@@ -19,10 +19,12 @@ from falter.core.records import (
 )
 
 __all__ = [
+    "Asking",
     "Condition",
     "Cost",
     "Price",
     "Target",
+    "batched",
     "count_cells",
     "estimate_cost",
     "plan",
@@ -37,7 +39,7 @@ CHARACTERS_A_TOKEN = 4
 class Condition:
     """A recipe with the function that turns an item and a draw into its variant.
 
-    `random` says whether another draw gives another variant; only those are drawn more than once.
+    `random` says whether another draw gives another variant; only then is there more than one draw.
     """
 
     recipe: Recipe
@@ -47,7 +49,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a million tokens cost."""
+    """The price of a million tokens."""
 
     input: float
     output: float
@@ -66,7 +68,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a plan would take. Tokens are estimated from characters, and output at its maximum."""
+    """The cost of a plan. Tokens are estimated from characters, and output at its maximum."""
 
     cells: int
     calls: int
@@ -78,7 +80,7 @@ class Cost:
 
 
 def request(variant: Variant, target: Target, repeat: int) -> Request:
-    """The call that asks a target for one variant; its key hashes what the model would see."""
+    """The request for one variant to a target; its key hashes what the model would see."""
     prompt, sampling = variant.prompt, _sampling(variant.recipe, target)
     messages: tuple[Message, ...] = ()
     context = ""
@@ -104,7 +106,7 @@ def request(variant: Variant, target: Target, repeat: int) -> Request:
 
 
 def _sampling(recipe: Recipe, target: Target) -> Sampling:
-    """The target's settings with the recipe's; an answer gets the longer of both limits."""
+    """The target's settings with the recipe's; the longer limit on an answer counts."""
     if not recipe.sampling:
         return target.sampling
     longest = max(target.sampling.max_tokens, recipe.sampling.get("max_tokens", 0))
@@ -121,8 +123,8 @@ def plan(
 ) -> Iterator[Request]:
     """Every request of one target, item by item, lazily.
 
-    The `identity` condition asks the baseline again at the repeats after its own, so that its
-    requests are really sent.
+    The `identity` condition asks the baseline again under the repeats after its own, so that its
+    requests count as new and are sent.
     """
     for item in items:
         for condition in conditions:
@@ -139,23 +141,29 @@ def count_cells(items: int, conditions: Sequence[Condition], draws: int, repeats
 
 
 def estimate_cost(
-    requests: Iterable[Request], target: Target, missing: Callable[[Sequence[str]], set[str]]
+    requests: Iterable[Request],
+    target: Target,
+    missing: Callable[[Sequence[str]], set[str]],
+    counted: set[bytes] | None = None,
 ) -> Cost:
-    """Count a plan's cells, calls after deduplication, those already stored, tokens and price."""
+    """Count a plan's cells, calls after deduplication, those already stored, tokens and price.
+
+    `counted` are requests that another plan counted already; those of this plan are added to it.
+    """
     cells = stored = calls = prompt_tokens = completion_tokens = 0
-    seen: set[bytes] = set()
+    counted = set() if counted is None else counted
     for batch in batched(requests, 512):
         cells += len(batch)
         fresh: dict[str, Request] = {}
         for r in batch:
             mark = bytes.fromhex(r.key[7:39])
-            if mark not in seen:
-                seen.add(mark)
+            if mark not in counted:
+                counted.add(mark)
                 fresh[r.key] = r
-        wanted = missing(list(fresh))
-        stored += len(fresh) - len(wanted)
-        calls += len(wanted)
-        for key in wanted:
+        unanswered = missing(list(fresh))
+        stored += len(fresh) - len(unanswered)
+        calls += len(unanswered)
+        for key in unanswered:
             sent, received = _tokens(fresh[key])
             prompt_tokens += sent
             completion_tokens += received

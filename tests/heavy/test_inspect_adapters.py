@@ -146,8 +146,8 @@ def test_a_scorer_that_is_not_ours_has_to_be_replaced_by_the_user(file: Path) ->
         ("talk", "is a conversation (user, assistant, user); expected one question"),
         ("wrong", "the target is 'C'; expected one letter of AB"),
         ("two", "has 2 targets; expected one"),
-        ("doubled", "the sample '1' is there twice"),
-        ("needy", "could not be made: TypeError"),
+        ("doubled", "the sample '1' appears twice"),
+        ("needy", "could not be created: TypeError"),
         ("plain", "it returned int"),
     ],
 )

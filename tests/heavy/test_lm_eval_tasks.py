@@ -323,7 +323,7 @@ FOREIGN: list[tuple[dict[str, Any], str]] = [
     ({**OPEN, "output_type": "loglikelihood_rolling"}, "measures loglikelihood_rolling"),
     ({**CHOICE, "doc_to_target": "{{[0, 1]}}"}, "has 2 right answers; expected one"),
     ({**CHOICE, "doc_to_target": "{{gold * 7}}"}, "the target is 7; expected one of its 2 options"),
-    ({**CHOICE, "doc_to_text": "{{gold}}", "doc_to_target": "{{q}}"}, "one context an option"),
+    ({**CHOICE, "doc_to_text": "{{gold}}", "doc_to_target": "{{q}}"}, "a separate question for"),
 ]  # fmt: skip
 
 

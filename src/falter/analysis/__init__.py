@@ -18,33 +18,40 @@ from falter.analysis._across_results import (
 )
 from falter.analysis._analyse import analyse, analyse_tables
 from falter.analysis._cells import PanelCells, table_of
-from falter.analysis._export import score_rows, write_parquet
+from falter.analysis._export import score_rows, write_scores
 from falter.analysis._meaning import MEANING_CHECKS, Cosine, Rewording, meaning
 from falter.analysis._results import (
     Analysis,
     Counts,
-    Example,
     GroupResult,
     Meaning,
     PanelResult,
     RecipeResult,
-    Segment,
-    Side,
 )
 from falter.analysis._settings import Settings
 from falter.analysis._stack import model_names
 from falter.analysis._subjects import subject_mean
-from falter.analysis._table import Table, score_cell, tables
+from falter.analysis._table import OUTCOMES, STATUSES, Table, run_tables, score_cell, scored_cells
+from falter.analysis.figures import (
+    analysis_figures,
+    analysis_title,
+    brittleness_bars,
+    main_figures,
+    meaning_grid,
+    meaning_losses,
+    ranking_figures,
+)
 
 __all__ = [
     "MEANING_CHECKS",
+    "OUTCOMES",
+    "STATUSES",
     "Across",
     "Analysis",
     "Concordance",
     "Consistency",
     "Cosine",
     "Counts",
-    "Example",
     "FailureShift",
     "GroupResult",
     "Meaning",
@@ -57,21 +64,27 @@ __all__ = [
     "RecipeRanking",
     "RecipeResult",
     "Rewording",
-    "Segment",
     "Settings",
-    "Side",
     "Survival",
     "Table",
     "Verdict",
     "Worst",
     "analyse",
     "analyse_tables",
+    "analysis_figures",
+    "analysis_title",
+    "brittleness_bars",
+    "main_figures",
     "meaning",
+    "meaning_grid",
+    "meaning_losses",
     "model_names",
+    "ranking_figures",
+    "run_tables",
     "score_cell",
     "score_rows",
+    "scored_cells",
     "subject_mean",
     "table_of",
-    "tables",
-    "write_parquet",
+    "write_scores",
 ]

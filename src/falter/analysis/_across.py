@@ -38,25 +38,27 @@ from falter.stats import cochran_q, tost
 __all__ = ["across_of"]
 
 Floats = NDArray[np.float64]
+FEWEST_INFORMATIVE = 24  # informative items times conditions
 
 
 def across_of(tables: Sequence[Table], settings: Settings) -> Across:
-    """Everything that takes more than one recipe, panel, task or model, and what cannot be had."""
-    found = stacks(tables, strict=settings.strict) if tables else ()
+    """The numbers that need several recipes, panels, tasks or models, and why some are missing."""
+    scored_first = [table for table in tables if not table.rescored]
+    by_task = stacks(scored_first, strict=settings.strict) if scored_first else ()
     names = model_names(tables)
-    views = [_View(table, names[table.panel.model.id], settings) for table in tables]
-    whole = Across(
+    views = [_Comparison(table, names[table.panel.model.id], settings) for table in tables]
+    across = Across(
         margin=settings.margin,
         verdicts=tuple(v for view in views for v in view.verdicts()),
         worst=tuple(w for view in views for w in view.worst()),
         omnibus=tuple(o for view in views for o in view.omnibus()),
         failures=tuple(f for view in views for f in view.failures()),
         consistency=tuple(c for view in views for c in view.consistency()),
-        **_pooled(found, settings),
-        **ranking_of(found, settings),
-        notes=notes_of(tables, found, settings),
+        **_pooled(by_task, settings),
+        **ranking_of(by_task, settings),
+        notes=notes_of(tables, by_task, settings),
     )
-    return cast(Across, _stamped(whole, settings.signature, settings.seed))
+    return cast(Across, _stamped(across, settings.signature, settings.seed))
 
 
 def _stamped(value: Any, signature: str, seed: int) -> Any:
@@ -66,190 +68,189 @@ def _stamped(value: Any, signature: str, seed: int) -> Any:
     if isinstance(value, tuple):
         return tuple(_stamped(inner, signature, seed) for inner in value)
     if is_dataclass(value) and not isinstance(value, type):
-        own = {f.name: _stamped(getattr(value, f.name), signature, seed) for f in fields(value)}
-        return replace(value, **own)
+        stamped = {f.name: _stamped(getattr(value, f.name), signature, seed) for f in fields(value)}
+        return replace(value, **stamped)
     return value
 
 
-class _View:
-    """One table, and the numbers that take more than one of its recipes."""
+class _Comparison:
+    """The numbers of one table that need more than one of its recipes."""
 
     def __init__(self, table: Table, model: str, settings: Settings) -> None:
         self.table, self.settings = table, settings
         self.about: dict[str, Any] = {"model": model, "task": table.panel.task}
-        self.given: dict[str, Any] = {"clusters": table.clusters, "level": settings.level}
+        self.options: dict[str, Any] = {"clusters": table.clusters, "level": settings.level}
         values = table.matrix(strict=settings.strict)
-        self.seen = np.where(table.changed(), values, np.nan)
-        self.seen[:, 0] = values[:, 0]
+        # Items that a recipe left alone would pull its drop towards zero.
+        self.scores = np.where(table.changed(), values, np.nan)
+        self.scores[:, 0] = values[:, 0]
         self.recipes = [(n, table.recipes[n].label) for n in table.columns]
 
     @property
-    def every(self) -> list[int]:
+    def conditions(self) -> list[int]:
         """The baseline, where there is one, and every recipe that perturbs."""
-        return [*([0] if self.table.based else []), *self.table.columns]
+        return [*([0] if self.table.has_baseline else []), *self.table.columns]
 
-    def first(self) -> Floats:
-        """Items × conditions of the first run, unparsed by the rule, idle cells carried."""
+    def first_run(self) -> Floats:
+        """Items × conditions, unparsed by the rule; the baseline's where nothing was changed."""
         table = self.table
-        values = table.carry(table.strict(strict=self.settings.strict)[:, :, 0])
-        return np.asarray(values[:, self.every])
+        values = table.carry(table.scores(strict=self.settings.strict)[:, :, 0])
+        return np.asarray(values[:, self.conditions])
 
     def verdicts(self) -> list[Verdict]:
-        return [self._verdict(n, label) for n, label in self.recipes] if self.table.based else []
-
-    def _verdict(self, n: int, label: str) -> Verdict:
-        alpha = round(1.0 - self.settings.level, 12)
-        found = tost(
-            self.seen[:, 0],
-            self.seen[:, n],
-            margin=self.settings.margin,
-            alpha=alpha,
-            clusters=self.table.clusters,
-        )
-        drop = Estimate(
-            measure="tost",
-            value=found.value,
-            status=found.status,
-            group={**self.about, "recipe": label},
-            estimand=f"{found.estimand}, against a margin of {100 * found.margin:g} points",
-            low=found.interval.low,
-            high=found.interval.high,
-            level=found.interval.level,
-            p_value=found.p_value,
-            method=f"{found.interval.method}; p: two one-sided tests",
-            items=found.items,
-            conditions=2,
-            excluded=found.excluded,
-        )
-        return Verdict(**self.about, recipe=label, verdict=found.verdict, drop=drop)
+        """Whether each recipe's drop is shown to lie within the margin, or above zero."""
+        verdicts: list[Verdict] = []
+        for n, label in self.recipes if self.table.has_baseline else []:
+            test = tost(
+                self.scores[:, 0],
+                self.scores[:, n],
+                margin=self.settings.margin,
+                alpha=round(1.0 - self.settings.level, 12),  # 0.05 and not 0.050000000000000044
+                clusters=self.table.clusters,
+            )
+            drop = Estimate(
+                measure="tost",
+                value=test.value,
+                status=test.status,
+                group={**self.about, "recipe": label},
+                estimand=f"{test.estimand}, against a margin of {100 * test.margin:g} points",
+                low=test.interval.low,
+                high=test.interval.high,
+                level=test.interval.level,
+                p_value=test.p_value,
+                method=f"{test.interval.method}; p: two one-sided tests",
+                items=test.items,
+                conditions=2,
+                excluded=test.excluded,
+            )
+            verdicts.append(Verdict(**self.about, recipe=label, verdict=test.verdict, drop=drop))
+        return verdicts
 
     def worst(self) -> list[Worst]:
-        """The largest drop with a max-t interval."""
-        if not self.table.based:
+        """The largest drop, with a max-t interval that allows for picking the largest."""
+        if not self.table.has_baseline:
             return []
-        both = ~np.isnan(self.seen[:, :1] - self.seen)
-        told = [(n, label) for n, label in self.recipes if both[:, n].sum() > 1]
-        if not told:
+        pairs = ~np.isnan(self.scores[:, :1] - self.scores)
+        paired = [(n, label) for n, label in self.recipes if pairs[:, n].sum() > 1]
+        if not paired:
             return []
-        found = paired_drops(
-            self.seen[:, [0, *(n for n, _ in told)]],
+        result = paired_drops(
+            self.scores[:, [0, *(n for n, _ in paired)]],
             replications=self.settings.replications,
             seed=self.settings.seed,
-            **self.given,
+            **self.options,
         )
-        values = [-np.inf if d.value is None else d.value for d in found.drops]
-        label = told[int(np.argmax(values))][1] if found.worst.value is not None else None
-        drop = replace(found.worst, group={**self.about, "recipe": label or ""})
+        values = [-np.inf if drop.value is None else drop.value for drop in result.drops]
+        label = paired[int(np.argmax(values))][1] if result.worst.value is not None else None
+        drop = replace(result.worst, group={**self.about, "recipe": label or ""})
         return [Worst(**self.about, recipe=label, drop=drop)]
 
     def omnibus(self) -> list[Omnibus]:
-        """Cochran's Q of 0/1 scores; by permutation where few items say anything."""
-        cells = self.first()
+        """Cochran's Q of 0/1 scores; by permutation where few items tell conditions apart."""
+        cells = self.first_run()
         if cells.shape[1] < 2 or not np.isin(cells[~np.isnan(cells)], (0.0, 1.0)).all():
             return []
-        found = cochran_q(cells)
-        if found.status == "ok" and found.informative * found.conditions < 24:
-            found = cochran_q(cells, method="permutation", seed=self.settings.seed)
+        test = cochran_q(cells)
+        # Below this the chi-squared distribution is no longer close enough to that of Q.
+        if test.status == "ok" and test.informative * test.conditions < FEWEST_INFORMATIVE:
+            test = cochran_q(cells, method="permutation", seed=self.settings.seed)
         q = Estimate(
             measure="cochran_q",
-            value=found.value,
-            status=found.status,
+            value=test.value,
+            status=test.status,
             group=self.about,
-            estimand=found.estimand,
+            estimand=test.estimand,
             level=self.settings.level,
-            p_value=found.p_value,
-            method=f"none: a test; p: {found.method}, {found.freedom} degrees of freedom, "
-            f"{found.informative} informative items",
-            items=found.items,
-            conditions=found.conditions,
-            excluded=found.excluded,
+            p_value=test.p_value,
+            method=f"none: a test; p: {test.method}, {test.freedom} degrees of freedom, "
+            f"{test.informative} informative items",
+            items=test.items,
+            conditions=test.conditions,
+            excluded=test.excluded,
         )
         return [Omnibus(**self.about, q=q)]
 
     def failures(self) -> list[FailureShift]:
-        """Where anything could not be read, how much more often than at the baseline."""
+        """For recipes with unreadable answers, how much more often these occur than without it."""
         table = self.table
         outcome = table.outcome[:, :, 0]
         unread = np.isin(outcome, (UNPARSED, REFUSED))
         flags = np.where(outcome == SCORED, 0.0, np.where(unread, 1.0, np.nan))
         flags[:, 1:] = np.where(table.changed()[:, 1:], flags[:, 1:], np.nan)
-        if not table.based:
+        if not table.has_baseline:
             return []
-        found = []
+        shifts = []
         for n, label in self.recipes:
             if unread[:, 0].any() or unread[:, n].any():
-                shift = differential_failure(flags[:, 0], flags[:, n], **self.given)
+                shift = differential_failure(flags[:, 0], flags[:, n], **self.options)
                 shift = replace(shift, group={**self.about, "recipe": label})
-                found.append(FailureShift(**self.about, recipe=label, difference=shift))
-        return found
+                shifts.append(FailureShift(**self.about, recipe=label, difference=shift))
+        return shifts
 
     def consistency(self) -> list[Consistency]:
         """Answers, and scores, that stay the same over the conditions of the first run."""
-        cells = self.first()
+        cells = self.first_run()
         if cells.shape[1] < 2:
             return []
-        spread = item_std(cells, **self.given)
-        sign = self._signed
+        spread = item_std(cells, **self.options)
+        outputs: dict[str, Any] = dict.fromkeys(("output", "valid", "right", "wrong"))
+        if self.table.output is not None:
+            binary = bool(np.isin(cells[~np.isnan(cells)], (0.0, 1.0)).all())
+            same = output_consistency(
+                self.table.output[:, self.conditions, 0],
+                cells if binary else None,
+                missing=np.isin(self.table.outcome[:, self.conditions, 0], (FAILED, MISSING)),
+                **self.options,
+            )
+            outputs = {
+                "output": self._signed(same.strict),
+                "valid": self._signed(same.valid),
+                "right": None if same.correct is None else self._signed(same.correct),
+                "wrong": None if same.wrong is None else self._signed(same.wrong),
+            }
         return [
             Consistency(
                 **self.about,
                 conditions=cells.shape[1],
-                **self._outputs(cells),
-                spread=sign(spread.mean),
-                all_right=sign(spread.all_correct),
-                all_wrong=sign(spread.all_wrong),
-                steady=sign(spread.steady),
+                **outputs,
+                spread=self._signed(spread.mean),
+                all_right=self._signed(spread.all_correct),
+                all_wrong=self._signed(spread.all_wrong),
+                steady=self._signed(spread.steady),
             )
         ]
-
-    def _outputs(self, cells: Floats) -> dict[str, Any]:
-        output = self.table.output
-        if output is None:
-            return dict.fromkeys(("output", "valid", "right", "wrong"))
-        lost = np.isin(self.table.outcome[:, self.every, 0], (FAILED, MISSING))
-        binary = bool(np.isin(cells[~np.isnan(cells)], (0.0, 1.0)).all())
-        found = output_consistency(
-            output[:, self.every, 0], cells if binary else None, missing=lost, **self.given
-        )
-        sign = self._signed
-        return {
-            "output": sign(found.strict),
-            "valid": sign(found.valid),
-            "right": None if found.correct is None else sign(found.correct),
-            "wrong": None if found.wrong is None else sign(found.wrong),
-        }
 
     def _signed(self, estimate: Estimate) -> Estimate:
         return replace(estimate, group=self.about)
 
 
-def _pooled(found: Sequence[Stack], settings: Settings) -> dict[str, Any]:
+def _pooled(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:
     """By model where one has several tasks, by task where one has several models."""
     tables: dict[str, dict[str, Floats]] = {}
-    for stack in found:
+    for stack in by_task:
         for model, cube in stack.cubes.items():
             tables.setdefault(model, {})[stack.task] = cube
-    clusters = {stack.task: stack.clusters for stack in found if stack.clusters is not None}
-    given: dict[str, Any] = {"clusters": clusters or None, "level": settings.level}
-    out: dict[str, Any] = {}
+    clusters = {stack.task: stack.clusters for stack in by_task if stack.clusters is not None}
+    options: dict[str, Any] = {"clusters": clusters or None, "level": settings.level}
+    pools: dict[str, Any] = {}
     if any(len(tasks) > 1 for tasks in tables.values()):
-        out["by_model"] = _named(brittleness_by_model(tables, **given), "model")
-    if any(len(stack.models) > 1 for stack in found):
-        out["by_task"] = _named(brittleness_by_task(tables, **given), "task")
-    return out
+        pools["by_model"] = _named(brittleness_by_model(tables, **options), "model")
+    if any(len(stack.models) > 1 for stack in by_task):
+        pools["by_task"] = _named(brittleness_by_task(tables, **options), "task")
+    return pools
 
 
-def _named(found: Mapping[str, PooledBrittleness], kind: str) -> tuple[Pooled, ...]:
+def _named(pools: Mapping[str, PooledBrittleness], kind: str) -> tuple[Pooled, ...]:
     return tuple(
         Pooled(
             name=name,
-            brittleness=replace(one.brittleness, group={kind: name}),
-            prompt=replace(one.pert, group={kind: name}),
-            item=replace(one.data, group={kind: name}),
-            run=replace(one.run, group={kind: name}),
-            pooled=one.pooled,
-            null=one.null,
-            left_out=dict(one.left_out),
+            brittleness=replace(pool.brittleness, group={kind: name}),
+            prompt=replace(pool.pert, group={kind: name}),
+            item=replace(pool.data, group={kind: name}),
+            run=replace(pool.run, group={kind: name}),
+            pooled=pool.pooled,
+            null=pool.null,
+            left_out=dict(pool.left_out),
         )
-        for name, one in found.items()
+        for name, pool in pools.items()
     )

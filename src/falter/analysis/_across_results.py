@@ -1,4 +1,4 @@
-"""What an analysis says across its panels, recipes and models: named results, ready to show."""
+"""The results across panels, recipes and models, ready to be shown."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Pooled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeRanking:
-    """Whether a recipe leaves the order of the models alone: mean over tasks, and what noise gives.
+    """How far a recipe leaves the order of the models alone: mean over tasks, and by noise alone.
 
     `agreement.excluded` counts the tasks left out because all models tie there.
     """
@@ -57,7 +57,7 @@ class RecipeRanking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingChange:
-    """The share of (task, recipe) cases with another ranking, beside what no change would give."""
+    """How often (task and recipe) the ranking changes, beside how often chance alone changes it."""
 
     share: Estimate
     null_swap: Estimate
@@ -120,7 +120,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worst:
-    """The largest drop of a panel, with an interval that pays for having picked it."""
+    """The largest drop of a panel, with an interval that allows for picking the largest."""
 
     model: str
     task: str
@@ -142,10 +142,11 @@ class FailureShift:
 class Consistency:
     """How far a model's items stay the same over the conditions.
 
-    `output` is the share of items with one answer in all conditions, unread ones equal to nothing;
-    `valid` looks at what could be read; `right` and `wrong` split `output`. All four are None where
-    answers are not known. `spread` is the mean standard deviation of an item's scores;
-    `all_right`, `all_wrong` and `steady` are the items without any.
+    `output` is the share of items with the same answer in all conditions; an answer that could not
+    be read equals no other. `valid` compares only answers that could be read; `right` and `wrong`
+    split `output`. All four are None where answers are not known. `spread` is the mean standard
+    deviation of an item's scores; `all_right`, `all_wrong` and `steady` are the shares of items
+    where it is zero.
     """
 
     model: str
@@ -163,10 +164,10 @@ class Consistency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Across:
-    """Everything that takes more than one recipe, panel, task or model.
+    """The numbers that need more than one recipe, panel, task or model.
 
     `margin` is that of the verdicts. `neighbours` is the share of cells in which two models that
-    follow each other in rank differ. `notes` say what the data do not allow, and why.
+    follow each other in rank differ. `notes` say what these data cannot show, and why.
     """
 
     margin: float

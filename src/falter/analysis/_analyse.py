@@ -9,13 +9,12 @@ from falter.analysis._across import across_of
 from falter.analysis._examples import examples
 from falter.analysis._meaning import Cosine, meaning_of_run
 from falter.analysis._panel import panel_of
-from falter.analysis._results import Analysis, PanelResult
+from falter.analysis._results import Analysis
 from falter.analysis._settings import Settings
-from falter.analysis._table import OUTCOMES, Table, tables
+from falter.analysis._table import OUTCOMES, Table, run_tables
 from falter.core.errors import StoreError
 from falter.core.ids import short
 from falter.core.interfaces import Scorer
-from falter.core.records import Run
 from falter.store import Store, StoredRun
 
 __all__ = ["analyse", "analyse_tables"]
@@ -28,18 +27,18 @@ def analyse(
     *,
     partial: bool = False,
     encoder: Cosine | None = None,
-    found: Sequence[Table] | None = None,
+    tables: Sequence[Table] | None = None,
 ) -> Analysis:
-    """Everything that a stored run says. Calls no model; an encoder adds cosines of prompts.
+    """Analyse a stored run. Calls no model; an encoder adds cosines of prompts.
 
-    A run that was interrupted is not reported unless `partial` is set: cells that were never
-    asked would look like a smaller experiment. `found` are its tables, where they are known.
+    A run that was interrupted is refused unless `partial` is set: cells that were never asked
+    would look like a smaller experiment. `tables` are those of the run, if they were read already.
     """
     run = stored.run
-    found = tables(store, run, scorers) if found is None else found
-    _require_complete(found, stored, partial)
-    whole = analyse_tables(
-        found,
+    tables = run_tables(store, run, scorers) if tables is None else tables
+    _require_complete(tables, stored, partial)
+    analysis = analyse_tables(
+        tables,
         Settings(
             run=run.id,
             version=run.version,
@@ -50,17 +49,17 @@ def analyse(
         ),
     )
     return replace(
-        whole,
+        analysis,
         panels=tuple(
-            _with_examples(panel, table, store, run, scorers)
-            for panel, table in zip(whole.panels, found, strict=True)
+            replace(panel, examples=examples(table, store, run, scorers[table.panel.scorer]))
+            for panel, table in zip(analysis.panels, tables, strict=True)
         ),
-        meaning=meaning_of_run(store, run, found, encoder),
+        meaning=meaning_of_run(store, run, tables, encoder),
     )
 
 
-def analyse_tables(found: Sequence[Table], settings: Settings) -> Analysis:
-    """Everything that tables say, one by one and across them. Depends on nothing but these."""
+def analyse_tables(tables: Sequence[Table], settings: Settings) -> Analysis:
+    """Analyse tables one by one and across them, without a store."""
     return Analysis(
         run=settings.run,
         version=settings.version,
@@ -68,22 +67,15 @@ def analyse_tables(found: Sequence[Table], settings: Settings) -> Analysis:
         seed=settings.seed,
         level=settings.level,
         unparsed=settings.unparsed,
-        panels=tuple(panel_of(table, settings) for table in found),
-        across=across_of(found, settings),
+        panels=tuple(panel_of(table, settings) for table in tables),
+        across=across_of(tables, settings),
     )
 
 
-def _with_examples(
-    panel: PanelResult, table: Table, store: Store, run: Run, scorers: Mapping[str, Scorer]
-) -> PanelResult:
-    found = examples(table, store, run, scorers[table.panel.scorer], table.columns)
-    return replace(panel, examples=found)
-
-
-def _require_complete(found: Sequence[Table], stored: StoredRun, partial: bool) -> None:
-    answered = sum(int((t.outcome != OUTCOMES.index("missing")).sum()) for t in found)
-    planned = sum(t.planned for t in found)
-    if not any((t.outcome < OUTCOMES.index("failed")).any() for t in found):
+def _require_complete(tables: Sequence[Table], stored: StoredRun, partial: bool) -> None:
+    answered = sum(int((t.outcome != OUTCOMES.index("missing")).sum()) for t in tables)
+    planned = sum(t.planned for t in tables)
+    if not any((t.outcome < OUTCOMES.index("failed")).any() for t in tables):
         raise StoreError(
             f"The run {short(stored.run.id)} has no answer yet",
             hint="run the same command again to finish it",

@@ -1,4 +1,4 @@
-"""Cells as plain columns, from anywhere, to tables."""
+"""Tables from the cells of any source: a spreadsheet, or the logs of another harness."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PanelCells:
 
 
 def condition_recipe(label: str) -> Recipe:
-    """A condition of others as a recipe of one unknown step, so that it has an identity."""
+    """Someone else's condition as a recipe of one unknown step, so that it has an identity."""
     return Recipe(label=label, group="conditions", steps=(Step(name=label, version=0),))
 
 
@@ -47,10 +47,10 @@ def table_of(
     items: Sequence[str],
     conditions: Sequence[str],
     *,
-    based: bool,
+    has_baseline: bool,
     clusters: Sequence[str] | None = None,
 ) -> Table:
-    """Items × conditions × runs. With `based`, condition 0 is the baseline.
+    """Items × conditions × runs. With `has_baseline`, condition 0 is the baseline.
 
     A place that has no cell is missing; a run that a condition has for no item is not planned.
     """
@@ -70,13 +70,14 @@ def table_of(
         output = np.full(shape, -1, np.int32)
         output[at] = cells.output
     status = np.full((1, len(conditions), 1), STATUSES.index("changed"), np.uint8)
-    status[:, : int(based)] = STATUSES.index("baseline")
-    first = (BASELINE,) if based else ()
-    if based and conditions[0] != BASELINE.label:
-        first = (Recipe(label=conditions[0]),)
+    recipes = [condition_recipe(condition) for condition in conditions]
+    if has_baseline:
+        status[:, 0] = STATUSES.index("baseline")
+        label = conditions[0]
+        recipes[0] = BASELINE if label == BASELINE.label else Recipe(label=label)
     return Table(
         panel=panel,
-        recipes=(*first, *(condition_recipe(c) for c in conditions[int(based) :])),
+        recipes=tuple(recipes),
         items=tuple(items),
         value=value,
         outcome=outcome,
@@ -84,12 +85,12 @@ def table_of(
         status=np.broadcast_to(status, shape),
         edits=None,
         margin=np.broadcast_to(np.full((), np.nan), shape),
-        seen=np.broadcast_to(planned, shape),
+        in_plan=np.broadcast_to(planned, shape),
         draws=1,
         repeats=depth,
         chance=None,
         item_ids=tuple(items),
-        based=based,
+        has_baseline=has_baseline,
         output=output,
         clusters=None if clusters is None else tuple(clusters),
     )

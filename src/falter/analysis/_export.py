@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import csv
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from falter.analysis._table import score_cell
-from falter.core.errors import MissingExtra
+from falter.analysis._table import scored_cells
+from falter.core.errors import InvalidValue, MissingExtra
 from falter.core.interfaces import Scorer
 from falter.core.records import Run
 from falter.store import Store
 
-__all__ = ["score_rows", "write_parquet"]
+__all__ = ["score_rows", "write_scores"]
+
+BATCH = 4096
 
 
 def score_rows(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> Iterator[dict[str, Any]]:
     """Item, recipe, draw, repeat, model, outcome and value of every planned cell."""
-    for cell in store.cells(run, sections=False):
+    for cell, score in scored_cells(store, run, scorers):
         panel = run.panels[cell.panel]
-        score = score_cell(cell, scorers[panel.scorer])
         variant, response = cell.variant, cell.response
         yield {
             "task": panel.task,
@@ -46,38 +49,45 @@ def score_rows(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> Iterato
         }
 
 
-def write_parquet(store: Store, run: Run, scorers: Mapping[str, Scorer], path: Path) -> int:
-    """Write the rows to a Parquet file, a few thousand at a time; how many there were."""
+def write_scores(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
+    """Write rows to a .parquet or .csv file, a few thousand at a time; how many there were."""
+    ending = path.suffix.lower()
+    if ending not in (".parquet", ".csv"):
+        raise InvalidValue("the file of scores", str(path), "a name that ends in .parquet or .csv")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return _write_parquet(rows, path) if ending == ".parquet" else _write_csv(rows, path)
+
+
+def _write_csv(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
+    count = 0
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for count, row in enumerate(rows, start=1):
+            if count == 1:
+                writer = csv.DictWriter(file, list(row), lineterminator="\n")
+                writer.writeheader()
+            writer.writerow(row)
+    return count
+
+
+def _write_parquet(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
     try:
         import pyarrow as pa
-        import pyarrow.parquet as parquet
+        import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtra("The Parquet export", "parquet", "pyarrow") from error
-    kinds = {
+    types = {
         "draw": pa.int32(), "repeat": pa.int32(), "value": pa.float64(), "latency": pa.float64(),
         "prompt_tokens": pa.int64(), "completion_tokens": pa.int64(),
     }  # fmt: skip
-    written = 0
-    schema = None
-    writer: Any = None
-    batch: list[dict[str, Any]] = []
-
-    def flush() -> None:
-        writer.write_table(pa.Table.from_pylist(batch, schema=schema))
-        batch.clear()
-
+    count, writer, remaining = 0, None, iter(rows)
     try:
-        for row in score_rows(store, run, scorers):
+        while batch := list(itertools.islice(remaining, BATCH)):
             if writer is None:
-                schema = pa.schema([(name, kinds.get(name, pa.string())) for name in row])
-                writer = parquet.ParquetWriter(path, schema)
-            batch.append(row)
-            written += 1
-            if len(batch) == 4096:
-                flush()
-        if batch:
-            flush()
+                schema = pa.schema([(name, types.get(name, pa.string())) for name in batch[0]])
+                writer = pq.ParquetWriter(path, schema)
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+            count += len(batch)
     finally:
         if writer is not None:
             writer.close()
-    return written
+    return count

@@ -23,7 +23,7 @@ from falter.text import meaning_flags
 __all__ = ["MEANING_CHECKS", "Cosine", "Rewording", "meaning", "meaning_of_run"]
 
 MEANING_CHECKS = ("span", "number", "negation", "quantifier")
-NAMED = 20
+MOST_NAMED = 20
 SAMPLES = 3
 CHECKED = 100  # items of a run
 COMPARED = 25  # of these, with a cosine
@@ -49,7 +49,7 @@ class Rewording:
 
 
 def meaning(
-    found: Sequence[Rewording],
+    rewordings: Sequence[Rewording],
     *,
     task: str,
     recipe: str,
@@ -58,30 +58,36 @@ def meaning(
     encoder: Cosine | None = None,
     compare: int | None = None,
 ) -> Meaning:
-    """Everything about one recipe on one task; cosines of at most `compare` items."""
-    status = Counter(one.status for one in found)
-    changed = [one for one in found if one.status == "changed"]
-    texts = [(one.item, body(one.before), body(one.after)) for one in changed]
-    flagged = [
-        (one.item, flag.check, flag.lost)
-        for one in changed
-        for flag in meaning_flags(_own(one.before), _own(one.after), language)
+    """What one recipe did to the prompts of one task; cosines of at most `compare` items."""
+    status = Counter(rewording.status for rewording in rewordings)
+    changed = [rewording for rewording in rewordings if rewording.status == "changed"]
+    texts = [(body(rewording.before), body(rewording.after)) for rewording in changed]
+    losses = [
+        (rewording.item, flag.check, flag.lost)
+        for rewording in changed
+        for flag in meaning_flags(_own(rewording.before), _own(rewording.after), language)
     ]
-    failed: Counter[str] = Counter(c for c, _ in {(check, item) for item, check, _ in flagged})
-    cosines = _cosines(texts, encoder, compare)
+    # An item that lost two numbers fails the check of numbers once.
+    failed: Counter[str] = Counter(c for c, _ in {(check, item) for item, check, _ in losses})
+    words = sum(len(_WORD.findall(before)) for before, _ in texts)
+    edits = sum(len(section.edits) for rewording in changed for section in rewording.after.sections)
+    cosines: list[float] = []
+    if encoder is not None and texts:
+        befores, afters = zip(*texts[:compare], strict=True)
+        cosines = [c for c in encoder.cosine(befores, afters) if c is not None]
     return Meaning(
         task=task,
         recipe=recipe,
         group=group,
-        texts=len(found),
+        texts=len(rewordings),
         changed=len(changed),
         unchanged=status["unchanged"],
         not_applicable=status["not_applicable"],
         no_rewrite=status["no_rewrite"],
-        edits_per_100_words=_density(changed),
+        edits_per_100_words=100.0 * edits / words if words else None,
         lost={check: failed[check] for check in MEANING_CHECKS},
-        failing=tuple(flagged[:NAMED]),
-        samples=tuple((before, after) for _, before, after in texts[:SAMPLES]),
+        failing=tuple(losses[:MOST_NAMED]),
+        samples=tuple(texts[:SAMPLES]),
         encoder=None if encoder is None else encoder.name,
         compared=len(cosines),
         cosine=sum(cosines) / len(cosines) if cosines else None,
@@ -100,44 +106,26 @@ def _own(prompt: Prompt) -> str:
     return "".join(texts)
 
 
-def _density(changed: Sequence[Rewording]) -> float | None:
-    """Edits for every hundred words of the texts as they were."""
-    words = sum(len(_WORD.findall(body(one.before))) for one in changed)
-    edits = sum(len(section.edits) for one in changed for section in one.after.sections)
-    return 100.0 * edits / words if words else None
-
-
-def _cosines(
-    texts: Sequence[tuple[str, str, str]], encoder: Cosine | None, limit: int | None
-) -> list[float]:
-    if encoder is None or not texts:
-        return []
-    chosen = texts[:limit]
-    values = encoder.cosine([before for _, before, _ in chosen], [after for *_, after in chosen])
-    return [value for value in values if value is not None]
-
-
 def meaning_of_run(
-    store: Store, run: Run, found: Sequence[Table], encoder: Cosine | None
+    store: Store, run: Run, tables: Sequence[Table], encoder: Cosine | None
 ) -> tuple[Meaning, ...]:
     """Every recipe of a stored run on a sample of each task's items, picked by a hash."""
-    out: list[Meaning] = []
-    seen: set[str] = set()
-    for table in found:
-        if table.panel.task in seen:
-            continue
-        seen.add(table.panel.task)
-        out += _of_task(store, run, table, encoder)
-    return tuple(out)
+    one_of_each_task: dict[str, Table] = {}
+    for table in tables:
+        if not table.rescored:
+            one_of_each_task.setdefault(table.panel.task, table)
+    meanings: list[Meaning] = []
+    for table in one_of_each_task.values():
+        meanings += _of_task(store, run, table, encoder)
+    return tuple(meanings)
 
 
 def _of_task(store: Store, run: Run, table: Table, encoder: Cosine | None) -> Iterator[Meaning]:
     items = sorted(table.item_ids, key=lambda item: digest("meaning", item))[:CHECKED]
-    panel = run.panels.index(table.panel)
     variants = {
         (cell.variant.item.id, cell.variant.recipe.id): cell.variant
         for cell in store.cells(run, items=items)
-        if cell.panel == panel and cell.variant.draw == 0
+        if cell.panel == table.place and cell.variant.draw == 0
     }
     baseline = run.recipes[0].id
     for recipe in run.recipes:

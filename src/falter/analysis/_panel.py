@@ -33,7 +33,7 @@ NO_BASELINE = "none: no condition is named as the baseline"
 
 
 class Signer:
-    """Stamps every estimate of a panel with what it is about and how it came to be."""
+    """Stamps every estimate of a panel with what it is about and how it was made."""
 
     def __init__(self, table: Table, settings: Settings) -> None:
         panel = table.panel
@@ -62,7 +62,7 @@ class Signer:
 
 
 def panel_of(table: Table, settings: Settings) -> PanelResult:
-    """Everything that a table says by itself. Examples are added by whoever has the prompts."""
+    """The results of one table. Examples are added by whoever has the prompts."""
     return _Panel(table, settings).result()
 
 
@@ -85,6 +85,7 @@ class _Panel:
             signature=self.sign.signature,
             items=len(table.items),
             counts=_counts(table, range(len(table.recipes))),
+            baseline_counts=_counts(table, (0,)) if table.has_baseline else None,
             baseline=self._baseline(self.values),
             baseline_valid=self._baseline(self.valid, rule="valid"),
             recipes=self._recipes(),
@@ -100,20 +101,20 @@ class _Panel:
 
     def _subjects(self) -> Estimate | None:
         """The baseline's mean over subjects, where items have them."""
-        if not self.table.based or not has_subjects(self.table):
+        if not self.table.has_baseline or not has_subjects(self.table):
             return None
-        found = subject_mean(self.table, strict=self.settings.strict, level=self.level)
-        return self.sign(found, recipe="baseline", **found.group)
+        mean = subject_mean(self.table, strict=self.settings.strict, level=self.level)
+        return self.sign(mean, recipe="baseline", **mean.group)
 
     def _accuracy(self, scores: Floats) -> Estimate:
         return accuracy(scores, clusters=self.table.clusters, level=self.level)
 
     def _drop(self, before: Floats, after: Floats) -> Estimate:
-        if not self.table.based:
-            return self._none("accuracy_drop")
+        if not self.table.has_baseline:
+            return self._without_baseline("accuracy_drop")
         return accuracy_drop(before, after, clusters=self.table.clusters, level=self.level)
 
-    def _none(self, measure: str) -> Estimate:
+    def _without_baseline(self, measure: str) -> Estimate:
         return Estimate(
             measure=measure,
             value=None,
@@ -124,9 +125,11 @@ class _Panel:
         )
 
     def _baseline(self, values: Floats, **about: str) -> Estimate:
-        based = self.table.based
-        found = self._accuracy(values[:, 0]) if based else self._none("accuracy")
-        return self.sign(found, recipe="baseline", **about)
+        if self.table.has_baseline:
+            mean = self._accuracy(values[:, 0])
+        else:
+            mean = self._without_baseline("accuracy")
+        return self.sign(mean, recipe="baseline", **about)
 
     def _recipes(self) -> tuple[RecipeResult, ...]:
         carried = self.table.carry(self.values)
@@ -135,22 +138,25 @@ class _Panel:
         return tuple(replace(r, p_holm=p) for r, p in zip(results, adjusted, strict=True))
 
     def _recipe(self, n: int, carried: Floats) -> RecipeResult:
-        recipe, based = self.table.recipes[n], self.table.based
+        recipe, has_baseline = self.table.recipes[n], self.table.has_baseline
         changed = self.changed[:, n]
-        seen = np.where(changed, self.values[:, n], np.nan)
-        clear = np.where(changed, self.valid[:, n], np.nan)
+        # A drop is over the items that the recipe changed: the others would dilute it.
+        after = np.where(changed, self.values[:, n], np.nan)
+        after_valid = np.where(changed, self.valid[:, n], np.nan)
         before, about = self.values[:, 0], {"recipe": recipe.label}
+        real = self.table.status[:, n] == STATUSES.index("changed")
+        edits = None if self.table.edits is None else self.table.edits[:, n][real]
         return RecipeResult(
             label=recipe.label,
             group=recipe.group,
-            accuracy=self.sign(self._accuracy(seen), **about),
-            drop=self.sign(self._drop(before, seen), **about),
-            drop_valid=self.sign(self._drop(self.valid[:, 0], clear), **about, rule="valid"),
+            accuracy=self.sign(self._accuracy(after), **about),
+            drop=self.sign(self._drop(before, after), **about),
+            drop_valid=self.sign(self._drop(self.valid[:, 0], after_valid), **about, rule="valid"),
             drop_all=self.sign(self._drop(before, carried[:, n]), **about, rule="all items"),
             p_holm=None,
-            lost=int(np.sum(before - seen > 0.5)) if based else None,
-            gained=int(np.sum(seen - before > 0.5)) if based else None,
-            edits_mean=_edits(self.table, n),
+            lost=int(np.sum(before - after > 0.5)) if has_baseline else None,
+            gained=int(np.sum(after - before > 0.5)) if has_baseline else None,
+            edits_mean=None if edits is None or not len(edits) else float(edits.mean()),
             counts=_counts(self.table, [n]),
         )
 
@@ -158,22 +164,22 @@ class _Panel:
         """The micro-average, the macro-average, and those of the groups."""
         labels = [self.table.recipes[n].group for n in self.columns]
         members = {g: [n for n in self.columns if self.table.recipes[n].group == g] for g in labels}
-        if not self.columns or not self.table.based:
-            none = {name: self.sign(self._none(f"{name}_average"))
-                    for name in ("micro", "macro", "group")}  # fmt: skip
-            if self.table.based:
-                none = {name: Estimate(measure=e.measure, value=None, status="insufficient_data")
-                        for name, e in none.items()}  # fmt: skip
-            groups = [self._group(g, own, none["group"]) for g, own in members.items()]
-            return {"micro": none["micro"], "macro": none["macro"], "groups": tuple(groups)}
+        if not self.columns or not self.table.has_baseline:
+            absent = {name: self.sign(self._without_baseline(f"{name}_average"))
+                      for name in ("micro", "macro", "group")}  # fmt: skip
+            if self.table.has_baseline:
+                absent = {name: Estimate(measure=e.measure, value=None, status="insufficient_data")
+                          for name, e in absent.items()}  # fmt: skip
+            groups = [self._group(g, columns, absent["group"]) for g, columns in members.items()]
+            return {"micro": absent["micro"], "macro": absent["macro"], "groups": tuple(groups)}
         drops: Floats = np.where(self.changed, self.values[:, :1] - self.values, np.nan)
-        given: dict[str, Any] = {"clusters": self.table.clusters, "level": self.level}
+        options: dict[str, Any] = {"clusters": self.table.clusters, "level": self.level}
         return {
-            "micro": self.sign(micro_average(drops[:, self.columns], **given)),
-            "macro": self.sign(macro_average(drops[:, self.columns], labels, **given)),
+            "micro": self.sign(micro_average(drops[:, self.columns], **options)),
+            "macro": self.sign(macro_average(drops[:, self.columns], labels, **options)),
             "groups": tuple(
-                self._group(g, own, group_average(drops[:, own], **given))
-                for g, own in members.items()
+                self._group(g, columns, group_average(drops[:, columns], **options))
+                for g, columns in members.items()
             ),
         }
 
@@ -186,42 +192,36 @@ class _Panel:
 
     def _components(self) -> dict[str, dict[str, Estimate]]:
         """Over the baseline and every recipe that perturbs; idle cells carry the baseline's."""
-        first = [0] if self.table.based else []
-        cube = self.table.cube([*first, *self.columns], strict=self.settings.strict)
-        out: dict[str, dict[str, Estimate]] = {}
+        baseline = [0] if self.table.has_baseline else []
+        cube = self.table.cube([*baseline, *self.columns], strict=self.settings.strict)
+        by_method: dict[str, dict[str, Estimate]] = {}
         for method in ("plugin", "crossed"):
-            found: Any = variance_components(cube, method, level=self.level)
-            out[method] = {
-                field.name: self.sign(getattr(found, field.name), method=method)
-                for field in fields(found)
+            components: Any = variance_components(cube, method, level=self.level)
+            by_method[method] = {
+                field.name: self.sign(getattr(components, field.name), method=method)
+                for field in fields(components)
             }
-        return out
+        return by_method
 
     def _noise(self) -> Estimate | None:
         """From the identity condition, else from the baseline's own repeats."""
         table, values = self.table, self.valid
-        if not table.based:
+        if not table.has_baseline:
             return None
-        again = next((n for n, r in enumerate(table.recipes) if r.repeat and not r.perturbs), None)
-        if again is not None:
-            found = noise_floor(values[:, 0], values[:, again], level=self.level)
-            return self.sign(found, recipe="identity")
-        if table.repeats > 1 and table.seen[:, 0, 1].any():
+        recipes = enumerate(table.recipes)
+        identity = next((n for n, r in recipes if r.repeat and not r.perturbs), None)
+        if identity is not None:
+            floor = noise_floor(values[:, 0], values[:, identity], level=self.level)
+            return self.sign(floor, recipe=table.recipes[identity].label)
+        if table.repeats > 1 and table.in_plan[:, 0, 1].any():
             first, second = table.value[:, 0, 0], table.value[:, 0, 1]
-            found = noise_floor(first, second, level=self.level)
-            return self.sign(found, recipe="baseline repeated")
+            floor = noise_floor(first, second, level=self.level)
+            return self.sign(floor, recipe="baseline repeated")
         return None
-
-
-def _edits(table: Table, column: int) -> float | None:
-    real = table.status[:, column] == STATUSES.index("changed")
-    if table.edits is None or not real.any():
-        return None
-    return float(table.edits[:, column][real].mean())
 
 
 def _counts(table: Table, columns: Sequence[int] | range) -> Counts:
-    planned = table.seen[:, list(columns)]
+    planned = table.in_plan[:, list(columns)]
     outcome = table.outcome[:, list(columns)][planned]
     status = table.status[:, list(columns)][planned]
     by_outcome = [int((outcome == n).sum()) for n in range(len(OUTCOMES))]
@@ -236,22 +236,22 @@ def _counts(table: Table, columns: Sequence[int] | range) -> Counts:
 def _notes(table: Table, values: Floats) -> tuple[str, ...]:
     notes = []
     present = values[:, 0][~np.isnan(values[:, 0])]
-    if table.based and table.chance is not None and len(present):
+    if table.has_baseline and table.chance is not None and len(present):
         low = accuracy(present).low
         if low is not None and low <= table.chance:
             notes.append(
-                f"The baseline is not above chance level ({100 * table.chance:.0f} %): drops from "
-                "it say little about robustness."
+                f"The baseline cannot be told from chance ({100 * table.chance:.0f} %), so "
+                "drops from it say little about robustness."
             )
     if table.repeats == 1:
         notes.append(
-            "Every request was asked once, so variance between runs is not identified; it is "
+            "Every request was asked once, so variance between runs cannot be told apart: it is "
             "part of the perturbation (plug-in) and interaction (crossed) components."
         )
-    moved = [bool(column.any()) for column in table.changed().T]
-    idle = [r.label for n, r in enumerate(table.recipes) if r.perturbs and not moved[n]]
+    changed = [bool(column.any()) for column in table.changed().T]
+    idle = [r.label for n, r in enumerate(table.recipes) if r.perturbs and not changed[n]]
     if idle:
-        notes.append(f"Changed no item: {', '.join(idle)}.")
+        notes.append(f"Recipes that changed no item: {', '.join(idle)}.")
     if len(table.served_by) > 1:
         notes.append(
             f"Answers came from {len(table.served_by)} different servers or model versions: "

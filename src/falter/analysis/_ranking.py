@@ -34,22 +34,23 @@ __all__ = ["ranking_of"]
 Floats = NDArray[np.float64]
 
 
-def ranking_of(found: Sequence[Stack], settings: Settings) -> dict[str, Any]:
+def ranking_of(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:
     """The fields of `Across` about rankings; none with a single model."""
-    usable = [stack for stack in found if len(stack.models) > 1]
-    out: dict[str, Any] = {}
-    if not usable:
-        return out
-    out["ranks"] = tuple(r for stack in usable for r in _ranks(stack, settings))
-    out["concordance"] = tuple(_concordance(stack) for stack in usable)
-    out["neighbours"] = _neighbours(usable)
-    if all(stack.based for stack in usable):
-        out["survival"] = tuple(s for stack in usable for s in _survival(stack, settings))
-        out |= _over_tasks(usable, settings)
-    return out
+    compared = [stack for stack in by_task if len(stack.models) > 1]
+    if not compared:
+        return {}
+    results: dict[str, Any] = {
+        "ranks": tuple(r for stack in compared for r in _ranks(stack, settings)),
+        "concordance": tuple(_concordance(stack) for stack in compared),
+        "neighbours": _neighbours(compared),
+    }
+    if all(stack.has_baseline for stack in compared):
+        results["survival"] = tuple(s for stack in compared for s in _survival(stack, settings))
+        results |= _over_tasks(compared, settings)
+    return results
 
 
-def _given(settings: Settings) -> dict[str, Any]:
+def _bootstrap(settings: Settings) -> dict[str, Any]:
     return {
         "level": settings.level,
         "replications": settings.replications,
@@ -57,14 +58,14 @@ def _given(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _over_tasks(usable: Sequence[Stack], settings: Settings) -> dict[str, Any]:
+def _over_tasks(compared: Sequence[Stack], settings: Settings) -> dict[str, Any]:
     """Agreement and change over the tasks that all models have, with the recipes all tasks have."""
-    models = reduce(lambda a, b: a | b, (set(stack.models) for stack in usable))
-    whole = [stack for stack in usable if set(stack.models) == models]
-    if not whole:
+    models = reduce(lambda a, b: a | b, (set(stack.models) for stack in compared))
+    complete = [stack for stack in compared if set(stack.models) == models]
+    if not complete:
         return {}
-    shared = reduce(lambda a, b: a & b, (set(stack.labels) for stack in whole))
-    labels = [label for label in whole[0].labels if label in shared]
+    shared = reduce(lambda a, b: a & b, (set(stack.labels) for stack in complete))
+    labels = [label for label in complete[0].labels if label in shared]
     if len(labels) < 2:
         return {}
     order = sorted(models)
@@ -72,39 +73,39 @@ def _over_tasks(usable: Sequence[Stack], settings: Settings) -> dict[str, Any]:
         stack.task: stack.values[:, [stack.models.index(m) for m in order]][
             :, :, [stack.labels.index(label) for label in labels]
         ]
-        for stack in whole
+        for stack in complete
     }
-    again = tuple(labels.index(whole[0].labels[n]) for n in whole[0].again
-                  if whole[0].labels[n] in labels)  # fmt: skip
-    agreed = rank_agreement(outcomes, **_given(settings))
-    moved = ranking_changed(outcomes, repeats=again, **_given(settings))
+    repeated = [complete[0].labels[n] for n in complete[0].repeated]
+    repeats = tuple(labels.index(label) for label in repeated if label in labels)
+    ranks = rank_agreement(outcomes, **_bootstrap(settings))
+    change = ranking_changed(outcomes, repeats=repeats, **_bootstrap(settings))
     return {
         "rankings": tuple(
-            RecipeRanking(recipe=labels[place], agreement=one, noise=noise)
-            for place, one, noise in zip(
-                agreed.conditions, agreed.agreement, agreed.noise, strict=True
+            RecipeRanking(recipe=labels[place], agreement=agreement, noise=noise)
+            for place, agreement, noise in zip(
+                ranks.conditions, ranks.agreement, ranks.noise, strict=True
             )
         ),
         "changed": RankingChange(
-            share=moved.share,
-            null_swap=moved.null_swap,
-            null_items=moved.null_items,
-            null_repeat=moved.null_repeat,
+            share=change.share,
+            null_swap=change.null_swap,
+            null_items=change.null_items,
+            null_repeat=change.null_repeat,
         ),
     }
 
 
-def _kept(stack: Stack) -> Floats:
+def _unrepeated(stack: Stack) -> Floats:
     """The conditions without those that only ask the baseline again."""
-    columns = [n for n in range(len(stack.recipes)) if n not in stack.again]
+    columns = [n for n in range(len(stack.recipes)) if n not in stack.repeated]
     return np.asarray(stack.values[:, :, columns])
 
 
 def _survival(stack: Stack, settings: Settings) -> list[Survival]:
-    table = _kept(stack)
+    table = _unrepeated(stack)
     if table.shape[2] < 2:
         return []
-    found = ranking_survival(table, clusters=stack.clusters, **_given(settings))
+    result = ranking_survival(table, clusters=stack.clusters, **_bootstrap(settings))
     return [
         Survival(
             task=stack.task,
@@ -113,65 +114,68 @@ def _survival(stack: Stack, settings: Settings) -> list[Survival]:
             survival=replace(pair.survival, group={"task": stack.task}),
             tied=pair.tied,
         )
-        for pair in found.pairs
+        for pair in result.pairs
     ]
 
 
 def _ranks(stack: Stack, settings: Settings) -> list[RankRange]:
     """By the mean over all conditions, of the items that have them all for every model."""
-    table = _kept(stack)
+    table = _unrepeated(stack)
     means = np.where(np.isnan(table).any(axis=2), np.nan, table.mean(axis=2))
-    sets = rank_sets(means, clusters=stack.clusters, **_given(settings))
-    found = []
-    for one in sets:
-        mean = micro_average(table[:, one.model], clusters=stack.clusters, level=settings.level)
-        about = {"task": stack.task, "model": stack.models[one.model]}
-        told = replace(
-            mean,
+    ranges = []
+    for ranks in rank_sets(means, clusters=stack.clusters, **_bootstrap(settings)):
+        about = {"task": stack.task, "model": stack.models[ranks.model]}
+        # A mean of scores is no drop: that it differs from zero is no finding.
+        average = micro_average(
+            table[:, ranks.model], clusters=stack.clusters, level=settings.level
+        )
+        mean = replace(
+            average,
             measure="capability",
-            estimand="mean score over fixed conditions, super-population of items",
+            estimand="mean score over these conditions, items like these",
             p_value=None,
-            method=mean.method.removesuffix("; p: t"),
+            method=average.method.removesuffix("; p: t"),
             group=about,
         )
-        found.append(RankRange(**about, mean=told, best=one.best, worst=one.worst))
-    return found
+        ranges.append(RankRange(**about, mean=mean, best=ranks.best, worst=ranks.worst))
+    return ranges
 
 
 def _accuracies(stack: Stack) -> Floats:
     """Models × conditions, over the items that every model has there."""
-    table = _kept(stack)
-    whole = ~np.isnan(table).any(axis=1, keepdims=True)
+    table = _unrepeated(stack)
+    complete = ~np.isnan(table).any(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        sums = np.where(whole, table, 0.0).sum(axis=0) / whole.sum(axis=0)
-    return np.asarray(np.round(sums, 12))
+        means = np.where(complete, table, 0.0).sum(axis=0) / complete.sum(axis=0)
+    # Two models with the same score tie, whatever the order in which it was summed.
+    return np.asarray(np.round(means, 12))
 
 
 def _concordance(stack: Stack) -> Concordance:
-    found = kendall_w(_accuracies(stack))
+    result = kendall_w(_accuracies(stack))
     return Concordance(
         task=stack.task,
         w=Estimate(
             measure="kendall_w",
-            value=found.value,
-            status=found.status,
+            value=result.value,
+            status=result.status,
             group={"task": stack.task},
             estimand="concordance of these conditions' rankings of these models, these items",
-            p_value=found.p_value,
-            method=f"none: exact for these rankings; p: Friedman, {found.freedom} degrees of "
+            p_value=result.p_value,
+            method=f"none: exact for these rankings; p: Friedman, {result.freedom} degrees of "
             "freedom",
             items=len(stack.values),
-            conditions=found.conditions,
-            excluded=found.excluded,
+            conditions=result.conditions,
+            excluded=result.excluded,
         ),
     )
 
 
-def _neighbours(usable: Sequence[Stack]) -> Estimate:
+def _neighbours(compared: Sequence[Stack]) -> Estimate:
     """Over tasks, conditions and pairs that follow each other, the share of cells that differ."""
     shares = []
-    for stack in usable:
-        table = _kept(stack)
+    for stack in compared:
+        table = _unrepeated(stack)
         order = np.argsort(-np.nan_to_num(_accuracies(stack).mean(axis=1)), kind="stable")
         gaps = np.abs(np.diff(table[:, order], axis=1))
         known = ~np.isnan(gaps)
@@ -183,5 +187,5 @@ def _neighbours(usable: Sequence[Stack]) -> Estimate:
         status="ok" if shares else "insufficient_data",
         estimand="share of cells in which models that follow each other in rank differ",
         method="none: a plan needs no interval",
-        items=sum(len(stack.values) for stack in usable),
+        items=sum(len(stack.values) for stack in compared),
     )

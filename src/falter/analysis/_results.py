@@ -1,4 +1,4 @@
-"""What an analysis says: named results, ready to be shown. Nothing is computed from here on."""
+"""The results of an analysis, ready to be shown. Nothing is computed from here on."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from typing import Literal
 
 from falter.analysis._across_results import Across
 from falter.core.records import Estimate, Panel
+from falter.figures import Example
 
 __all__ = [
     "Analysis",
     "Counts",
-    "Example",
     "GroupResult",
     "Meaning",
     "PanelResult",
     "RecipeResult",
-    "Segment",
-    "Side",
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many cells came out how. Outcomes add up to `cells`; so do the four kinds of variant."""
+    """How many cells came out how. Outcomes add up to `cells`.
+
+    So do the four kinds of variant, together with the cells of the clean prompt, which has none.
+    """
 
     cells: int
     scored: int
@@ -71,39 +72,6 @@ class GroupResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """A stretch of a prompt: the same on both sides, or edited."""
-
-    kind: Literal["same", "edit"]
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """What the model answered on one side of an example."""
-
-    answer: str
-    right: bool
-    detail: tuple[tuple[str, float], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
-    """An item that the model got right, until its prompt was changed.
-
-    `detail` of a side holds (option, log-likelihood) pairs where the model gave them.
-    """
-
-    item: str
-    recipe: str
-    expected: str
-    segments: tuple[Segment, ...]
-    baseline: Side
-    perturbed: Side
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PanelResult:
     """Everything about one model on one task.
 
@@ -131,6 +99,17 @@ class PanelResult:
     failures: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     subjects: Estimate | None = None
+    baseline_counts: Counts | None = None
+
+    @property
+    def title(self) -> str:
+        """What the panel is about: `smollm2 on basics`."""
+        return f"{self.model} on {self.panel.task}"
+
+    @property
+    def has_no_baseline(self) -> bool:
+        """Whether no condition is the baseline, so that there are no drops."""
+        return bool(self.recipes) and all(recipe.lost is None for recipe in self.recipes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

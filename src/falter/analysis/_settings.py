@@ -1,4 +1,4 @@
-"""What an analysis is told besides its tables."""
+"""What an analysis needs to know besides its tables."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Settings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where the numbers come from and how they are to be looked at.
+    """Where the numbers come from and how to analyse them.
 
-    `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; decide on it
-    before looking. `replications` is the number of draws of every bootstrap.
+    `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; choose it
+    before you look at the results. `replications` is the number of draws of every bootstrap.
     """
 
     run: str
@@ -38,7 +38,7 @@ class Settings:
                 f"unparsed {self.unparsed}",
                 f"margin {self.margin:g}",
                 f"level {self.level:g}",
-                f"draws {self.replications}",
+                f"replications {self.replications}",
                 f"seed {self.seed}",
             )
         )

@@ -31,16 +31,16 @@ class Stack:
     """One task: for every model items × conditions (× runs), rows of NaN where it lacks an item.
 
     `recipes` are the conditions that all models have, the baseline first where there is one;
-    `lacking` names those that some model lacks. `again` are the columns of `recipes` that ask the
-    baseline once more: they are in `values` only.
+    `lacking` names those that some model lacks. `repeated` are the columns of `recipes` that ask
+    the baseline once more: they are in `values` only.
     """
 
     task: str
     models: tuple[str, ...]
     recipes: tuple[Recipe, ...]
     lacking: tuple[str, ...]
-    based: bool
-    again: tuple[int, ...]
+    has_baseline: bool
+    repeated: tuple[int, ...]
     cubes: Mapping[str, Floats]
     values: Floats
     clusters: tuple[str, ...] | None
@@ -61,31 +61,39 @@ def stacks(tables: Sequence[Table], *, strict: bool) -> tuple[Stack, ...]:
 
 def _stack(task: str, tables: Sequence[Table], names: Mapping[str, str], strict: bool) -> Stack:
     shared = reduce(lambda a, b: a & b, ({r.id for r in t.recipes} for t in tables))
-    based = all(table.based for table in tables)
+    has_baseline = all(table.has_baseline for table in tables)
     recipes = [r for r in tables[0].recipes if r.id in shared]
-    every = {r.id: r.label for table in tables for r in table.recipes}
+    labels = {r.id: r.label for table in tables for r in table.recipes}
     items = sorted({item for table in tables for item in table.items})
-    place = {item: n for n, item in enumerate(items)}
-    kept = [n for n, r in enumerate(recipes) if r.perturbs or (based and not r.repeat)]
+    rows_of = {item: n for n, item in enumerate(items)}
+    # Asking the baseline once more is noise: it would count as a condition without an effect.
+    repeated = [
+        n for n, r in enumerate(recipes) if not r.perturbs and (r.repeat or not has_baseline)
+    ]
     cubes, layers = {}, []
+    clusters: dict[str, str] = {}
     for table in tables:
-        at = {r.id: n for n, r in enumerate(table.recipes)}
-        columns = [at[r.id] for r in recipes]
-        rows = [place[item] for item in table.items]
-        cube = table.cube([columns[n] for n in kept], strict=strict)
+        columns_of = {r.id: n for n, r in enumerate(table.recipes)}
+        columns = [columns_of[r.id] for r in recipes]
+        rows = [rows_of[item] for item in table.items]
+        in_cube = [column for n, column in enumerate(columns) if n not in repeated]
+        cube = table.cube(in_cube, strict=strict)
         cubes[names[table.panel.model.id]] = _aligned(cube, rows, len(items))
         matrix = table.carry(table.matrix(strict=strict))[:, columns]
         layers.append(_aligned(matrix, rows, len(items)))
+        if table.clusters is not None:
+            clusters |= dict(zip(table.items, table.clusters, strict=True))
     return Stack(
         task=task,
         models=tuple(cubes),
         recipes=tuple(recipes),
-        lacking=tuple(label for i, label in every.items() if i not in shared),
-        based=based,
-        again=tuple(n for n in range(len(recipes)) if n not in kept),
+        lacking=tuple(label for i, label in labels.items() if i not in shared),
+        has_baseline=has_baseline,
+        repeated=tuple(repeated),
         cubes=cubes,
         values=np.stack(layers, axis=1),
-        clusters=_clusters(tables, items),
+        # An item whose cluster no table knows stands alone.
+        clusters=tuple(clusters.get(item, f"item {item}") for item in items) if clusters else None,
     )
 
 
@@ -93,15 +101,6 @@ def _aligned(cells: Floats, rows: Sequence[int], items: int) -> Floats:
     """The rows in their places among all items; nothing is copied where they are there already."""
     if list(rows) == list(range(items)):
         return cells
-    out = np.full((items, *cells.shape[1:]), np.nan)
-    out[list(rows)] = cells
-    return out
-
-
-def _clusters(tables: Sequence[Table], items: Sequence[str]) -> tuple[str, ...] | None:
-    """The cluster of every item; an item without one stands alone."""
-    known: dict[str, str] = {}
-    for table in tables:
-        if table.clusters is not None:
-            known |= dict(zip(table.items, table.clusters, strict=True))
-    return tuple(known.get(item, f"item {item}") for item in items) if known else None
+    aligned = np.full((items, *cells.shape[1:]), np.nan)
+    aligned[list(rows)] = cells
+    return aligned

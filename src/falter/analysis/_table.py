@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from falter.core.interfaces import Case, Scorer
-from falter.core.records import Panel, Recipe, Response, Run, Score
+from falter.core.records import BASELINE, Panel, Recipe, Response, Run, Score
 from falter.store import Store, StoredCell
 
 Floats = NDArray[np.float64]
 
-__all__ = ["OUTCOMES", "STATUSES", "Table", "score_cell", "tables"]
+__all__ = ["OUTCOMES", "STATUSES", "Table", "run_tables", "score_cell", "scored_cells"]
 
 STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite")
 OUTCOMES = ("scored", "unparsed", "refused", "failed", "missing")
@@ -25,14 +25,17 @@ SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
 class Table:
     """One panel's outcomes. Axes: item, recipe, realisation (draw and repeat).
 
-    `value` is NaN where nothing was scored; `seen` says which cells the plan has. Items and
+    `value` is NaN where nothing was scored; `in_plan` says which cells the plan has. Items and
     recipes are in a fixed order that does not depend on the order of the data file. `margin` is
     how much likelier the target was than the best other option, where log-likelihoods are known;
     `edits` is None where the prompts are not.
-    `based` says whether recipe 0 is the baseline; without one every recipe is like any other.
+    `has_baseline` says whether recipe 0 is the baseline; without one all recipes are alike.
     `output` numbers what was answered, the same for the same answer and -1 for none; None where
     answers are not known. `clusters` names what items share, as a passage; `families` what they are
     about, as a subject: the first tag of each, None unless every item has one.
+    `place` is the panel's among those of the run. A model that is scored in several ways on a task
+    has several tables. All but the first are `rescored` and have the scorer in the task's name;
+    what is said over tasks and models leaves them out, since they are about the same items.
     """
 
     panel: Panel
@@ -43,17 +46,19 @@ class Table:
     status: NDArray[np.uint8]
     edits: NDArray[np.int64] | None
     margin: Floats
-    seen: NDArray[np.bool_]
+    in_plan: NDArray[np.bool_]
     draws: int
     repeats: int
     chance: float | None
     item_ids: tuple[str, ...]
     served_by: tuple[str, ...] = ()
     failures: Mapping[str, int] = field(default_factory=dict)
-    based: bool = True
+    has_baseline: bool = True
     output: NDArray[np.int32] | None = None
     clusters: tuple[str, ...] | None = None
     families: tuple[str, ...] | None = None
+    place: int = 0
+    rescored: bool = False
 
     @property
     def columns(self) -> list[int]:
@@ -63,27 +68,27 @@ class Table:
     @property
     def uneven(self) -> bool:
         """Whether some recipe was asked more often than another."""
-        return not bool(self.seen.any(axis=0).all())
+        return not bool(self.in_plan.any(axis=0).all())
 
     @property
     def planned(self) -> int:
         """How many cells the plan has here."""
-        return int(self.seen.sum())
+        return int(self.in_plan.sum())
 
-    def strict(self, *, strict: bool = True) -> Floats:
-        """The values; if strict, unparsed and refused cells are wrong instead of NaN."""
+    def scores(self, *, strict: bool = True) -> Floats:
+        """The scores; if `strict`, unparsed and refused answers count as wrong, else as NaN."""
         if not strict:
             return self.value
         wrong = (self.outcome == UNPARSED) | (self.outcome == REFUSED)
-        values: Floats = np.where(wrong, 0.0, self.value)
-        return values
+        scores: Floats = np.where(wrong, 0.0, self.value)
+        return scores
 
     def matrix(self, *, strict: bool = True) -> Floats:
         """Items × recipes: the mean over realisations. Failed and missing cells are left out."""
-        value = self.strict(strict=strict)
-        seen = ~np.isnan(value)
-        count = seen.sum(axis=2)
-        total = np.where(seen, value, 0.0).sum(axis=2)
+        value = self.scores(strict=strict)
+        scored = ~np.isnan(value)
+        count = scored.sum(axis=2)
+        total = np.where(scored, value, 0.0).sum(axis=2)
         mean: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
         return mean
 
@@ -94,12 +99,12 @@ class Table:
 
     def carry(self, values: Floats) -> Floats:
         """Values with the baseline's where a recipe did not change the prompt."""
-        if not self.based:
+        if not self.has_baseline:
             return values
         idle = ~self.changed()
         idle[:, [not recipe.perturbs for recipe in self.recipes]] = False
-        first = values[:, :1]
-        carried: Floats = np.where(idle if values.ndim == 2 else idle[:, :, None], first, values)
+        before = values[:, :1]
+        carried: Floats = np.where(idle if values.ndim == 2 else idle[:, :, None], before, values)
         return carried
 
     def cube(self, columns: Sequence[int], *, strict: bool = True) -> Floats:
@@ -107,27 +112,75 @@ class Table:
 
         So are repeats where some recipe has fewer of them than another.
         """
-        value = self.strict(strict=strict)
+        value = self.scores(strict=strict)
         if self.draws > 1 or self.repeats == 1 or self.uneven:
             return self.carry(self.matrix(strict=strict))[:, list(columns)]
         return self.carry(value)[:, list(columns)]
 
 
-def score_cell(cell: StoredCell, scorer: Scorer) -> Score | None:
-    """The score of one cell; None when nothing has arrived for it."""
+def score_cell(cell: StoredCell, scorer: Scorer, baseline: Response | None = None) -> Score | None:
+    """The score of one cell; None when nothing has arrived for it.
+
+    `baseline` is the reply to the item's clean prompt, for scorers that need it; `scored_cells`
+    finds it.
+    """
     response = cell.response
     if response is None:
         if cell.failure is None:
             return None
         response = Response(key=cell.key, failure=cell.failure)
-    return scorer.score(Case(variant=cell.variant, response=response), {})
+    return scorer.score(Case(variant=cell.variant, response=response, baseline=baseline))
 
 
-def tables(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Table]:
+def scored_cells(
+    store: Store,
+    run: Run,
+    scorers: Mapping[str, Scorer],
+    *,
+    items: Collection[str] | None = None,
+    sections: bool = False,
+) -> Iterator[tuple[StoredCell, Score | None]]:
+    """Every planned cell with its score, in plan order; of all items, or of some.
+
+    Prompts have their sections where a scorer needs them, or if `sections` says so.
+    """
+    by_panel = [scorers[panel.scorer] for panel in run.panels]
+    baselines = _Baselines(run)
+    sections = sections or any(scorer.needs_prompt for scorer in by_panel)
+    for cell in store.cells(run, items=items, sections=sections):
+        scorer = by_panel[cell.panel]
+        baseline = baselines.of(cell) if scorer.needs_baseline else None
+        yield cell, score_cell(cell, scorer, baseline)
+
+
+class _Baselines:
+    """The replies to the clean prompt of the item at hand.
+
+    The store gives a run's cells in plan order: panel by panel, item by item, and of every item
+    the clean prompt first. So nothing but the replies to one clean prompt is kept.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._item: tuple[int, str] | None = None
+        self._replies: dict[int, Response] = {}
+
+    def of(self, cell: StoredCell) -> Response | None:
+        """The reply of the same repeat, else of the first that has one; None where none has."""
+        recipe, item = cell.variant.recipe, (cell.panel, cell.variant.item.id)
+        if item != self._item:
+            self._item, self._replies = item, {}
+        if recipe.id == BASELINE.id and cell.response is not None:
+            self._replies[cell.repeat] = cell.response
+        repeat = cell.repeat - recipe.repeat * self._run.repeats
+        return self._replies.get(repeat) or next(iter(self._replies.values()), None)
+
+
+def run_tables(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Table]:
     """One table a panel, read in one pass over the store."""
-    builders = [_Builder(run, panel, scorers[panel.scorer]) for panel in run.panels]
-    for cell in store.cells(run, sections=False):
-        builders[cell.panel].add(cell)
+    builders = [_Builder(run, place) for place in range(len(run.panels))]
+    for cell, score in scored_cells(store, run, scorers):
+        builders[cell.panel].add(cell, score)
     return [builder.table() for builder in builders]
 
 
@@ -142,8 +195,8 @@ def _margin(cell: StoredCell) -> float:
 class _Builder:
     """Collects one panel's cells as small numbers; prompts and texts are not kept."""
 
-    def __init__(self, run: Run, panel: Panel, scorer: Scorer) -> None:
-        self.run, self.panel, self.scorer = run, panel, scorer
+    def __init__(self, run: Run, place: int) -> None:
+        self.run, self.place, self.panel = run, place, run.panels[place]
         self.column = {recipe.id: n for n, recipe in enumerate(run.recipes)}
         self.rows: dict[tuple[str, int, int], tuple[float, int, int, int, float, int]] = {}
         self.served_by: dict[str, None] = {}
@@ -152,10 +205,10 @@ class _Builder:
         self.families: dict[str, str] = {}
         self.chances: dict[str, float] = {}
         self.outputs: dict[str, int] = {}
-        self.silent = False  # whether an answer was scored of which no text is known
+        self.lacks_answers = False  # whether an answer was scored of which no text is known
 
-    def add(self, cell: StoredCell) -> None:
-        variant, score = cell.variant, score_cell(cell, self.scorer)
+    def add(self, cell: StoredCell, score: Score | None) -> None:
+        variant = cell.variant
         value = np.nan if score is None or score.value is None else score.value
         outcome = MISSING if score is None else OUTCOMES.index(score.outcome)
         if cell.response is not None and cell.response.served_by:
@@ -170,8 +223,9 @@ class _Builder:
             if variant.prompt.choices:
                 self.chances[variant.item.key] = 1.0 / len(variant.prompt.choices)
         column = self.column[variant.recipe.id]
-        again = cell.repeat - variant.recipe.repeat * self.run.repeats
-        place = variant.draw * self.run.repeats + again
+        # The identity condition asks the baseline at the repeats after the baseline's own.
+        repeat = cell.repeat - variant.recipe.repeat * self.run.repeats
+        place = variant.draw * self.run.repeats + repeat
         self.rows[variant.item.key, column, place] = (
             value,
             outcome,
@@ -187,7 +241,7 @@ class _Builder:
             return -1
         text, prompt = score.extracted, cell.variant.prompt
         if text is None:
-            self.silent = True
+            self.lacks_answers = True
             return -1
         if text in prompt.labels and len(prompt.labels) == len(prompt.choices):
             text = prompt.choices[prompt.labels.index(text)]
@@ -204,13 +258,20 @@ class _Builder:
         edits = np.zeros(shape, np.int64)
         margin = np.full(shape, np.nan)
         output = np.full(shape, -1, np.int32)
-        seen = np.zeros(shape, np.bool_)
+        in_plan = np.zeros(shape, np.bool_)
         for (key, column, place), row in self.rows.items():
             at = (position[key], column, place)
             value[at], outcome[at], status[at], edits[at], margin[at], output[at] = row
-            seen[at] = True
+            in_plan[at] = True
+        rescored = any(
+            (panel.task, panel.model.id) == (self.panel.task, self.panel.model.id)
+            for panel in self.run.panels[: self.place]
+        )
+        task = f"{self.panel.task} ({self.panel.scorer})" if rescored else self.panel.task
         return Table(
-            panel=self.panel,
+            panel=replace(self.panel, task=task),
+            place=self.place,
+            rescored=rescored,
             recipes=self.run.recipes,
             items=items,
             value=value,
@@ -218,14 +279,14 @@ class _Builder:
             status=status,
             edits=edits,
             margin=margin,
-            seen=seen,
+            in_plan=in_plan,
             draws=self.run.draws,
             repeats=self.run.repeats,
             chance=float(np.mean(list(self.chances.values()))) if self.chances else None,
             item_ids=tuple(self.ids[key] for key in items),
             served_by=tuple(self.served_by),
             failures=self.failures,
-            output=None if self.silent or not self.outputs else output,
+            output=None if self.lacks_answers or not self.outputs else output,
             families=tuple(self.families[key] for key in items)
             if items and len(self.families) == len(items)
             else None,

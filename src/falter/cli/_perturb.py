@@ -1,4 +1,4 @@
-"""`falter perturb`: texts or JSONL in, perturbed ones out; or what became of their meaning."""
+"""`falter perturb`: texts or JSONL in, perturbed ones out; or a check of their meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from falter.analysis import Rewording
+from falter.analysis import Meaning, Rewording, meaning_grid, meaning_losses
 from falter.cli._options import store_option
 from falter.core.codec import to_json
 from falter.core.errors import TaskError, UsageError
@@ -28,14 +28,14 @@ from falter.experiment import (
     variant_sets,
 )
 from falter.perturbations import Applied, SettingPerturbation, apply_recipe, perturbations, text_key
-from falter.report import meaning_table
+from falter.report import shown_text, terminal_figures
 
 __all__ = ["perturb"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class How:
-    """The recipes to apply to every text, and the seed."""
+class Perturber:
+    """Applies recipes to a text, with a seed."""
 
     recipes: tuple[Recipe, ...]
     seed: int
@@ -44,30 +44,31 @@ class How:
     def __call__(self, text: str) -> Iterator[tuple[Recipe, Prompt, Applied]]:
         prompt = Prompt(sections=(Section(name="text", kind="input", text=text),))
         for recipe in self.recipes:
-            done = apply_recipe(text_key(text), prompt, recipe, self.seed, self.draw)
-            yield recipe, prompt, done
+            yield recipe, prompt, apply_recipe(text_key(text), prompt, recipe, self.seed, self.draw)
 
 
 @click.command()
 @click.argument("text", nargs=-1)
 @click.option(
     "-p", "--perturbation", "names", multiple=True,
-    help="A perturbation, e.g. typos or typos:count=4; several are chained in this order.",
+    help="A perturbation, e.g. typos or typos:count=4; several are applied one after another.",
 )  # fmt: skip
-@click.option("--grid", is_flag=True, help="Every ordered pair of the perturbations named instead.")
-@click.option("--check", is_flag=True, help="Print what became of the meaning, not the texts.")
-@click.option("-t", "--task", help="With --check: the prompts of a task instead of texts.")
-@click.option("--experiment", type=click.Path(), help="With --check: those of an experiment file.")
-@click.option("--limit", type=int, help="With --check: so many items of the task.")
-@click.option("--scorer", help="With --check: asked as for this scorer, e.g. choice_letter.")
+@click.option("--grid", is_flag=True, help="Apply every ordered pair of the perturbations instead.")
+@click.option("--check", is_flag=True, help="Print a check of the meaning instead of the texts.")
+@click.option("-t", "--task", help="With --check: use the prompts of a task instead of texts.")
+@click.option(
+    "--experiment", type=click.Path(), help="With --check: use the prompts of an experiment file."
+)
+@click.option("--limit", type=int, help="With --check: how many items of the task to use.")
+@click.option("--scorer", help="With --check: ask as this scorer does, e.g. choice_letter.")
 @click.option("--seed", default=0, show_default=True, help="The seed.")
-@click.option("--draw", default=0, show_default=True, help="Another draw, other changes.")
+@click.option("--draw", default=0, show_default=True, help="Other numbers give other changes.")
 @click.option("--language", help="The language of the text  [default: en]")
 @click.option("--field", help="Read JSONL, and change this field of every object.")
-@click.option("--protect", multiple=True, help="A regular expression no change may touch.")
+@click.option("--protect", multiple=True, help="Text not to change, as a regular expression.")
 @store_option
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print an object a text: text, status, edits."
+    "--json", "as_json", is_flag=True, help="Print an object for each text: text, status, edits."
 )
 def perturb(
     text: tuple[str, ...],
@@ -88,7 +89,7 @@ def perturb(
 ) -> None:
     """Perturb TEXT, or every line of standard input.
 
-    A text's changes depend on the text and the seed, not on the lines around it.
+    The changes of a text depend on the text and the seed, not on the lines around it.
 
     \b
     falter perturb -p typos "What is the capital of France?"
@@ -100,19 +101,19 @@ def perturb(
     chosen: dict[str, Any] = {"task": task, "limit": limit, "scorer": scorer}
     if (experiment or any(chosen.values())) and not check:
         raise UsageError(
-            "--task, --experiment, --limit and --scorer go with --check", hint="add --check"
+            "--task, --experiment, --limit and --scorer need --check", hint="add --check"
         )
     if not names and not check:
         raise UsageError("No perturbation is named", hint="for example: -p typos")
-    specs = _pairs(names) if grid else _chains(names, check)
+    specs = _specs(names, grid=grid)
     if task or experiment:
         chosen |= {"seed": seed, "language": language, "protect": list(protect)}
         _check_prompts(specs, chosen, experiment, store_path, as_json)
         return
-    how = How(
+    perturber = Perturber(
         recipes=tuple(recipe_from(spec, protect, language) for spec in specs), seed=seed, draw=draw
     )
-    for recipe in how.recipes:
+    for recipe in perturber.recipes:
         if not recipe.steps:
             raise UsageError(
                 f"'{recipe.label}' changes how a model is asked, not the text",
@@ -120,11 +121,11 @@ def perturb(
             )
     if check:
         texts = (row[field] for row in _rows(field)) if field else iter(text or _lines())
-        _check_texts(how, texts, language or "en", as_json)
+        _check_texts(perturber, texts, language or "en", as_json)
     elif field is not None:
-        _change_rows(how, field, grid, as_json)
+        _change_rows(perturber, field, grid, as_json)
     else:
-        _change_texts(how, text or _lines(), grid, as_json)
+        _change_texts(perturber, text or _lines(), grid, as_json)
 
 
 Spec = list[tuple[str, dict[str, Any]]]
@@ -134,63 +135,60 @@ def _chain(*names: str) -> Spec:
     return [(part, {}) for name in names for part in name.split("+")]
 
 
-def _chains(names: Sequence[str], check: bool) -> list[Spec]:
-    """One chain of all; for a check without names, every perturbation by itself."""
-    if names or not check:
+def _specs(names: Sequence[str], *, grid: bool) -> list[Spec]:
+    """One chain of all names; for a grid, ordered pairs; without names, every perturbation."""
+    if grid and len(names) < 2:
+        raise UsageError("--grid needs two perturbations or more", hint="-p typos -p casing")
+    if grid:
+        return [_chain(first, second) for first, second in permutations(names, 2)]
+    if names:
         return [_chain(*names)]
-    plain_ones = (
-        p.name
+    return [
+        _chain(p.name)
         for p in perturbations
         if not isinstance(p, SettingPerturbation) and not p.needs_model
-    )
-    return [_chain(name) for name in plain_ones]
+    ]
 
 
-def _pairs(names: Sequence[str]) -> list[Spec]:
-    if len(names) < 2:
-        raise UsageError("--grid needs two perturbations or more", hint="-p typos -p casing")
-    return [_chain(first, second) for first, second in permutations(names, 2)]
-
-
-def _change_texts(how: How, texts: Sequence[str] | Iterator[str], grid: bool, json_: bool) -> None:
+def _change_texts(
+    perturber: Perturber, texts: Sequence[str] | Iterator[str], grid: bool, as_json: bool
+) -> None:
     for line in texts:
-        for recipe, _, done in how(line):
-            if json_:
-                row = {"text": line, **_told(recipe, done, grid), "edits": _edits(done.prompt)}
+        for recipe, _, applied in perturber(line):
+            changed = plain(applied.prompt)
+            if as_json:
+                edits = _edits(applied.prompt)
+                row = {"text": line, **_outcome(recipe, applied, grid), "edits": edits}
                 click.echo(json.dumps(row, ensure_ascii=False))
-            else:
-                _warn(recipe, done)
-                click.echo(f"{recipe.label}\t{plain(done.prompt)}" if grid else plain(done.prompt))
+                continue
+            if applied.step is not None and len(recipe.steps) > 1:
+                click.echo(
+                    f"{recipe.label}: '{applied.step}' has nothing left to change; the text stays "
+                    "as it was",
+                    err=True,
+                )
+            click.echo(f"{recipe.label}\t{changed}" if grid else changed)
 
 
-def _change_rows(how: How, field: str, grid: bool, json_: bool) -> None:
+def _change_rows(perturber: Perturber, field: str, grid: bool, as_json: bool) -> None:
     for row in _rows(field):
-        for recipe, _, done in how(row[field]):
-            told = _told(recipe, done, grid)
-            made = {**row, field: told.pop("perturbed")}
+        for recipe, _, applied in perturber(row[field]):
+            outcome = _outcome(recipe, applied, grid)
+            changed = {**row, field: outcome.pop("perturbed")}
             if grid:
-                made["recipe"] = recipe.label
-            if json_:
-                made |= {**told, "edits": _edits(done.prompt)}
-            click.echo(json.dumps(made, ensure_ascii=False))
+                changed["recipe"] = recipe.label
+            if as_json:
+                changed |= {**outcome, "edits": _edits(applied.prompt)}
+            click.echo(json.dumps(changed, ensure_ascii=False))
 
 
-def _told(recipe: Recipe, done: Applied, grid: bool) -> dict[str, Any]:
-    """The outcome in words; a step of a chain that found nothing left is named."""
+def _outcome(recipe: Recipe, applied: Applied, grid: bool) -> dict[str, Any]:
+    """The perturbed text and its status; `step` names one of a chain that changed nothing."""
     row: dict[str, Any] = {"recipe": recipe.label} if grid else {}
-    row |= {"perturbed": plain(done.prompt), "status": done.status}
-    if done.step is not None:
-        row["step"] = done.step
+    row |= {"perturbed": plain(applied.prompt), "status": applied.status}
+    if applied.step is not None:
+        row["step"] = applied.step
     return row
-
-
-def _warn(recipe: Recipe, done: Applied) -> None:
-    """In a chain, say on standard error which step found nothing that was left to change."""
-    if done.step is not None and len(recipe.steps) > 1:
-        click.echo(
-            f"{recipe.label}: '{done.step}' found nothing left to change; the text stays as it was",
-            err=True,
-        )
 
 
 def _edits(changed: Prompt) -> list[dict[str, Any]]:
@@ -208,20 +206,23 @@ def _edits(changed: Prompt) -> list[dict[str, Any]]:
 # Checks
 
 
-def _check_texts(how: How, texts: Iterator[str], language: str, as_json: bool) -> None:
-    found: dict[str, list[Rewording]] = {recipe.label: [] for recipe in how.recipes}
+def _check_texts(perturber: Perturber, texts: Iterator[str], language: str, as_json: bool) -> None:
+    rewordings: dict[str, list[Rewording]] = {recipe.label: [] for recipe in perturber.recipes}
     for number, text in enumerate(texts, start=1):
-        for recipe, before, done in how(text):
-            found[recipe.label].append(
+        for recipe, before, applied in perturber(text):
+            rewordings[recipe.label].append(
                 Rewording(
-                    item=f"line {number}", before=before, after=done.prompt, status=done.status
+                    item=f"line {number}",
+                    before=before,
+                    after=applied.prompt,
+                    status=applied.status,
                 )
             )
-    groups = {recipe.label: recipe.group for recipe in how.recipes}
+    groups = {recipe.label: recipe.group for recipe in perturber.recipes}
     _show(
         [
             meaning_of(cases, task="texts", recipe=label, group=groups[label], language=language)
-            for label, cases in found.items()
+            for label, cases in rewordings.items()
         ],
         as_json,
     )
@@ -236,34 +237,39 @@ def _check_prompts(
 ) -> None:
     """The prompts of a task, or an experiment's own items and recipes."""
     if chosen["task"] and file:
-        raise UsageError("--task and --experiment exclude each other", hint="keep one of the two")
+        raise UsageError(
+            "--task and --experiment cannot be used together", hint="keep one of the two"
+        )
     if file is not None:
         experiment = read_file(Path(file), needs_models=False)
     else:
-        given = {key: value for key, value in chosen.items() if value is not None}
+        settings = {key: value for key, value in chosen.items() if value is not None}
         recipes = ["+".join(name for name, _ in spec) for spec in specs]
-        experiment = read_experiment({**given, "recipes": recipes}, needs_models=False)
-    found = []
+        experiment = read_experiment({**settings, "recipes": recipes}, needs_models=False)
+    meanings = []
     with bank_in(experiment, store_path) as bank:
-        for one in variant_sets(experiment, bank):
-            for recipe, cases in one.rewordings():
-                found.append(
+        for variant_set in variant_sets(experiment, bank):
+            for recipe, cases in variant_set.rewordings():
+                meanings.append(
                     meaning_of(
                         cases,
-                        task=one.task.name,
+                        task=variant_set.task.name,
                         recipe=recipe.label,
                         group=recipe.group,
                         language=experiment.language or "en",
                     )
                 )
-    _show(found, as_json)
+    _show(meanings, as_json)
 
 
-def _show(found: Sequence[Any], as_json: bool) -> None:
+def _show(meanings: Sequence[Meaning], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([to_json(one) for one in found], indent=2, ensure_ascii=False))
-    else:
-        meaning_table(found, Console())
+        click.echo(json.dumps([to_json(m) for m in meanings], indent=2, ensure_ascii=False))
+        return
+    terminal_figures((*meaning_losses(meanings), *meaning_grid(meanings)), Console())
+    if len(meanings) == 1:
+        for before, after in meanings[0].samples:
+            click.echo(f"\n  {shown_text(before, 300)}\n  {shown_text(after, 300)}")
 
 
 # Input
@@ -287,6 +293,7 @@ def _rows(field: str) -> Iterator[dict[str, Any]]:
             raise TaskError(f"standard input, line {number} is not an object")
         if not isinstance(row.get(field), str):
             raise TaskError(
-                f"standard input: a row has no text in '{field}'", hint=f"fields: {', '.join(row)}"
+                f"standard input: a row has no text in '{field}'",
+                hint=f"its fields are: {', '.join(row)}",
             )
         yield row

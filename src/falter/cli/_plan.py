@@ -1,8 +1,9 @@
-"""`falter plan`: what would run, of an experiment or of a protocol."""
+"""`falter plan`: what an experiment, or all parts of a protocol, would send."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,16 @@ from falter.cli._options import (
     settings_from,
     store_option,
 )
-from falter.cli._plan_text import panel_row, panel_text
-from falter.cli._study import plan_protocol
+from falter.cli._plan_text import panel_row, panel_text, together
 from falter.core.codec import to_json
 from falter.experiment import (
-    names_protocol,
-    planned_cost,
-    price_settings,
-    read_experiment,
+    ResolvedStudy,
+    demonstration_changes,
+    planned_study,
     read_prices,
-    resolved_in,
-    shown_changes,
+    read_study,
+    study_in,
+    with_prices,
 )
 from falter.store import Store
 
@@ -35,43 +35,85 @@ __all__ = ["plan"]
 @experiment_options
 @protocol_options
 @store_option
-@click.option("--prices", help="A price list, 2025-11 or a file, for models without a price.")
+@click.option(
+    "--prices", help="A price list (2025-11, or a file) for models without a price of their own."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(store_path: Path, prices: str | None, as_json: bool, **options: Any) -> None:
-    """Show what would run: calls, tokens, cost. Nothing is sent."""
+    """Show the calls, tokens and cost that a run would take. Sends nothing."""
     settings, folder = settings_from(options)
-    listed = None if prices is None else read_prices(prices)
-    if listed is not None:
-        settings = price_settings(settings, listed)
-    named = None if listed is None else listed.name
-    if names_protocol(settings):
-        plan_protocol(settings, folder, store_path, as_json=as_json, price_list=named)
-        return
-    with resolved_in(read_experiment(settings, folder=folder), store_path) as resolved:
-        if store_path.exists():
-            with Store(store_path) as store:
-                costs = planned_cost(resolved, store)
-        else:
-            costs = planned_cost(resolved, None)
-        shown = shown_changes(resolved)
-        needs = resolved.rewrites
-        missing, bundled = ([], []) if needs is None else (needs.shortfall(), needs.bundled())
-        lacking, left_out = (0, 0) if needs is None else (len(needs.missing), len(needs.left_out))
-    rows = [panel_row(p, cost, named) for p, cost in costs]
+    spec, price_list = read_study(settings, folder=folder), None
+    if prices is not None:
+        listed = read_prices(prices)
+        spec = replace(spec, experiment=with_prices(spec.experiment, listed))
+        price_list = listed.name
+    with study_in(spec, store_path) as study:
+        planned = _planned(study, store_path, price_list)
     if as_json:
-        found = {"run": resolved.run.id, "panels": rows, "missing_rewrites": lacking,
-                 "texts_left_out": left_out,
-                 "demonstrations": [to_json(one) for one in shown]}  # fmt: skip
-        click.echo(json.dumps(found, indent=2))
-        return
+        click.echo(json.dumps(planned, indent=2))
+    else:
+        _print(planned)
+
+
+def _planned(study: ResolvedStudy, store_path: Path, price_list: str | None) -> dict[str, Any]:
+    """The plan as plain data, part by part."""
+    protocol = study.spec.protocol
+    store = Store(store_path) if store_path.exists() else None
+    try:
+        costs = list(planned_study(study, store))
+    finally:
+        if store is not None:
+            store.close()
+    rows = [
+        ({"part": part.name} if protocol.name else {}) | panel_row(panel, cost, price_list)
+        for part, panels in costs
+        for panel, cost in panels
+    ]
+    answers = {part.name: sum(cost.cells for _, cost in panels) for part, panels in costs}
+    needs = [resolved.rewrites for _, resolved in study.parts if resolved.rewrites is not None]
+    return {
+        "protocol": protocol.name or None,
+        "preset": study.spec.preset or None,
+        "runs": [resolved.run.id for _, resolved in study.parts],
+        "panels": rows,
+        "judge_calls_at_most": {
+            judging.part.name: answers[judging.part.judges or ""] for judging in study.judging
+        },
+        "missing_rewrites": sum(len(need.missing) for need in needs),
+        "missing": list(dict.fromkeys(line for need in needs for line in need.shortfall())),
+        "texts_left_out": sum(len(need.left_out) for need in needs),
+        "bundled": list(dict.fromkeys(line for need in needs for line in need.bundled())),
+        "demonstrations": [
+            to_json(change)
+            for _, resolved in study.parts
+            for change in demonstration_changes(resolved)
+        ],
+        "notes": [*study.notes, *protocol.notes(study.spec.preset)],
+    }
+
+
+def _print(planned: dict[str, Any]) -> None:
+    rows = planned["panels"]
     for row in rows:
         click.echo(panel_text(row))
+    for name, calls in planned["judge_calls_at_most"].items():
+        click.echo(f"{name}: at most {calls:,} calls of the judge, one for each reasoning")
     if len(rows) > 1:
-        click.echo(f"together: {sum(cost.calls for _, cost in costs):,} calls")
-    for one in shown:
-        click.echo(f"{one.recipe}: {one.changed:,} of {one.shown:,} demonstrations change too")
-    for line in bundled:
-        click.echo(f"{line}; items without one are left out of both arms")
-    for line in missing:
+        click.echo(together(rows))
+    for change in planned["demonstrations"]:
+        click.echo(
+            f"{change['recipe']}: {change['changed']:,} of {change['shown']:,} demonstrations "
+            "change too"
+        )
+    for line in planned["bundled"]:
+        click.echo(f"{line}; items without one are left out on both sides")
+    for line in planned["missing"]:
         click.echo(f"missing: {line}; 'falter rewrites prepare' makes them")
-    click.echo("Tokens are estimated at four characters each; nothing was sent.", err=True)
+    for note in planned["notes"]:
+        click.echo(f"note: {note}", err=True)
+    shared = "Parts share requests, which are sent once, so the sums are upper bounds. "
+    click.echo(
+        f"{shared if planned['protocol'] else ''}Tokens are estimated at four characters each; "
+        "nothing was sent.",
+        err=True,
+    )

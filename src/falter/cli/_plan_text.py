@@ -1,4 +1,4 @@
-"""A plan in words: a row a panel, and the sums."""
+"""A plan as text: the panels, and the sums."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["panel_row", "panel_text", "together"]
 
 
 def panel_row(p: PanelPlan, cost: Cost, price_list: str | None) -> dict[str, Any]:
-    """What one panel would take."""
+    """The calls, tokens and cost of one panel."""
     return {
         "task": p.panel.task,
         "model": p.panel.model.label,
@@ -35,7 +35,7 @@ def panel_text(row: Mapping[str, Any]) -> str:
     part = f"{row['part']}: " if "part" in row else ""
     return (
         f"{part}{row['model']} on {row['task']}, scored by {row['scorer']}\n"
-        f"  {row['items']:,} items × {row['recipes']:,} recipes = {row['cells']:,} cells"
+        f"  {row['items']:,} items × {row['recipes']:,} conditions = {row['cells']:,} cells"
         f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
         f"{_amount(row)}"
@@ -43,7 +43,7 @@ def panel_text(row: Mapping[str, Any]) -> str:
 
 
 def _amount(row: Mapping[str, Any]) -> str:
-    """What a panel would cost at most, or that the price list has no price for it."""
+    """The highest cost of a panel, or that the price list has no price for it."""
     if row["cost_at_most"] is None:
         return f"   no price in {row['price_list']}" if row["price_list"] else ""
     return f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"

@@ -1,4 +1,4 @@
-"""`falter power`: how many items and calls an answer takes, or that it cannot be had."""
+"""`falter power`: how many items and calls a goal needs, or that it is out of reach."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from rich.table import Table
 from rich.text import Text
 
 from falter.analysis import Analysis
+from falter.cli._analyze import COLUMN_NAMES, analyzed, column_options
 from falter.cli._options import store_option
-from falter.core.codec import from_json, to_json
+from falter.core.codec import to_json
 from falter.core.errors import InvalidValue, UsageError
 from falter.experiment import (
     Assumptions,
     PlannedGoal,
-    analyse_run,
-    analyze_files,
     assumptions_of,
+    open_result,
     plan_goals,
 )
 from falter.stats import SampleSize
-from falter.store import Store
 
 __all__ = ["power"]
 
 CONDITIONS = 16
-_TOLD = {
+_GOALS = {
     "drop": "each drop within ±{0}",
     "micro": "average drop within ±{0}",
     "brittleness": "brittleness within ±{0}",
@@ -52,11 +51,11 @@ _TOLD = {
 @click.option(
     "--per-item",
     type=int,
-    help="Conditions asked of an item; with --micro beside the baseline  "
-    "[default: what is cheapest]",
+    help="Conditions asked per item; with --micro, besides the baseline  "
+    "[default: the cheapest number]",
 )
 @click.option("--models", type=int, help="Models to rank  [default: 2, or as many as --from has]")
-@click.option("--discordance", type=float, help="Share of items that a perturbation changes.")
+@click.option("--discordance", type=float, help="Share of items whose answer turns right or wrong.")
 @click.option(
     "--model-discordance",
     type=float,
@@ -69,25 +68,25 @@ _TOLD = {
     type=float,
     default=0.0,
     show_default=True,
-    help="The drop that is thought to be true, in points.",
+    help="The drop that you expect, in points.",
 )
 @click.option(
     "--correlation",
     type=float,
     default=0.5,
     show_default=True,
-    help="Of the differences of two conditions on an item.",
+    help="The correlation of two conditions' differences on an item.",
 )
 @click.option(
     "--power",
     "chance",
     type=float,
-    help="The chance to succeed  [default: 0.8; 0.95 for --rank-gap]",
+    help="The chance to reach the goal  [default: 0.8; 0.95 for --rank-gap]",
 )
 @click.option(
     "--complete-baseline",
     is_flag=True,
-    help="The baseline is asked on all items, which sharpens single drops.",
+    help="The baseline is asked on all items, which makes single drops more precise.",
 )
 @click.option(
     "--level", type=float, default=0.95, show_default=True, help="The level of the intervals."
@@ -96,11 +95,12 @@ _TOLD = {
     "--from",
     "source",
     metavar="SOURCE",
-    help="Take shares from results: a run, a report's JSON, or files as for analyze.",
+    help="Take shares from results: a run, or a file as in 'falter analyze'.",
 )
 @click.option("--baseline", metavar="NAME", help="With --from and files: the baseline condition.")
+@column_options
 @store_option
-@click.option("--json", "show_json", is_flag=True, help="Print an object a goal.")
+@click.option("--json", "show_json", is_flag=True, help="Print an object for each goal.")
 def power(
     items: int | None,
     conditions: int | None,
@@ -119,23 +119,23 @@ def power(
     baseline: str | None,
     store_path: Path,
     show_json: bool,
-    **goals: float | None,
+    **options: Any,
 ) -> None:
-    """Say how many items and calls an answer takes. Sends nothing.
+    """Say how many items and calls a goal needs. Sends nothing.
 
-    What is wanted is given in points, what is expected as a share between 0 and 1. Items are
-    counted twice: for a statement about items like these, and for one about exactly the --items
-    there are, which needs fewer. A goal that the items cannot reach is named as such, with the
-    best they can do.
+    Goals are in points, what you expect is a share between 0 and 1. Items are counted twice: for
+    a statement about items like these, and for one about exactly the --items there are, which
+    needs fewer. If the items cannot reach a goal, the best that they can reach is shown.
 
     \b
     falter power --drop 2 --discordance 0.1 --items 1000
-    falter power --micro 1 --drop 2 --from report.json --items 5000
+    falter power --micro 1 --drop 2 --from results.csv --items 5000
     falter power --rank-gap 2 --models 8 --model-discordance 0.3 --per-item 4
     """
-    wanted = _wanted(goals)
-    pilot = None if source is None else _analysis(source, baseline, store_path)
-    told = Assumptions(
+    columns = {name: options.pop(name) for name in COLUMN_NAMES}
+    goals = _fractions(options)
+    pilot = None if source is None else _analysis(source, baseline, columns, store_path)
+    expected = Assumptions(
         conditions=conditions if conditions is not None else _conditions(pilot),
         per_item=per_item,
         models=models if models is not None else _models(pilot),
@@ -149,13 +149,13 @@ def power(
         complete_baseline=complete_baseline,
     )
     if pilot is not None:
-        told = assumptions_of(pilot, told)
-    plans = plan_goals(wanted, told, items=items, level=level)
+        expected = assumptions_of(pilot, expected)
+    plans = plan_goals(goals, expected, items=items, level=level)
     if show_json:
-        rows = [_row(plan, told, items) for plan in plans]
+        rows = [_row(plan, expected, items) for plan in plans]
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
-        _show(plans, told, items)
+        _show(plans, expected, items)
 
 
 def _conditions(pilot: Analysis | None) -> int:
@@ -167,67 +167,52 @@ def _models(pilot: Analysis | None) -> int:
     return max(2, len({panel.panel.model.id for panel in pilot.panels})) if pilot else 2
 
 
-def _wanted(goals: dict[str, float | None]) -> dict[str, float]:
-    """The goals that were given, as fractions."""
-    found = {}
+def _fractions(goals: dict[str, float | None]) -> dict[str, float]:
+    """The goals that were named, as fractions."""
+    fractions = {}
     for name, points in goals.items():
         option = name.replace("_", "-")
         if points is None:
             continue
         if not 0.0 < points < 100.0:
             raise InvalidValue(f"--{option}", points, "points, above 0 and below 100")
-        found[option] = points / 100.0
-    return found
+        fractions[option] = points / 100.0
+    return fractions
 
 
-def _analysis(source: str, baseline: str | None, store_path: Path) -> Analysis:
-    """A report's JSON, files as for `falter analyze`, else a run of the store."""
+def _analysis(
+    source: str, baseline: str | None, columns: dict[str, Any], store_path: Path
+) -> Analysis:
+    """Files as for `falter analyze`, else a run of the store."""
     path = Path(source)
-    if not path.exists():
-        if not store_path.exists():
-            raise UsageError(
-                f"--from {source} is neither a file nor a run: there is no store {store_path}",
-                hint="give a file, or the store with --store",
-            )
-        with Store(store_path) as store:
-            return analyse_run(store, store.find_run(source).run, partial=True)
-    told = _report(path) if path.suffix == ".json" else None
-    return analyze_files([path], baseline=baseline) if told is None else told
-
-
-def _report(path: Path) -> Analysis | None:
-    """The analysis in a JSON file; None if it holds something else."""
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is not JSON: {error}", hint="write it with --json") from error
-    if not isinstance(data, dict) or "panels" not in data:
-        return None
-    try:
-        return from_json(Analysis, data)
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+    if path.exists():
+        usual = {"unparsed": "wrong", "margin": 2.0, "level": 0.95, "seed": 0}
+        return analyzed((path,), {**columns, **usual, "baseline": baseline})
+    if not store_path.exists():
         raise UsageError(
-            f"{path} is not a report of this version: {error}", hint="make it again with --json"
-        ) from error
+            f"--from {source} is neither a file nor a run: there is no store {store_path}",
+            hint="give a file, or the store with --store",
+        )
+    return open_result(store_path, source, incomplete=True).analysis
 
 
 def _points(value: float | None) -> float | None:
     return None if value is None else round(100.0 * value, 4)
 
 
-def _row(plan: PlannedGoal, told: Assumptions, items: int | None) -> dict[str, Any]:
-    def size(found: SampleSize | None, design: int | None) -> dict[str, Any] | None:
-        if found is None:
+def _row(plan: PlannedGoal, expected: Assumptions, items: int | None) -> dict[str, Any]:
+    def as_dict(size: SampleSize | None, design: int | None) -> dict[str, Any] | None:
+        if size is None:
             return None
         return {
-            "attainable": found.attainable,
-            "items": found.value,
-            "needed": found.needed,
-            "calls": found.calls,
+            "attainable": size.attainable,
+            "items": size.value,
+            "needed": size.needed,
+            "calls": size.calls,
             "per_item": design,
-            "best_points": _points(found.best),
-            "status": found.status,
-            "estimand": found.estimand,
+            "best_points": _points(size.best),
+            "status": size.status,
+            "estimand": size.estimand,
         }
 
     return {
@@ -235,14 +220,14 @@ def _row(plan: PlannedGoal, told: Assumptions, items: int | None) -> dict[str, A
         "points": _points(plan.asked),
         "available": items,
         "level": plan.like_these.level,
-        "super_population": size(plan.like_these, plan.design),
-        "finite": size(plan.exact, plan.exact_design),
-        "assumptions": to_json(told),
+        "super_population": as_dict(plan.like_these, plan.design),
+        "finite": as_dict(plan.exact, plan.exact_design),
+        "assumptions": to_json(expected),
     }
 
 
-def _show(plans: list[PlannedGoal], told: Assumptions, items: int | None) -> None:
-    """A line a goal, then what cannot be had, then where the assumptions come from."""
+def _show(plans: list[PlannedGoal], expected: Assumptions, items: int | None) -> None:
+    """A line for each goal, then those out of reach, then where the assumptions come from."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     heads = ["goal", "items like these", "calls"]
     heads += [f"exactly these {items:,}", "calls"] if items is not None else []
@@ -257,17 +242,17 @@ def _show(plans: list[PlannedGoal], told: Assumptions, items: int | None) -> Non
     console.print(table)
     short = _shortfalls(plans)
     if short:
-        short.append("In brackets: the items it would take if there were as many.")
-    for text in (*short, *told.notes):
+        short.append("In brackets: the number of items that would be needed.")
+    for text in (*short, *expected.notes):
         console.print(Text(text))
 
 
 def _goal(plan: PlannedGoal) -> str:
-    return _TOLD[plan.name].format(f"{100.0 * plan.asked:g} points")
+    return _GOALS[plan.name].format(f"{100.0 * plan.asked:g} points")
 
 
 def _cells(size: SampleSize, design: int | None) -> tuple[str, str]:
-    """Items and calls; a design that asks some conditions of an item says how many."""
+    """Items and calls; with the number of conditions per item where it is not all of them."""
     each = f" × {design}" if design is not None else ""
     if size.value is None or size.calls is None:
         needed = "–" if size.needed is None else f"{size.needed:,}{each}"
@@ -276,17 +261,17 @@ def _cells(size: SampleSize, design: int | None) -> tuple[str, str]:
 
 
 def _shortfalls(plans: list[PlannedGoal]) -> list[str]:
-    out = []
+    sentences = []
     for plan in plans:
         for size, about in ((plan.like_these, "items like these"), (plan.exact, "these items")):
             if size is None or size.attainable:
                 continue
             if size.status == "undefined_zero_variance":
-                text = "undefined, the assumed outcomes do not vary"
+                text = "undefined, because the assumed outcomes do not vary"
             else:
                 best = "" if size.best is None else (
                     f"; their best {size.what} is {100.0 * size.best:.2f} points"
                 )  # fmt: skip
                 text = f"not attainable with {size.available:,} items{best}"
-            out.append(f"{_goal(plan).capitalize()}, {about}: {text}.")
-    return out
+            sentences.append(f"{_goal(plan).capitalize()}, {about}: {text}.")
+    return sentences

@@ -21,9 +21,9 @@ PLAIN_EVERY = 10.0
 
 
 class Meter:
-    """Shows how far each model is: rate, cost so far and time left.
+    """Shows the progress of each model: rate, cost so far and time left.
 
-    On a terminal a live bar; elsewhere a plain line every few seconds, for logs.
+    On a terminal it is a live bar; elsewhere a plain line every few seconds, for logs.
     """
 
     def __init__(self, console: Console, prices: dict[str, Price | None]) -> None:
@@ -72,10 +72,10 @@ class Meter:
             )
         self._bars.refresh()
 
-    def heading(self, number: int, whole: int, title: str) -> None:
+    def heading(self, number: int, parts: int, title: str) -> None:
         """Begin a part of several, with bars of its own."""
         self._ids = {}
-        text = escape(f"part {number} of {whole}: {title}")
+        text = escape(f"part {number} of {parts}: {title}")
         if self._live:
             self._bars.add_task(text, total=1, completed=1, text="")
         else:
@@ -117,9 +117,9 @@ def describe(lane: Progress, price: Price | None) -> str:
 
 def clock(seconds: float) -> str:
     """Seconds as 4 s, 2:05 or 1:02:05."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    minutes, remainder = divmod(rounded, 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+    return f"{hours}:{minutes:02d}:{remainder:02d}" if hours else f"{minutes}:{remainder:02d}"

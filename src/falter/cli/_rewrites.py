@@ -29,11 +29,10 @@ from falter.experiment import (
     import_bundled,
     import_reviews,
     judge_rewrites,
-    names_protocol,
     opinions,
     pick_rewrites,
     prepare,
-    read_experiment,
+    read_study,
     rewrite_status,
     rewriting_experiments,
 )
@@ -50,42 +49,37 @@ FORMATS = ("csv", "html", "jsonl")
 def rewrites() -> None:
     """Rewrites that a model makes beforehand: paraphrases, tones, templates, translations.
 
-    Prepare them, look at what came back, let people review them, then run the experiment.
+    Prepare them, look at them, let people review them, then run the experiment.
     """
 
 
-def _reach(command: F) -> F:
-    """The options that say how another model than the experiment's is reached."""
+def _connection_options(command: F) -> F:
+    """Add the options for a model that is not one of the experiment's."""
     for option in (
         click.option("--concurrency", type=int, help="Requests in flight at once  [default: 64]"),
         click.option("--api-key-env", help="The environment variable that holds its key."),
-        click.option("--api", help="How to ask it: chat (default) or completions."),
+        click.option("--api", help="Which API to use: chat (default) or completions."),
         click.option("--base-url", help="Where its server listens."),
     ):
         command = option(command)
     return command
 
 
-_pick = (
-    click.option(
+def _selection_options(command: F) -> F:
+    """Add the options that say which stored rewrites to take."""
+    author = click.option("--author", help="Only the rewrites of this model or person.")
+    perturbation = click.option(
         "-p", "--perturbation", "names", multiple=True,
         help="Only these, e.g. paraphrase_free or 'tone(angry)'.",
-    ),
-    click.option("--author", help="Only the rewrites of this model or person."),
-)  # fmt: skip
-
-
-def _picking(command: F) -> F:
-    for option in reversed(_pick):
-        command = option(command)
-    return command
+    )  # fmt: skip
+    return perturbation(author(command))
 
 
 @rewrites.command("prepare")
 @experiment_options
 @protocol_options
 @click.option("--rewriter-base-url", help="Where the rewriter's server listens.")
-@click.option("--rewriter-api", help="How to ask it: chat (default) or completions.")
+@click.option("--rewriter-api", help="Which API to use: chat (default) or completions.")
 @click.option("--rewriter-api-key-env", help="The environment variable that holds its key.")
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -104,42 +98,37 @@ def prepare_command(
     falter rewrites prepare --task basics -r paraphrase_free --rewriter smollm2
     falter rewrites prepare --protocol brittlebench --preset paper --rewriter openai:NAME
 
-    Exit code 1 when some requests failed: they stay missing, and the same command asks again.
+    Exit code 1 if some requests failed; the same command sends them again.
     """
     settings, folder = settings_from(options, needs_models=False)
-    if names_protocol(settings):
-        wanted = rewriting_experiments(settings, folder=folder)
-    else:
-        wanted = [read_experiment(settings, folder=folder, needs_models=False)]
-    over = {
-        "base_url": rewriter_base_url,
-        "api": rewriter_api,
-        "api_key_env": rewriter_api_key_env,
-    }
-    spec = wanted[0].rewriter if wanted else None
+    experiments = rewriting_experiments(read_study(settings, folder=folder, needs_models=False))
+    spec = experiments[0].rewriter if experiments else None
     if spec is None:
         raise UsageError(
             "No rewriter is named", hint="--rewriter MODEL, or 'rewriter: MODEL' in the file"
         )
-    spec = _with_reach(spec, over)
+    connection: dict[str, Any] = {
+        "base_url": rewriter_base_url,
+        "api": rewriter_api,
+        "api_key_env": rewriter_api_key_env,
+    }
+    spec = replace(spec, **{key: value for key, value in connection.items() if value is not None})
     with Store(store_path) as store, _meter(spec) as meter:
-        done = prepare(wanted, spec, store, meter)
+        prepared = prepare(experiments, spec, store, meter)
     if as_json:
-        click.echo(json.dumps(to_json(done), indent=2))
+        click.echo(json.dumps(to_json(prepared), indent=2))
     else:
-        made = ", ".join(f"{count:,} {status}" for status, count in sorted(done.made.items()))
-        click.echo(f"{done.wanted:,} texts wanted; new by {done.author}: {made or 'none'}")
-    if done.missing:
+        counts = ", ".join(f"{n:,} {status}" for status, n in sorted(prepared.made.items()))
         click.echo(
-            f"error: {done.missing:,} requests failed\n\nhint: run the same command again to ask "
-            "them once more",
+            f"{prepared.wanted:,} texts wanted; new by {prepared.author}: {counts or 'none'}"
+        )
+    if prepared.missing:
+        click.echo(
+            f"error: {prepared.missing:,} requests failed\n\nhint: run the same command again to "
+            "send them once more",
             err=True,
         )
-    return 1 if done.missing else 0
-
-
-def _with_reach(spec: ModelSpec, over: dict[str, Any]) -> ModelSpec:
-    return replace(spec, **{key: value for key, value in over.items() if value is not None})
+    return 1 if prepared.missing else 0
 
 
 def _meter(spec: ModelSpec) -> Meter:
@@ -152,12 +141,12 @@ def _meter(spec: ModelSpec) -> Meter:
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status_command(store_path: Path, as_json: bool, **options: Any) -> None:
-    """Count rewrites by perturbation, author and what came of them.
+    """Count rewrites by perturbation, author and status.
 
     With an experiment, those it needs, and how many are missing; without one, all in the store.
     """
-    given = {key: value for key, value in options.items() if value not in (None, ())}
-    experiment = experiment_from(options, needs_models=False) if given else None
+    names_experiment = any(value not in (None, ()) for value in options.values())
+    experiment = experiment_from(options, needs_models=False) if names_experiment else None
     with _existing(store_path) as store:
         rows = rewrite_status(experiment, store)
     if as_json:
@@ -167,9 +156,9 @@ def status_command(store_path: Path, as_json: bool, **options: Any) -> None:
 
 
 @rewrites.command("export")
-@_picking
+@_selection_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
-@click.option("--format", "kind", help="csv, html or jsonl; without it, what the file ends in.")
+@click.option("--format", "kind", help="csv, html or jsonl  [default: the ending of the file]")
 @click.option(
     "--calibration",
     type=float,
@@ -179,7 +168,7 @@ def status_command(store_path: Path, as_json: bool, **options: Any) -> None:
 )
 @click.option("--seed", default=0, show_default=True, help="The seed of order and damage.")
 @click.option("--failed", is_flag=True, help="Also those without a usable text, to write by hand.")
-@click.option("--flags", is_flag=True, help="Show what a check finds; damaged rows stand out then.")
+@click.option("--flags", is_flag=True, help="Show what a check notices; this reveals damaged rows.")
 @click.option("--language", default="en", show_default=True, help="The language for --flags.")
 @store_option
 def export_command(
@@ -200,12 +189,14 @@ def export_command(
     falter rewrites export -o review.html
     falter rewrites export --author openai:NAME -o bank.jsonl
     """
-    kind = _kind(kind, output)
+    kind = kind or ("csv" if output is None else output.suffix.removeprefix(".").lower())
+    if kind not in FORMATS:
+        raise InvalidValue("--format", kind, f"one of: {', '.join(FORMATS)}")
     with _existing(store_path) as store:
         chosen = pick_rewrites(store, names=names, author=author, failed=failed or kind == "jsonl")
         if kind == "jsonl":
             text = "".join(f"{line}\n" for line in bank_lines(chosen))
-            said = f"{len(chosen):,} rewrites"
+            message = f"{len(chosen):,} rewrites"
         else:
             sheet, rows = export_sheet(store, chosen, calibration=calibration, seed=seed)
             checked = language if flags else None
@@ -215,68 +206,63 @@ def export_command(
                 else sheet_page(sheet, rows, language=checked)
             )
             damaged = sum(sample.flaw is not None for sample in rows.values())
-            said = f"{len(rows):,} rows, {damaged:,} of them damaged in the place of the rewrite"
+            message = f"{len(rows):,} rows, {damaged:,} of them damaged on purpose"
     if output is None:
         click.echo(text, nl=False)
     else:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_bytes(text.encode("utf-8"))
-        said += f": {output}"
-    click.echo(said, err=True)
-
-
-def _kind(kind: str | None, output: Path | None) -> str:
-    found = kind or ("csv" if output is None else output.suffix.removeprefix(".").lower())
-    if found not in FORMATS:
-        raise InvalidValue("--format", found, f"one of: {', '.join(FORMATS)}")
-    return found
+        message += f": {output}"
+    click.echo(message, err=True)
 
 
 @rewrites.command("import")
 @click.argument("paths", metavar="[FILE…]", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--bundled", is_flag=True, help="The rewrites that come with falter, to review them.")
+@click.option("--bundled", is_flag=True, help="Take in the rewrites that come with falter.")
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_json: bool) -> None:
-    """Take in filled-in review sheets (.csv, one rater a file) or banks of rewrites (.jsonl).
+    """Take in filled-in review sheets (.csv, one rater per file) or banks of rewrites (.jsonl).
 
-    A sheet's rater is the name in its column 'rater', or else the file's name. Prints how far all
-    raters agree, and how each did on the damaged rows.
+    The rater is the name in a sheet's column 'rater', else the file's name. Prints how far all
+    raters agree, and how each rated the damaged rows.
     """
     if not paths and not bundled:
         raise UsageError("No file is named", hint="a sheet, a bank of rewrites, or --bundled")
     banks = [path for path in paths if path.suffix.lower() == ".jsonl"]
     sheets = [path for path in paths if path.suffix.lower() != ".jsonl"]
-    with _opened(store_path, new=bundled or bool(banks)) as store:
-        found = [(str(path), *import_bank(store, path)) for path in banks]
+    with Store(store_path) if bundled or banks else _existing(store_path) as store:
+        counts = [(str(path), *import_bank(store, path)) for path in banks]
         if bundled:
-            found.append(("bundled", *import_bundled(store)))
-        taken = import_reviews(store, sheets)
-        said = opinions(store)
+            counts.append(("bundled", *import_bundled(store)))
+        imported = import_reviews(store, sheets)
+        ratings = opinions(store)
     if as_json:
-        out = {
-            "banks": [{"file": name, "rewrites": n, "new": new} for name, n, new in found],
-            "sheets": [to_json(one) for one in taken],
-            **to_json(said),
+        summary = {
+            "banks": [{"file": name, "rewrites": n, "new": new} for name, n, new in counts],
+            "sheets": [to_json(sheet) for sheet in imported],
+            **to_json(ratings),
         }
-        click.echo(json.dumps(out, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(summary, indent=2, ensure_ascii=False))
         return
-    for name, count, new in found:
+    for name, count, new in counts:
         click.echo(f"{name}: {count:,} rewrites, {new:,} of them new", err=True)
-    for one in taken:
-        decided = ", ".join(f"{n:,} {name}" for name, n in one.decisions.items())
-        click.echo(f"{one.file}: {one.rater}, {one.reviews:,} rows; {decided or 'no decision'}",
-                   err=True)  # fmt: skip
-        for warning in one.warnings:
+    for sheet in imported:
+        decisions = ", ".join(f"{n:,} {name}" for name, n in sheet.decisions.items())
+        click.echo(
+            f"{sheet.file}: {sheet.rater}, {sheet.reviews:,} rows; {decisions or 'no decision'}",
+            err=True,
+        )
+        for warning in sheet.warnings:
             click.echo(f"  look again: {warning}", err=True)
-    if taken:
-        click.echo(opinions_text(said))
+    if imported:
+        click.echo(opinions_text(ratings))
 
 
 @rewrites.command("rate")
 @click.option("--judge", "name", required=True, help="The model that rates.")
-@_reach
-@_picking
+@_connection_options
+@_selection_options
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rate_command(
@@ -290,10 +276,10 @@ def rate_command(
     store_path: Path,
     as_json: bool,
 ) -> int:
-    """Let a model rate from 1 to 5 how well rewrites keep the meaning; it decides nothing.
+    """Let a model rate from 1 to 5 how well rewrites keep the meaning; its ratings decide nothing.
 
-    Damaged rows of sheets that were exported before are rated too. Exit code 1 when some requests
-    failed; the same command asks them again.
+    Damaged rows of sheets that were exported before are rated too. Exit code 1 if some requests
+    failed; the same command sends them again.
     """
     spec = ModelSpec(
         name=name, base_url=base_url, api=api, api_key_env=api_key_env, concurrency=concurrency
@@ -301,26 +287,23 @@ def rate_command(
     with _existing(store_path) as store:
         chosen = pick_rewrites(store, names=names, author=author)
         with _meter(spec) as meter:
-            done = judge_rewrites(store, spec, chosen, meter)
-        said = opinions(store)
+            judged = judge_rewrites(store, spec, chosen, meter)
+        ratings = opinions(store)
     if as_json:
-        click.echo(json.dumps({**to_json(done), **to_json(said)}, indent=2))
+        click.echo(json.dumps({**to_json(judged), **to_json(ratings)}, indent=2))
     else:
         click.echo(
-            f"{done.judge}: {done.rated:,} of {done.samples:,} rated, {done.unparsed:,} unreadable",
+            f"{judged.judge}: {judged.rated:,} of {judged.samples:,} rated, "
+            f"{judged.unparsed:,} unreadable",
             err=True,
         )
-        click.echo(opinions_text(said))
-    if done.failed:
-        click.echo(f"error: {done.failed:,} requests failed", err=True)
-    return 1 if done.failed else 0
+        click.echo(opinions_text(ratings))
+    if judged.failed:
+        click.echo(f"error: {judged.failed:,} requests failed", err=True)
+    return 1 if judged.failed else 0
 
 
 def _existing(path: Path) -> Store:
-    return _opened(path, new=False)
-
-
-def _opened(path: Path, *, new: bool) -> Store:
-    if not new and not path.exists():
+    if not path.exists():
         raise StoreError(f"The store {path} does not exist", hint="name it with --store")
     return Store(path)

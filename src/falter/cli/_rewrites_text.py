@@ -13,7 +13,7 @@ STATUSES = ("ok", "refused", "empty", "identical", "cut", "broken", "rejected")
 
 
 def status_text(rows: Sequence[StatusRow]) -> str:
-    """One line a perturbation and author."""
+    """One line for each perturbation and author."""
     if not rows:
         return "no rewrites yet"
     head = ["perturbation", "author", "wanted", *STATUSES, "missing"]
@@ -30,24 +30,24 @@ def status_text(rows: Sequence[StatusRow]) -> str:
     return _table([head, *body], left=2)
 
 
-def opinions_text(found: Opinions) -> str:
+def opinions_text(ratings: Opinions) -> str:
     """Agreement and calibration, each number with its interval or the reason why it has none."""
-    a = found.agreement
+    a = ratings.agreement
     lines = [
         f"{a.samples:,} rewrites rated by {len(a.raters)}: {', '.join(a.raters) or 'nobody'}; "
         f"{a.rated_twice:,} by two people or more",
     ]
     if a.rated_twice:
         lines += [
-            f"weighted kappa          {_shown(a.kappa)}",
-            f"Krippendorff's alpha    {_shown(a.alpha)}",
-            f"all agree exactly       {_shown(a.exact)}",
+            f"weighted kappa          {_with_interval(a.kappa)}",
+            f"Krippendorff's alpha    {_with_interval(a.alpha)}",
+            f"all agree exactly       {_with_interval(a.exact)}",
         ]
     pairs = [*a.pairs, *a.judges]
     if pairs:
         head = ["", "", "rewrites", "kappa", "alpha", "exact", "mean difference", "Spearman"]
         lines += ["", _table([head, *map(_pair, pairs)], left=2)]
-    damaged = [one for one in found.calibration if one.damaged]
+    damaged = [calibration for calibration in ratings.calibration if calibration.damaged]
     if damaged:
         head = ["rater", "mean rating", "of damaged rows", "damaged", "caught"]
         lines += ["", _table([head, *map(_calibration, damaged)], left=1)]
@@ -59,18 +59,23 @@ def _pair(pair: Pair) -> list[str]:
     return [pair.first, pair.second, _count(pair.items), *(_number(n.value) for n in numbers)]
 
 
-def _calibration(one: Calibration) -> list[str]:
-    share = "–" if one.share_caught is None else f"{one.share_caught:.0%}"
-    caught = f"{one.caught:,} ({share})"
-    return [one.rater, _number(one.mean), _number(one.damaged_mean), _count(one.damaged), caught]
+def _calibration(rater: Calibration) -> list[str]:
+    share = "–" if rater.share_caught is None else f"{rater.share_caught:.0%}"
+    return [
+        rater.rater,
+        _number(rater.mean),
+        _number(rater.damaged_mean),
+        _count(rater.damaged),
+        f"{rater.caught:,} ({share})",
+    ]
 
 
-def _shown(found: Coefficient) -> str:
-    if found.value is None:
-        return f"–  ({found.status.replace('_', ' ')})"
-    if found.low is None or found.high is None:
-        return _number(found.value)
-    return f"{_number(found.value)}  [{_number(found.low)}, {_number(found.high)}]"
+def _with_interval(number: Coefficient) -> str:
+    if number.value is None:
+        return f"–  ({number.status.replace('_', ' ')})"
+    if number.low is None or number.high is None:
+        return _number(number.value)
+    return f"{_number(number.value)}  [{_number(number.low)}, {_number(number.high)}]"
 
 
 def _number(value: float | None) -> str:
@@ -82,7 +87,7 @@ def _count(value: int | None) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], left: int) -> str:
-    """Columns as wide as their widest cell; the first ones to the left, numbers to the right."""
+    """Columns as wide as their widest cell; the first `left` of them left-aligned, others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(

@@ -1,31 +1,33 @@
-"""`falter run`."""
+"""`falter run`: run an experiment, or all parts of a protocol."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from falter.cli._forms import html_option, write_page
 from falter.cli._options import (
+    STORE_PATH,
     experiment_options,
     protocol_options,
     settings_from,
     store_option,
 )
 from falter.cli._progress import Meter
-from falter.cli._study import run_protocol
 from falter.core.ids import short
 from falter.experiment import (
-    Resolved,
-    analyse_run,
-    execute,
-    names_protocol,
-    read_experiment,
-    resolved_in,
+    StudySpec,
+    carry_out_study,
+    read_study,
+    report_form,
+    stored_result,
+    study_in,
 )
-from falter.report import html, terminal
+from falter.report import terminal
 from falter.store import Store
 
 __all__ = ["run", "run_and_show"]
@@ -35,9 +37,9 @@ __all__ = ["run", "run_and_show"]
 @experiment_options
 @protocol_options
 @store_option
-@click.option("--html", "html_path", type=click.Path(path_type=Path), help="Write the report here.")
+@html_option
 def run(store_path: Path, html_path: Path | None, **options: Any) -> int:
-    """Run an experiment; what is already stored is not asked again.
+    """Run an experiment; answers that are stored already are not asked for again.
 
     \b
     falter run EXPERIMENT.yaml
@@ -47,32 +49,38 @@ def run(store_path: Path, html_path: Path | None, **options: Any) -> int:
                --model openai:NAME --base-url http://localhost:8000/v1
     """
     settings, folder = settings_from(options)
-    if names_protocol(settings):
-        return run_protocol(settings, folder, store_path, html_path)
-    with resolved_in(read_experiment(settings, folder=folder), store_path) as resolved:
-        return run_and_show(resolved, store_path, html_path)
-
-
-def run_and_show(resolved: Resolved, store_path: Path, html_path: Path | None) -> int:
-    """Run to the end, print the summary, write the report. 1 when some requests failed."""
-    talk = Console(stderr=True)
-    prices = {p.panel.model.label: p.target.price for p in resolved.panels}
-    with Store(store_path) as store:
-        with Meter(talk, prices) as meter:
-            execute(resolved, store, meter)
-        analysis = analyse_run(store, resolved.run)
-    terminal(analysis, Console())
     if html_path is not None:
-        html_path.parent.mkdir(parents=True, exist_ok=True)
-        html_path.write_text(html(analysis), "utf-8")
-        click.echo(f"report: {html_path}", err=True)
-    name = short(resolved.run.id)
-    click.echo(f"run {name} is in {store_path}; 'falter report {name}' shows it again", err=True)
-    failed = sum(panel.counts.failed for panel in analysis.panels)
+        report_form(html_path)
+    return run_and_show(read_study(settings, folder=folder), store_path, html_path)
+
+
+def run_and_show(spec: StudySpec, store_path: Path, html_path: Path | None) -> int:
+    """Run to the end, print the summary, write the report. Exit code 1 if some requests failed."""
+    with study_in(spec, store_path) as study:
+        for note in study.notes:
+            click.echo(f"note: {note}", err=True)
+        prices = {
+            panel.panel.model.label: panel.target.price
+            for _, resolved in study.parts
+            for panel in resolved.panels
+        }
+        with Store(store_path) as store:
+            with Meter(Console(stderr=True), prices) as meter:
+                stored = carry_out_study(study, store, meter, meter.heading)
+            shown = stored_result(store, stored, store_path).study
+    terminal(shown, Console())
+    if html_path is not None:
+        write_page(shown, html_path)
+    kind, name = "study" if shown.protocol else "run", short(shown.id)
+    again = f"falter report {name}" + (f" --store {store_path}" if store_path != STORE_PATH else "")
+    click.echo(f"{kind} {name} is in {store_path}; '{again}' shows it again", err=True)
+    failed = sum(part.failed for part in shown.parts)
     if failed:
+        reasons: Counter[str] = sum((Counter(p.failures) for p in shown.parts), Counter())
+        why = "; ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(3))
         click.echo(
-            f"error: {failed} requests failed for good; they are left out of the numbers\n\n"
-            "hint: run the same command again to ask them once more",
+            f"error: {failed:,} cells failed and are left out of the numbers: {why}\n\n"
+            "hint: the same command asks requests that failed once more",
             err=True,
         )
     return 1 if failed else 0

@@ -1,4 +1,4 @@
-"""`falter store`: look after the file that keeps everything."""
+"""`falter store`: list and verify the contents of the database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["store"]
 
 @click.group()
 def store() -> None:
-    """Look after the store: list its runs and studies, verify its content."""
+    """The store of answers and runs: list its runs and studies, verify its contents."""
 
 
 @store.command("verify")
@@ -25,13 +25,13 @@ def store() -> None:
 def verify_command(store_path: Path) -> int:
     """Recompute every hash and follow every reference."""
     with _existing(store_path) as opened:
-        found = verify(opened)
-    for problem in found.problems:
+        verification = verify(opened)
+    for problem in verification.problems:
         click.echo(problem)
-    if found.problems:
-        click.echo(f"error: {len(found.problems)} problems in {store_path}", err=True)
+    if verification.problems:
+        click.echo(f"error: {len(verification.problems)} problems in {store_path}", err=True)
         return 1
-    click.echo(f"{found.checked:,} records verified in {store_path}", err=True)
+    click.echo(f"{verification.checked:,} records verified in {store_path}", err=True)
     return 0
 
 
@@ -52,8 +52,8 @@ def runs_command(store_path: Path) -> None:
 def studies_command(store_path: Path) -> None:
     """List the protocols that were run, the newest last, with the run of each part."""
     with _existing(store_path) as opened:
-        found = studies(opened)
-    for study in found:
+        stored_studies = studies(opened)
+    for study in stored_studies:
         at = datetime.datetime.fromtimestamp(study.created_at).isoformat(" ", "minutes")
         click.echo(f"{short(study.id)}  {at}  {study.protocol}, preset {study.preset}")
         for part in study.parts:

@@ -1,4 +1,4 @@
-"""`falter variants`: publish a perturbed set, and check that another one is the same."""
+"""`falter variants`: publish the perturbed prompts of an experiment, or check a published set."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def variants() -> None:
 @experiment_options
 @store_option
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
-@click.option("--prompts", is_flag=True, help="Put the prompts themselves into the manifest.")
+@click.option("--prompts", is_flag=True, help="Include the prompts themselves.")
 def export(store_path: Path, output: Path | None, prompts: bool, **options: Any) -> None:
-    """Write a manifest: one line a variant with its identity, and a hash over all of them."""
+    """Write a manifest: one line for each variant with its id, and a hash over all of them."""
     experiment = experiment_from(options, needs_models=False)
     with bank_in(experiment, store_path) as bank:
         sets = variant_sets(experiment, bank)
@@ -46,12 +46,12 @@ def export(store_path: Path, output: Path | None, prompts: bool, **options: Any)
 @experiment_options
 @store_option
 def verify(manifest: Path, store_path: Path, **options: Any) -> int:
-    """Check MANIFEST: its own hashes, and against an experiment's variants if one is given.
+    """Check MANIFEST: its own hashes, and whether an experiment makes the same variants.
 
-    Exit code 1 when a variant is another one.
+    Exit code 1 if anything differs.
     """
-    given = {key: value for key, value in options.items() if value not in (None, ())}
-    if given:
+    names_experiment = any(value not in (None, ()) for value in options.values())
+    if names_experiment:
         experiment = experiment_from(options, needs_models=False)
         with bank_in(experiment, store_path) as bank:
             problems = verify_manifest(manifest, experiment, bank)
@@ -64,6 +64,6 @@ def verify(manifest: Path, store_path: Path, **options: Any) -> int:
     if problems:
         click.echo(f"error: {len(problems):,} differences in {manifest}", err=True)
         return 1
-    what = "whole" if not given else "whole, and the experiment makes the same variants"
-    click.echo(f"{manifest} is {what}", err=True)
+    result = "intact, and the experiment makes the same variants" if names_experiment else "intact"
+    click.echo(f"{manifest} is {result}", err=True)
     return 0

@@ -2,6 +2,51 @@
 
 from __future__ import annotations
 
-from falter.clients._base import ClientSettings, clients
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["ClientSettings", "clients"]
+from falter.clients._answers import Answer, RequestRefused, UnusableAnswer, failed
+from falter.clients._options import OptionTable
+from falter.clients._quantize import QUANTISATIONS, content_hash, quantised
+from falter.clients._settings import ClientSettings, Connector, clients, costs_nothing, is_free
+
+if TYPE_CHECKING:
+    from falter.clients._batching import Batcher
+    from falter.clients._client import BaseClient, BatchClient, HttpClient
+    from falter.clients._transport import Transport
+else:
+    # What loads asyncio and aiohttp, which most commands can do without, waits until it is used.
+    _HOMES = {
+        "BaseClient": "_client",
+        "BatchClient": "_client",
+        "Batcher": "_batching",
+        "HttpClient": "_client",
+        "Transport": "_transport",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+__all__ = [
+    "QUANTISATIONS",
+    "Answer",
+    "BaseClient",
+    "BatchClient",
+    "Batcher",
+    "ClientSettings",
+    "Connector",
+    "HttpClient",
+    "OptionTable",
+    "RequestRefused",
+    "Transport",
+    "UnusableAnswer",
+    "clients",
+    "content_hash",
+    "costs_nothing",
+    "failed",
+    "is_free",
+    "quantised",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Generic, TypeVar
@@ -18,16 +18,25 @@ T = TypeVar("T")
 class Batcher(Generic[Q, A]):
     """Collects what is asked while the engine is busy, and hands it over together.
 
-    `answer` takes at most `most` questions and returns their answers in order, an exception for
-    one without. When it raises, each question of that batch is asked again by itself, so that
-    one which cannot be answered costs no other its answer.
+    `answer` takes at most `most` questions, all of one `kind`, and returns their answers in order,
+    an exception for one without. When it raises, both halves of that batch are asked again, and
+    so on, so that one question which cannot be answered costs no other its answer; `recover` is
+    called in between. Everything runs on one thread of the given name.
     """
 
     def __init__(
-        self, answer: Callable[[Sequence[Q]], Sequence[A | Exception]], *, most: int, name: str
+        self,
+        answer: Callable[[Sequence[Q]], Sequence[A | Exception]],
+        *,
+        most: int,
+        name: str,
+        kind: Callable[[Q], Hashable] = lambda _: None,
+        recover: Callable[[], None] = lambda: None,
     ) -> None:
         self._answer = answer
         self._most = most
+        self._kind = kind
+        self._recover = recover
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
         self._serving: asyncio.Task[None] | None = None
@@ -55,11 +64,17 @@ class Batcher(Generic[Q, A]):
 
     async def _serve(self) -> None:
         await asyncio.sleep(0)  # whoever asks in the same moment comes along
-        while self._waiting:
-            taken, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-            wanted = [(q, future) for q, future in taken if not future.done()]
-            outcomes = await self.call(partial(self._answers, [q for q, _ in wanted]))
-            for (_, future), outcome in zip(wanted, outcomes, strict=True):
+        while batch := self._next():
+            outcomes: Sequence[A | Exception]
+            try:
+                outcomes = await self.call(partial(self._outcomes, [q for q, _ in batch]))
+            except asyncio.CancelledError:
+                for _, future in batch:
+                    future.cancel()
+                raise
+            except Exception as error:  # what `recover` raised
+                outcomes = [error] * len(batch)
+            for (_, future), outcome in zip(batch, outcomes, strict=True):
                 if future.done():
                     continue
                 if isinstance(outcome, Exception):
@@ -67,13 +82,31 @@ class Batcher(Generic[Q, A]):
                 else:
                     future.set_result(outcome)
 
-    def _answers(self, questions: Sequence[Q]) -> Sequence[A | Exception]:
+    def _next(self) -> list[tuple[Q, asyncio.Future[A]]]:
+        """The next batch: what is of the first question's kind, in order; nobody's is dropped."""
+        batch: list[tuple[Q, asyncio.Future[A]]] = []
+        later: list[tuple[Q, asyncio.Future[A]]] = []
+        for question, future in self._waiting:
+            if future.done():
+                continue
+            fits = not batch or self._kind(question) == self._kind(batch[0][0])
+            (batch if fits and len(batch) < self._most else later).append((question, future))
+        self._waiting = later
+        return batch
+
+    def _outcomes(self, questions: Sequence[Q]) -> Sequence[A | Exception]:
         try:
             answers = self._answer(questions)
             if len(answers) != len(questions):
                 raise ValueError(f"{len(answers)} answers to {len(questions)} questions")
+            return answers
         except (Exception, SystemExit) as error:
-            if len(questions) == 1:
-                return [error if isinstance(error, Exception) else RuntimeError(repr(error))]
-            return [outcome for question in questions for outcome in self._answers([question])]
-        return answers
+            failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
+        alone = len(questions) == 1
+        failures = [failure] if alone else []
+        del failure  # and with its traceback what the batch held in memory
+        self._recover()
+        if alone:
+            return failures
+        half = len(questions) // 2
+        return [*self._outcomes(questions[:half]), *self._outcomes(questions[half:])]

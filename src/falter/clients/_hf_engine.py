@@ -73,12 +73,12 @@ class Engine:
         As everywhere in transformers, text that spells a special token is that token.
         """
         begin = self.tokenizer.decode([self.start])
-        found: list[list[int]] = []
+        encoded: list[list[int]] = []
         for text in texts:
             add = special and not (begin and text.startswith(begin))
             kwargs = {} if add else {"add_special_tokens": False}
-            found.append(list(self.tokenizer.encode(text, **kwargs)))
-        return found
+            encoded.append(list(self.tokenizer.encode(text, **kwargs)))
+        return encoded
 
     def split(self, context: str, continuations: Sequence[str]) -> Tokens:
         """Context and continuations as lm-evaluation-harness tokenises them.
@@ -113,9 +113,8 @@ class Engine:
 
     def _start_token(self) -> int:
         """The start token, else the end token."""
-        known = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
-        found = [token for token in known if token is not None]
-        return int(found[0]) if found else 0
+        tokens = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
+        return int(next((token for token in tokens if token is not None), 0))
 
     # -- scores ------------------------------------------------------------------------------
 
@@ -124,23 +123,23 @@ class Engine:
         pairs = [(ask.head, tail) for ask in asked for tail in ask.tails]
         sequences = [Scored(h + t, len(h), n) for n, (h, t) in enumerate(pairs)]
         with self.torch.inference_mode():
-            found = iter(self._score(sequences))
-        return [[next(found) for _ in ask.tails] for ask in asked]
+            scores = iter(self._score(sequences))
+        return [[next(scores) for _ in ask.tails] for ask in asked]
 
     def _score(self, sequences: Sequence[Scored]) -> list[Scores]:
-        found: list[Scores] = [[] for _ in sequences]
+        by_number: list[Scores] = [[] for _ in sequences]
         alone: list[Scored] = []
         for shared, group in groups(sequences, self.room):
             row = pack(group, shared)
             if self.shares and self._fits(row):
                 for (_, _, number), score in zip(row.wanted, self._tree(row), strict=True):
-                    found[number].append(score)
+                    by_number[number].append(score)
             else:
                 alone += group
         for batch in _alike(alone, self.room):
-            for one, scores in zip(batch, self._plain(batch), strict=True):
-                found[one.number] = scores
-        return found
+            for sequence, scores in zip(batch, self._plain(batch), strict=True):
+                by_number[sequence.number] = scores
+        return by_number
 
     def _fits(self, row: Row) -> bool:
         """Whether no layer would look at less than the whole row."""
@@ -213,22 +212,25 @@ class Engine:
     def _plain(self, batch: Sequence[Scored]) -> list[Scores]:
         """Every sequence by itself, padded at the end, nothing shared."""
         torch, device = self.torch, self.model.device
-        longest = max(one.read for one in batch)
-        first = min(one.start for one in batch) - 1
+        longest = max(sequence.read for sequence in batch)
+        first = min(sequence.start for sequence in batch) - 1
         ids = torch.zeros(len(batch), longest, dtype=torch.long)
         mask = torch.zeros(len(batch), longest, dtype=torch.long)
-        for n, one in enumerate(batch):
-            ids[n, : one.read] = torch.tensor(one.tokens[:-1])
-            mask[n, : one.read] = 1
+        for n, sequence in enumerate(batch):
+            ids[n, : sequence.read] = torch.tensor(sequence.tokens[:-1])
+            mask[n, : sequence.read] = 1
         logits = self.forward(
             ids.to(device), keep=longest - first, attention_mask=mask.to(device), use_cache=False
         )
         return [
             self._read_off(
                 logits[n],
-                [(at - 1 - first, one.tokens[at]) for at in range(one.start, len(one.tokens))],
+                [
+                    (at - 1 - first, sequence.tokens[at])
+                    for at in range(sequence.start, len(sequence.tokens))
+                ],
             )
-            for n, one in enumerate(batch)
+            for n, sequence in enumerate(batch)
         ]
 
     def forward(self, ids: Any, *, keep: Any, **arguments: Any) -> Any:
@@ -267,14 +269,14 @@ class Engine:
         shared, group = next(groups(sequences, self.room))
         picked = [group[0], group[len(group) // 2], group[-1]]
         row = pack(group, shared)
-        found: list[list[float]] = [[] for _ in sequences]
+        in_tree: list[list[float]] = [[] for _ in sequences]
         try:
             for (_, _, number), (score, _) in zip(row.wanted, self._tree(row), strict=True):
-                found[number].append(score)
+                in_tree[number].append(score)
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, KeyError):
             return False
         plain = [score for scores in self._plain(picked) for score, _ in scores]
-        tree = [score for one in picked for score in found[one.number]]
+        tree = [score for sequence in picked for score in in_tree[sequence.number]]
         worst = max(abs(a - b) for a, b in zip(tree, plain, strict=True))
         return worst <= (EXACT if self._exact else CLOSE)
 
@@ -297,11 +299,11 @@ def _with_prefix(row: Row, known: int) -> Row:
 def _alike(sequences: Iterable[Scored], room: int) -> Iterable[list[Scored]]:
     """Sequences of about one length in batches of at most `room` tokens, padding counted."""
     batch: list[Scored] = []
-    for one in sorted(sequences, key=lambda one: -one.read):
+    for sequence in sorted(sequences, key=lambda sequence: -sequence.read):
         if batch and (len(batch) + 1) * batch[0].read > room:
             yield batch
             batch = []
-        batch.append(one)
+        batch.append(sequence)
     if batch:
         yield batch
 
@@ -323,21 +325,21 @@ def _takes(model: Any, argument: str) -> bool:
 
 def _window(config: Any) -> int | None:
     """The narrowest window or chunk that the configuration speaks of, if any."""
-    known: Mapping[str, object] = config.to_dict()
-    found = [
+    fields: Mapping[str, object] = config.to_dict()
+    windows = [
         value
-        for name, value in known.items()
+        for name, value in fields.items()
         if isinstance(value, int) and not isinstance(value, bool) and value > 0
         if ("window" in name or "chunk" in name) and not name.endswith("layers")
     ]
-    return min(found, default=None)
+    return min(windows, default=None)
 
 
 def _limit(config: Any, tokenizer: Any) -> int | None:
     """How many tokens the model reads: what its configuration says, else its tokenizer."""
     for name in ("n_positions", "max_position_embeddings", "n_ctx"):
-        found = getattr(config, name, None)
-        if isinstance(found, int) and found > 0:
-            return found
+        limit = getattr(config, name, None)
+        if isinstance(limit, int) and limit > 0:
+            return limit
     longest = getattr(tokenizer, "model_max_length", None)
     return longest if isinstance(longest, int) and longest < 1_000_000_000 else None

@@ -7,27 +7,14 @@ import importlib.util
 import json
 import mmap
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from falter.core.errors import InvalidValue, MissingExtra, PreflightError, nearest
+from falter.core.errors import InvalidValue, MissingExtra, PreflightError
 from falter.weights import SMOLLM2, find_weights
 
-__all__ = ["OPTIONS", "Source", "find_source", "read_options", "require"]
+__all__ = ["Source", "find_source", "require"]
 
-DTYPES = ("float32", "bfloat16", "float16")
-OPTIONS: dict[str, str] = {
-    "dtype": "one of " + ", ".join(DTYPES),
-    "device": "cpu, cuda, cuda:1, mps, …",
-    "batch_tokens": "a whole number from 64 to 65536",
-    "cache_mb": "a whole number of megabytes, 0 or more",
-    "threads": "a whole number, 1 or more",
-    "revision": "a branch, tag or commit",
-    "trust_remote_code": "true or false",
-    "system": "a text",
-}
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PARTS = (".safetensors", ".bin", ".json", ".jinja", ".model", ".tiktoken", ".txt", ".py")
 TEMPLATE = "tokenizer.chat_template"
@@ -86,10 +73,10 @@ def _no_revision(revision: str | None) -> None:
 
 def _embedded() -> Source:
     require(gguf=True)
-    found = find_weights()
+    weights = find_weights()
     return Source(
         name="smollm2",
-        path=None if found is None else str(found.parent),
+        path=None if weights is None else str(weights.parent),
         gguf=SMOLLM2.file,
         weights=f"sha256:{SMOLLM2.sha256}",
         chats=True,
@@ -140,9 +127,9 @@ def _hub(name: str, revision: str | None) -> Source:
     from huggingface_hub import try_to_load_from_cache
 
     asked = revision or "main"
-    found = try_to_load_from_cache(name, "config.json", revision=asked)
-    if isinstance(found, str):
-        folder = Path(found).parent
+    config = try_to_load_from_cache(name, "config.json", revision=asked)
+    if isinstance(config, str):
+        folder = Path(config).parent
         commit, chats = folder.name, _has_template(folder)
     else:
         commit, files = _ask_hub(name, asked)
@@ -170,10 +157,10 @@ def _hub_template(name: str, commit: str) -> bool:
     from huggingface_hub import hf_hub_download
 
     try:
-        found = hf_hub_download(name, "tokenizer_config.json", revision=commit)
+        config = hf_hub_download(name, "tokenizer_config.json", revision=commit)
     except Exception:
         return False
-    return _has_template(Path(found).parent)
+    return _has_template(Path(config).parent)
 
 
 def _has_template(folder: Path) -> bool:
@@ -181,41 +168,12 @@ def _has_template(folder: Path) -> bool:
     if (folder / "chat_template.jinja").is_file():
         return True
     try:
-        known = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+        config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
     except (OSError, ValueError):
         return False
-    return bool(isinstance(known, dict) and known.get("chat_template"))
+    return bool(isinstance(config, dict) and config.get("chat_template"))
 
 
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, checked by name and value."""
-    for name, value in options.items():
-        if name not in OPTIONS:
-            close = nearest(name, OPTIONS)
-            hint = f"did you mean '{close}'?" if close else None
-            raise InvalidValue(
-                f"options.{name}", value, "one of " + ", ".join(sorted(OPTIONS)), hint=hint
-            )
-        if not _good(name, value):
-            raise InvalidValue(f"options.{name}", value, OPTIONS[name])
-    return dict(options)
-
-
-def _good(name: str, value: Any) -> bool:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if name == "dtype":
-        return value in DTYPES
-    if name == "batch_tokens":
-        return whole and 64 <= value <= 65536
-    if name == "threads":
-        return whole and value >= 1
-    if name == "cache_mb":
-        return whole and value >= 0
-    if name == "trust_remote_code":
-        return isinstance(value, bool)
-    return isinstance(value, str) and bool(value or name == "system")

@@ -41,10 +41,6 @@ class Ask:
         self.random = random.Random(self.seed)
         _check(self.sampling)
 
-    def fresh(self) -> Ask:
-        """The same question, nothing answered."""
-        return Ask(prompt=self.prompt, sampling=self.sampling, seed=self.seed)
-
 
 def prompt_tokens(
     engine: Engine, messages: Sequence[Message], context: str, system: str | None

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from falter.clients._llama_text import Vocabulary, too_long
+from falter.clients._prefixes import common
+from falter.core.records import ContinuationScore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,27 +22,13 @@ Row: TypeAlias = "NDArray[np.float64]"
 Entry: TypeAlias = tuple[int, int, int, bool]
 """Token, position, sequence, and whether the scores of the next token are wanted."""
 
-__all__ = ["ContinuationScore", "Generation", "LlamaEngine"]
+__all__ = ["Generation", "LlamaEngine"]
 
 # One decode is one micro-batch of at most this many tokens. From 64 on, llama.cpp's flash attention
 # takes another path, and scores with and without a cached prefix differ by up to 0.3 nats. Below
 # that the size is a matter of speed: 16 reads a prompt 3 % slower than 32, and has fewer cached
 # tokens to decode again when a prefix ends inside a block (5-shot questions: a fifth less time).
 BLOCK = 16
-
-ROLES = ("system", "user", "assistant")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContinuationScore:
-    """The log-likelihood of one continuation: a sum over its `tokens`, in nats.
-
-    `greedy` says that every token of it was the most likely one.
-    """
-
-    logprob: float
-    tokens: int
-    greedy: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +56,7 @@ class LlamaEngine:
 
     _llama: Any
     _model: Any
-    _vocab: Any
+    _vocabulary: Vocabulary | None
     _context: Any
     _batch: Any
     _held: list[int]
@@ -94,7 +83,7 @@ class LlamaEngine:
         for part in (self._batch, self._context):
             if part is not None:
                 part.close()
-        self._batch = self._context = self._vocab = self._model = None
+        self._batch = self._context = self._vocabulary = self._model = None
         self._held = []
 
     def score(self, context: str, continuations: Sequence[str]) -> tuple[ContinuationScore, ...]:
@@ -107,13 +96,13 @@ class LlamaEngine:
         ValueError: no continuations, one without a token of its own, or one that goes past the
         context window (the harness cuts such a context from the left; here nothing is cut).
         """
-        self._require_open()
-        start, sequences = self._encode(context, continuations)
+        words = self._require_open()
+        start, sequences = words.encode(context, continuations, self._limit)
         inputs = [sequence[:-1] for sequence in sequences]
         sums = [_Sum() for _ in sequences]
 
         # What all share is what the first and the last in sorted order share.
-        shared = _common(min(inputs), max(inputs))
+        shared = common(min(inputs), max(inputs))
         for at, row in self._decode_trunk(inputs[0][:shared], rows_from=start - 1):
             scores = self._log_softmax(row)
             for sequence, total in zip(sequences, sums, strict=True):
@@ -142,26 +131,26 @@ class LlamaEngine:
         ends before the first stop string. A character that the token limit cut in half is left
         out. The context window is a limit, too: a reply that reaches it ends with "length".
         """
-        self._require_open()
+        words = self._require_open()
         _check_generation(max_tokens, temperature, stop)
-        prompt = self._raw(messages) if isinstance(messages, str) else self._chat(messages)
+        prompt = words.raw(messages) if isinstance(messages, str) else words.chat(messages)
         if len(prompt) > self._limit:
-            raise ValueError(_too_long("the prompt", len(prompt), self._limit))
+            raise ValueError(too_long("the prompt", len(prompt), self._limit))
         draw = random.Random(seed).random
         tokens: list[int] = []
         reason = "length"
         for row in self._rows_after(prompt, tokens):
             token = self._pick(row, temperature, draw)
-            if self._vocab.is_eog(token):
+            if words.is_end(token):
                 reason = "stop"
                 break
             tokens.append(token)
-            if stop and _first(stop, self._text(tokens)) is not None:
+            if stop and _first(stop, words.text(tokens)) is not None:
                 reason = "stop"
                 break
             if len(tokens) == max_tokens:
                 break
-        text = self._text(tokens)
+        text = words.text(tokens)
         cut = _first(stop, text)
         return Generation(
             text=text.rstrip("\ufffd") if cut is None and reason == "length" else text[:cut],
@@ -178,114 +167,17 @@ class LlamaEngine:
         self._numpy = numpy
         self._llama = llama
         self._model = model
-        self._vocab = model.get_vocab()
+        self._vocabulary = Vocabulary(llama, model)
         self._limit = min(n_ctx, model.n_ctx_train)
         self._n_seq_max = n_seq_max
         self._context = llama.LlamaContext(model, _context_params(llama, self._limit, n_seq_max))
         self._batch = llama.LlamaBatch(n_tokens=BLOCK, embd=0, n_seq_max=1)
         self._held = []
-        self._specials: dict[str, int] | None = None
 
-    def _require_open(self) -> None:
-        if self._context is None:
+    def _require_open(self) -> Vocabulary:
+        if self._vocabulary is None:
             raise ValueError("this engine is closed; make a new LlamaEngine")
-
-    # -- text and tokens ---------------------------------------------------------------------
-
-    def _tokens(self, text: str) -> list[int]:
-        """The tokens of plain text; special tokens in it are not read as such."""
-        try:
-            tokens: list[int] = self._vocab.tokenize(text, False, False)
-        except UnicodeEncodeError as error:
-            bad = text[error.start]
-            raise ValueError(
-                f"the text holds {bad!r} at {error.start}, half of a surrogate pair; "
-                "a model reads only whole characters"
-            ) from error
-        return tokens
-
-    def _text(self, tokens: list[int]) -> str:
-        """The text of whole token lists; bytes that make no character become U+FFFD."""
-        # cyllama drops a space at the very start, so something else has to stand there.
-        anchor = self._tokens("x")
-        text: str = self._vocab.detokenize(anchor + tokens)
-        return text[1:]
-
-    def _raw(self, text: str) -> list[int]:
-        """A prompt's tokens, with a start token where the model wants one or there is no other."""
-        if self._vocab.get_add_bos() or not text:
-            return [self._start_token(), *self._tokens(text)]
-        return self._tokens(text)
-
-    def _start_token(self) -> int:
-        bos: int = self._vocab.token_bos()
-        return bos if bos >= 0 else int(self._vocab.token_eos())
-
-    def _encode(self, context: str, continuations: Sequence[str]) -> tuple[int, list[list[int]]]:
-        """The number of context tokens, and the tokens of context and continuation for each."""
-        if isinstance(continuations, str) or not continuations:
-            raise ValueError(f"continuations is {continuations!r}; expected at least one text")
-        body = context.rstrip()
-        space = context[len(body) :]
-        head = self._raw(body)
-        sequences = []
-        for number, continuation in enumerate(continuations):
-            tail = (
-                self._raw(body + space + continuation)[len(head) :]
-                if body
-                else (self._tokens(space + continuation))
-            )
-            if not tail:
-                raise ValueError(
-                    f"continuation {number} is {continuation!r}; after this context it has no "
-                    "token of its own to score"
-                )
-            if len(head) + len(tail) - 1 > self._limit:
-                what = f"the context and continuation {number}"
-                raise ValueError(_too_long(what, len(head) + len(tail) - 1, self._limit))
-            sequences.append(head + tail)
-        return len(head), sequences
-
-    def _chat(self, messages: Sequence[tuple[str, str]]) -> list[int]:
-        """The chat template's tokens: its own markers are special, the contents are plain text."""
-        _check_messages(messages)
-        marks = [f"\u2983{number}\u2984" for number in range(len(messages))]
-        turns = [
-            self._llama.LlamaChatMessage(role=role, content=mark)
-            for (role, _), mark in zip(messages, marks, strict=True)
-        ]
-        template = self._model.get_default_chat_template()
-        if not template:
-            raise ValueError("the model has no chat template; give the prompt as one text")
-        rendered: str = self._model.chat_apply_template(template, turns, True)
-        contents = {mark: text for mark, (_, text) in zip(marks, messages, strict=True)}
-        if any(rendered.count(mark) != 1 for mark in marks):
-            raise ValueError("the model's chat template does not keep every message as it is")
-        special = self._special_tokens()
-        pieces = re.split("(" + "|".join(map(re.escape, [*special, *marks])) + ")", rendered)
-
-        tokens = [self._start_token()] if self._vocab.get_add_bos() else []
-        plain = ""
-        for piece in pieces:
-            if piece in special:
-                tokens += [*self._tokens(plain), special[piece]]
-                plain = ""
-            else:
-                # Contents and the template's own words are one text, as they would be rendered.
-                plain += contents.get(piece, piece)
-        return tokens + self._tokens(plain)
-
-    def _special_tokens(self) -> dict[str, int]:
-        """The model's control tokens, longest first."""
-        if self._specials is None:
-            vocab = self._vocab
-            found = {
-                vocab.get_text(token): token
-                for token in range(vocab.n_vocab)
-                if vocab.is_control(token)
-            }
-            self._specials = dict(sorted(found.items(), key=lambda item: -len(item[0])))
-        return self._specials
+        return self._vocabulary
 
     # -- decoding ----------------------------------------------------------------------------
 
@@ -311,7 +203,7 @@ class LlamaEngine:
 
     def _keep(self, tokens: list[int], below: int) -> int:
         """Drop from sequence 0 all but the whole blocks it shares with these tokens."""
-        kept = min(_common(self._held, tokens), below) // BLOCK * BLOCK
+        kept = min(common(self._held, tokens), below) // BLOCK * BLOCK
         self._held = []  # stays so if the decode that follows fails
         if kept and self._context.memory_seq_rm(0, kept, -1):
             return kept
@@ -423,22 +315,9 @@ def _context_params(llama: Any, n_ctx: int, n_seq_max: int) -> Any:
     return params
 
 
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """The length of the prefix that both share."""
-    for i, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return i
-    return min(len(one), len(other))
-
-
 def _first(stop: Sequence[str], text: str) -> int | None:
     """Where the first of the stop strings begins, or None."""
-    found = [at for word in stop if (at := text.find(word)) >= 0]
-    return min(found, default=None)
-
-
-def _too_long(what: str, tokens: int, limit: int) -> str:
-    return f"{what} are {tokens} tokens; the model reads at most {limit}"
+    return min((at for word in stop if (at := text.find(word)) >= 0), default=None)
 
 
 def _check_sizes(n_ctx: int, n_seq_max: int) -> None:
@@ -455,11 +334,3 @@ def _check_generation(max_tokens: int, temperature: float, stop: Sequence[str]) 
         raise ValueError(f"temperature is {temperature}; expected 0 or more")
     if isinstance(stop, str) or "" in stop:
         raise ValueError(f"stop is {stop!r}; expected a list of texts that are not empty")
-
-
-def _check_messages(messages: Sequence[tuple[str, str]]) -> None:
-    if not messages:
-        raise ValueError("messages is empty; expected at least one (role, content) pair")
-    for role, _ in messages:
-        if role not in ROLES:
-            raise ValueError(f"role is {role!r}; expected one of {', '.join(ROLES)}")

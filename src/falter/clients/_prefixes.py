@@ -43,15 +43,15 @@ class Row:
     """(place in the row, target token, number of the sequence)"""
 
 
-def common(one: Sequence[int], other: Sequence[int]) -> int:
+def common(first: Sequence[int], second: Sequence[int]) -> int:
     """The length of the prefix that both share."""
-    shorter = min(len(one), len(other))
-    if one[:shorter] == other[:shorter]:
+    shorter = min(len(first), len(second))
+    if first[:shorter] == second[:shorter]:
         return shorter
     low, high = 0, shorter
     while high - low > 1:
         middle = (low + high) // 2
-        if one[low:middle] == other[low:middle]:
+        if first[low:middle] == second[low:middle]:
             low = middle
         else:
             high = middle
@@ -67,18 +67,19 @@ def groups(sequences: Sequence[Scored], room: int) -> Iterator[tuple[int, list[S
     """
     group: list[Scored] = []
     shared = size = 0
-    for one in sorted(sequences):
+    for sequence in sorted(sequences):
         if group:
-            met = common(group[-1].tokens, one.tokens)
-            left = min(shared, met, one.start - 1)
-            grown = size + (shared - left) + one.read - min(met, one.read, group[-1].read)
+            agreed = common(group[-1].tokens, sequence.tokens)
+            left = min(shared, agreed, sequence.start - 1)
+            new = sequence.read - min(agreed, sequence.read, group[-1].read)
+            grown = size + (shared - left) + new
             if grown <= room and shared - left <= room // 2:
-                group.append(one)
+                group.append(sequence)
                 shared, size = left, grown
                 continue
             yield shared, group
-        group, shared = [one], one.start - 1
-        size = one.read - shared
+        group, shared = [sequence], sequence.start - 1
+        size = sequence.read - shared
     if group:
         yield shared, group
 
@@ -88,16 +89,16 @@ def pack(group: Sequence[Scored], prefix: int) -> Row:
     row = Row(prefix=group[0].tokens[:prefix])
     path: list[int] = []
     last: tuple[int, ...] = row.prefix
-    for one in group:
-        del path[max(0, min(common(last, one.tokens), one.read) - prefix) :]
-        for at in range(prefix + len(path), one.read):
+    for sequence in group:
+        del path[max(0, min(common(last, sequence.tokens), sequence.read) - prefix) :]
+        for at in range(prefix + len(path), sequence.read):
             row.parents.append(path[-1] if path else -1)
             path.append(len(row.tokens))
-            row.tokens.append(one.tokens[at])
+            row.tokens.append(sequence.tokens[at])
             row.positions.append(at)
-        for at in range(one.start, len(one.tokens)):
-            row.wanted.append((path[at - 1 - prefix], one.tokens[at], one.number))
-        last = one.tokens[: one.read]
+        for at in range(sequence.start, len(sequence.tokens)):
+            row.wanted.append((path[at - 1 - prefix], sequence.tokens[at], sequence.number))
+        last = sequence.tokens[: sequence.read]
     return row
 
 
@@ -119,15 +120,15 @@ class Prefixes(Generic[T]):
 
     def find(self, tokens: tuple[int, ...]) -> tuple[int, T | None]:
         """How many of these tokens some held prefix begins with, and its state (or 0 and None)."""
-        best, found = 0, None
+        longest, best = 0, None
         for held in self._held.values():
             length = common(held.tokens, tokens)
-            if length > best:
-                best, found = length, held
-        if found is None:
+            if length > longest:
+                longest, best = length, held
+        if best is None:
             return 0, None
-        self._held.move_to_end(found.tokens)
-        return best, found.state
+        self._held.move_to_end(best.tokens)
+        return longest, best.state
 
     def keep(self, tokens: tuple[int, ...], state: T, size: int) -> None:
         """Hold a prefix; what was used longest ago makes room, or it is not held at all."""

@@ -42,8 +42,8 @@ class Quantisation:
 
 
 QUANTISATIONS = {
-    made.name: made
-    for made in (
+    quantisation.name: quantisation
+    for quantisation in (
         Quantisation(name="q8_0", ftype=7, layers="Q8_0"),
         Quantisation(name="q5_1", ftype=9, layers="Q5_1"),
         Quantisation(name="q5_0", ftype=8, layers="Q5_0"),
@@ -71,8 +71,8 @@ def quantised(
     UsageError: a type that is not in `QUANTISATIONS`, or a file that is there already.
     WeightsError: the weights cannot be fetched, or the file cannot be written.
     """
-    made = _known(name)
-    target = made.path if out is None else out
+    wanted = _known(name)
+    target = wanted.path if out is None else out
     if target.exists() and not force:
         if out is None:
             return target
@@ -83,7 +83,7 @@ def quantised(
         raise UsageError(f"{target} holds the weights to start from", hint="name another file")
     say(f"Making {target.name} from {source.name}")
     with _os_errors(target), _workspace(target.parent, ours=out is None) as folder:
-        _quantize(source, folder / "made.gguf", made.ftype, threads or os.cpu_count() or 1)
+        _quantize(source, folder / "made.gguf", wanted.ftype, threads or os.cpu_count() or 1)
         with (folder / "made.gguf").open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(folder / "made.gguf", target)

@@ -21,6 +21,7 @@ class Outcome:
 
     `status` is the HTTP status, or None when the trouble was below or above HTTP: no connection,
     no answer in time, an answer that cannot be read. `final` is for what would only repeat.
+    `code` and `field` are the server's words for what it refused.
     """
 
     what: str
@@ -28,6 +29,8 @@ class Outcome:
     status: int | None = None
     retry_after: float | None = None
     final: bool = False
+    code: str = ""
+    field: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,44 +10,53 @@ import contextvars
 import importlib.util
 import math
 import time
-from collections.abc import Sequence
 from typing import Any
 
-from falter.clients._base import ClientSettings, clients, normal_url, read_key
-from falter.core.errors import (
-    AuthenticationError,
-    EndpointError,
-    InvalidValue,
-    MissingExtra,
-    PreflightError,
-)
+from falter.clients._address import normal_url, read_key
+from falter.clients._answers import Answer, failed
+from falter.clients._client import BaseClient
+from falter.clients._options import OptionTable
+from falter.clients._settings import ClientSettings, clients
+from falter.core.errors import AuthenticationError, InvalidValue, MissingExtra, PreflightError
 from falter.core.interfaces import Capabilities, Client
 from falter.core.records import Model, Request, Response, Sampling, Usage
 
 __all__ = ["Inspect", "connect"]
 
 LONGEST_REASON = 500
-SAMPLED = ("temperature", "top_p", "max_tokens", "stop_seqs", "seed")
-OURS = (
-    "cache", "max_connections", "max_retries", "timeout", "attempt_timeout", "num_choices",
-    "system_message", "fail_on_refusal", "batch",
+OPTIONS = OptionTable(
+    client="inspect",
+    passes_on=True,
+    ours=(
+        "cache", "max_connections", "max_retries", "timeout", "attempt_timeout", "num_choices",
+        "system_message", "fail_on_refusal", "batch",
+    ),
+    sampling=("temperature", "top_p", "max_tokens", "stop_seqs", "seed"),
+    unused=dict.fromkeys(
+        ("requests_per_minute", "tokens_per_minute"),
+        "Inspect paces itself by the server's answers; set concurrency",
+    ),
 )  # fmt: skip
 REASONS = {"max_tokens": "length", "model_length": "length"}
 
 
-class Inspect:
+class Inspect(BaseClient):
     """A model of Inspect. Retries and connections are Inspect's, within this client's settings."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        _check(settings)
+        options = OPTIONS.read(settings)
+        if "/" not in settings.name.strip("/"):
+            expected = "PROVIDER/MODEL, as in 'inspect:openai/gpt-4o'"
+            raise InvalidValue("name", settings.name, expected)
         if importlib.util.find_spec("inspect_ai") is None:
             raise MissingExtra("Models of Inspect", "inspect", "inspect_ai")
         self._settings = settings
         self._base_url = None if settings.base_url is None else normal_url(settings.base_url)
-        self._left_out = {name for name, value in settings.options.items() if value is None}
+        self._left_out = {name for name, value in options.items() if value is None}
+        self._own = {name: value for name, value in options.items() if value is not None}
         self.capabilities = Capabilities(generates=True, scores=False)
         self.model = Model(
-            client="inspect", name=settings.name, base_url=self._base_url, options=settings.options
+            client="inspect", name=settings.name, base_url=self._base_url, options=options
         )
         self._model: Any = None
 
@@ -72,20 +81,14 @@ class Inspect:
             return self._failed(request, error)
         if output.error or not output.choices:
             reason = output.error or "no choices"
-            return Response(key=request.key, failure=reason[:LONGEST_REASON])
-        return Response(
-            key=request.key,
+            return failed(request, reason[:LONGEST_REASON])
+        answer = Answer(
             text=output.completion,
             finish_reason=REASONS.get(output.stop_reason, output.stop_reason),
             usage=_usage(output.usage),
-            latency=time.perf_counter() - started,
             served_by=output.model or None,
-            received_at=time.time(),
         )
-
-    async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """Inspect cannot."""
-        raise EndpointError("Inspect gives no log-likelihoods of given answers")
+        return answer.response(request, time.perf_counter() - started)
 
     async def close(self) -> None:
         """Close the provider's connections."""
@@ -97,8 +100,7 @@ class Inspect:
         from inspect_ai.model import GenerateConfig, get_model
 
         settings = self._settings
-        own = {k: v for k, v in settings.options.items() if v is not None}
-        known = GenerateConfig.model_fields
+        own, known = self._own, GenerateConfig.model_fields
         config = GenerateConfig(
             max_connections=settings.concurrency,
             max_retries=settings.max_attempts - 1,
@@ -167,26 +169,7 @@ class Inspect:
                 hint="check the provider's key",
             ) from None
         reason = f"{type(error).__name__}: {shown}"[:LONGEST_REASON]
-        return Response(key=request.key, failure=reason, received_at=time.time())
-
-
-def _check(settings: ClientSettings) -> None:
-    if "/" not in settings.name.strip("/"):
-        raise InvalidValue("name", settings.name, "PROVIDER/MODEL, as in 'inspect:openai/gpt-4o'")
-    for rate in ("requests_per_minute", "tokens_per_minute"):
-        if getattr(settings, rate) is not None:
-            raise InvalidValue(
-                rate, getattr(settings, rate), "None",
-                hint="Inspect paces itself by the server's answers; set concurrency",
-            )  # fmt: skip
-    for name, value in settings.options.items():
-        if name in OURS:
-            raise InvalidValue(f"options.{name}", value, "no field that falter sets itself")
-        if name in SAMPLED and value is not None:
-            raise InvalidValue(
-                f"options.{name}", value, "None, which leaves the field out",
-                hint="its value belongs in the sampling settings",
-            )  # fmt: skip
+        return failed(request, reason)
 
 
 def _status(error: BaseException | None) -> int | None:

@@ -6,91 +6,62 @@ of `Instance`s, from one thread.
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import importlib.util
 import inspect
 import math
 import re
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
-from falter.clients._base import SECRET, ClientSettings, clients
-from falter.clients._batching import Batcher
+from falter.clients._answers import Answer
+from falter.clients._client import BatchClient
+from falter.clients._options import OptionTable
+from falter.clients._settings import SECRET, ClientSettings, clients
 from falter.core.errors import InvalidValue, MissingExtra, PreflightError, UnknownName
-from falter.core.interfaces import Capabilities, Client
-from falter.core.records import ContinuationScore, Model, Request, Response
+from falter.core.interfaces import Capabilities, Client, Parameter
+from falter.core.records import ContinuationScore, Model, Request
 
 __all__ = ["LmEval", "connect"]
 
 TEMPLATE = "apply_chat_template"
 LONGEST_REASON = 500
-_Content: TypeAlias = "str | tuple[ContinuationScore, ...]"
+OPTIONS = OptionTable(
+    client="lm-eval",
+    known=(Parameter(name=TEMPLATE, type=bool, default=None, help="messages go through it"),),
+    name="a model type with its arguments, as in 'lm-eval:hf,pretrained=NAME'",
+    unused={"base_url": "write it into the arguments: base_url=…"},
+)
 
 
-class LmEval:
+class LmEval(BatchClient):
     """A model of the harness. What it raises for a request is that request's failure."""
 
     def __init__(self, settings: ClientSettings) -> None:
+        options = OPTIONS.read(settings)
+        super().__init__(most=settings.concurrency, name="lm-eval")
         self._type, _, self._arguments = settings.name.partition(",")
-        _check(settings, self._type, self._arguments)
+        _check_arguments(self._type, self._arguments)
         self._class = _model_class(self._type)
         scores = _implemented(self._class, "loglikelihood")
         templated = _implemented(self._class, TEMPLATE)
-        self._chats = _chats(settings, default=templated and not scores)
+        chats = templated and not scores if options[TEMPLATE] is None else options[TEMPLATE]
         self.capabilities = Capabilities(
-            generates=_implemented(self._class, "generate_until"),
-            scores=scores,
-            chats=self._chats,
+            generates=_implemented(self._class, "generate_until"), scores=scores, chats=chats
         )
-        self.model = Model(client="lm-eval", name=settings.name, options={TEMPLATE: self._chats})
+        self.model = Model(client="lm-eval", name=settings.name, options={TEMPLATE: chats})
         self._lm: Any = None
-        self._thread: Batcher[Request, _Content] = Batcher(
-            self._answer, most=settings.concurrency, name="lm-eval"
-        )
-
-    async def check(self) -> None:
-        """Load the model."""
-        if self._lm is None:
-            await self._thread.call(self._load)
-
-    async def generate(self, request: Request) -> Response:
-        """One answer, in a list with whatever else is asked at the time."""
-        return await self._ask(request)
-
-    async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """The continuations' log-likelihoods, in a list with whatever else is asked."""
-        return await asyncio.gather(*(self._ask(request) for request in requests))
 
     async def close(self) -> None:
         """Let go of the model."""
-        await self._thread.close()
+        await super().close()
         self._lm = None
-
-    async def _ask(self, request: Request) -> Response:
-        await self.check()
-        started = time.perf_counter()
-        try:
-            content = await self._thread.ask(request)
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
-            return Response(key=request.key, failure=reason, received_at=time.time())
-        return Response(
-            key=request.key,
-            latency=time.perf_counter() - started,
-            served_by=f"lm-eval {self._type}",
-            received_at=time.time(),
-            text=content if isinstance(content, str) else None,
-            scores=() if isinstance(content, str) else content,
-        )
 
     # On the model's thread
 
-    def _load(self) -> None:
-        if self._lm is not None:
-            return
+    def load(self) -> None:
+        """Make the harness's model from its arguments."""
         try:
             self._lm = self._class.create_from_arg_string(self._arguments)
         except Exception as error:
@@ -100,14 +71,14 @@ class LmEval:
                 "their own, such as lm_eval[hf]",
             ) from error
 
-    def _answer(self, requests: Sequence[Request]) -> Sequence[_Content]:
-        texts = iter(self._generated([r for r in requests if not r.scores]))
-        scores = iter(self._scores([r for r in requests if r.scores]))
-        return [next(scores) if request.scores else next(texts) for request in requests]
+    def answer(self, requests: Sequence[Request]) -> Sequence[Answer]:
+        """One list of instances for all."""
+        served_by = f"lm-eval {self._type}"
+        if requests[0].scores:
+            return [Answer(scores=s, served_by=served_by) for s in self._scores(requests)]
+        return [Answer(text=text, served_by=served_by) for text in self._texts(requests)]
 
-    def _generated(self, requests: Sequence[Request]) -> list[str]:
-        if not requests:
-            return []
+    def _texts(self, requests: Sequence[Request]) -> list[str]:
         instances = [
             _instance("generate_until", n, self._context(request), _settings(request))
             for n, request in enumerate(requests)
@@ -124,52 +95,25 @@ class LmEval:
         return self._lm.apply_chat_template(turns)
 
     def _scores(self, requests: Sequence[Request]) -> list[tuple[ContinuationScore, ...]]:
-        if not requests:
-            return []
         instances = [
             _instance("loglikelihood", n, request.context, text)
             for request in requests
             for n, text in enumerate(request.continuations)
         ]
-        found = iter(_quiet(self._lm.loglikelihood)(instances))
+        scores = iter(_quiet(self._lm.loglikelihood)(instances))
         return [
-            tuple(self._scored(text, next(found)) for text in request.continuations)
+            tuple(_score(text, *next(scores)) for text in request.continuations)
             for request in requests
         ]
 
-    def _scored(self, text: str, found: tuple[float, bool]) -> ContinuationScore:
-        logprob, greedy = float(found[0]), bool(found[1])
-        if not math.isfinite(logprob):
-            raise ValueError(f"the log-likelihood of {text!r:.60} is {logprob}")
-        return ContinuationScore(logprob=logprob, tokens=0, greedy=greedy)  # it does not say
 
-
-def _check(settings: ClientSettings, kind: str, arguments: str) -> None:
-    if not kind:
-        raise InvalidValue(
-            "name", settings.name, "a model type with its arguments",
-            hint="as in lm-eval:hf,pretrained=NAME",
-        )  # fmt: skip
+def _check_arguments(kind: str, arguments: str) -> None:
     secret = SECRET.search(arguments)
     if secret:
         raise InvalidValue(
             "name", f"{kind},…{secret[0]}=…", "arguments without keys or passwords",
             hint="the harness reads keys from environment variables such as OPENAI_API_KEY",
         )  # fmt: skip
-    if settings.base_url is not None:
-        raise InvalidValue(
-            "base_url", settings.base_url, "None", hint="write it into the arguments: base_url=…"
-        )
-    for name in settings.options:
-        if name != TEMPLATE:
-            raise UnknownName("option of lm-eval", name, [TEMPLATE])
-
-
-def _chats(settings: ClientSettings, *, default: bool) -> bool:
-    chosen = settings.options.get(TEMPLATE, default)
-    if not isinstance(chosen, bool):
-        raise InvalidValue(f"options.{TEMPLATE}", chosen, "true or false")
-    return chosen
 
 
 def _model_class(kind: str) -> Any:
@@ -200,6 +144,13 @@ def _instance(kind: str, number: int, *arguments: Any) -> Any:
     from lm_eval.api.instance import Instance
 
     return Instance(request_type=kind, doc={}, arguments=tuple(arguments), idx=number)
+
+
+def _score(text: str, logprob: float, greedy: bool) -> ContinuationScore:
+    """The harness does not say how many tokens a continuation has."""
+    if not math.isfinite(logprob):
+        raise ValueError(f"the log-likelihood of {text!r:.60} is {float(logprob)}")
+    return ContinuationScore(logprob=float(logprob), tokens=0, greedy=bool(greedy))
 
 
 def _settings(request: Request) -> dict[str, Any]:

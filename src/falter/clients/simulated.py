@@ -7,7 +7,7 @@ It answers item i under condition j rightly when
 with d, g, n standard normal, drawn from hashes of the item, the recipe, the draw and the repeat.
 So every accuracy, drop and variance component of it has a known value.
 
-Asked for a chain of thought, it writes a line or two before its answer, the same for every item.
+Asked for reasoning, it writes a line or two before its answer, the same for every item.
 As a judge, of items with a field `ratings_wanted`, it makes ratings up: 100·Φ of the same formula,
 with d from all that is shown, g for each rating and no effect. They say nothing about quality.
 """
@@ -17,26 +17,19 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any
 
-from falter.clients._base import ClientSettings, clients
-from falter.core.errors import InvalidValue, UnknownName
+from falter.clients._client import BaseClient
+from falter.clients._options import OptionTable
+from falter.clients._settings import ClientSettings, clients, costs_nothing
 from falter.core.ids import digest
-from falter.core.interfaces import Capabilities, Client
+from falter.core.interfaces import Capabilities, Client, Parameter
 from falter.core.records import ContinuationScore, Model, Recipe, Request, Response, Variant
 
-__all__ = ["DEFAULTS", "EFFECTS", "RATINGS", "Simulated", "connect"]
+__all__ = ["EFFECTS", "RATINGS", "Simulated", "connect"]
 
-DEFAULTS: dict[str, float] = {
-    "mean": 0.6,
-    "item_sd": 1.0,
-    "interaction_sd": 0.5,
-    "noise_sd": 0.0,
-    "unparsed": 0.0,
-    "seed": 0,
-}
 EFFECTS: dict[str, float] = {
     "typos": 0.35,
     "drop_stop_words": 0.3,
@@ -50,37 +43,48 @@ EFFECTS: dict[str, float] = {
     "pad_spaces": 0.0,
     "pad_newlines": 0.1,
 }
+
+
+def _option(
+    name: str, default: float, text: str, *, low: float | None = None, high: float | None = None
+) -> Parameter:
+    return Parameter(name=name, type=float, default=default, help=text, low=low, high=high)
+
+
+OPTIONS = OptionTable(
+    client="simulated",
+    known=(
+        _option("mean", 0.6, "how easy the items are on average, in standard deviations"),
+        _option("item_sd", 1.0, "how much items differ", low=0),
+        _option("interaction_sd", 0.5, "how much a condition differs from item to item", low=0),
+        _option("noise_sd", 0.0, "how much repeats of a request differ", low=0),
+        _option("unparsed", 0.0, "the share of answers that say nothing", low=0, high=1),
+        _option("seed", 0, "another seed is another model"),
+        Parameter(
+            name="effects", type=dict, default={}, help="how much a perturbation costs, by its name"
+        ),
+    ),
+)
 RATINGS = "ratings_wanted"
 """The field of an item that asks for ratings: their names, with commas between them."""
-_REASONED = "chain_of_thought"
 _STEPS = "I read the question and look at what could fit.\nOne answer fits best.\nAnswer: "
 _STANDARD = NormalDist()
 
 
-class Simulated:
+class Simulated(BaseClient):
     """Answers from the formula above; nothing is sent anywhere."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        options = dict(settings.options)
-        effects = options.pop("effects", {})
-        self.parameters = {**DEFAULTS, **_numbers(options, DEFAULTS, "options")}
-        self.effects = {**EFFECTS, **_numbers(effects, None, "options.effects")}
-        for name in ("item_sd", "interaction_sd", "noise_sd"):
-            if self.parameters[name] < 0:
-                raise InvalidValue(
-                    f"options.{name}", self.parameters[name], "a number of 0 or more"
-                )
-        if not 0 <= self.parameters["unparsed"] <= 1:
-            raise InvalidValue("options.unparsed", self.parameters["unparsed"], "a share in 0..1")
+        options = OPTIONS.read(settings)
+        self.effects: dict[str, float] = {**EFFECTS, **options.pop("effects")}
+        self.parameters: dict[str, float] = options
         self.capabilities = Capabilities(generates=True, scores=True, lanes=8)
         self.model = Model(
             client="simulated",
             name=settings.name or "simulated",
             options={**self.parameters, "effects": self.effects},
+            simulated=True,
         )
-
-    async def check(self) -> None:
-        """Always ready."""
 
     async def generate(self, request: Request) -> Response:
         await asyncio.sleep(0)
@@ -95,15 +99,13 @@ class Simulated:
             answer = prompt.labels[index]
         else:
             answer = str(prompt.target) if index == 0 else "something else"
-        reasoned = any(step.name == _REASONED for step in request.variant.recipe.steps)
-        return self._response(request, text=_STEPS + answer if reasoned else answer)
+        if request.variant.recipe.reasons:
+            answer = _STEPS + answer
+        return self._response(request, text=answer)
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         await asyncio.sleep(0)
         return [self._scores(request) for request in requests]
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
     def is_right(self, request: Request) -> bool:
         """Whether the formula is above zero for this request."""
@@ -144,11 +146,11 @@ class Simulated:
             return "It depends on how one looks at it."
         latent = p["mean"] + p["item_sd"] * normal("rating")
         latent += p["noise_sd"] * normal("rating noise", request.repeat)
-        made = {}
+        ratings = {}
         for name in map(str.strip, names):
             own = latent + p["interaction_sd"] * normal("rating of", name)
-            made[name] = round(100 * _STANDARD.cdf(own))
-        return json.dumps(made)
+            ratings[name] = round(100 * _STANDARD.cdf(own))
+        return json.dumps(ratings)
 
     def _scores(self, request: Request) -> Response:
         """One nat a character for the chosen option, far more for the others: raw scores and
@@ -189,18 +191,8 @@ class Simulated:
         return _STANDARD.inv_cdf(self._uniform(part, request))
 
 
-def _numbers(
-    given: Mapping[str, Any], known: Mapping[str, float] | None, argument: str
-) -> dict[str, float]:
-    for name, value in given.items():
-        if known is not None and name not in known:
-            raise UnknownName("option of the simulated model", name, [*known, "effects"])
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise InvalidValue(f"{argument}.{name}", value, "a number")
-    return {name: float(value) for name, value in given.items()}
-
-
 @clients.registers("simulated")
+@costs_nothing
 def connect(settings: ClientSettings) -> Client:
     """A simulated model."""
     return Simulated(settings)

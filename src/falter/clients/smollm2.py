@@ -8,14 +8,15 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from falter.clients._base import ClientSettings, clients
+from falter.clients._answers import Answer, failed
+from falter.clients._client import BaseClient
+from falter.clients._options import OptionTable
 from falter.clients._quantize import content_hash, quantised, require_engine
-from falter.core.errors import InvalidValue
+from falter.clients._settings import ClientSettings, clients, costs_nothing
 from falter.core.interfaces import Capabilities, Client
-from falter.core.records import ContinuationScore, Model, Request, Response, Usage
+from falter.core.records import Model, Request, Response, Usage
 from falter.weights import SMOLLM2, find_weights, pull_weights
 
 if TYPE_CHECKING:
@@ -23,11 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SmolLM2", "connect"]
 
-T = TypeVar("T")
 MOST_LANES = 8
 
 
-class SmolLM2:
+class SmolLM2(BaseClient):
     """SmolLM2-135M-Instruct by llama.cpp: exact option likelihoods, and text.
 
     One engine a core, one thread an engine, all on the same weights. An answer does not depend on
@@ -37,8 +37,7 @@ class SmolLM2:
     """
 
     def __init__(self, settings: ClientSettings) -> None:
-        for name in settings.options:
-            raise InvalidValue(f"options.{name}", settings.options[name], "no options for smollm2")
+        OptionTable(client="smollm2").read(settings)
         require_engine()
         self._lanes = max(1, min(MOST_LANES, os.cpu_count() or 1, settings.concurrency))
         self.capabilities = Capabilities(generates=True, scores=True, lanes=self._lanes)
@@ -70,8 +69,8 @@ class SmolLM2:
     async def generate(self, request: Request) -> Response:
         sampling = request.sampling
 
-        def answer(engine: LlamaEngine) -> Response:
-            made = engine.generate(
+        def write(engine: LlamaEngine) -> Answer:
+            written = engine.generate(
                 request.messages or request.context,
                 max_tokens=sampling.max_tokens,
                 temperature=sampling.temperature,
@@ -79,13 +78,16 @@ class SmolLM2:
                 stop=sampling.stop,
             )
             usage = Usage(
-                prompt_tokens=made.prompt_tokens, completion_tokens=made.completion_tokens
+                prompt_tokens=written.prompt_tokens, completion_tokens=written.completion_tokens
             )
-            return Response(
-                key=request.key, text=made.text, finish_reason=made.finish_reason, usage=usage
+            return Answer(
+                text=written.text,
+                finish_reason=written.finish_reason,
+                usage=usage,
+                served_by="llama.cpp",
             )
 
-        return await self._on_engine(request, answer)
+        return await self._on_engine(request, write)
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         return [await self._score(request) for request in requests]
@@ -98,23 +100,14 @@ class SmolLM2:
         self._engines = []
 
     async def _score(self, request: Request) -> Response:
-        def answer(engine: LlamaEngine) -> Response:
-            found = engine.score(request.context, request.continuations)
-            scores = tuple(
-                ContinuationScore(logprob=s.logprob, tokens=s.tokens, greedy=s.greedy)
-                for s in found
-            )
-            return Response(
-                key=request.key,
-                scores=scores,
-                usage=Usage(prompt_tokens=sum(s.tokens for s in found)),
-            )
+        def score(engine: LlamaEngine) -> Answer:
+            scores = engine.score(request.context, request.continuations)
+            usage = Usage(prompt_tokens=sum(score.tokens for score in scores))
+            return Answer(scores=scores, usage=usage, served_by="llama.cpp")
 
-        return await self._on_engine(request, answer)
+        return await self._on_engine(request, score)
 
-    async def _on_engine(
-        self, request: Request, answer: Callable[[LlamaEngine], Response]
-    ) -> Response:
+    async def _on_engine(self, request: Request, work: Callable[[LlamaEngine], Answer]) -> Response:
         """Run on a free engine. What the model cannot take is a failure of this request alone."""
         if self._free is None:
             await self.check()
@@ -123,19 +116,16 @@ class SmolLM2:
         started = time.perf_counter()
         try:
             loop = asyncio.get_running_loop()
-            response = await loop.run_in_executor(self._pool, answer, engine)
+            answer = await loop.run_in_executor(self._pool, work, engine)
         except ValueError as error:
-            response = Response(key=request.key, failure=str(error))
+            return failed(request, str(error))
         finally:
             self._free.put_nowait(engine)
-        return _stamped(response, time.perf_counter() - started)
-
-
-def _stamped(response: Response, latency: float) -> Response:
-    return replace(response, latency=latency, served_by="llama.cpp", received_at=time.time())
+        return answer.response(request, time.perf_counter() - started)
 
 
 @clients.registers("smollm2")
+@costs_nothing
 def connect(settings: ClientSettings) -> Client:
     """The embedded model; smollm2:q4_0 and the like, in another quantisation."""
     return SmolLM2(settings)

@@ -5,35 +5,31 @@ Written against vLLM's documented offline interface (`LLM`, `SamplingParams`, `p
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import math
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from falter.clients._base import ClientSettings, clients
-from falter.clients._batching import Batcher
-from falter.core.errors import InvalidValue, MissingExtra, PreflightError
+from falter.clients._answers import Answer
+from falter.clients._client import BatchClient
+from falter.clients._options import OptionTable
+from falter.clients._settings import ClientSettings, clients, costs_nothing
+from falter.core.errors import MissingExtra, PreflightError
 from falter.core.interfaces import Capabilities, Client
-from falter.core.records import ContinuationScore, Model, Request, Response, Usage
+from falter.core.records import ContinuationScore, Model, Request, Usage
 
 __all__ = ["Vllm", "connect"]
 
 LONGEST_REASON = 500
 SCORING = {"temperature": 0.0, "max_tokens": 1, "prompt_logprobs": 1, "detokenize": False}
-OURS = ("model", "seed", "enable_prefix_caching")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Content:
-    """What a response holds beside when and by whom."""
-
-    text: str | None = None
-    scores: tuple[ContinuationScore, ...] = ()
-    finish_reason: str | None = None
-    usage: Usage = field(default_factory=Usage)
+OPTIONS = OptionTable(
+    client="vllm",
+    passes_on=True,
+    ours=("model", "seed", "enable_prefix_caching"),
+    name="a path or a hub name, as in 'vllm:PATH'",
+    unused={"base_url": "a vLLM server is reached with openai:NAME and its base_url"},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,89 +41,55 @@ class _Prompt:
     start: int | None = None
 
 
-class Vllm:
+class Vllm(BatchClient):
     """One `LLM`. All that is asked at the same time goes to the engine together."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        _check(settings)
+        self._options = OPTIONS.read(settings)
+        super().__init__(most=settings.concurrency, name="vllm")
         if importlib.util.find_spec("vllm") is None:
             raise MissingExtra("Models in vLLM", "vllm", "vllm")
-        self._options = dict(settings.options)
-        self._chats = settings.api == "chat"
-        self.capabilities = Capabilities(generates=True, scores=True, chats=self._chats)
+        chats = settings.api == "chat"
+        self.capabilities = Capabilities(generates=True, scores=True, chats=chats)
         self.model = Model(
             client="vllm", name=settings.name, options={"api": settings.api, **self._options}
         )
         self._llm: Any = None
         self._tokenizer: Any = None
-        self._thread: Batcher[Request, _Content] = Batcher(
-            self._answer, most=settings.concurrency, name="vllm"
-        )
-
-    async def check(self) -> None:
-        """Load the model."""
-        if self._llm is None:
-            await self._thread.call(self._load)
-
-    async def generate(self, request: Request) -> Response:
-        return await self._ask(request)
-
-    async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        return await asyncio.gather(*(self._ask(request) for request in requests))
 
     async def close(self) -> None:
         """Let go of the engine; vLLM frees it with its last reference."""
-        await self._thread.close()
+        await super().close()
         self._llm = self._tokenizer = None
-
-    async def _ask(self, request: Request) -> Response:
-        await self.check()
-        started = time.perf_counter()
-        try:
-            content = await self._thread.ask(request)
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
-            return Response(key=request.key, failure=reason, received_at=time.time())
-        return Response(
-            key=request.key,
-            text=content.text,
-            scores=content.scores,
-            finish_reason=content.finish_reason,
-            usage=content.usage,
-            latency=time.perf_counter() - started,
-            served_by="vllm",
-            received_at=time.time(),
-        )
 
     # On the engine's thread
 
-    def _load(self) -> None:
-        if self._llm is not None:
-            return
+    def load(self) -> None:
+        """Make the engine."""
         from vllm import LLM
 
+        name = self.model.name
         try:
-            llm = LLM(model=self.model.name, seed=0, enable_prefix_caching=True, **self._options)
-            self._tokenizer = llm.get_tokenizer()
+            self._llm = LLM(model=name, seed=0, enable_prefix_caching=True, **self._options)
+            self._tokenizer = self._llm.get_tokenizer()
         except Exception as error:
             raise PreflightError(
-                f"vLLM could not load '{self.model.name}': {error!r:.{LONGEST_REASON}}",
+                f"vLLM could not load '{name}': {error!r:.{LONGEST_REASON}}",
                 hint="check the path and the options, which go to vllm.LLM",
             ) from error
-        if self._chats and not getattr(self._tokenizer, "chat_template", None):
+        if self.capabilities.chats and not getattr(self._tokenizer, "chat_template", None):
             raise PreflightError(
-                f"'{self.model.name}' has no chat template",
+                f"'{name}' has no chat template",
                 hint="a base model is asked in plain text: api: completions",
             )
-        self._llm = llm
 
-    def _answer(self, requests: Sequence[Request]) -> Sequence[_Content | Exception]:
+    def answer(self, requests: Sequence[Request]) -> Sequence[Answer | Exception]:
         """One call to the engine for all that can be asked of it."""
         prepared = [self._prepared(request) for request in requests]
         prompts = [p for ready in prepared if not isinstance(ready, Exception) for p in ready]
         outputs = iter(self._run(prompts) if prompts else ())
         return [
-            ready if isinstance(ready, Exception) else _content([(p, next(outputs)) for p in ready])
+            ready if isinstance(ready, Exception) else _answer([(p, next(outputs)) for p in ready])
             for ready in prepared
         ]
 
@@ -198,19 +160,21 @@ def _decoding(request: Request) -> dict[str, Any]:
     }
 
 
-def _content(answers: Sequence[tuple[_Prompt, Any]]) -> _Content | Exception:
+def _answer(outputs: Sequence[tuple[_Prompt, Any]]) -> Answer | Exception:
     """A request's own part of what the engine gave."""
-    prompt_tokens = sum(len(prompt.tokens) for prompt, _ in answers)
-    prompt, output = answers[0]
+    prompt_tokens = sum(len(prompt.tokens) for prompt, _ in outputs)
+    prompt, output = outputs[0]
     if prompt.start is None:
-        made = output.outputs[0]
-        usage = Usage(prompt_tokens=prompt_tokens, completion_tokens=len(made.token_ids))
-        return _Content(text=made.text, finish_reason=made.finish_reason, usage=usage)
+        text = output.outputs[0]
+        usage = Usage(prompt_tokens=prompt_tokens, completion_tokens=len(text.token_ids))
+        return Answer(
+            text=text.text, finish_reason=text.finish_reason, usage=usage, served_by="vllm"
+        )
     try:
-        scores = tuple(_sum(output, p.tokens, p.start or 0) for p, output in answers)
+        scores = tuple(_sum(output, p.tokens, p.start or 0) for p, output in outputs)
     except ValueError as error:
         return error
-    return _Content(scores=scores, usage=Usage(prompt_tokens=prompt_tokens))
+    return Answer(scores=scores, usage=Usage(prompt_tokens=prompt_tokens), served_by="vllm")
 
 
 def _sum(output: Any, tokens: Sequence[int], start: int) -> ContinuationScore:
@@ -230,21 +194,8 @@ def _sum(output: Any, tokens: Sequence[int], start: int) -> ContinuationScore:
     return ContinuationScore(logprob=total, tokens=len(values), greedy=greedy)
 
 
-def _check(settings: ClientSettings) -> None:
-    if not settings.name:
-        raise InvalidValue("name", settings.name, "a path or a hub name, as in 'vllm:PATH'")
-    if settings.base_url is not None:
-        raise InvalidValue(
-            "base_url", settings.base_url, "None",
-            hint="a vLLM server is reached with openai:NAME and its base_url",
-        )  # fmt: skip
-    for name in OURS:
-        if name in settings.options:
-            value = settings.options[name]
-            raise InvalidValue(f"options.{name}", value, "no option that falter sets itself")
-
-
 @clients.registers("vllm")
+@costs_nothing
 def connect(settings: ClientSettings) -> Client:
     """A model in vLLM's engine."""
     return Vllm(settings)

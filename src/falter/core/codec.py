@@ -1,7 +1,7 @@
 """Records to plain JSON values and back, driven by their annotations.
 
-For each record class a reader is built once, field by field, so that a store with a hundred
-thousand prompts is read in seconds.
+Each record class gets a reader once, built field by field, so that a store with a hundred thousand
+prompts is read in seconds.
 """
 
 from __future__ import annotations
@@ -66,29 +66,29 @@ def _as_it_is(data: Any) -> Any:
 def _record_reader(cls: type) -> Read:
     hints = get_type_hints(cls)
     readers = {name: _reader(hints[name]) for name in _names(cls)}
-    deep = {name: read for name, read in readers.items() if read is not _as_it_is}
+    deep = {name: rebuild for name, rebuild in readers.items() if rebuild is not _as_it_is}
 
     def read_record(data: Any) -> Any:
         if not data.keys() <= readers.keys():
             unknown = sorted(data.keys() - readers.keys())
             raise ValueError(f"{cls.__name__} has no field {', '.join(unknown)}")
         values = dict(data)
-        for name, read in deep.items():
+        for name, rebuild in deep.items():
             inner = values.get(name)
             if inner is not None:
-                values[name] = read(inner)
+                values[name] = rebuild(inner)
         return cls(**values)
 
     return read_record
 
 
 def _union_reader(arguments: tuple[Any, ...]) -> Read:
-    """The one record of the union, for a mapping; scalars are taken as they are."""
+    """A mapping is the one record class of the union; scalars stay as they are."""
     records = [a for a in arguments if isinstance(a, type) and is_dataclass(a)]
     if not records:
         return _as_it_is
-    read = _reader(records[0])
-    return lambda data: read(data) if isinstance(data, dict) else data
+    record_reader = _reader(records[0])
+    return lambda data: record_reader(data) if isinstance(data, dict) else data
 
 
 def _tuple_reader(arguments: tuple[Any, ...]) -> Read:

@@ -1,4 +1,4 @@
-"""The exception tree. A message names the argument, shows the value and says what would do."""
+"""The exception tree. A message names the argument, shows the value and says what is expected."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FalterError(Exception):
 
 
 class UsageError(FalterError):
-    """What the caller asked for cannot be done as asked; nothing was sent."""
+    """The request cannot be carried out as it stands; nothing was sent."""
 
 
 class UnknownName(UsageError):
@@ -60,8 +60,8 @@ class UnknownName(UsageError):
         if close is not None:
             hint = f"did you mean '{close}'?"
         elif names:
-            shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-            hint = f"known: {shown}"
+            listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+            hint = f"known: {listed}"
         else:
             hint = f"no {kind} is registered"
         super().__init__(f"Unknown {kind} '{name}'", hint=hint)
@@ -69,7 +69,7 @@ class UnknownName(UsageError):
 
 
 class DuplicateName(UsageError):
-    """A name, recipe or key that is there twice."""
+    """A name, recipe or key that appears twice."""
 
 
 class InvalidValue(UsageError):
@@ -78,19 +78,19 @@ class InvalidValue(UsageError):
     def __init__(
         self, argument: str, value: object, expected: str, *, hint: str | None = None
     ) -> None:
-        shown = repr(value)
-        if len(shown) > 120:
-            shown = shown[:117] + "…"
-        super().__init__(f"{argument} is {shown}; expected {expected}", hint=hint)
+        text = repr(value)
+        if len(text) > 120:
+            text = text[:117] + "…"
+        super().__init__(f"{argument} is {text}; expected {expected}", hint=hint)
         self.argument, self.value, self.expected = argument, value, expected
 
 
 class TaskError(UsageError):
-    """A data file or task that cannot be read as asked."""
+    """A data file or task that cannot be read as requested."""
 
 
 class TemplateError(UsageError):
-    """A template and the fields it should render do not fit together."""
+    """A template does not match the fields that it should render."""
 
 
 class MissingExtra(UsageError):
@@ -117,7 +117,7 @@ class WeightsError(PreflightError):
 
 
 class StoreError(FalterError):
-    """The store cannot be opened, is of another version, or does not verify."""
+    """The store cannot be opened, has another version, or fails verification."""
 
 
 class RunError(FalterError):

@@ -14,8 +14,8 @@ __all__ = ["canonical", "digest", "short", "step_seed"]
 def canonical(value: Any) -> bytes:
     """Canonical JSON: sorted keys, no white space, UTF-8. The same bytes on every machine.
 
-    What orjson refuses (half a surrogate pair, whole numbers beyond 64 bits) is written by the
-    standard library in the same form.
+    The standard library writes what orjson refuses (half a surrogate pair, whole numbers beyond 64
+    bits), in the same form.
     """
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

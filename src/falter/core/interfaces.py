@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -19,6 +19,7 @@ from falter.core.records import (
 from falter.core.rng import Rng
 
 __all__ = [
+    "AnswerKind",
     "Capabilities",
     "Case",
     "Client",
@@ -27,7 +28,11 @@ __all__ = [
     "ResponseStore",
     "RewriteBank",
     "Scorer",
+    "Style",
 ]
+
+AnswerKind = Literal["option", "text", "number", "code"]
+Style = Literal["cloze", "letter", "open"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +51,9 @@ class Parameter:
 class Perturbation(Protocol):
     """One meaning-preserving change: a pure function of prompt and rng.
 
-    `reply_tokens` above 0 says that it only makes sense when the model writes an answer, and how
-    many tokens that answer needs; `output_format` is the form it asks the answer to have.
+    `reply_tokens` above 0 says that it needs a written answer, and how many tokens that answer
+    takes; `output_format` is the form that it asks for; `reasons` says that it asks for reasoning
+    before the answer, so that the answer is read from the end of the reply.
     """
 
     name: str
@@ -62,6 +68,7 @@ class Perturbation(Protocol):
     needs_model: bool
     reply_tokens: int
     output_format: str | None
+    reasons: bool
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt: ...
 
@@ -71,12 +78,12 @@ class Perturbation(Protocol):
 
 
 class RewriteBank(Protocol):
-    """Rewrites that were prepared before a run."""
+    """Rewrites prepared before a run."""
 
     def find(self, key: str, text: str) -> Rewrite | None:
-        """What was made of a text, usable or not; None when nobody was asked.
+        """The rewrite of a text, usable or not; None if nobody was asked for one.
 
-        The key says it all; the text is for banks that make rewrites up on the spot.
+        The key is sufficient; the text is for banks that make up rewrites on the spot.
         """
         ...
 
@@ -118,27 +125,48 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a scorer sees: a variant with its response."""
+    """What a scorer sees: a variant with its response.
+
+    `baseline` is the same model's response to the item's clean prompt, in the same repeat or, if
+    that has none, in the first that has. Only scorers that need it get it, and only if there is
+    one; it is never a failure.
+    """
 
     variant: Variant
     response: Response
+    baseline: Response | None = None
 
 
 class Scorer(Protocol):
-    """Judges one response."""
+    """Judges one response.
+
+    `style` is how items are asked: to continue with an option's text (`cloze`), to choose among
+    listed options (`letter`), or openly. `answer_kind` is what it reads from a reply. `max_tokens`
+    limits a reply unless the user sets another limit. It may need log-likelihoods of options
+    (`needs_scores`), items with options (`needs_choices`), the sections and demonstrations of
+    `case.variant.prompt`, which others do not get (`needs_prompt`), or `case.baseline`
+    (`needs_baseline`).
+    """
 
     name: str
     summary: str
+    style: Style
+    answer_kind: AnswerKind
+    max_tokens: int
     needs_scores: bool
     needs_choices: bool
-    max_tokens: int
-    style: Literal["cloze", "letter", "open"]
+    needs_prompt: bool
+    needs_baseline: bool
 
-    def score(self, case: Case, verdicts: Mapping[str, Response]) -> Score: ...
-
-    def needs(self, case: Case) -> Sequence[Request]:
-        """Judge requests to be answered first; most scorers need none."""
+    def check(self) -> None:
+        """Raise when something that it needs, such as a sandbox, is missing. Nothing was sent."""
         ...
+
+    def fault(self, target: str) -> str | None:
+        """Why no reply can be compared with this target; None where one can."""
+        ...
+
+    def score(self, case: Case) -> Score: ...
 
 
 class ResponseStore(Protocol):

@@ -71,7 +71,7 @@ Message = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """One change inside a section: where it was in the original text, where it is now."""
+    """One change inside a section: its span in the original text, and in the present one."""
 
     start: int
     end: int
@@ -83,8 +83,8 @@ class Edit:
 class Section:
     """A piece of a prompt with one role.
 
-    `protected` are spans that no perturbation may touch. `edits` say how this text came from the
-    section's original text; a later step of a chain leaves them alone.
+    `protected` are spans that no perturbation may touch. `edits` lead from the section's original
+    text to this one; a later step of a chain leaves them alone.
     """
 
     name: str
@@ -117,10 +117,10 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """An item as structured sections. The target travels along, because a perturbation may move it.
+    """An item as structured sections. It includes the target, because a perturbation may move it.
 
-    `target` is the index of the right choice, or the expected text. `program` is there for code:
-    changes of wording leave it alone, changes of the code itself change it too.
+    `target` is the index of the right choice, or the expected text. `program` is for code: changes
+    of the wording leave it alone, changes of the code itself change it too.
     """
 
     sections: tuple[Section, ...]
@@ -134,7 +134,7 @@ class Prompt:
     program: Program | None = None
 
     def with_sections(self, sections: tuple[Section, ...]) -> Prompt:
-        """The prompt with other sections; `dataclasses.replace`, at a third of its price."""
+        """The prompt with other sections; `dataclasses.replace`, but three times faster."""
         return Prompt(
             sections=sections,
             demonstrations=self.demonstrations,
@@ -182,7 +182,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How a model is asked to decode."""
+    """How a model decodes."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -196,11 +196,16 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One perturbation of a recipe, with every parameter spelled out."""
+    """One perturbation of a recipe, with every parameter spelled out.
+
+    `reasons` says that it asks for reasoning before the answer. It is not part of
+    the identity, because name and version imply it.
+    """
 
     name: str
     version: int
     params: Mapping[str, Any] = field(default_factory=dict)
+    reasons: bool = False
 
     def identity(self) -> list[Any]:
         return [self.name, self.version, dict(self.params)]
@@ -211,9 +216,8 @@ class Recipe:
     """A chain of steps, plus what else defines the condition. `label` is for people only.
 
     `template` is the source of another template, `sampling` the settings that differ from the
-    run's, `demonstrations` another number of examples, `output_format` the form the answer is to
-    have. `repeat` shifts the repeat index: the `identity` condition is the baseline asked once
-    more.
+    run's, `demonstrations` another number of examples, `output_format` the required form of the
+    answer. `repeat` shifts the repeat index: the `identity` condition is the baseline asked again.
     """
 
     label: str
@@ -241,7 +245,7 @@ class Recipe:
 
     @property
     def sets(self) -> bool:
-        """Whether it asks in another way, beside what its steps do to the text."""
+        """Whether it changes more than the text: template, demonstrations or sampling."""
         return (
             self.template is not None
             or self.demonstrations is not None
@@ -249,13 +253,18 @@ class Recipe:
         )
 
     @property
+    def reasons(self) -> bool:
+        """Whether it asks for reasoning before the answer."""
+        return any(step.reasons for step in self.steps)
+
+    @property
     def asks_for_a_reply(self) -> bool:
-        """Whether it says something about the answer that a model writes."""
-        return bool(self.sampling) or self.output_format is not None
+        """Whether it affects the answer that a model writes."""
+        return bool(self.sampling) or self.output_format is not None or self.reasons
 
     @property
     def perturbs(self) -> bool:
-        """Whether it is more than the baseline, asked once or again."""
+        """Whether it differs from the baseline, however often that is asked."""
         return bool(self.steps) or self.sets
 
 
@@ -286,13 +295,18 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """What answers. Never holds a key."""
+    """What answers. It never holds an API key.
+
+    `simulated` says that there is no language model behind it. It is not part of the identity,
+    because the client's name implies it.
+    """
 
     client: str
     name: str
     base_url: str | None = None
     weights: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    simulated: bool = False
 
     @cached_property
     def id(self) -> str:
@@ -335,7 +349,7 @@ class ContinuationScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens paid for."""
+    """Tokens used, which are paid for."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -343,7 +357,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What came back for a request key; `failure` is set when nothing usable did."""
+    """The response to a request key; `failure` is set if nothing usable came back."""
 
     key: str
     text: str | None = None
@@ -358,10 +372,10 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """What a model, or a person, made of a text; `text` only when the status is `ok`.
+    """A text rewritten by a model or a person; `text` only if the status is `ok`.
 
-    `key` hashes what was asked: perturbation, version, parameters, source text and draw. `author`
-    is the model's label, or whoever wrote it.
+    `key` hashes the request: perturbation, version, parameters, source text and draw. `author` is
+    the model's label, or the person's name.
     """
 
     key: str

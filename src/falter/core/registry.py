@@ -1,4 +1,4 @@
-"""One generic registry: every named thing comes through this door, built-ins included."""
+"""One generic registry for everything that has a name, built-ins included."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Names to objects, filled by a decorator or by entry points.
 
-    An entry point `name = "module:attribute"` is loaded when its name is asked for. An entry
-    point `name = "module"` is imported as a whole and registers what it holds by decorator.
+    An entry point `name = "module:attribute"` is loaded when its name is needed. An entry point
+    `name = "module"` is imported as a whole and registers its objects by decorator.
     Unknown and duplicate names raise.
     """
 
@@ -29,7 +29,15 @@ class Registry(Generic[T]):
         self._scanned = False
 
     def register(self, name: str, thing: T) -> T:
-        """Add one object under its name; a second one under the same name is an error."""
+        """Add one object under its name; a second one under the same name is an error.
+
+        What knows its own name has that one here: results are stored and found by it.
+        """
+        own = getattr(thing, "name", name)
+        if isinstance(own, str) and own != name:
+            raise PluginError(
+                f"The {self.kind} '{name}' calls itself '{own}'", hint="give it one name"
+            )
         if name in self._objects and self._objects[name] is not thing:
             raise DuplicateName(
                 f"The {self.kind} '{name}' is registered twice",
@@ -71,17 +79,18 @@ class Registry(Generic[T]):
             if ":" not in entry.value:
                 self._load(entry)
                 continue
-            known = self._lazy.setdefault(entry.name, entry)
-            if known.value != entry.value:
+            registered = self._lazy.setdefault(entry.name, entry)
+            if registered.value != entry.value:
                 raise DuplicateName(
-                    f"The {self.kind} '{entry.name}' is offered by {known.value} and {entry.value}",
+                    f"The {self.kind} '{entry.name}' is offered by {registered.value} and by "
+                    f"{entry.value}",
                     hint="uninstall one of the two packages",
                 )
 
     def _load(self, entry: importlib.metadata.EntryPoint) -> T:
         try:
             thing: T = entry.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginError(
                 f"The {self.kind} plug-in '{entry.name}' ({entry.value}) could not be loaded: "
                 f"{error!r}",

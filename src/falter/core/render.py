@@ -19,7 +19,7 @@ def choice_block(labels: Sequence[str], choices: Sequence[str], line: str) -> st
 def with_choices(
     prompt: Prompt, choices: Sequence[str], labels: Sequence[str], target: int | str | None
 ) -> Prompt:
-    """The prompt with other options; sections that list them are written anew, as one edit."""
+    """The prompt with other options; sections that list them are rewritten as one edit."""
     text = choice_block(labels, choices, prompt.choice_format)
     sections = tuple(_rewritten(s, text) if s.kind == "choices" else s for s in prompt.sections)
     return replace(
@@ -38,10 +38,10 @@ def _body(sections: Sequence[Section]) -> str:
 
 
 def plain(prompt: Prompt) -> str:
-    """The whole prompt as one text: system words, demonstrations with their answers, the item."""
+    """The whole prompt as one text: system message, demonstrations with their answers, the item."""
     parts = [s.text + "\n\n" for s in prompt.sections if s.kind == "system"]
-    for shown in prompt.demonstrations:
-        parts.append(f"{_body(shown.sections)}{prompt.delimiter}{shown.answer}\n\n")
+    for demonstration in prompt.demonstrations:
+        parts.append(f"{_body(demonstration.sections)}{prompt.delimiter}{demonstration.answer}\n\n")
     parts.append(_body(prompt.sections))
     return "".join(parts)
 
@@ -52,8 +52,8 @@ def messages(prompt: Prompt) -> tuple[Message, ...]:
     system = "".join(s.text for s in prompt.sections if s.kind == "system")
     if system:
         out.append(("system", system))
-    for shown in prompt.demonstrations:
-        out += [("user", _body(shown.sections)), ("assistant", shown.answer)]
+    for demonstration in prompt.demonstrations:
+        out += [("user", _body(demonstration.sections)), ("assistant", demonstration.answer)]
     out.append(("user", _body(prompt.sections)))
     return tuple(out)
 

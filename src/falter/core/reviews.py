@@ -1,4 +1,4 @@
-"""What people, or a judge, say about rewrites."""
+"""Reviews of rewrites, by people or by a judge."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ Decision = Literal["accept", "reject", "edit"]
 class Sample:
     """A rewrite as it is shown for review, or one that was damaged on purpose.
 
-    `key` and `author` name the rewrite it comes from; `flaw` says what was done to it, None for
-    the rewrite as it is.
+    `key` and `author` identify the rewrite; `flaw` is the damage, None for the rewrite itself.
     """
 
     key: str
@@ -39,7 +38,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """One rater's word on one sample: a decision, another text, a rating from 1 to 5, a comment."""
+    """One rater's review of one sample: a decision, a new text, a rating from 1 to 5, a comment."""
 
     sample: str
     rater: str
@@ -49,12 +48,13 @@ class Review:
     comment: str | None = None
 
 
-def only_one(found: Sequence[Rewrite]) -> Rewrite | None:
-    """The rewrite of a text, when there is one at most; raises when several authors made one."""
-    if len(found) < 2:
-        return found[0] if found else None
-    names = sorted({rewrite.author for rewrite in found})
+def only_one(rewrites: Sequence[Rewrite]) -> Rewrite | None:
+    """The rewrite of a text, if there is one; rewrites by several authors raise."""
+    if len(rewrites) < 2:
+        return rewrites[0] if rewrites else None
+    names = sorted({rewrite.author for rewrite in rewrites})
+    name = rewrites[0].perturbation
     raise UsageError(
-        f"Texts for '{found[0].perturbation}' were rewritten by {len(names)}: {', '.join(names)}",
+        f"Texts for '{name}' were rewritten by {len(names)}: {', '.join(names)}",
         hint=f"say whose to use: --rewriter {names[0]}, or 'rewriter: {names[0]}' in the file",
     )

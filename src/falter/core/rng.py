@@ -15,7 +15,7 @@ class Rng:
     """Draws built on `random.Random.random()` alone.
 
     Python promises that `random()` repeats for the same seed in all later versions; it does not
-    promise the same for `shuffle`, `choice` or `sample`. So those are derived here.
+    promise the same for `shuffle`, `choice` or `sample`. So they are derived here.
     """
 
     __slots__ = ("_seed", "random")

@@ -18,23 +18,23 @@ from falter.weights import MINILM, find_weights
 __all__ = ["Encoder", "minilm"]
 
 Floats = NDArray[np.float64]
-LONGEST = 256  # tokens; the model was trained with no more
+LONGEST = 256  # tokens; the model was not trained with more
 BATCH = 8
 REMEMBERED = 4096  # vectors of 3 kB
 SPECIAL = ("[CLS]", "[SEP]")
 
 
 class Encoder:
-    """Texts to vectors. Weights are int8 and activations are not, so batches change nothing."""
+    """Texts to vectors. Only the weights are int8, so a text's batch does not change its vector."""
 
     name = "all-MiniLM-L6-v2 (int8)"
 
     def __init__(self, session: Any, tokenizer: Any) -> None:
         self._session, self._tokenizer = session, tokenizer
-        self._known: dict[str, Floats] = {}
+        self._cache: dict[str, Floats] = {}
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """One vector of length 1 a text: the mean over its tokens. Empty text is a zero vector."""
+        """One vector of length 1 a text, the mean over its tokens; zeros for an empty text."""
         out = np.zeros((len(texts), 384))
         for rows, _, hidden, mask in self._batches(texts):
             mean = (hidden * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
@@ -46,33 +46,33 @@ class Encoder:
         out: list[tuple[tuple[str, ...], Floats]] = [((), np.zeros((0, 384)))] * len(texts)
         for rows, encoded, hidden, _ in self._batches(texts):
             for row, tokens, vectors in zip(rows, encoded, hidden, strict=True):
-                kept = vectors[1 : len(tokens) - 1]
-                unit = kept / np.linalg.norm(kept, axis=1, keepdims=True)
+                inner = vectors[1 : len(tokens) - 1]
+                unit = inner / np.linalg.norm(inner, axis=1, keepdims=True)
                 out[row] = tuple(tokens[1:-1]), unit
         return out
 
     def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]:
-        """The cosine of each pair; None where one of the two is empty."""
-        a, b = self._remembered(first), self._remembered(second)
+        """The cosine of each pair; None if either text is empty."""
+        a, b = self._cached_vectors(first), self._cached_vectors(second)
         values = np.einsum("ij,ij->i", a, b)
         return [float(values[n]) if a[n].any() and b[n].any() else None for n in range(len(values))]
 
-    def _remembered(self, texts: Sequence[str]) -> Floats:
-        """Vectors of texts of which many were asked for before: one baseline, many variants."""
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
-        if len(self._known) + len(fresh) > REMEMBERED:
-            self._known.clear()
+    def _cached_vectors(self, texts: Sequence[str]) -> Floats:
+        """Vectors through a cache, since one baseline is compared with many variants."""
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._cache]
+        if len(self._cache) + len(fresh) > REMEMBERED:
+            self._cache.clear()
             fresh = list(dict.fromkeys(texts))
-        self._known.update(zip(fresh, self.encode(fresh), strict=True))
-        return np.array([self._known[text] for text in texts]).reshape(-1, 384)
+        self._cache.update(zip(fresh, self.encode(fresh), strict=True))
+        return np.array([self._cache[text] for text in texts]).reshape(-1, 384)
 
     def _batches(
         self, texts: Sequence[str]
     ) -> Iterator[tuple[list[int], list[list[str]], Floats, Floats]]:
-        """Texts of like length together: their rows, tokens, hidden states and mask."""
+        """Batches of texts of similar length: their rows, tokens, hidden states and mask."""
         encoded = [self._tokenizer.encode(text) for text in texts]
-        there = [n for n, text in enumerate(texts) if text.strip()]
-        order = sorted(there, key=lambda n: len(encoded[n].ids))
+        filled = [n for n, text in enumerate(texts) if text.strip()]
+        order = sorted(filled, key=lambda n: len(encoded[n].ids))
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
             width = max(len(encoded[n].ids) for n in rows)
@@ -93,7 +93,7 @@ class Encoder:
 
 @cache
 def minilm(threads: int = 1) -> Encoder:
-    """The encoder, loaded once. The extra `embed` and the weights have to be there."""
+    """The encoder, loaded once. It needs the extra `embed` and the weights."""
     path = find_weights(MINILM)
     try:
         import onnxruntime
@@ -120,6 +120,6 @@ def _tokenizer(tokenizers: Any) -> Any:
     packed = files("falter.embedding").joinpath("data", "bert_uncased_vocab.txt.gz")
     words = gzip.decompress(packed.read_bytes()).decode("utf-8").splitlines()
     vocabulary = {word: n for n, word in enumerate(words)}
-    made = tokenizers.BertWordPieceTokenizer(vocabulary, lowercase=True)
-    made.enable_truncation(LONGEST)
-    return made
+    tokenizer = tokenizers.BertWordPieceTokenizer(vocabulary, lowercase=True)
+    tokenizer.enable_truncation(LONGEST)
+    return tokenizer

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from falter.experiment._analyze import analyze_cells, analyze_files, tables_of
-from falter.experiment._api import Result, StudyResult, analyse_run, export_scores, run
+from falter.experiment._api import (
+    FORMS,
+    Result,
+    open_result,
+    report_form,
+    run,
+    stored_result,
+    write_report,
+)
 from falter.experiment._config import (
+    EXPERIMENT,
+    STUDY,
     Experiment,
     ModelSpec,
+    StudySettings,
+    identity_settings,
+    overlay,
+    override,
     read_experiment,
     read_file,
     read_settings,
+    read_study_settings,
 )
-from falter.experiment._execute import Watch, execute, planned_cost, run_async
-from falter.experiment._findings import findings
+from falter.experiment._demonstrations import DemonstrationChanges, demonstration_changes
+from falter.experiment._execute import Watch, planned_cost, run_async
+from falter.experiment._findings import shown_analysis
+from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
 from falter.experiment._power import (
@@ -25,7 +42,6 @@ from falter.experiment._power import (
 from falter.experiment._prices import (
     PriceList,
     price_lists,
-    price_settings,
     read_prices,
     with_prices,
 )
@@ -53,30 +69,37 @@ from falter.experiment._rewrites import (
     rewrite_status,
 )
 from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
-from falter.experiment._shown import ShownChanges, shown_changes
+from falter.experiment._settings import Block, Option, Setting, options_of
 from falter.experiment._study import (
     ResolvedStudy,
     StudySpec,
     carry_out_study,
-    names_protocol,
     planned_study,
     read_study,
     rewriting_experiments,
     study_in,
+    study_of,
 )
 from falter.experiment._variants import VariantSet, variant_sets
 
 __all__ = [
     "DEFAULT_RECIPES",
     "EXAMPLE",
+    "EXPERIMENT",
+    "FORMS",
     "GOALS",
     "SCHEMA_FILE",
+    "STUDY",
     "Assumptions",
+    "Block",
+    "DemonstrationChanges",
     "Experiment",
+    "ExperimentSettings",
     "Imported",
     "Judged",
     "ModelSpec",
     "Opinions",
+    "Option",
     "PanelPlan",
     "PlannedGoal",
     "Prepared",
@@ -84,13 +107,12 @@ __all__ = [
     "Resolved",
     "ResolvedStudy",
     "Result",
-    "ShownChanges",
+    "Setting",
     "StatusRow",
-    "StudyResult",
+    "StudySettings",
     "StudySpec",
     "VariantSet",
     "Watch",
-    "analyse_run",
     "analyze_cells",
     "analyze_files",
     "assumptions_of",
@@ -98,32 +120,35 @@ __all__ = [
     "bank_in",
     "carry_out_study",
     "connect",
+    "demonstration_changes",
     "encoder_if_there",
-    "execute",
-    "export_scores",
     "export_sheet",
-    "findings",
+    "identity_settings",
     "import_bank",
     "import_bundled",
     "import_reviews",
     "judge_rewrites",
     "manifest_lines",
     "meaning_of",
-    "names_protocol",
+    "open_result",
     "opinions",
+    "options_of",
+    "overlay",
+    "override",
     "pick_rewrites",
     "plan_goals",
     "planned_cost",
     "planned_study",
     "prepare",
     "price_lists",
-    "price_settings",
     "read_experiment",
     "read_file",
     "read_prices",
     "read_settings",
     "read_study",
+    "read_study_settings",
     "recipe_from",
+    "report_form",
     "resolve",
     "resolved_in",
     "rewrite_status",
@@ -131,10 +156,13 @@ __all__ = [
     "run",
     "run_async",
     "schema",
-    "shown_changes",
+    "shown_analysis",
+    "stored_result",
     "study_in",
+    "study_of",
     "tables_of",
     "variant_sets",
     "verify_manifest",
     "with_prices",
+    "write_report",
 ]

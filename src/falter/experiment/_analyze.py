@@ -1,4 +1,4 @@
-"""Results that others produced, analysed as if they were ours."""
+"""Results of other tools, analysed like a run of falter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from falter.readers import Cells, Coded, ColumnMap, LogChoice, read_results
 __all__ = ["analyze_cells", "analyze_files", "tables_of"]
 
 USUAL_BASELINE = "baseline"
-NO_PROMPTS = "Prompts are not known: no examples, no edits, no check of the meaning."
+NO_PROMPTS = "Prompts are not known: there are no examples, no edits, no check of the meaning."
 Ints = NDArray[np.integer[Any]]
 
 
@@ -36,12 +36,12 @@ def analyze_files(
     margin: float = 0.02,
     seed: int = 0,
 ) -> Analysis:
-    """Everything that tables of scores, lm-eval samples or Inspect logs say.
+    """Analyse tables of scores, lm-eval samples or Inspect logs.
 
     >>> falter.experiment.analyze_files(["results.csv"], baseline="original")
 
-    `baseline` names the condition that drops are taken from; without it, one that is called
-    `baseline`, else none: then there are no drops, but all the rest. `margin` is a fraction.
+    `baseline` names the condition that drops are measured from. Without it, a condition called
+    `baseline` is taken; if there is none, there are no drops. `margin` is a fraction.
     """
     _check(level, margin, unparsed)
     cells = read_results([Path(path) for path in paths], columns, choice)
@@ -59,10 +59,11 @@ def analyze_cells(
     margin: float = 0.02,
     seed: int = 0,
 ) -> Analysis:
-    """The analysis of cells that were read already."""
+    """Analyse cells that were read already."""
     tables = tables_of(cells, baseline)
-    settings = {"level": level, "margin": margin, "unparsed": unparsed, "seed": seed}
-    known: dict[str, Any] = dict(settings)
+    settings: dict[str, Any] = {
+        "level": level, "margin": margin, "unparsed": unparsed, "seed": seed,
+    }  # fmt: skip
     return analyse_tables(
         tables,
         Settings(
@@ -70,7 +71,7 @@ def analyze_cells(
             version=__version__,
             created_at=datetime.now(UTC).timestamp(),
             notes=(*cells.notes, NO_PROMPTS),
-            **known,
+            **settings,
         ),
     )
 
@@ -92,7 +93,7 @@ def tables_of(cells: Cells, baseline: str | None = None) -> list[Table]:
     order = np.argsort(panels, kind="stable")
     starts = np.flatnonzero(np.diff(panels[order], prepend=-1))
     runs = _ordered(cells.run)
-    found = []
+    tables = []
     for rows in np.split(order, starts[1:]):
         task = cells.task.names[int(cells.task.codes[rows[0]])]
         model = cells.model.names[int(cells.model.codes[rows[0]])]
@@ -102,17 +103,17 @@ def tables_of(cells: Cells, baseline: str | None = None) -> list[Table]:
             model=Model(client=model, name=model),
             scorer=cells.scorers.get(task, "score"),
         )
-        found.append(_table(panel, cells, rows, runs, name))
-    return found
+        tables.append(_table(panel, cells, rows, runs, name))
+    return tables
 
 
-def _baseline(cells: Cells, given: str | None) -> str | None:
-    """The condition that was named; else one that is called so; None if there is neither."""
+def _baseline(cells: Cells, name: str | None) -> str | None:
+    """The condition that was named; else one that is called `baseline`; None if there is none."""
     names = cells.condition.names
-    if given is not None:
-        if given not in names:
-            raise UnknownName("condition for --baseline", given, names)
-        return given
+    if name is not None:
+        if name not in names:
+            raise UnknownName("condition for --baseline", name, names)
+        return name
     return next((name for name in names if name.strip().lower() == USUAL_BASELINE), None)
 
 
@@ -133,9 +134,9 @@ def _table(panel: Panel, cells: Cells, rows: Ints, runs: Ints, baseline: str | N
     items, item = _used(cells.item, rows)
     order = sorted(range(len(items)), key=items.__getitem__)
     conditions, condition = _used(cells.condition, rows)
-    based = baseline in conditions
+    has_baseline = baseline in conditions
     places = list(range(len(conditions)))
-    if based and baseline is not None:
+    if has_baseline and baseline is not None:
         first = conditions.index(baseline)
         places = [first, *(n for n in places if n != first)]
     return table_of(
@@ -150,7 +151,7 @@ def _table(panel: Panel, cells: Cells, rows: Ints, runs: Ints, baseline: str | N
         ),
         [items[n] for n in order],
         [conditions[n] for n in places],
-        based=based,
+        has_baseline=has_baseline,
         clusters=_clusters(cells.cluster, rows, item, order),
     )
 
@@ -158,10 +159,10 @@ def _table(panel: Panel, cells: Cells, rows: Ints, runs: Ints, baseline: str | N
 def _used(column: Coded, rows: Ints) -> tuple[list[str], Ints]:
     """The names that occur in these rows, in the order of their codes, and the rows' numbers."""
     codes = column.codes[rows]
-    own = np.unique(codes)
+    used = np.unique(codes)
     numbers = np.zeros(len(column.names), dtype=np.int32)
-    numbers[own] = np.arange(len(own))
-    return [column.names[int(n)] for n in own], numbers[codes]
+    numbers[used] = np.arange(len(used))
+    return [column.names[int(n)] for n in used], numbers[codes]
 
 
 def _moved(order: Sequence[int]) -> Ints:
@@ -186,6 +187,6 @@ def _clusters(
     """The cluster of every item, in the order of the table."""
     if column is None:
         return None
-    own = np.zeros(len(order), dtype=np.int32)
-    own[item] = column.codes[rows]
-    return [column.names[int(own[n])] for n in order]
+    codes = np.zeros(len(order), dtype=np.int32)
+    codes[item] = column.codes[rows]
+    return [column.names[int(codes[n])] for n in order]

@@ -1,117 +1,41 @@
-"""The Python front door: `falter.run`, and what it gives back."""
+"""The Python front door: `falter.run`, and what it returns."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 from rich.console import Console
 
-from falter import report as reports
-from falter.analysis import Analysis, analyse, score_rows, write_parquet
-from falter.core.codec import to_json
+from falter import report
+from falter.analysis import Analysis, score_rows
 from falter.core.errors import InvalidValue, UnknownName, UsageError
-from falter.core.interfaces import Scorer
 from falter.core.records import Run
-from falter.experiment._config import Experiment, read_experiment
-from falter.experiment._execute import Watch, execute
-from falter.experiment._findings import findings
-from falter.experiment._meaning import encoder_if_there
-from falter.experiment._rewrites import resolved_in
-from falter.experiment._study import carry_out_study, names_protocol, read_study, study_in
+from falter.experiment._config import Experiment
+from falter.experiment._execute import Watch
+from falter.experiment._findings import part_results, shown_study
+from falter.experiment._study import carry_out_study, read_study, study_in, study_of
 from falter.figures import Figure, Study
+from falter.protocols import PartResult
 from falter.scorers import scorers
-from falter.store import Store
+from falter.store import Store, StoredStudy, find_study
 
-__all__ = ["Result", "StudyResult", "analyse_run", "export_scores", "run"]
+__all__ = ["FORMS", "Result", "open_result", "report_form", "run", "stored_result", "write_report"]
 
-TableName = Literal["drops", "groups", "components", "counts", "scores"]
-TABLES: tuple[str, ...] = ("components", "counts", "drops", "groups", "scores")
-FORMATS: tuple[str, ...] = ("csv", "html", "json", "md", "parquet", "tex")
+FORMS: tuple[str, ...] = ("csv", "html", "json", "md", "parquet", "tex")
 
 
 class Result:
-    """A finished run: its analysis, and the ways to look at it.
+    """The results of a run, or of all runs of a protocol: figures, tables, scores, reports.
 
     Everything here is computed from the store; no model is called.
     """
 
-    def __init__(self, run: Run, analysis: Analysis, store: Path) -> None:
-        self.run = run
-        self.analysis = analysis
-        self.store = store
-
-    def summary(self, width: int = 100) -> str:
-        """The terminal summary as text."""
-        text = io.StringIO()
-        reports.terminal(self.analysis, Console(file=text, width=width, no_color=True))
-        return text.getvalue()
-
-    def table(self, name: TableName) -> list[dict[str, Any]]:
-        """A table as a list of rows: drops, groups, components, counts or scores."""
-        if name not in TABLES:
-            raise UnknownName("table", name, TABLES)
-        if name == "scores":
-            with Store(self.store) as store:
-                return list(score_rows(store, self.run, _scorers(self.run)))
-        rows: list[dict[str, Any]] = []
-        for panel in self.analysis.panels:
-            about = {"task": panel.panel.task, "model": panel.model}
-            if name == "groups":
-                rows += [
-                    {**about, "group": g.group, "recipes": list(g.recipes), **_flat(g.drop)}
-                    for g in panel.groups
-                ]
-            elif name == "components":
-                rows += [
-                    {**about, "method": method, "component": component, **_flat(estimate)}
-                    for method, found in panel.components.items()
-                    for component, estimate in found.items()
-                ]
-            else:
-                for r in panel.recipes:
-                    row: dict[str, Any] = {**about, "recipe": r.label, "group": r.group}
-                    if name == "drops":
-                        row |= {**_flat(r.drop), "p_holm": r.p_holm, "accuracy": r.accuracy.value}
-                    else:
-                        row |= to_json(r.counts)
-                    rows.append(row)
-        return rows
-
-    def report(self, path: Path | str) -> Path:
-        """Write a report; the file's ending says which: html, json, csv, md, tex or parquet."""
-        path = Path(path)
-        kind = path.suffix.removeprefix(".").lower()
-        if kind not in FORMATS:
-            raise InvalidValue("path", str(path), f"a file ending in .{', .'.join(FORMATS)}")
-        if kind == "parquet":
-            with Store(self.store) as store:
-                write_parquet(store, self.run, _scorers(self.run), path)
-            return path
-        render = {
-            "csv": reports.as_csv,
-            "html": reports.html,
-            "json": reports.as_json,
-            "md": reports.as_markdown,
-            "tex": reports.run_latex,
-        }[kind]
-        path.write_text(render(self.analysis), "utf-8")
-        return path
-
-    def __repr__(self) -> str:
-        return f"<Result of run {self.run.id[:17]}: {len(self.analysis.panels)} panels>"
-
-
-class StudyResult:
-    """A protocol that has run: its figures, and the ways to look at them.
-
-    Everything here is computed from the store; no model is called.
-    """
-
-    def __init__(self, study: Study, store: Path) -> None:
+    def __init__(self, study: Study, parts: Sequence[PartResult], store: Path) -> None:
         self.study = study
+        self.parts = tuple(parts)
         self.store = store
 
     @property
@@ -119,50 +43,102 @@ class StudyResult:
         """Every table and chart, in reading order."""
         return self.study.figures
 
+    @property
+    def runs(self) -> dict[str, Run]:
+        """The run of every part, by the part's name."""
+        return {result.part.name: result.run for result in self.parts}
+
+    @property
+    def analyses(self) -> dict[str, Analysis]:
+        """The analysis of every part, by the part's name."""
+        return {result.part.name: result.analysis for result in self.parts}
+
+    @property
+    def run(self) -> Run:
+        """The run, if there is only one."""
+        return self._only().run
+
+    @property
+    def analysis(self) -> Analysis:
+        """The analysis of the run, if there is only one."""
+        return self._only().analysis
+
+    def _only(self) -> PartResult:
+        if len(self.parts) != 1:
+            names = ", ".join(result.part.name for result in self.parts)
+            raise UsageError(
+                f"{self.study.title} has {len(self.parts)} parts: {names}",
+                hint="pick one from 'runs' or 'analyses'",
+            )
+        return self.parts[0]
+
     def summary(self, *names: str, width: int = 100) -> str:
         """The terminal report as text: the figures with these names, or the main ones."""
         text = io.StringIO()
-        reports.study_terminal(self.study, Console(file=text, width=width, no_color=True), names)
+        report.terminal(self.study, Console(file=text, width=width, no_color=True), names)
         return text.getvalue()
 
-    def table(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a figure by its name, for example `drops`."""
-        known = {figure.name: figure for figure in self.study.figures}
+    def figure(self, name: str) -> Figure:
+        """A figure by its name, for example `drops`."""
+        known = {figure.name: figure for figure in self.figures}
         if name not in known:
             raise UnknownName("figure", name, list(known))
-        return reports.figure_table(known[name])
+        return known[name]
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        """The table of a figure, one dictionary per row: `row["recipe"]`, `row["drop"]`."""
+        return report.figure_table(self.figure(name))
+
+    def rows(self, *names: str) -> list[dict[str, Any]]:
+        """One dictionary for each number of these figures, or of all: what the CSV holds."""
+        chosen = [self.figure(name) for name in names] or self.figures
+        return [row for figure in chosen for row in report.figure_rows(figure)]
+
+    def scores(self) -> list[dict[str, Any]]:
+        """One row for each score: item, recipe, model, outcome, value, what was read."""
+        rows: list[dict[str, Any]] = []
+        with Store(self.store) as store:
+            for name, run in self.runs.items():
+                chosen = {panel.scorer: scorers.get(panel.scorer) for panel in run.panels}
+                part = {"part": name} if len(self.parts) > 1 else {}
+                rows += [part | row for row in score_rows(store, run, chosen)]
+        return rows
 
     def report(self, path: Path | str) -> Path:
-        """Write a report; the file's ending says which: html, json, csv, md or tex."""
+        """Write a report; the file's ending says which: html, json, csv, md, tex or parquet."""
         path = Path(path)
-        kind = path.suffix.removeprefix(".").lower()
-        renders = {
-            "csv": reports.study_csv,
-            "html": reports.study_html,
-            "json": reports.study_json,
-            "md": reports.study_markdown,
-            "tex": reports.study_latex,
-        }
-        if kind not in renders:
-            raise InvalidValue("path", str(path), f"a file ending in .{', .'.join(renders)}")
-        path.write_text(renders[kind](self.study), "utf-8")
+        write_report(self.study, path)
         return path
 
     def __repr__(self) -> str:
-        return f"<StudyResult of {self.study.protocol}: {len(self.study.figures)} figures>"
+        return f"<Result of {self.study.title}: {len(self.figures)} figures>"
 
 
-@overload
-def run(
-    *,
-    protocol: str,
-    store: Path | str = "falter.db",
-    watch: Watch | None = None,
-    **settings: Any,
-) -> StudyResult: ...
+def report_form(path: Path) -> str:
+    """The form of a report that a file's ending names."""
+    form = path.suffix.removeprefix(".").lower()
+    if form not in FORMS:
+        raise InvalidValue("path", str(path), f"a file ending in .{', .'.join(FORMS)}")
+    return form
 
 
-@overload
+def write_report(study: Study, path: Path) -> None:
+    """A study as a file, in the form that its ending names."""
+    form = report_form(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if form == "parquet":
+        report.write_parquet(study, path)
+        return
+    render = {
+        "csv": report.as_csv,
+        "html": report.html,
+        "json": report.as_json,
+        "md": report.as_markdown,
+        "tex": report.as_latex,
+    }[form]
+    path.write_text(render(study), "utf-8")
+
+
 def run(
     experiment: Experiment | Mapping[str, Any] | None = None,
     /,
@@ -170,69 +146,43 @@ def run(
     store: Path | str = "falter.db",
     watch: Watch | None = None,
     **settings: Any,
-) -> Result: ...
-
-
-def run(
-    experiment: Experiment | Mapping[str, Any] | None = None,
-    /,
-    *,
-    store: Path | str = "falter.db",
-    watch: Watch | None = None,
-    **settings: Any,
-) -> Any:
-    """Run an experiment to its end and analyse it; what is stored is not asked again.
+) -> Result:
+    """Run an experiment to its end and analyse it; stored answers are not asked for again.
 
     >>> result = falter.run(task="basics", models=["smollm2"], recipes=["typos"], limit=50)
 
     Takes the settings of an experiment file as keywords, or a mapping of them, or an `Experiment`.
-    With `protocol="brittlebench"` it runs that protocol and gives a `StudyResult`. Works inside a
-    running event loop too (a notebook).
+    With `protocol="brittlebench"` it runs all parts of that protocol. Works inside a running event
+    loop too (a notebook).
     """
     if experiment is not None and settings:
-        raise UsageError("Settings come as one experiment or as keywords", hint="not as both")
+        raise UsageError("Give the settings as one experiment or as keywords", hint="not as both")
+    if isinstance(experiment, Experiment):
+        spec = study_of(experiment)
+    else:
+        spec = read_study(settings if experiment is None else experiment)
+    if not isinstance(store, (str, Path)):
+        raise InvalidValue("store", store, "the path of a file")
     path = Path(store)
-    if not isinstance(experiment, Experiment):
-        given = settings if experiment is None else experiment
-        if names_protocol(given):
-            return _run_study(given, path, watch)
-        experiment = read_experiment(given)
-    with resolved_in(experiment, path) as resolved, Store(path) as opened:
-        execute(resolved, opened, watch)
-        return Result(resolved.run, analyse_run(opened, resolved.run), path)
+    with study_in(spec, path) as study, Store(path) as opened:
+        return stored_result(opened, carry_out_study(study, opened, watch), path)
 
 
-def _run_study(given: Mapping[str, Any], path: Path, watch: Watch | None) -> StudyResult:
-    with study_in(read_study(given), path) as study, Store(path) as store:
-        return StudyResult(findings(store, carry_out_study(study, store, watch)), path)
+def open_result(store: Path | str, name: str | None = None, *, incomplete: bool = False) -> Result:
+    """The result of a stored run or study, named by the first digits of its id; else the newest.
+
+    A run that was not finished is refused unless it may be `incomplete`.
+    """
+    path = Path(store)
+    if not path.exists():
+        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    with Store(path) as opened:
+        return stored_result(opened, find_study(opened, name), path, incomplete=incomplete)
 
 
-def analyse_run(store: Store, run: Run, *, partial: bool = False) -> Analysis:
-    """The analysis of a stored run."""
-    return analyse(
-        store,
-        store.find_run(run.id),
-        _scorers(run),
-        partial=partial,
-        encoder=encoder_if_there(),
-    )
-
-
-def export_scores(store: Store, run: Run, path: Path) -> int:
-    """Write one row per score as Parquet; how many there were."""
-    return write_parquet(store, run, _scorers(run), path)
-
-
-def _scorers(run: Run) -> dict[str, Scorer]:
-    return {panel.scorer: scorers.get(panel.scorer) for panel in run.panels}
-
-
-def _flat(estimate: Any) -> dict[str, Any]:
-    return {
-        "value": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "p_value": estimate.p_value,
-        "status": estimate.status,
-        "items": estimate.items,
-    }
+def stored_result(
+    store: Store, stored: StoredStudy, path: Path, *, incomplete: bool = False
+) -> Result:
+    """The result of a study in an open store."""
+    results = part_results(store, stored, incomplete=incomplete)
+    return Result(shown_study(store, stored, results), results, path)

@@ -21,18 +21,18 @@ from falter.tasks import Task, Template, pick
 __all__ = ["conditions", "template_for"]
 
 LABELS_ONLY = "letter"
-DRAWS_KEPT = 64
+CACHED_DRAWS = 64
 Build = Callable[[Item], Prompt]
 Show = Callable[[int], tuple[Demonstration, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Example:
-    """A held-out item with its prompt, and as it is shown."""
+    """A held-out item with its prompt, and as a demonstration."""
 
     key: str
     prompt: Prompt
-    shown: Demonstration
+    demonstration: Demonstration
 
 
 def template_for(task: Task, scorer: Scorer) -> Template:
@@ -53,16 +53,16 @@ def conditions(
     recipes: Sequence[Recipe],
     held_out: Sequence[Item],
     *,
-    shown: int,
+    demonstrations: int,
     seed: int,
     bank: RewriteBank | None = None,
-    perturb_shown: bool = False,
+    perturb_demonstrations: bool = False,
 ) -> tuple[Condition, ...]:
-    """One condition a recipe. `held_out` are the solved examples; `shown` of them by default.
+    """One condition for each recipe, with `demonstrations` of the `held_out` items by default.
 
-    With `perturb_shown` a recipe's changes of an item are made to the examples too.
+    With `perturb_demonstrations`, a recipe changes the examples as it changes the item.
     """
-    if perturb_shown and not held_out:
+    if perturb_demonstrations and not held_out:
         raise UsageError(
             "There are no demonstrations to perturb",
             hint="show some, for example --demonstrations 5; or drop --perturb-demonstrations",
@@ -71,24 +71,24 @@ def conditions(
     builders: dict[tuple[str | None, int], tuple[Build, list[_Example]]] = {}
 
     def base(recipe: Recipe) -> tuple[Build, list[_Example]]:
-        count = shown if recipe.demonstrations is None else recipe.demonstrations
+        count = demonstrations if recipe.demonstrations is None else recipe.demonstrations
         key = recipe.template, count
         if key not in builders:
-            asked = template if key[0] is None else _other(template, key[0], task)
+            own = template if key[0] is None else _other(template, key[0], task)
             items = pick(held_out, count, seed + 1) if count else ()
-            examples = [_example(asked, item) for item in items]
-            builders[key] = _base_prompt(asked, [e.shown for e in examples]), examples
+            examples = [_example(own, item) for item in items]
+            builders[key] = _base_prompt(own, [e.demonstration for e in examples]), examples
         return builders[key]
 
-    def made(recipe: Recipe) -> Condition:
+    def condition(recipe: Recipe) -> Condition:
         build, examples = base(recipe)
         show = None
-        if perturb_shown and examples and reaches_demonstrations(recipe):
+        if perturb_demonstrations and examples and reaches_demonstrations(recipe):
             show = _shower(examples, recipe, seed, bank)
         make = _maker(build, recipe, seed, bank, show)
         return Condition(recipe=recipe, make=make, random=bool(recipe.steps))
 
-    return tuple(map(made, recipes))
+    return tuple(map(condition, recipes))
 
 
 def _other(template: Template, source: str, task: Task) -> Template:
@@ -97,7 +97,7 @@ def _other(template: Template, source: str, task: Task) -> Template:
     other.check(list(task.items[0].fields), has_choices=task.has_choices)
     if template.lists_choices and not other.lists_choices:
         raise UsageError(
-            "The other template does not list the options, and the task's own does",
+            "The other template does not list the options, but the task's own template does",
             hint="put {choices} into it",
         )
     return replace(other, choice_format=template.choice_format)
@@ -110,8 +110,8 @@ def _example(template: Template, item: Item) -> _Example:
         answer = prompt.labels[target] if template.answer_as == "label" else item.choices[target]
     else:
         answer = str(target)
-    shown = Demonstration(sections=prompt.sections, answer=answer)
-    return _Example(key=item.key, prompt=prompt, shown=shown)
+    demonstration = Demonstration(sections=prompt.sections, answer=answer)
+    return _Example(key=item.key, prompt=prompt, demonstration=demonstration)
 
 
 def _shower(
@@ -119,29 +119,29 @@ def _shower(
 ) -> Show:
     """The examples as a recipe leaves them in a draw, the same ahead of every item."""
 
-    @lru_cache(maxsize=DRAWS_KEPT)
-    def shown(draw: int, settled: bool) -> tuple[Demonstration, ...]:
+    @lru_cache(maxsize=CACHED_DRAWS)
+    def perturbed(draw: int, settled: bool) -> tuple[Demonstration, ...]:
         return tuple(
             replace(
-                e.shown,
+                e.demonstration,
                 sections=perturb_demonstration(e.key, e.prompt, recipe, seed, draw, bank),
             )
             for e in examples
         )
 
     # An open ledger gives stand-ins, which do not outlive it.
-    return lambda draw: shown(draw, not (isinstance(bank, Ledger) and bank.open))
+    return lambda draw: perturbed(draw, not (isinstance(bank, Ledger) and bank.open))
 
 
-def _base_prompt(template: Template, shown: Sequence[Demonstration]) -> Build:
-    """Builds an item's clean prompt; the last one is kept, since all its recipes follow at once."""
+def _base_prompt(template: Template, demonstrations: Sequence[Demonstration]) -> Build:
+    """Builds an item's clean prompt, once for all of its recipes, which follow each other."""
     last: list[tuple[Item, Prompt]] = []
 
     def build(item: Item) -> Prompt:
         if not last or last[0][0] is not item:
             prompt = template.build(item)
-            if shown:
-                prompt = replace(prompt, demonstrations=tuple(shown))
+            if demonstrations:
+                prompt = replace(prompt, demonstrations=tuple(demonstrations))
             last[:] = [(item, prompt)]
         return last[0][1]
 
@@ -157,8 +157,8 @@ def _maker(
         prompt = clean = base(item)
         if show is not None:
             prompt = replace(clean, demonstrations=show(draw))
-        done = apply_recipe(item.key, prompt, recipe, seed, draw, bank)
-        after, status = done.prompt, done.status
+        applied = apply_recipe(item.key, prompt, recipe, seed, draw, bank)
+        after, status = applied.prompt, applied.status
         if show is not None and status != "changed":
             after = clean
         if recipe.sets and status in ("baseline", "unchanged"):

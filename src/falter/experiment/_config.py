@@ -1,77 +1,225 @@
-"""The experiment: what a file, the command line or Python say, checked but not yet resolved."""
+"""The experiment as a file, the command line or Python set it, checked but not yet resolved.
+
+The table of settings is here. To add one, add a field: the options, the reader, the schema, the
+example, the identity of a run and the page about it follow from it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import yaml
 
-from falter.core.errors import InvalidValue, UsageError
+from falter.core.errors import UsageError
 from falter.core.records import Sampling
-from falter.experiment._reader import Reader
+from falter.experiment._settings import Block, Many, Setting, options_of, setting
+from falter.experiment._shapes import (
+    Columns,
+    File,
+    Options,
+    Place,
+    Placeholders,
+    RecipeSteps,
+    Scorers,
+    Shape,
+    StepSpec,
+    Template,
+    TemplateFile,
+    Value,
+)
 from falter.plan import Price
-from falter.tasks import DataSpec, read_template_file
+from falter.scorers import ScorerNames
+from falter.tasks import DataSpec
 
 __all__ = [
-    "Experiment",
-    "ModelSpec",
-    "StepSpec",
-    "read_experiment",
-    "read_file",
-    "read_model",
-    "read_settings",
-]
+    "EXPERIMENT", "STUDY", "Experiment", "ModelSpec", "StepSpec", "StudySettings",
+    "identity_settings", "overlay", "override", "read_experiment", "read_file", "read_settings",
+    "read_study_settings",
+]  # fmt: skip
 
-Unparsed = Literal["wrong", "excluded"]
-DEFAULT_MAX_TOKENS = 0  # replaced by what the scorer needs
-StepSpec = tuple[str, Mapping[str, Any]]
+# The table
+
+# fmt: off
+PRICE = Block(
+    Price,
+    input=Setting("the price of a million tokens of prompts", low=0, default=0.0),
+    output=Setting("the price of a million tokens of answers", low=0, default=0.0),
+    currency=Setting("the currency of both"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
     """A model by name, and how to reach it."""
 
-    name: str
-    base_url: str | None = None
-    api: str | None = None
-    api_key_env: str | None = None
-    concurrency: int | None = None
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    timeout: float | None = None
-    max_attempts: int | None = None
-    price: Price | None = None
-    scorer: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = setting("the client, then a colon and its name for the model", default=MISSING,
+        names="clients", off="openai:gpt-4o-mini",
+        required="for example 'smollm2' or 'openai:gpt-4o-mini'")
+    base_url: str | None = setting("where an OpenAI-compatible server listens", "--base-url",
+        metavar="URL", off="http://localhost:8000/v1")
+    api: str | None = setting("which API of the server to use", "--api", without="chat",
+        shape=Value(str, words=("chat", "completions")))
+    api_key_env: str | None = setting("the environment variable that holds the key",
+        "--api-key-env", metavar="NAME", off="OPENAI_API_KEY")
+    concurrency: int | None = setting("requests in flight at once", "--concurrency", low=1,
+        high=4096, off="64", without="64")
+    requests_per_minute: float | None = setting("requests per minute, at most", "--rpm",
+        low=0.001, off="600")
+    tokens_per_minute: float | None = setting("tokens per minute, at most", "--tpm", low=1)
+    timeout: float | None = setting("seconds a request may take", "--timeout", low=0.001,
+        high=86_400, without="60")
+    max_attempts: int | None = setting("how often a request is sent before it counts as failed",
+        "--max-attempts", low=1, high=100, without="6")
+    price: Price | None = setting("what a million tokens cost, for the estimate and the meter",
+        shape=PRICE, off="{input: 0.15, output: 0.60}")
+    scorer: str | None = setting("how this model's answers are scored, if not like the others'",
+        names="scorers")
+    options: Mapping[str, Any] = setting("settings of this client only, such as fields of "
+        "the request", shape=Options(), factory=dict)
+
+
+MODEL = Block(ModelSpec)
+
+
+class Model(Shape[ModelSpec]):
+    """A model by its name, or a mapping with how to reach it."""
+
+    expected = "a model's name, or a mapping with its name and how to reach it"
+
+    def read(self, value: Any, place: Place) -> ModelSpec:
+        return MODEL.read({"name": value} if isinstance(value, str) else value, place)
+
+    def typed(self, value: Any, place: Place, before: Any = None) -> Any:
+        """A name; the file's settings of that model stay."""
+        same = isinstance(before, Mapping) and before.get("name") == value
+        return before if same else {"name": Value(str).read(value, place)}
+
+
+DATA = Block(
+    DataSpec,
+    path=Setting("a .jsonl, .json, .csv, .tsv or .parquet file, or hub:NAME",
+        shape=File(elsewhere="hub:"), off="my.jsonl",
+        required="give the file that holds the items"),
+    target=Setting("the column with the right answer", "--target", metavar="COLUMN", off="answer",
+        required="name the column that holds the right answer"),
+    target_as=Setting("how that column names the right option", "--target-as"),
+    choices=Setting("the column that holds the options, or one column for each", "--choices",
+        shape=Columns(tuple), metavar="COLUMN", off="options"),
+    fields=Setting("the column for a placeholder, if their names differ", "--field",
+        shape=Placeholders(), metavar="NAME=COLUMN", off="{question: text}"),
+    key=Setting("the column with a unique key; without it the content is the key", "--key",
+        metavar="COLUMN", off="id"),
+    tags=Setting("columns to keep with an item; the first is its family"),
+    split=Setting("the split of a data set from the hub"),
+)
+
+SAMPLING = Block(
+    Sampling,
+    temperature=Setting("how random answers are; 0 for the likeliest", "--temperature",
+        low=0, high=10, off="0"),
+    top_p=Setting("the share of the probability that answers are drawn from", low=0.000001, high=1),
+    max_tokens=Setting("the longest answer, in tokens", "--max-tokens", low=1, high=1_000_000,
+        off="256", default=0, without="what the task and the scorer need"),
+    stop=Setting("texts that end an answer"),
+    seed=Setting("the seed that is sent to the server", low=0),
+)
+
+A_TEMPLATE = """\
+|
+  Answer the question.
+
+  {question}
+  Answer:"""
+
+SOME_MODELS = """
+  - smollm2                   # the embedded model: no key, no network after the first use"""
+
+SOME_RECIPES = """
+  - typos                     # a share of the words, by default half of them
+  - typos: {count: 2}         # or exactly two
+  - drop_stop_words
+  - persona
+  - pad_newlines
+  - [word_merge, pad_quotes]  # a chain; the order matters
+  - identity                  # the same prompt again: the noise floor
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """Everything that defines a run, in the user's own names."""
+    """Everything that defines a run, with names that are not yet looked up."""
 
-    models: tuple[ModelSpec, ...]
-    tasks: tuple[str, ...] = ()
-    data: DataSpec | None = None
-    template: str | Mapping[str, str] | None = None
-    recipes: tuple[tuple[StepSpec, ...], ...] = ()
-    scorer: str | None = None
-    limit: int | None = None
-    demonstrations: int = 0
-    perturb_demonstrations: bool = False
-    draws: int = 1
-    repeats: int = 1
-    seed: int = 0
-    level: float = 0.95
-    unparsed: Unparsed = "wrong"
-    sampling: Sampling | None = None
-    protect: tuple[str, ...] = ()
-    language: str | None = None
-    rewriter: ModelSpec | None = None
-    rewrites: str | None = None
-    source: Mapping[str, Any] = field(default_factory=dict)
+    tasks: tuple[str, ...] = setting("a task by name, or several", name="task", names="tasks",
+        default=(), instead=("data", "template"), on="basics",
+        above="What is asked: a task by name …",
+        also=(Setting("a task by name, such as basics", "-t --task", names="tasks",
+            instead=("data", "template")),))
+    data: DataSpec | None = setting("your own items: a .jsonl, .json, .csv, .tsv or .parquet file, "
+        "or hub:NAME", "--data", shape=DATA, metavar="FILE", instead=("tasks",),
+        above="… or your own items and your own prompt:")
+    template: str | Mapping[str, str] | None = setting("your words are the instruction, "
+        "{placeholders} the input", shape=Template(), identity="always", off=A_TEMPLATE,
+        also=(Setting("the file with your prompt, a text with {placeholders}", "--template",
+            shape=TemplateFile(), name="template_file", metavar="FILE"),))
+    models: tuple[ModelSpec, ...] = setting("a model, such as smollm2, openai:NAME or simulated",
+        "-m --model", default=(), shape=Many(Model(), MODEL), on=SOME_MODELS, above="Who answers.",
+        required="name at least one, for example 'smollm2'")
+    recipes: tuple[tuple[StepSpec, ...], ...] = setting("a perturbation, such as typos or "
+        "typos:count=4; a+b is a chain", "-r --recipe", default=(), shape=Many(RecipeSteps()),
+        without="a set of rule-made ones, and identity", on=SOME_RECIPES,
+        above="How the prompt changes. The clean prompt is always asked.")
+    scorer: ScorerNames | None = setting("how answers are scored; "
+        "TASK=NAME for one task only", "--scorer", shape=Scorers(), metavar="NAME",
+        without="what fits task and model", off="choice_letter")
+    limit: int | None = setting("how many items of each task to ask, drawn with the seed",
+        "--limit", low=1, identity="always", without="all", on="60")
+    demonstrations: int = setting("solved examples before each item; they are not asked themselves",
+        "--demonstrations", default=0, low=0, high=64, identity="always", off="5")
+    perturb_demonstrations: bool = setting("let recipes change the demonstrations too",
+        "--perturb-demonstrations", default=False, identity="when set", off="true")
+    draws: int = setting("how many random versions of each recipe to ask", "--draws",
+        default=1, low=1, high=10_000, on="1")
+    repeats: int = setting("how often to send every request", "--repeats", default=1, low=1,
+        high=10_000, on="1")
+    seed: int = setting("the seed of everything random", "--seed", default=0, low=0, on="0")
+    sampling: Sampling | None = setting("how answers are written", shape=SAMPLING,
+        identity="always")
+    protect: tuple[str, ...] = setting("text that no recipe may change, as a regular expression",
+        "--protect", default=(), identity="always", off=r"['ACME-\d+']")
+    language: str | None = setting("the language of the texts, for word noise", "--language",
+        identity="always", without="en", off="de")
+    rewriter: ModelSpec | None = setting("the model whose paraphrases, tones or translations "
+        "are used", "--rewriter", shape=Model(), metavar="NAME", off="openai:gpt-4o-mini")
+    rewrites: str | None = setting("a file of rewrites, which go before those of the store",
+        "--rewrites", shape=File(), metavar="FILE", off="bank.jsonl")
+    unparsed: Literal["wrong", "excluded"] = setting("how unreadable answers count",
+        "--unparsed", default="wrong", identity="always", on="wrong")
+    level: float = setting("the level of the intervals", default=0.95, low=0.5, high=0.9999,
+        identity="always", on="0.95")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudySettings:
+    """Settings beside those of an experiment, to run a whole protocol."""
+
+    protocol: str | None = setting("a whole protocol, such as brittlebench", "--protocol",
+        names="protocols", off="brittlebench",
+        above="… or, instead of task and recipes, a whole protocol:")
+    preset: str | None = setting("the size of a protocol, such as quick or paper", "--preset",
+        without="the protocol's first", off="quick")
+    judge: ModelSpec | None = setting("the model that rates reasoning, if a protocol asks "
+        "for it", "--judge", shape=Model(), metavar="NAME", off="openai:gpt-4o")
+
+
+EXPERIMENT = Block(Experiment)
+STUDY = Block(StudySettings)
+# fmt: on
+
+
+# Reading it
 
 
 def read_file(path: Path | str, *, needs_models: bool = True) -> Experiment:
@@ -80,10 +228,10 @@ def read_file(path: Path | str, *, needs_models: bool = True) -> Experiment:
 
 
 def read_settings(path: Path | str) -> Mapping[str, Any]:
-    """The mapping that an experiment file holds, not checked yet."""
+    """The mapping in an experiment file, not checked yet."""
     path = Path(path)
     try:
-        data = yaml.safe_load(path.read_text("utf-8"))
+        data = yaml.load(path.read_text("utf-8"), _Loader)
     except FileNotFoundError as error:
         raise UsageError(
             f"The experiment file {path} does not exist", hint="write one with 'falter init'"
@@ -96,174 +244,103 @@ def read_settings(path: Path | str) -> Mapping[str, Any]:
         raise UsageError(
             f"The experiment file {path} is empty", hint="write one with 'falter init'"
         )
-    if not isinstance(data, Mapping):
-        raise InvalidValue("the experiment", data, "a mapping of names to values")
-    return data
+    return Options().read(data, Place())
 
 
-def read_experiment(data: Any, *, folder: Path = Path(), needs_models: bool = True) -> Experiment:
+class _Loader(yaml.SafeLoader):
+    """YAML's own types, and no key twice: the second would silently take the first one's place."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[object] = set()
+        for key, _ in node.value:
+            name = self.construct_object(key) if isinstance(key, yaml.ScalarNode) else key
+            if name in seen and key.tag != "tag:yaml.org,2002:merge":
+                raise UsageError(
+                    f"'{name}' is there twice, again in line {key.start_mark.line + 1}",
+                    hint="keep one of the two",
+                )
+            seen.add(name)
+        return super().construct_mapping(node, deep)
+
+
+def read_experiment(
+    data: Any, *, folder: Path = Path(), needs_models: bool = True, needs_tasks: bool = True
+) -> Experiment:
     """Read a mapping. Every value is checked, every unknown name is an error."""
-    reader = Reader(data, "")
-    if needs_models:
-        reader.need("models", "name at least one, for example 'smollm2'")
-    tasks = reader.texts("task") + reader.texts("tasks")
-    spec = _read_data(reader.child("data"), folder)
-    if not tasks and spec is None:
+    values = EXPERIMENT.values(data, Place(folder=folder), complete=needs_models)
+    experiment = Experiment(**values)
+    if not needs_tasks and not experiment.tasks and experiment.data is None:
+        return experiment
+    return _consistent(experiment)
+
+
+def read_study_settings(data: Mapping[str, Any]) -> tuple[StudySettings, dict[str, Any]]:
+    """A mapping's settings of a protocol, and the others, which are an experiment's."""
+    names = {setting.name for setting in STUDY.settings}
+    of_study = {name: value for name, value in data.items() if name in names}
+    return STUDY.read(of_study, Place()), {k: v for k, v in data.items() if k not in names}
+
+
+def overlay(data: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a file, with options of the command line in their place, each checked."""
+    settings = dict(data)
+    for option in (*options_of(EXPERIMENT), *options_of(STUDY)):
+        typed = options.get(option.key)
+        if typed is None or typed == ():
+            continue
+        top = option.parent or option.setting
+        value = option.over(settings.get(top.name), typed)
+        if option.parent is None:
+            for other in EXPERIMENT.settings:
+                if other.field in (top.field, *top.instead):
+                    settings.pop(other.name, None)
+        settings[top.name] = value
+    return settings
+
+
+def override(
+    experiment: Experiment,
+    settings: Mapping[str, Any],
+    *,
+    folder: Path = Path(),
+    needs_tasks: bool = True,
+) -> Experiment:
+    """The experiment with these settings instead of its own.
+
+    A setting that is None goes back to its default. Tasks replace data and template, data replace
+    tasks; a block such as `sampling` is replaced as a whole.
+    """
+    values = EXPERIMENT.values(settings, Place(folder=folder), complete=False)
+    reset = {s.field for s in EXPERIMENT.settings if s.name in settings}
+    reset |= {other for s in EXPERIMENT.settings if s.field in values for other in s.instead}
+    defaults = {s.field: s.default for s in EXPERIMENT.settings if s.field in reset}
+    changed = replace(experiment, **defaults | values)
+    return _consistent(changed) if needs_tasks else changed
+
+
+def _consistent(experiment: Experiment) -> Experiment:
+    """The experiment, if it has either a task or data of its own."""
+    if not experiment.tasks and experiment.data is None:
         raise UsageError(
             "The experiment names no task",
             hint="give 'task: basics', or 'data:' with your own file",
         )
-    if tasks and spec is not None:
-        raise UsageError("The experiment gives both 'task' and 'data'", hint="keep one of the two")
-    experiment = Experiment(
-        tasks=tasks,
-        data=spec,
-        template=_read_template(reader, folder),
-        models=tuple(
-            read_model(entry, f"models[{n}]") for n, entry in enumerate(reader.entries("models"))
-        ),
-        recipes=tuple(
-            _read_recipe(entry, f"recipes[{n}]", folder)
-            for n, entry in enumerate(reader.entries("recipes"))
-        ),
-        scorer=reader.text("scorer"),
-        limit=reader.whole("limit", 1),
-        demonstrations=reader.whole("demonstrations", 0, 64) or 0,
-        perturb_demonstrations=reader.flag("perturb_demonstrations"),
-        draws=reader.whole("draws", 1, 10_000) or 1,
-        repeats=reader.whole("repeats", 1, 10_000) or 1,
-        seed=reader.whole("seed", 0) or 0,
-        level=reader.number("level", 0.5, 0.9999) or 0.95,
-        unparsed=cast(Unparsed, reader.one_of("unparsed", ("wrong", "excluded")) or "wrong"),
-        sampling=_read_sampling(reader.child("sampling")),
-        protect=reader.texts("protect"),
-        language=reader.text("language"),
-        rewriter=_read_rewriter(reader.raw("rewriter")),
-        rewrites=_read_path(reader.text("rewrites"), folder),
-        source=dict(data),
-    )
-    reader.finish()
-    if experiment.template is not None and spec is None:
+    if experiment.tasks and experiment.data is not None:
+        raise UsageError("The experiment sets both 'task' and 'data'", hint="keep one of the two")
+    if experiment.template is not None and experiment.data is None:
         raise UsageError(
-            "'template' goes with 'data'; a named task brings its own", hint="drop one of the two"
+            "'template' needs 'data', because a named task has its own template",
+            hint="drop one of the two",
         )
     return experiment
 
 
-def _read_data(reader: Reader | None, folder: Path) -> DataSpec | None:
-    if reader is None:
-        return None
-    reader.need("path", "give the file that holds the items")
-    path = cast(str, reader.text("path"))
-    spec = DataSpec(
-        path=path if path.startswith("hub:") else str(folder / path),
-        fields={k: str(v) for k, v in reader.mapping("fields").items()},
-        choices=reader.texts("choices"),
-        target=reader.text("target"),
-        target_as=cast(
-            Any, reader.one_of("target_as", ("auto", "index", "label", "text")) or "auto"
-        ),
-        key=reader.text("key"),
-        tags=reader.texts("tags"),
-        split=reader.text("split") or "test",
-    )
-    reader.finish()
-    if spec.target is None:
-        raise UsageError(
-            f"{reader.name('target')} is missing",
-            hint="name the column that holds the right answer",
-        )
-    return spec
-
-
-def _read_template(reader: Reader, folder: Path) -> str | Mapping[str, str] | None:
-    file, text = reader.text("template_file"), reader.raw("template")
-    if file and text is not None:
-        raise UsageError("Both 'template' and 'template_file' are given", hint="keep one of them")
-    if file:
-        return read_template_file(folder / file)
-    if text is None or isinstance(text, str):
-        return text
-    if isinstance(text, Mapping) and all(isinstance(v, str) for v in text.values()):
-        return {str(k): v for k, v in text.items()}
-    raise InvalidValue("template", text, "a text, or a mapping of parts to texts")
-
-
-def read_model(entry: Any, where: str) -> ModelSpec:
-    """A model: its name, or a mapping with how to reach it."""
-    if isinstance(entry, str):
-        return ModelSpec(name=entry)
-    reader = Reader(entry, where)
-    reader.need("name", "for example 'smollm2' or 'openai:gpt-4o-mini'")
-    spec = ModelSpec(
-        name=cast(str, reader.text("name")),
-        base_url=reader.text("base_url"),
-        api=reader.one_of("api", ("chat", "completions")),
-        api_key_env=reader.text("api_key_env"),
-        concurrency=reader.whole("concurrency", 1, 4096),
-        requests_per_minute=reader.number("requests_per_minute", 0.001),
-        tokens_per_minute=reader.number("tokens_per_minute", 1),
-        timeout=reader.number("timeout", 0.001, 86_400),
-        max_attempts=reader.whole("max_attempts", 1, 100),
-        price=_read_price(reader.child("price")),
-        scorer=reader.text("scorer"),
-        options=reader.mapping("options"),
-    )
-    reader.finish()
-    return spec
-
-
-def _read_rewriter(entry: Any) -> ModelSpec | None:
-    return None if entry is None else read_model(entry, "rewriter")
-
-
-def _read_path(path: str | None, folder: Path) -> str | None:
-    return None if path is None else str(folder / path)
-
-
-def _read_price(reader: Reader | None) -> Price | None:
-    if reader is None:
-        return None
-    price = Price(
-        input=reader.number("input", 0) or 0.0,
-        output=reader.number("output", 0) or 0.0,
-        currency=reader.text("currency") or "USD",
-    )
-    reader.finish()
-    return price
-
-
-def _read_recipe(entry: Any, where: str, folder: Path) -> tuple[StepSpec, ...]:
-    """`typos`, `typos:count=4`, `typos+persona`, `{typos: {count: 4}}`, or a list of those."""
-    if isinstance(entry, str):
-        return tuple((part.strip(), {}) for part in entry.split("+"))
-    if isinstance(entry, Mapping):
-        if len(entry) != 1:
-            raise InvalidValue(where, dict(entry), "one perturbation with its parameters")
-        name, params = next(iter(entry.items()))
-        if params is not None and not isinstance(params, Mapping):
-            raise InvalidValue(f"{where}.{name}", params, "a mapping of parameters")
-        given = dict(params or {})
-        if isinstance(given.get("file"), str):
-            given["file"] = str(folder / given["file"])
-        return ((str(name), given),)
-    if isinstance(entry, (list, tuple)) and entry:
-        steps: list[StepSpec] = []
-        for n, inner in enumerate(entry):
-            steps += _read_recipe(inner, f"{where}[{n}]", folder)
-        return tuple(steps)
-    raise InvalidValue(where, entry, "a perturbation's name, or a list of names for a chain")
-
-
-def _read_sampling(reader: Reader | None) -> Sampling | None:
-    if reader is None:
-        return None
-    sampling = Sampling(
-        temperature=reader.number("temperature", 0, 10) or 0.0,
-        top_p=reader.number("top_p", 0.000001, 1) or 1.0,
-        stop=reader.texts("stop"),
-        seed=reader.whole("seed", 0),
-        max_tokens=reader.whole("max_tokens", 1, 1_000_000) or DEFAULT_MAX_TOKENS,
-    )
-    reader.finish()
-    return sampling
+def identity_settings(experiment: Experiment) -> dict[str, Any]:
+    """The settings that change a run's numbers and are in no other field of it."""
+    identity: dict[str, Any] = {}
+    for entry in EXPERIMENT.settings:
+        value = getattr(experiment, entry.field)
+        if entry.identity == "always" or (entry.identity == "when set" and value != entry.default):
+            value = value.identity() if isinstance(value, Sampling) else value
+            identity[entry.field] = list(value) if isinstance(value, tuple) else value
+    return identity

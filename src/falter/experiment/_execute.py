@@ -1,4 +1,4 @@
-"""Running a resolved experiment: preflight, lanes, store; and looking at what a plan would cost."""
+"""Running a resolved experiment: preflight, lanes, store; and the cost of what is missing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 from falter.core.errors import RunStopped
 from falter.core.interfaces import Client
-from falter.core.records import Request
+from falter.core.records import Request, Run
 from falter.experiment._resolve import PanelPlan, Resolved
 from falter.plan import Cost, count_cells, estimate_cost, plan
 from falter.runner import Lane, Progress, run_lanes
@@ -23,65 +23,53 @@ __all__ = [
     "Watch",
     "carry_out",
     "check_scorers",
-    "execute",
     "interruptible",
-    "is_answered",
     "opened",
     "planned_cost",
+    "record_run",
     "run_async",
     "watching",
 ]
 
 T = TypeVar("T")
 Watch = Callable[[Sequence[Progress]], None]
+OnPlanned = Callable[[Sequence[Request]], None]
 WATCH_EVERY = 0.1
 PLAN_COMMIT = 128
 
 
 def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPlan, Cost]]:
-    """What each panel would take, given what is stored. Sends nothing, writes nothing."""
+    """What is still to be asked for each panel. Sends nothing, writes nothing.
+
+    What panels share, such as the answers that two scorers read, counts for the first of them.
+    """
 
     def all_of(keys: Sequence[str]) -> set[str]:
         return set(keys)
 
     missing = all_of if store is None else store.missing
     run = resolved.run
+    counted: set[bytes] = set()
     return [
-        (p, estimate_cost(_requests(p, run.draws, run.repeats), p.target, missing))
+        (p, estimate_cost(_requests(p, run.draws, run.repeats), p.target, missing, counted))
         for p in resolved.panels
     ]
 
 
-def execute(resolved: Resolved, store: Store, watch: Watch | None = None) -> list[Progress]:
-    """Run what is missing, to the end. A run whose answers are all stored sends nothing.
-
-    Raises when a rewrite is missing, before anything is sent or stored.
-    """
-    if resolved.rewrites is not None:
-        resolved.rewrites.require()
-    if is_answered(resolved, store):
-        return []
-    return run_async(lambda: _execute(resolved, store, watch))
-
-
-def is_answered(resolved: Resolved, store: Store) -> bool:
-    """Record the run, and say whether all of its answers are stored."""
+def record_run(resolved: Resolved, store: Store) -> bool:
+    """Record the run in the store. True if all of its answers are stored already."""
     if not store.begin_run(resolved.run):
         return False
     planned, answered = store.counts(resolved.run)
+    if planned == answered:
+        store.finish_run(resolved.run)  # once more: what was run last is what is shown first
     return planned == answered
-
-
-async def _execute(resolved: Resolved, store: Store, watch: Watch | None) -> list[Progress]:
-    check_scorers(resolved)
-    async with opened(resolved.clients):
-        return await carry_out(resolved, store, watch)
 
 
 async def carry_out(resolved: Resolved, store: Store, watch: Watch | None) -> list[Progress]:
     """Run what is missing with clients that are open. The run is recorded already."""
     run = resolved.run
-    recorder = _Recorder(resolved, store)
+    recorder = _Recorder(run, store)
     lanes = _lanes(resolved, recorder)
     progress = [lane.progress for lane in lanes]
     stop = asyncio.Event()
@@ -96,17 +84,15 @@ async def carry_out(resolved: Resolved, store: Store, watch: Watch | None) -> li
         reason = next((p.last_failure for p in progress if p.last_failure), "no answer")
         raise RunStopped(
             f"Every request failed; the last one with: {reason}",
-            hint="'falter doctor' checks the endpoint; nothing is reported from this run",
+            hint="'falter doctor' checks the endpoint; this run has nothing to report",
         )
     return progress
 
 
 def check_scorers(resolved: Resolved) -> None:
-    """Let a scorer that needs something, such as a sandbox, say so before anything is sent."""
+    """Raise if a scorer lacks something it needs, such as a sandbox, before anything is sent."""
     for scorer in resolved.scorers.values():
-        check = getattr(scorer, "check", None)
-        if check is not None:
-            check()
+        scorer.check()
 
 
 @contextlib.asynccontextmanager
@@ -122,13 +108,15 @@ async def opened(clients: Sequence[Client]) -> AsyncIterator[None]:
 
 
 def _lanes(resolved: Resolved, recorder: _Recorder) -> list[Lane]:
-    """One lane a model; the panels of a model follow each other."""
+    """One lane for each model; the panels of a model follow each other."""
     run = resolved.run
-    by_model: dict[str, list[PanelPlan]] = {}
-    for p in resolved.panels:
-        by_model.setdefault(p.panel.model.id, []).append(p)
+    by_model: dict[str, list[int]] = {}
+    for place, p in enumerate(resolved.panels):
+        by_model.setdefault(p.panel.model.id, []).append(place)
     lanes = []
-    for panels in by_model.values():
+    for places in by_model.values():
+        panels = [resolved.panels[place] for place in places]
+        counts = [count_cells(len(p.items), p.conditions, run.draws, run.repeats) for p in panels]
         lanes.append(
             Lane(
                 requests=itertools.chain.from_iterable(
@@ -136,14 +124,8 @@ def _lanes(resolved: Resolved, recorder: _Recorder) -> list[Lane]:
                 ),
                 client=panels[0].client,
                 concurrency=panels[0].concurrency,
-                progress=Progress(
-                    label=panels[0].panel.model.label,
-                    total=sum(
-                        count_cells(len(p.items), p.conditions, run.draws, run.repeats)
-                        for p in panels
-                    ),
-                ),
-                on_planned=recorder,
+                progress=Progress(label=panels[0].panel.model.label, total=sum(counts)),
+                on_planned=recorder.of(places, counts),
             )
         )
     return lanes
@@ -154,25 +136,35 @@ def _requests(panel: PanelPlan, draws: int, repeats: int) -> Iterator[Request]:
 
 
 class _Recorder:
-    """Writes the plan to the store as it unfolds, some hundreds of cells a commit.
+    """Writes the plan to the store as it unfolds, some hundreds of cells at a time.
 
-    A killed run loses the last of them, and nothing by that: the next run plans them again.
+    A killed run loses the last of them, which does no harm: the next run plans them again.
     """
 
-    def __init__(self, resolved: Resolved, store: Store) -> None:
-        self._run, self._store = resolved.run, store
-        self._number = {(p.panel.model.id, p.panel.task): n for n, p in enumerate(resolved.panels)}
-        self._sequence = [0] * len(resolved.panels)
+    def __init__(self, run: Run, store: Store) -> None:
+        self._run, self._store = run, store
         self._cells: list[PlannedCell] = []
 
-    def __call__(self, requests: Sequence[Request]) -> None:
-        for request in requests:
-            panel = self._number[request.model.id, request.variant.item.task]
-            sequence = self._sequence[panel]
-            self._cells.append(PlannedCell(panel=panel, sequence=sequence, request=request))
-            self._sequence[panel] = sequence + 1
-        if len(self._cells) >= PLAN_COMMIT:
-            self._flush()
+    def of(self, panels: Sequence[int], counts: Sequence[int]) -> OnPlanned:
+        """A function that records the requests of a lane: `counts` cells of these `panels`.
+
+        Two panels that differ in their scorer may have the same requests, so nothing but their
+        order says which panel a request is for.
+        """
+        cells = (
+            (panel, sequence)
+            for panel, count in zip(panels, counts, strict=True)
+            for sequence in range(count)
+        )
+
+        def record(requests: Sequence[Request]) -> None:
+            for request in requests:
+                panel, sequence = next(cells)
+                self._cells.append(PlannedCell(panel=panel, sequence=sequence, request=request))
+            if len(self._cells) >= PLAN_COMMIT:
+                self._flush()
+
+        return record
 
     def __enter__(self) -> Self:
         return self
@@ -188,7 +180,7 @@ class _Recorder:
 
 @contextlib.contextmanager
 def _settled_heap() -> Iterator[None]:
-    """Keep the garbage collector from walking all items over and over while requests fly."""
+    """Keep the garbage collector from walking all items again and again during a run."""
     gc.collect()
     gc.freeze()
     try:

@@ -1,37 +1,88 @@
-"""What a stored study says: its parts read back, its figures made. Calls no model."""
+"""The results of a stored study: its parts read back, its figures made. Calls no model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
-from falter.analysis import Analysis, analyse, score_cell, tables
+from falter.analysis import (
+    Analysis,
+    analyse,
+    analysis_figures,
+    analysis_title,
+    main_figures,
+    run_tables,
+    scored_cells,
+)
 from falter.core.records import Run
 from falter.experiment._meaning import encoder_if_there
 from falter.experiment._reviews import opinions
 from falter.figures import Study, StudyPart
-from falter.protocols import Answered, Found, Part, protocols
+from falter.protocols import SINGLE_RUN, Part, PartResult, ScoredCell, protocols
 from falter.scorers import scorers
 from falter.store import Store, StoredStudy
 
-__all__ = ["findings", "found_part"]
-
-SIMULATED = "simulated"
+__all__ = ["part_result", "part_results", "shown_analysis", "shown_study"]
 
 
-def findings(store: Store, stored: StoredStudy) -> Study:
+def part_results(
+    store: Store, stored: StoredStudy, *, incomplete: bool = False
+) -> tuple[PartResult, ...]:
+    """The parts of a study as they are stored; with `incomplete`, as far as they have come."""
+    return tuple(
+        part_result(
+            store,
+            Part(
+                name=part.name,
+                title=part.title,
+                experiment=part.experiment,
+                judges=part.judges,
+                compares=part.compares,
+            ),
+            store.find_run(part.run).run,
+            incomplete=incomplete,
+        )
+        for part in stored.parts
+    )
+
+
+def part_result(store: Store, part: Part, run: Run, *, incomplete: bool = False) -> PartResult:
+    """The result of a part, from the answers in the store."""
+    chosen = {panel.scorer: scorers.get(panel.scorer) for panel in run.panels}
+    tables = tuple(run_tables(store, run, chosen))
+
+    def analysis() -> Analysis:
+        return analyse(
+            store,
+            store.find_run(run.id),
+            chosen,
+            partial=incomplete,
+            encoder=encoder_if_there() if part.compares else None,
+            tables=tables,
+        )
+
+    def cells() -> Iterator[ScoredCell]:
+        for cell, score in scored_cells(store, run, chosen, sections=True):
+            yield ScoredCell(panel=run.panels[cell.panel], cell=cell, score=score)
+
+    return PartResult(part=part, run=run, tables=tables, analyse=analysis, cells=cells)
+
+
+def shown_study(store: Store, stored: StoredStudy, results: Sequence[PartResult]) -> Study:
     """Every figure of a study, and what it was made of."""
-    protocol = protocols.get(stored.protocol)
-    found = []
-    for one in stored.parts:
-        part = Part(name=one.name, title=one.title, experiment=one.experiment, judges=one.judges)
-        found.append(found_part(store, part, store.find_run(one.run).run))
-    first = found[0].analysis
-    labels = {
-        table.panel.model.label: table.panel.model.client for f in found for table in f.tables
+    protocol = protocols.get(stored.protocol) if stored.protocol else SINGLE_RUN
+    first = results[0].analysis
+    models = {
+        table.panel.model.label: table.panel.model for result in results for table in result.tables
     }
+    if stored.protocol:
+        title = f"{stored.protocol}, preset {stored.preset}"
+        headline = protocol.headline
+    else:
+        title, headline = analysis_title(first), main_figures(first)
     return Study(
         id=stored.id,
+        title=title,
         protocol=stored.protocol,
         preset=stored.preset,
         version=stored.version,
@@ -39,48 +90,40 @@ def findings(store: Store, stored: StoredStudy) -> Study:
         seed=first.seed,
         level=first.level,
         unparsed=first.unparsed,
-        models=tuple(labels),
-        simulated=tuple(label for label, client in labels.items() if client == SIMULATED),
-        parts=tuple(map(_part, found)),
-        figures=protocol.figures(found, opinions(store).agreement),
-        headline=protocol.headline,
+        models=tuple(models),
+        simulated=tuple(label for label, model in models.items() if model.simulated),
+        parts=tuple(map(_study_part, results)),
+        figures=protocol.figures(results, opinions(store).agreement),
+        headline=headline,
         notes=(*stored.notes, *protocol.notes(stored.preset)),
     )
 
 
-def found_part(store: Store, part: Part, run: Run) -> Found:
-    """A part as it lies in the store."""
-    chosen = {panel.scorer: scorers.get(panel.scorer) for panel in run.panels}
-    read = tuple(tables(store, run, chosen))
-
-    def analysed() -> Analysis:
-        return analyse(
-            store,
-            store.find_run(run.id),
-            chosen,
-            encoder=encoder_if_there() if part.compares else None,
-            found=read,
-        )
-
-    return Found(
-        part=part, run=run, tables=read, analyse=analysed, cells=partial(_cells, store, run)
+def shown_analysis(analysis: Analysis) -> Study:
+    """The figures of an analysis of other tools' results."""
+    return Study(
+        id=analysis.run,
+        title=analysis_title(analysis),
+        version=analysis.version,
+        created_at=analysis.created_at,
+        seed=analysis.seed,
+        level=analysis.level,
+        unparsed=analysis.unparsed,
+        models=tuple(dict.fromkeys(panel.model for panel in analysis.panels)),
+        figures=analysis_figures(analysis),
+        headline=main_figures(analysis),
     )
 
 
-def _cells(store: Store, run: Run) -> Iterator[Answered]:
-    for cell in store.cells(run):
-        panel = run.panels[cell.panel]
-        yield Answered(panel=panel, cell=cell, score=score_cell(cell, scorers.get(panel.scorer)))
-
-
-def _part(found: Found) -> StudyPart:
-    counts = [panel.counts for panel in found.analysis.panels]
+def _study_part(result: PartResult) -> StudyPart:
+    counts = [panel.counts for panel in result.analysis.panels]
     return StudyPart(
-        name=found.part.name,
-        title=found.part.title,
-        run=found.run.id,
+        name=result.part.name,
+        title=result.part.title,
+        run=result.run.id,
         cells=sum(c.cells for c in counts),
         answered=sum(c.cells - c.failed - c.missing for c in counts),
         failed=sum(c.failed for c in counts),
         unparsed=sum(c.unparsed + c.refused for c in counts),
+        failures=sum((Counter(panel.failures) for panel in result.analysis.panels), Counter()),
     )

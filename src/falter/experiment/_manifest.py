@@ -1,4 +1,4 @@
-"""The manifest: a perturbed set frozen as one line a variant, so that others can check theirs."""
+"""The manifest: one line for each variant of a set, so that others can check that theirs match."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ FORMAT = 1
 def manifest_lines(
     sets: Iterable[VariantSet], experiment: Experiment, *, prompts: bool = False
 ) -> Iterator[str]:
-    """The manifest, line by line: a header, a variant a line, and a footer with the hash of all.
+    """The manifest: a header line, a line for each variant, and a footer with the hash of all.
 
-    With `prompts` every line holds its prompt, and the set can be used without falter.
+    With `prompts` every line has its prompt, so that the set can be used without falter.
     """
     header = {
         "falter_manifest": FORMAT,
@@ -37,18 +37,18 @@ def manifest_lines(
     lines = [_dump(header)]
     yield lines[0]
     identities = [digest("line", lines[0])]
-    for one in sets:
-        for variant in one.variants():
-            line = _dump(_row(one, variant, prompts))
+    for variant_set in sets:
+        for variant in variant_set.variants():
+            line = _dump(_row(variant_set, variant, prompts))
             identities.append(digest("line", line))
             yield line
     yield _dump({"variants": len(identities) - 1, "digest": digest("manifest", identities)})
 
 
-def _row(one: VariantSet, variant: Variant, prompts: bool) -> dict[str, Any]:
+def _row(variant_set: VariantSet, variant: Variant, prompts: bool) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "task": one.task.name,
-        "scorer": one.scorer.name,
+        "task": variant_set.task.name,
+        "scorer": variant_set.scorer.name,
         "item": variant.item.key,
         "item_id": variant.item.id,
         "recipe": variant.recipe.label,
@@ -67,18 +67,18 @@ def _dump(row: Mapping[str, Any]) -> str:
 def verify_manifest(
     path: Path, experiment: Experiment | None, bank: RewriteBank | None
 ) -> list[str]:
-    """What is wrong with a manifest, in words; nothing when it is whole.
+    """What is wrong with a manifest, in words; nothing if all is well.
 
-    Its own hash is recomputed, and of lines with a prompt the variant's identity too. With an
-    experiment, its variants are made anew and compared one by one.
+    Its own hash is recomputed, and the variant's identity for lines with a prompt. With an
+    experiment, its variants are made again and compared one by one.
     """
     lines = _read(path)
     problems = list(_damage(lines))
     rows = [json.loads(line) for line in lines[1:-1]]
     problems += [
-        f"{_name(row)}: its prompt does not have its identity"
+        f"{_name(row)}: its prompt does not match its id"
         for row in rows
-        if "prompt" in row and not _fits(row)
+        if "prompt" in row and not _has_its_id(row)
     ]
     if experiment is not None:
         problems += _differences(rows, experiment, bank)
@@ -91,7 +91,8 @@ def _read(path: Path) -> list[str]:
         header = json.loads(lines[0])
     except (OSError, UnicodeDecodeError, ValueError, IndexError) as error:
         raise UsageError(
-            f"The manifest {path} cannot be read: {error}", hint="name a file that was exported"
+            f"The manifest {path} cannot be read: {error}",
+            hint="give a file that 'falter variants export' wrote",
         ) from error
     if not isinstance(header, dict) or header.get("falter_manifest") != FORMAT or len(lines) < 2:
         raise UsageError(
@@ -106,18 +107,18 @@ def _damage(lines: list[str]) -> Iterator[str]:
     try:
         footer = json.loads(lines[-1])
         rows = [json.loads(line) for line in lines[1:-1]]
-        whole = footer["variants"] == len(rows) and all("id" in row for row in rows)
+        complete = footer["variants"] == len(rows) and all("id" in row for row in rows)
     except (ValueError, KeyError, TypeError):
-        whole = False
-    if not whole:
+        complete = False
+    if not complete:
         raise UsageError(
-            "The manifest ends early, or a line of it is damaged", hint="fetch the file again"
+            "The manifest ends early, or one of its lines is damaged", hint="fetch the file again"
         )
     if digest("manifest", [digest("line", line) for line in lines[:-1]]) != footer["digest"]:
-        yield "the manifest's own hash is another: a line was changed"
+        yield "the manifest does not match its own hash: a line was changed"
 
 
-def _fits(row: Mapping[str, Any]) -> bool:
+def _has_its_id(row: Mapping[str, Any]) -> bool:
     prompt = from_json(Prompt, row["prompt"])
     parts = (row["item_id"], row["recipe_id"], row["draw"], row["status"], prompt.identity())
     return bool(digest("variant", *parts) == row["id"])
@@ -127,21 +128,21 @@ def _differences(
     rows: list[dict[str, Any]], experiment: Experiment, bank: RewriteBank | None
 ) -> Iterator[str]:
     theirs = {_key(row): row for row in rows}
-    for one in variant_sets(experiment, bank):
-        for variant in one.variants():
-            row = _row(one, variant, prompts=False)
+    for variant_set in variant_sets(experiment, bank):
+        for variant in variant_set.variants():
+            row = _row(variant_set, variant, prompts=False)
             other = theirs.pop(_key(row), None)
             if other is None:
                 yield f"{_name(row)}: not in the manifest"
             elif other["id"] != row["id"]:
-                yield f"{_name(row)}: another variant ({_reason(row, other)})"
+                yield f"{_name(row)}: a different variant ({_reason(row, other)})"
     yield from (f"{_name(row)}: only in the manifest" for row in theirs.values())
 
 
 def _reason(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     for name, what in (("item_id", "item"), ("recipe_id", "recipe"), ("status", "status")):
         if ours[name] != theirs.get(name):
-            return f"another {what}"
+            return f"a different {what}"
     return "the prompt differs"
 
 

@@ -13,17 +13,17 @@ __all__ = ["encoder_if_there", "meaning_of"]
 
 
 def encoder_if_there() -> Encoder | None:
-    """The sentence encoder when the extra and its weights are installed; nothing is fetched."""
-    there = all(importlib.util.find_spec(name) for name in ("onnxruntime", "tokenizers"))
-    return minilm() if there and find_weights(MINILM) is not None else None
+    """The sentence encoder if the extra and its weights are installed; nothing is downloaded."""
+    installed = all(importlib.util.find_spec(name) for name in ("onnxruntime", "tokenizers"))
+    return minilm() if installed and find_weights(MINILM) is not None else None
 
 
 def meaning_of(
-    found: Sequence[Rewording], *, task: str, recipe: str, group: str, language: str = "en"
+    rewordings: Sequence[Rewording], *, task: str, recipe: str, group: str, language: str = "en"
 ) -> Meaning:
-    """What a recipe did to prompts, with cosines where there is an encoder."""
+    """What a recipe did to prompts, with cosines if the encoder is installed."""
     return meaning(
-        found,
+        rewordings,
         task=task,
         recipe=recipe,
         group=group,

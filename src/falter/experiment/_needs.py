@@ -1,4 +1,4 @@
-"""What an experiment needs from a rewriter: every text, and what is known of it."""
+"""The texts that an experiment needs rewritten, and which of them have a rewrite."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Stretch = tuple[Sequence[Item], Sequence[Condition], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """The texts that recipes want rewritten, with those rewrites that there are."""
+    """The texts that recipes want rewritten, with the rewrites that exist."""
 
     ledger: Ledger
 
@@ -32,9 +32,9 @@ class Needs:
 
     @property
     def missing(self) -> list[Wanted]:
-        """Those that nobody made yet. What is left out is settled, and not among them."""
-        known = self.ledger.found.keys() | self.ledger.left_out.keys()
-        return [w for key, w in self.ledger.wanted.items() if key not in known]
+        """Texts without a rewrite, except those that are left out."""
+        settled = self.ledger.found.keys() | self.ledger.left_out.keys()
+        return [w for key, w in self.ledger.wanted.items() if key not in settled]
 
     @property
     def left_out(self) -> list[Wanted]:
@@ -43,27 +43,27 @@ class Needs:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all rewrites: with another text, or another review, it is another run."""
-        found = self.ledger.found
+        """A hash of all rewrites: a run with a different text, or review, has a different id."""
+        rewrites = self.ledger.found
         rows = [
-            [key, None if key not in found else [found[key].status, found[key].text]]
+            [key, None if key not in rewrites else [rewrites[key].status, rewrites[key].text]]
             for key in sorted(self.ledger.wanted)
         ]
         return digest("rewrites", rows)
 
     def shortfall(self) -> list[str]:
-        """`123 of 200 rewrites for paraphrase_lexical are missing`, one line each."""
+        """`123 of 200 rewrites for paraphrase_lexical`: how many are missing, one line each."""
         total = Counter(rewrite_label(w) for w in self.wanted)
-        gone = Counter(rewrite_label(w) for w in self.missing)
-        return [f"{n:,} of {total[name]:,} rewrites for {name}" for name, n in gone.items()]
+        missing = Counter(rewrite_label(w) for w in self.missing)
+        return [f"{n:,} of {total[name]:,} rewrites for {name}" for name, n in missing.items()]
 
     def bundled(self) -> list[str]:
-        """`paraphrase_free: 60 of 264 texts have a bundled rewrite`, for what leaves texts out."""
+        """`paraphrase_free: 60 of 264 texts have a bundled rewrite`, where texts are left out."""
         total = Counter(rewrite_label(w) for w in self.wanted)
-        found = self.ledger.found
+        rewrites = self.ledger.found
         usable = Counter(
             rewrite_label(w) for w in self.wanted
-            if w.key in found and found[w.key].status == "ok"
+            if w.key in rewrites and rewrites[w.key].status == "ok"
         )  # fmt: skip
         return [
             f"{name}: {usable[name]:,} of {total[name]:,} texts have a bundled rewrite"
@@ -71,23 +71,23 @@ class Needs:
         ]
 
     def require(self) -> None:
-        """Raise when a rewrite is missing; nothing has been sent."""
+        """Raise if a rewrite is missing, before anything is sent."""
         lines = self.shortfall()
         if lines:
             raise PreflightError(
                 f"{' and '.join(lines)} are missing",
-                hint="falter rewrites prepare EXPERIMENT.yaml --rewriter MODEL, with the same "
-                "options and store, makes them",
+                hint="make them with: falter rewrites prepare EXPERIMENT.yaml --rewriter MODEL, "
+                "with the same options and store",
             )
 
 
-def rewrite_label(one: Wanted | Rewrite) -> str:
-    """What was asked of a text, for people: `tone(angry)`."""
-    if isinstance(one, Wanted):
-        name, asked = one.perturbation.bank, one.asked
+def rewrite_label(rewrite: Wanted | Rewrite) -> str:
+    """The kind of a rewrite, for people to read: `tone(angry)`."""
+    if isinstance(rewrite, Wanted):
+        name, params = rewrite.perturbation.bank, rewrite.asked
     else:
-        name, asked = one.perturbation, one.params
-    shown = [str(value) for key, value in asked.items() if key != "protect"]
+        name, params = rewrite.perturbation, rewrite.params
+    shown = [str(value) for key, value in params.items() if key != "protect"]
     return f"{name}({','.join(shown)})" if shown else name
 
 
@@ -97,9 +97,9 @@ def model_made(recipe: Recipe) -> bool:
 
 
 def needs_from(ledger: Ledger, stretches: Iterable[Stretch]) -> Needs:
-    """Make every variant of the recipes that need rewrites once, and see what they ask for.
+    """Make every variant of the recipes that need rewrites once, and note what they ask for.
 
-    The ledger is closed when nothing is missing; else it goes on giving stand-ins, with which a
+    The ledger is closed if nothing is missing; else it goes on giving stand-ins, with which a
     plan can be counted but not run. A stretch is a task that is asked in one way.
     """
     for stretch in stretches:
@@ -111,7 +111,7 @@ def needs_from(ledger: Ledger, stretches: Iterable[Stretch]) -> Needs:
 
 
 def _texts(ledger: Ledger, stretch: Stretch) -> list[Wanted]:
-    """What one stretch asks for."""
+    """The texts that one stretch wants rewritten."""
     items, conditions, draws = stretch
     others, ledger.wanted = ledger.wanted, {}
     for condition in conditions:
@@ -119,19 +119,19 @@ def _texts(ledger: Ledger, stretch: Stretch) -> list[Wanted]:
             for item in items:
                 for draw in range(draws):
                     condition.make(item, draw)
-    asked = list(ledger.wanted.values())
+    texts = list(ledger.wanted.values())
     ledger.wanted = others | ledger.wanted
-    return asked
+    return texts
 
 
-def _leave_out(ledger: Ledger, asked: Iterable[Wanted]) -> None:
-    """Settle what has no rewrite where all that there are were written by hand.
+def _leave_out(ledger: Ledger, texts: Iterable[Wanted]) -> None:
+    """Leave out texts without a rewrite where all the others' rewrites are written by hand.
 
-    People wrote some and are not asked for more. With none for what is asked in a draw, or with
-    one that a model made, the others are missing: somebody has to make them.
+    The bundled rewrites cover only some texts, and nobody is asked for more. Where there is none
+    at all for a perturbation and draw, or one that a model made, the others count as missing.
     """
     groups: dict[tuple[str, int], list[Wanted]] = {}
-    for wanted in asked:
+    for wanted in texts:
         groups.setdefault((rewrite_label(wanted), wanted.draw), []).append(wanted)
     for group in groups.values():
         authors = {ledger.found[w.key].author for w in group if w.key in ledger.found}

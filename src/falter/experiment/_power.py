@@ -1,10 +1,11 @@
-"""How many items, conditions and calls a question takes, from assumptions or from real results."""
+"""How many items, conditions and calls a goal needs, from assumptions or from real results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 from falter.analysis import Analysis, PanelResult
 from falter.core.errors import InvalidValue, UsageError
@@ -26,12 +27,12 @@ GOALS = ("drop", "micro", "brittleness", "equivalence", "rank-gap")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
-    """What is thought to be true. Shares are fractions; None where nothing is known.
+    """What the user expects. Shares are fractions; None where nothing is known.
 
     `conditions` counts the baseline. `brittleness` is the plug-in share with so many conditions,
     `accuracy` the mean over them, `discordance` the share of items whose outcome a perturbation
     changes, `model_discordance` the share of cells in which two neighbouring models differ.
-    `complete_baseline`: the baseline is asked on all items, which sharpens single drops.
+    `complete_baseline`: the baseline is asked on all items, which makes single drops more precise.
     """
 
     conditions: int = 16
@@ -66,7 +67,7 @@ class PlannedGoal:
 
 def plan_goals(
     goals: Mapping[str, float],
-    told: Assumptions,
+    expected: Assumptions,
     *,
     items: int | None = None,
     level: float = 0.95,
@@ -76,15 +77,15 @@ def plan_goals(
         raise UsageError(
             "No goal is named", hint="for example --drop 2 --discordance 0.1: each drop within ±2"
         )
-    if told.conditions < 2:
-        raise InvalidValue("conditions", told.conditions, "two or more, the baseline included")
-    return [_planned(name, asked, told, items, level) for name, asked in goals.items()]
+    if expected.conditions < 2:
+        raise InvalidValue("conditions", expected.conditions, "two or more, the baseline included")
+    return [_planned(name, asked, expected, items, level) for name, asked in goals.items()]
 
 
 def _planned(
-    name: str, asked: float, told: Assumptions, items: int | None, level: float
+    name: str, asked: float, expected: Assumptions, items: int | None, level: float
 ) -> PlannedGoal:
-    designs = _designs(name, asked, told)
+    designs = _designs(name, asked, expected)
     goal, size = cheapest_design(designs, available=items, level=level)
     exact: tuple[Goal | None, SampleSize | None] = (None, None)
     if items is not None:
@@ -100,105 +101,102 @@ def _planned(
 
 
 def _per_item(goal: Goal | None) -> int | None:
-    found = getattr(goal, "per_item", None)
-    return found if isinstance(found, int) else None
+    per_item = getattr(goal, "per_item", None)
+    return per_item if isinstance(per_item, int) else None
 
 
-def _designs(name: str, asked: float, told: Assumptions) -> list[Goal]:
-    """The goal with every number of conditions an item that is allowed."""
-    perturbations = told.conditions - 1
+def _designs(name: str, asked: float, expected: Assumptions) -> list[Goal]:
+    """The goal with every number of conditions per item that is allowed."""
+    perturbations = expected.conditions - 1
     if name == "drop":
-        return [DropPrecision(half_width=asked, **_drops(told, name))]  # type: ignore[arg-type]
+        return [DropPrecision(half_width=asked, **_drops(expected, name))]  # type: ignore[arg-type]
     if name == "equivalence":
-        power = 0.8 if told.power is None else told.power
-        return [EquivalencePower(margin=asked, power=power, **_drops(told, name))]  # type: ignore[arg-type]
+        power = 0.8 if expected.power is None else expected.power
+        return [EquivalencePower(margin=asked, power=power, **_drops(expected, name))]  # type: ignore[arg-type]
     if name == "micro":
-        discordance = _known(told.discordance, name, "discordance")
+        discordance = _known(expected.discordance, name, "discordance")
 
         def micro(count: int) -> Goal:
             return MicroPrecision(half_width=asked, discordance=discordance,
                                   conditions=perturbations, per_item=count,
-                                  correlation=told.correlation)  # fmt: skip
+                                  correlation=expected.correlation)  # fmt: skip
 
-        return _each(micro, told.per_item, 1, perturbations)
+        return _each(micro, expected.per_item, 1, perturbations)
     if name == "brittleness":
-        share = _known(told.brittleness, name, "expected-brittleness")
-        accuracy = _known(told.accuracy, name, "accuracy")
+        share = _known(expected.brittleness, name, "expected-brittleness")
+        accuracy = _known(expected.accuracy, name, "accuracy")
 
         def brittle(count: int) -> Goal:
             return BrittlenessPrecision(half_width=asked, brittleness=share, accuracy=accuracy,
-                                        conditions=told.conditions, per_item=count)  # fmt: skip
+                                        conditions=expected.conditions, per_item=count)  # fmt: skip
 
-        return _each(brittle, told.per_item, 2, told.conditions)
-    between = _known(told.model_discordance, name, "model-discordance")
+        return _each(brittle, expected.per_item, 2, expected.conditions)
+    between = _known(expected.model_discordance, name, "model-discordance")
 
     def ranking(count: int) -> Goal:
-        return RankingPower(gap=asked, discordance=between, conditions=told.conditions,
-                            per_item=count, models=told.models, correlation=told.correlation,
-                            power=0.95 if told.power is None else told.power)  # fmt: skip
+        return RankingPower(gap=asked, discordance=between, conditions=expected.conditions,
+                            per_item=count, models=expected.models,
+                            correlation=expected.correlation,
+                            power=0.95 if expected.power is None else expected.power)  # fmt: skip
 
-    return _each(ranking, told.per_item, 1, told.conditions)
+    return _each(ranking, expected.per_item, 1, expected.conditions)
 
 
-def _drops(told: Assumptions, name: str) -> dict[str, object]:
-    accuracy = _known(told.accuracy, name, "accuracy") if told.complete_baseline else None
+def _drops(expected: Assumptions, name: str) -> dict[str, object]:
+    accuracy = _known(expected.accuracy, name, "accuracy") if expected.complete_baseline else None
     return {
-        "discordance": _known(told.discordance, name, "discordance"),
-        "drop": told.drop,
+        "discordance": _known(expected.discordance, name, "discordance"),
+        "drop": expected.drop,
         "accuracy": accuracy,
-        "conditions": told.conditions - 1,
+        "conditions": expected.conditions - 1,
     }
 
 
-def _each(make: Callable[[int], Goal], given: int | None, least: int, most: int) -> list[Goal]:
-    return [make(count) for count in ([given] if given is not None else range(least, most + 1))]
+def _each(make: Callable[[int], Goal], count: int | None, least: int, most: int) -> list[Goal]:
+    return [make(n) for n in ([count] if count is not None else range(least, most + 1))]
 
 
 def _known(value: float | None, goal: str, option: str) -> float:
     if value is None:
         raise UsageError(
             f"--{goal} needs --{option}, a share between 0 and 1",
-            hint="give what you expect, or take it from results with --from",
+            hint="give the share you expect, or take it from results with --from",
         )
     return value
 
 
-def assumptions_of(analysis: Analysis, told: Assumptions) -> Assumptions:
-    """What real results say, where nothing else was told: means over the panels of an analysis."""
+def assumptions_of(analysis: Analysis, expected: Assumptions) -> Assumptions:
+    """What is expected, with what that leaves open taken from results: means over their panels."""
     panels = analysis.panels
     if not panels:
-        raise UsageError("The results hold no panel, so nothing can be taken from them")
-    wide = [p.brittleness.conditions for p in panels]
-    found = {
-        "discordance": _range(map(_discordance, panels)),
-        "accuracy": _range(map(_accuracy, panels)),
-        "brittleness": _range(
-            _rarefied(p.brittleness.value, j, told.conditions)
-            for p, j in zip(panels, wide, strict=True)
+        raise UsageError("The results are empty, so nothing can be taken from them")
+    widths = [p.brittleness.conditions for p in panels]
+    by_panel = {
+        "discordance": _known_values(map(_discordance, panels)),
+        "accuracy": _known_values(map(_accuracy, panels)),
+        "brittleness": _known_values(
+            _rarefied(p.brittleness.value, width, expected.conditions)
+            for p, width in zip(panels, widths, strict=True)
         ),
     }
     across = analysis.across
     between = across.neighbours.value if across and across.neighbours else None
-    notes = [_note(name, values) for name, values in found.items() if values]
-    if any(j != told.conditions for j in wide) and found["brittleness"]:
-        counts = ", ".join(map(str, sorted(set(wide))))
+    notes = [_note(name, values) for name, values in by_panel.items() if values]
+    if any(width != expected.conditions for width in widths) and by_panel["brittleness"]:
+        counts = ", ".join(map(str, sorted(set(widths))))
         notes.append(
-            f"The brittleness of {counts} conditions was turned into that of {told.conditions}."
+            f"The brittleness of {counts} conditions was converted to that of "
+            f"{expected.conditions}."
         )
-    means = {name: fmean(values) if values else None for name, values in found.items()}
-    return replace(
-        told,
-        discordance=told.discordance if told.discordance is not None else means["discordance"],
-        accuracy=told.accuracy if told.accuracy is not None else means["accuracy"],
-        brittleness=told.brittleness if told.brittleness is not None else means["brittleness"],
-        model_discordance=(
-            told.model_discordance if told.model_discordance is not None else between
-        ),
-        notes=(*told.notes, *notes),
-    )
+    means = {name: fmean(values) if values else None for name, values in by_panel.items()}
+    means["model_discordance"] = between
+    missing: dict[str, Any] = {
+        name: mean for name, mean in means.items() if getattr(expected, name) is None
+    }
+    return replace(expected, **missing, notes=(*expected.notes, *notes))
 
 
-def _range(values: Iterable[float | None]) -> list[float]:
+def _known_values(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
@@ -209,7 +207,7 @@ def _note(name: str, values: Sequence[float]) -> str:
 
 
 def _discordance(panel: PanelResult) -> float | None:
-    """The mean share of items that turned; without a baseline that of any two conditions."""
+    """The mean share of items that changed; without a baseline that of any two conditions."""
     shares = [
         (r.lost + r.gained) / r.drop.items
         for r in panel.recipes
@@ -220,16 +218,18 @@ def _discordance(panel: PanelResult) -> float | None:
     pert = panel.components.get("plugin", {}).get("pert")
     if pert is None or pert.value is None or pert.conditions < 2:
         return None
+    # Of 0/1 scores, two of J conditions differ in a share 2 v J/(J - 1), where v is the mean
+    # variance within items over all J.
     return min(1.0, 2.0 * pert.value * pert.conditions / (pert.conditions - 1))
 
 
 def _accuracy(panel: PanelResult) -> float | None:
-    values = _range(e.value for e in (panel.baseline, *(r.accuracy for r in panel.recipes)))
+    values = _known_values(e.value for e in (panel.baseline, *(r.accuracy for r in panel.recipes)))
     return fmean(values) if values else None
 
 
-def _rarefied(share: float | None, had: int, wanted: int) -> float | None:
+def _rarefied(share: float | None, conditions: int, wanted: int) -> float | None:
     """Brittleness with another number of conditions: E pert grows as (J - 1)/J."""
-    if share is None or had < 2:
+    if share is None or conditions < 2:
         return None
-    return min(share * had / (had - 1), 1.0) * (wanted - 1) / wanted
+    return min(share * conditions / (conditions - 1), 1.0) * (wanted - 1) / wanted

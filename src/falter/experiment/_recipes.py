@@ -1,4 +1,4 @@
-"""Recipes from what a user wrote: steps, settings, and what holds for all of them."""
+"""Recipes from the steps that a user wrote, with the experiment's language and protected text."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ DEFAULT_RECIPES: tuple[str, ...] = (
 def recipes_of(experiment: Experiment) -> tuple[Recipe, ...]:
     """The baseline and the experiment's recipes, or the default ones."""
     specs = experiment.recipes or tuple(((name, {}),) for name in DEFAULT_RECIPES)
-    made = (recipe_from(spec, experiment.protect, experiment.language) for spec in specs)
-    return (BASELINE, *made)
+    return (
+        BASELINE,
+        *(recipe_from(spec, experiment.protect, experiment.language) for spec in specs),
+    )
 
 
 def recipe_from(
@@ -43,63 +45,47 @@ def recipe_from(
 ) -> Recipe:
     """A recipe from its steps. Its label shows the parameters that are not the default.
 
-    `protect` is added to every step that protects text; `language` is that of every step that
-    has one and is not given another.
+    `protect` is added to every step that protects text; `language` holds for every step that has
+    one and does not set its own.
     """
     names = [name for name, _ in spec]
-    if "baseline" in names:
+    if BASELINE.label in names:
         raise InvalidValue("recipes", "+".join(names), "perturbations", hint="it is always run")
     steps = [_step(name, params, language) for name, params in spec]
-    _alone("identity", steps)
     changes = [step for step in steps if not _is_setting(step)]
+    kinds = [perturbations.get(step.name) for step in steps]
+    groups = {perturbation.group for perturbation in kinds}
+    tokens = max(perturbation.reply_tokens for perturbation in kinds)
     recipe = Recipe(
         label="+".join(_label(step) for step in steps),
-        group=_group(steps),
+        group=groups.pop() if len(groups) == 1 else "chains",
         steps=tuple(_protected(step, protect) for step in changes),
-        sampling=_reply(steps),
-        output_format=_format(steps),
+        sampling={"max_tokens": tokens} if tokens else None,
+        output_format=_output_format(kinds),
     )
-    for step in steps:
-        perturbation = perturbations.get(step.name)
+    for step, perturbation in zip(steps, kinds, strict=True):
         if isinstance(perturbation, SettingPerturbation):
             recipe = perturbation.configure(recipe, **step.params)
+            if recipe.repeat and len(steps) > 1:
+                raise InvalidValue(
+                    "recipes", "+".join(s.name for s in steps), "perturbations only in a chain",
+                    hint=f"the baseline is always run; '{step.name}' stands alone, without "
+                    "parameters",
+                )  # fmt: skip
     if recipe.template is not None:
         recipe = replace(recipe, template=read_template_file(recipe.template))
     return recipe
-
-
-def _alone(name: str, steps: Sequence[Step]) -> None:
-    if len(steps) > 1 and any(step.name == name for step in steps):
-        raise InvalidValue(
-            "recipes", "+".join(step.name for step in steps), "perturbations only in a chain",
-            hint=f"the baseline is always run; '{name}' stands alone, without parameters",
-        )  # fmt: skip
 
 
 def _is_setting(step: Step) -> bool:
     return isinstance(perturbations.get(step.name), SettingPerturbation)
 
 
-def _of(steps: Sequence[Step]) -> list[Perturbation]:
-    return [perturbations.get(step.name) for step in steps]
-
-
-def _group(steps: Sequence[Step]) -> str:
-    groups = {perturbation.group for perturbation in _of(steps)}
-    return groups.pop() if len(groups) == 1 else "chains"
-
-
-def _reply(steps: Sequence[Step]) -> dict[str, Any] | None:
-    """Room for the longest answer that a step asks for."""
-    tokens = max(perturbation.reply_tokens for perturbation in _of(steps))
-    return {"max_tokens": tokens} if tokens else None
-
-
-def _format(steps: Sequence[Step]) -> str | None:
-    """The form of the answer; a chain that asks for two is an error."""
-    forms = {p.output_format: p.name for p in _of(steps) if p.output_format}
+def _output_format(kinds: Sequence[Perturbation]) -> str | None:
+    """The answer format; a chain that asks for two is an error."""
+    forms = {p.output_format: p.name for p in kinds if p.output_format}
     if len(forms) > 1:
-        raise InvalidValue("recipes", "+".join(forms.values()), "one form of the answer")
+        raise InvalidValue("recipes", "+".join(forms.values()), "one answer format")
     return next(iter(forms), None)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
 
 from falter import __version__
 from falter.clients import ClientSettings, clients
 from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError
-from falter.core.interfaces import Client, RewriteBank, Scorer
+from falter.core.interfaces import Capabilities, Client, RewriteBank, Scorer
 from falter.core.records import (
     Item,
     Panel,
@@ -17,14 +16,13 @@ from falter.core.records import (
     Run,
     Sampling,
 )
-from falter.experiment._conditions import conditions
-from falter.experiment._config import Experiment, ModelSpec
+from falter.experiment._conditions import conditions, template_for
+from falter.experiment._config import Experiment, ModelSpec, identity_settings
 from falter.experiment._needs import Needs, Stretch, ledger_for, needs_from
 from falter.experiment._recipes import recipes_of
 from falter.plan import Asking, Condition, Target
-from falter.scorers import scorers
-from falter.tasks import DataSpec, Task, Template, items_from_rows, pick, read_rows, tasks
-from falter.tasks._files import read_hub
+from falter.scorers import named_scorers, scorers, usual_scorer
+from falter.tasks import DataSpec, Task, Template, items_from_rows, pick, read_hub, read_rows, tasks
 
 __all__ = [
     "PanelPlan",
@@ -35,6 +33,7 @@ __all__ = [
     "load_task",
     "load_tasks",
     "resolve",
+    "task_scorers",
 ]
 
 
@@ -76,9 +75,9 @@ def resolve(
 ) -> Resolved:
     """Turn names into objects, or raise with the name that does not fit. Sends nothing.
 
-    `bank` holds the rewrites of perturbations that a model makes. What it lacks is in `rewrites`
-    of the result, and such a result can be counted but not run. Tasks, clients and recipes that
-    are there already are taken as they are, one client a model.
+    `bank` holds the rewrites of perturbations that a model makes. The `rewrites` of the result say
+    what it lacks; such a result can be counted but not run. Tasks, clients (one for each model)
+    and recipes can be passed in where they exist already.
     """
     recipes = recipes_of(experiment) if recipes is None else recipes
     distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
@@ -90,18 +89,23 @@ def resolve(
     distinct([client.model.id for _, client in connected], [s.name for s in experiment.models])
     ledger = ledger_for(recipes, bank)
     panels: list[PanelPlan] = []
-    chosen: dict[str, Scorer] = {}
-    for task in loaded:
+    by_name: dict[str, Scorer] = {}
+    for n, task in enumerate(loaded):
         held_out, items = hold_out(task, experiment, recipes)
         for spec, client in connected:
-            scorer = _scorer(experiment, spec, task, client)
-            chosen[scorer.name] = scorer
-            panels.append(
-                _panel(experiment, task, items, held_out, recipes, spec, client, scorer, ledger)
-            )
+            used = task_scorers(experiment, loaded, n, spec, client.capabilities)
+            for scorer in used:
+                _require_fit(scorer, spec, task, client.capabilities)
+                _require_targets(scorer, task, items)
+            by_name |= {scorer.name: scorer for scorer in used}
+            panels += [
+                _panel(experiment, task, items, held_out, recipes, spec, client, s, used, ledger)
+                for s in used
+            ]
     needs = None if ledger is None else needs_from(ledger, _stretches(panels, experiment.draws))
     run = Run(
-        experiment=_identity(experiment) | ({"rewrites": needs.fingerprint} if needs else {}),
+        experiment=identity_settings(experiment)
+        | ({"rewrites": needs.fingerprint} if needs else {}),
         version=__version__,
         seed=experiment.seed,
         recipes=recipes,
@@ -110,58 +114,40 @@ def resolve(
         repeats=experiment.repeats,
     )
     return Resolved(
-        experiment=experiment, run=run, panels=tuple(panels), scorers=chosen, rewrites=needs
+        experiment=experiment, run=run, panels=tuple(panels), scorers=by_name, rewrites=needs
     )
 
 
 def _stretches(panels: Sequence[PanelPlan], draws: int) -> Iterator[Stretch]:
-    """What makes the variants, once for all models that are asked in the same way."""
-    seen = set()
+    """Items and conditions, once for all models that are asked in the same way."""
+    yielded = set()
     for p in panels:
         place = p.panel.task, p.panel.scorer
-        if place not in seen:
-            seen.add(place)
+        if place not in yielded:
+            yielded.add(place)
             yield p.items, p.conditions, draws
 
 
-def _identity(experiment: Experiment) -> dict[str, Any]:
-    """The settings that are not already in a run's other fields but change its numbers.
-
-    A setting that came later is there only when it is on, so that older runs keep their ids.
-    """
-    later = {"perturb_demonstrations": True} if experiment.perturb_demonstrations else {}
-    return later | {
-        "limit": experiment.limit,
-        "demonstrations": experiment.demonstrations,
-        "level": experiment.level,
-        "unparsed": experiment.unparsed,
-        "language": experiment.language,
-        "protect": list(experiment.protect),
-        "template": experiment.template,
-        "sampling": None if experiment.sampling is None else experiment.sampling.identity(),
-    }
-
-
 def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> None:
-    """Raise when two of the same are there under one or two names."""
-    first: dict[str, str] = {}
+    """Raise if the same thing is named twice, by one name or by two."""
+    name_of: dict[str, str] = {}
     for identity, name in zip(ids, names, strict=True):
-        if identity in first:
-            other = first[identity]
+        if identity in name_of:
+            other = name_of[identity]
             raise DuplicateName(
-                f"The {what} '{name}' is there twice"
+                f"The {what} '{name}' is named twice"
                 if other == name
                 else f"The {what}s '{other}' and '{name}' are the same",
                 hint=f"a {what} counts once; drop one of the two",
             )
-        first[identity] = name
+        name_of[identity] = name
 
 
 # Tasks
 
 
 def load_tasks(experiment: Experiment) -> list[Task]:
-    """The experiment's tasks, or the one that its own data makes."""
+    """The experiment's tasks, or the one task made of the user's own data."""
     if experiment.data is not None:
         return [_own_task(experiment.data, experiment.template)]
     if len(set(experiment.tasks)) < len(experiment.tasks):
@@ -199,16 +185,16 @@ def _own_task(spec: DataSpec, source: str | Mapping[str, str] | None) -> Task:
 def hold_out(
     task: Task, experiment: Experiment, recipes: Sequence[Recipe]
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """Demonstrations leave the evaluated items: the same ones for every item, recipe and model."""
+    """Demonstrations, the same for every item, recipe and model; and the items to be asked."""
     count = max(experiment.demonstrations, *(recipe.demonstrations or 0 for recipe in recipes))
     if count >= len(task.items):
         raise InvalidValue(
             "demonstrations", count, f"fewer than the {len(task.items)} items of '{task.name}'"
         )
-    shown = pick(task.items, count, experiment.seed + 1) if count else ()
-    keys = {item.key for item in shown}
-    rest = tuple(item for item in task.items if item.key not in keys)
-    return shown, pick(rest, experiment.limit, experiment.seed)
+    held_out = pick(task.items, count, experiment.seed + 1) if count else ()
+    keys = {item.key for item in held_out}
+    others = tuple(item for item in task.items if item.key not in keys)
+    return held_out, pick(others, experiment.limit, experiment.seed)
 
 
 # Models and scorers
@@ -217,60 +203,102 @@ def hold_out(
 def connect(spec: ModelSpec) -> Client:
     name, _, rest = spec.name.partition(":")
     connector = clients.get(name)
-    given = {
-        "base_url": spec.base_url,
-        "api": spec.api,
-        "api_key_env": spec.api_key_env,
-        "concurrency": spec.concurrency,
-        "requests_per_minute": spec.requests_per_minute,
-        "tokens_per_minute": spec.tokens_per_minute,
-        "timeout": spec.timeout,
-        "max_attempts": spec.max_attempts,
-        "options": dict(spec.options) or None,
-    }
-    chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    shared = {f.name for f in fields(ClientSettings)} & {f.name for f in fields(spec)} - {"name"}
+    given = {name: getattr(spec, name) for name in shared}
+    chosen = {name: value for name, value in given.items() if value is not None}
     return connector(ClientSettings(name=rest, **chosen))
 
 
-def _scorer(experiment: Experiment, spec: ModelSpec, task: Task, client: Client) -> Scorer:
-    """The scorer named for the model or the experiment, else the one that fits."""
-    able = client.capabilities
-    named = spec.scorer or experiment.scorer or task.scorer
-    if named is None:
-        if not task.has_choices:
-            named = "exact"
-        elif able.scores and "cloze" in task.templates:
-            named = "choice_likelihood"
-        else:
-            named = "choice_letter"
-    scorer = scorers.get(named)
+def task_scorers(
+    experiment: Experiment,
+    loaded: Sequence[Task],
+    n: int,
+    spec: ModelSpec | None = None,
+    able: Capabilities | None = None,
+) -> tuple[Scorer, ...]:
+    """The scorers of the n-th task, for one model or for any.
+
+    Those named for the model, else for the task in the experiment, else the task's own, else the
+    usual one. A task has its own name, and the name by which the experiment calls it.
+    """
+    task = loaded[n]
+    names = [{each.name} for each in loaded]
+    if len(experiment.tasks) == len(loaded):
+        names = [{each.name, name} for each, name in zip(loaded, experiment.tasks, strict=True)]
+    chosen = (
+        named_scorers(None if spec is None else spec.scorer, names[n])
+        or named_scorers(experiment.scorer, names[n], [name for both in names for name in both])
+        or named_scorers(task.scorer, names[n])
+        or (
+            usual_scorer(
+                choices=task.has_choices,
+                likelihoods=(able is None or able.scores) and "cloze" in task.templates,
+            ),
+        )
+    )
+    return tuple(scorers.get(name) for name in chosen)
+
+
+def _require_fit(scorer: Scorer, spec: ModelSpec, task: Task, able: Capabilities) -> None:
+    """Raise unless the model and the task have what the scorer needs."""
+    written = usual_scorer(choices=task.has_choices, likelihoods=False)
     if scorer.needs_scores and not able.scores:
         raise UsageError(
-            f"The scorer '{named}' needs log-probabilities, which '{spec.name}' does not give",
-            hint="use scorer choice_letter, or a completions server: --api completions",
+            f"The scorer '{scorer.name}' needs log-probabilities, which '{spec.name}' does not "
+            "return",
+            hint=f"use scorer {written}, or a completions server: --api completions",
         )
     if not scorer.needs_scores and not able.generates:
         raise UsageError(
-            f"The scorer '{named}' needs generated text, which '{spec.name}' does not give",
-            hint="use scorer choice_likelihood",
+            f"The scorer '{scorer.name}' needs generated text, which '{spec.name}' does not return",
+            hint=f"use scorer {usual_scorer(choices=True, likelihoods=True)}"
+            if task.has_choices
+            else "name a model that generates text",
         )
     if scorer.needs_choices and not task.has_choices:
         raise UsageError(
-            f"The scorer '{named}' needs choices, which the task '{task.name}' does not have",
-            hint="use scorer exact, includes or numeric",
+            f"The scorer '{scorer.name}' needs choices, which the task '{task.name}' does not have",
+            hint=f"use scorer {written}, or another of 'falter list scorers' for free answers",
         )
-    return scorer
+
+
+def _require_targets(scorer: Scorer, task: Task, items: Sequence[Item]) -> None:
+    """Some reply could be right: not every target is one that the scorer cannot compare with."""
+    targets = [
+        item.choices[item.target] if isinstance(item.target, int) and item.choices else item.target
+        for item in items
+        if item.target is not None
+    ]
+    faults = [(str(target), scorer.fault(str(target))) for target in targets]
+    if faults and all(fault for _, fault in faults):
+        target, fault = faults[0]
+        raise UsageError(
+            f"The scorer '{scorer.name}' can judge no item of '{task.name}': {fault}, as in "
+            f"'{target[:60]}'",
+            hint="name another of 'falter list scorers', or another column with --target",
+        )
 
 
 def _require_scorable(recipes: Sequence[Recipe], scorer: Scorer) -> None:
-    """A recipe about the written answer has nothing to change where none is written."""
+    """Raise if a recipe is about the written answer and the scorer has none written."""
     for recipe in recipes:
         if recipe.asks_for_a_reply:
+            written = usual_scorer(choices=True, likelihoods=False)
             raise UsageError(
-                f"The recipe '{recipe.label}' is about the answer a model writes, and the scorer "
+                f"The recipe '{recipe.label}' is about the answer a model writes, but the scorer "
                 f"'{scorer.name}' compares the likelihood of options",
-                hint="use a scorer that reads answers, for example --scorer choice_letter",
+                hint=f"use a scorer that reads answers, for example --scorer {written}",
             )
+
+
+def _max_tokens(task: Task, scorer: Scorer, others: Sequence[Scorer]) -> int:
+    """How long a reply may be: as long as any scorer needs that asks in the same way.
+
+    So that scorers of the same task read the same replies, and none is paid for twice.
+    """
+    template = template_for(task, scorer)
+    alike = (s for s in others if not s.needs_scores and template_for(task, s) == template)
+    return task.max_tokens or max(s.max_tokens for s in (scorer, *alike))
 
 
 def _panel(
@@ -282,23 +310,24 @@ def _panel(
     spec: ModelSpec,
     client: Client,
     scorer: Scorer,
+    others: Sequence[Scorer],
     bank: RewriteBank | None,
 ) -> PanelPlan:
     if scorer.needs_scores:
         _require_scorable(recipes, scorer)
-    made = conditions(
+    of_recipes = conditions(
         task,
         scorer,
         recipes,
         held_out,
-        shown=experiment.demonstrations,
+        demonstrations=experiment.demonstrations,
         seed=experiment.seed,
         bank=bank,
-        perturb_shown=experiment.perturb_demonstrations,
+        perturb_demonstrations=experiment.perturb_demonstrations,
     )
     sampling = experiment.sampling or Sampling()
     if experiment.sampling is None or not sampling.max_tokens:
-        sampling = replace(sampling, max_tokens=task.max_tokens or scorer.max_tokens)
+        sampling = replace(sampling, max_tokens=_max_tokens(task, scorer, others))
     if task.stop and not sampling.stop:
         sampling = replace(sampling, stop=task.stop)
     asking: Asking = "score" if scorer.needs_scores else "plain"
@@ -309,7 +338,7 @@ def _panel(
         panel=panel,
         task=task,
         items=items,
-        conditions=made,
+        conditions=of_recipes,
         target=Target(model=client.model, asking=asking, sampling=sampling, price=spec.price),
         client=client,
         concurrency=spec.concurrency or 64,

@@ -1,4 +1,4 @@
-"""Reviews of rewrites: sheets out and in, a judge, and how far all of them agree."""
+"""Reviews of rewrites: writing and reading sheets, asking a judge, and how far all agree."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What a file of reviews brought: the rater, the decisions, and edits to look at again."""
+    """What a file of reviews held: the rater, the decisions, and edits to check again."""
 
     file: str
     rater: str
@@ -72,7 +72,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What a judge said: samples asked about, ratings, unreadable answers, failed requests."""
+    """How a judge answered: samples asked about, ratings, unreadable answers, failed requests."""
 
     judge: str
     samples: int
@@ -83,7 +83,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opinions:
-    """Everything that was said about rewrites, compared."""
+    """How far the raters of rewrites agree, and how they did on the damaged samples."""
 
     agreement: Agreement
     calibration: tuple[Calibration, ...]
@@ -96,24 +96,25 @@ def pick_rewrites(
     author: str | None = None,
     failed: bool = False,
 ) -> list[Rewrite]:
-    """The stored rewrites, of an author or of some perturbations; the unusable ones on request."""
-    every = list(scan_rewrites(store, author=author))
-    known = {name for one in every for name in (one.perturbation, rewrite_label(one))}
+    """The stored rewrites of an author or some perturbations; with `failed`, unusable ones too."""
+    rewrites = list(scan_rewrites(store, author=author))
+    labels = {label for r in rewrites for label in (r.perturbation, rewrite_label(r))}
     for name in names:
-        if name not in known:
+        if name not in labels:
             raise UsageError(
                 f"No rewrite for '{name}' is stored",
-                hint=f"stored are: {', '.join(sorted(known))}" if known else "prepare some first",
-            )
+                hint=f"the store has: {', '.join(sorted(labels))}" if labels
+                else "make some first with: falter rewrites prepare",
+            )  # fmt: skip
     chosen = [
-        one
-        for one in every
-        if (not names or one.perturbation in names or rewrite_label(one) in names)
-        and (failed or one.status == "ok")
+        rewrite
+        for rewrite in rewrites
+        if (not names or rewrite.perturbation in names or rewrite_label(rewrite) in names)
+        and (failed or rewrite.status == "ok")
     ]
     if not chosen:
         raise UsageError(
-            f"{store.path} holds no rewrite to export",
+            f"{store.path} has no rewrite to export",
             hint="make some with: falter rewrites prepare EXPERIMENT.yaml --rewriter MODEL",
         )
     return chosen
@@ -122,33 +123,33 @@ def pick_rewrites(
 def export_sheet(
     store: Store, rewrites: Sequence[Rewrite], *, calibration: float, seed: int
 ) -> tuple[str, dict[str, Sample]]:
-    """A review sheet of these rewrites; the store keeps which of its rows show what."""
+    """A review sheet of these rewrites; the store remembers which rewrite each row shows."""
     sheet, rows = make_sheet(rewrites, calibration=calibration, seed=seed)
     put_sheet(store, sheet, rows)
     return sheet, rows
 
 
 def import_bank(store: Store, path: Path) -> tuple[int, int]:
-    """Take in a file of rewrites; how many it has, and how many of them are new."""
+    """Store the rewrites of a file; how many it has, and how many of them are new."""
     rewrites = read_bank(path)
     return len(rewrites), put_rewrites(store, rewrites)
 
 
 def import_bundled(store: Store) -> tuple[int, int]:
-    """Take in the bundled rewrites, to have them reviewed; how many, and how many are new."""
+    """Store the bundled rewrites, to have them reviewed; how many, and how many are new."""
     rewrites = bundled_rewrites()
     return len(rewrites), put_rewrites(store, rewrites)
 
 
 def import_reviews(store: Store, paths: Sequence[Path]) -> list[Imported]:
-    """Take in filled-in sheets, one rater each. All of them are checked before any is stored."""
-    read = [(path, *_read_sheet(store, path)) for path in paths]
-    _require_apart([(path, reviews) for path, reviews, _ in read])
-    out = []
-    for path, reviews, samples in read:
+    """Store filled-in sheets, one rater each. All of them are checked before any is stored."""
+    sheets = [(path, *_read_sheet(store, path)) for path in paths]
+    _require_distinct_raters([(path, reviews) for path, reviews, _ in sheets])
+    imported = []
+    for path, reviews, samples in sheets:
         put_reviews(store, reviews)
         decisions = Counter(review.decision for review in reviews if review.decision)
-        out.append(
+        imported.append(
             Imported(
                 file=str(path),
                 rater=reviews[0].rater if reviews else path.stem,
@@ -157,15 +158,15 @@ def import_reviews(store: Store, paths: Sequence[Path]) -> list[Imported]:
                 warnings=tuple(_warnings(reviews, samples)),
             )
         )
-    return out
+    return imported
 
 
-def _require_apart(read: Sequence[tuple[Path, list[Review]]]) -> None:
-    """Two files that speak of the same row in the same name are one rater too few."""
-    first: dict[tuple[str, str], Path] = {}
-    for path, reviews in read:
+def _require_distinct_raters(sheets: Sequence[tuple[Path, list[Review]]]) -> None:
+    """Raise if two files rate the same row in the name of the same rater."""
+    rated_in: dict[tuple[str, str], Path] = {}
+    for path, reviews in sheets:
         for review in reviews:
-            other = first.setdefault((review.sample, review.rater), path)
+            other = rated_in.setdefault((review.sample, review.rater), path)
             if other != path:
                 raise DuplicateName(
                     f"{other} and {path} are both from the rater '{review.rater}'",
@@ -187,7 +188,7 @@ def _read_sheet(store: Store, path: Path) -> tuple[list[Review], dict[str, Sampl
 
 
 def _warnings(reviews: Sequence[Review], samples: dict[str, Sample]) -> Iterator[str]:
-    """Edits that lose what a rewrite should keep: taken as they are, but said."""
+    """Edits that lose what a rewrite should keep. They are stored all the same."""
     makers = {p.bank: p for p in perturbations if isinstance(p, RewritePerturbation)}
     for review in reviews:
         sample = samples[review.sample]
@@ -200,7 +201,7 @@ def _warnings(reviews: Sequence[Review], samples: dict[str, Sample]) -> Iterator
 
 
 def opinions(store: Store) -> Opinions:
-    """Agreement between raters and with judges, and how each did on the damaged samples."""
+    """Agreement between raters and with judges, and how each rated the damaged samples."""
     reviews, samples = scan_reviews(store), scan_samples(store)
     return Opinions(
         agreement=agreement(reviews, samples), calibration=tuple(calibrations(reviews, samples))
@@ -212,19 +213,19 @@ def judge_rewrites(
 ) -> Judged:
     """Ask a judge to rate rewrites, and all damaged samples of sheets, from 1 to 5.
 
-    Answers are stored like any other; what is stored is not asked again. The judge's ratings are
-    kept under `judge:NAME` and decide nothing.
+    Answers are stored like any other, and not asked for again. The judge's ratings are kept under
+    `judge:NAME`; whether a rewrite is used does not depend on them.
     """
     samples = {sample.id: sample for sample in map(sample_of, rewrites) if sample.shown}
-    samples |= {key: one for key, one in scan_samples(store).items() if one.flaw is not None}
+    samples |= {key: s for key, s in scan_samples(store).items() if s.flaw is not None}
     client = connect(judge)
     target = writing_target(client, judge)
-    asked = {one.key: one for one in (_ask(s, target) for s in samples.values())}
+    requests = {r.key: r for r in (_rating_request(s, target) for s in samples.values())}
     try:
         label = f"{judge.name}, judging"
-        ask_all(list(asked.values()), client, judge, store, label, watch)
+        ask_all(list(requests.values()), client, judge, store, label, watch)
     finally:
-        rated, unparsed = _store_ratings(store, judge, asked, samples)
+        rated, unparsed = _store_ratings(store, judge, requests, samples)
     return Judged(
         judge=judge.name,
         samples=len(samples),
@@ -234,7 +235,7 @@ def judge_rewrites(
     )
 
 
-def _ask(sample: Sample, target: Target) -> Request:
+def _rating_request(sample: Sample, target: Target) -> Request:
     variant = Variant(
         item=Item(task="ratings", key=sample.id, fields={"text": sample.shown}),
         recipe=Recipe(label="rating", sampling={"max_tokens": JUDGE_TOKENS}),
@@ -246,13 +247,13 @@ def _ask(sample: Sample, target: Target) -> Request:
 
 
 def _store_ratings(
-    store: Store, judge: ModelSpec, asked: dict[str, Request], samples: dict[str, Sample]
+    store: Store, judge: ModelSpec, requests: dict[str, Request], samples: dict[str, Sample]
 ) -> tuple[int, int]:
-    """Read what landed; how many ratings there were, and how many answers without one."""
-    answers = find_responses(store, list(asked))
+    """Store the ratings that arrived; how many there were, and how many answers without one."""
+    answers = find_responses(store, list(requests))
     reviews, unparsed = [], 0
     for key, response in answers.items():
-        sample, rating = samples[asked[key].variant.item.key], read_rating(response.text)
+        sample, rating = samples[requests[key].variant.item.key], read_rating(response.text)
         if rating is None:
             unparsed += 1
             continue

@@ -50,7 +50,7 @@ STEP = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What came of preparing: how many texts, what was new by status, what is still missing."""
+    """How many texts were wanted, what was made by status, and what is still missing."""
 
     author: str
     wanted: int
@@ -72,7 +72,7 @@ class StatusRow:
 def bank_for(experiment: Experiment, store: Store | None) -> RewriteBank | None:
     """The rewrites an experiment runs with: those of its file, of the store, then bundled ones.
 
-    A rewriter that is named is the only author; the bundled ones were written by hand.
+    If a rewriter is named, only its rewrites count; the bundled ones were written by hand.
     """
     author = None if experiment.rewriter is None else experiment.rewriter.name
     banks: list[RewriteBank] = []
@@ -99,28 +99,28 @@ def bank_in(experiment: Experiment, path: Path) -> Iterator[RewriteBank | None]:
 
 @contextlib.contextmanager
 def resolved_in(experiment: Experiment, path: Path) -> Iterator[Resolved]:
-    """The experiment resolved; with rewrites at hand, if it needs any."""
+    """The experiment resolved, with the store open for as long as rewrites may be read."""
     with bank_in(experiment, path) as bank:
         yield resolve(experiment, bank)
 
 
 def needs_of(experiment: Experiment, bank: RewriteBank | None) -> Needs:
-    """What the experiment needs. Its models say how items are asked; without them, its tasks."""
+    """The texts to rewrite. The models decide how items are asked; without them, the tasks do."""
     recipes = recipes_of(experiment)
     if not any(map(model_made, recipes)):
         raise UsageError(
             "No recipe of the experiment needs a rewriter",
-            hint="those that do: falter list perturbations --json, needs_model; "
-            "for example -r paraphrase_free",
+            hint="for example -r paraphrase_free; those that do have needs_model in "
+            "'falter list perturbations --json'",
         )
     if experiment.models:
-        found = resolve(experiment, bank).rewrites
-        assert found is not None
-        return found
+        needs = resolve(experiment, bank).rewrites
+        assert needs is not None
+        return needs
     ledger = ledger_for(recipes, bank)
     assert ledger is not None
     sets = open_sets(experiment, ledger)
-    return needs_from(ledger, [(one.items, one.conditions, one.draws) for one in sets])
+    return needs_from(ledger, [(s.items, s.conditions, s.draws) for s in sets])
 
 
 def prepare(
@@ -129,68 +129,71 @@ def prepare(
     store: Store,
     watch: Watch | None = None,
 ) -> Prepared:
-    """Ask the rewriter for every text it has not rewritten yet, and store what it made of them.
+    """Ask the rewriter for every text it has not rewritten yet, and store its rewrites.
 
-    Each rewrite is one stored response. One that failed stays missing and is asked again the next
-    time; one that was refused, cut or broken is on record and is not.
+    Each rewrite is one stored response. A request that failed is sent again the next time; a
+    rewrite that was refused, cut off or broken is recorded and not asked for again.
     """
-    made: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
     bank = StoreBank(store, rewriter.name)
     wanted, missing = _texts(experiments, bank)
     for _ in range(ROUNDS):  # a chain of two rewrites asks for the second after the first
         before = missing
         if not before:
             break
-        made += _round(list(before.values()), rewriter, store, watch)
+        statuses += _round(list(before.values()), rewriter, store, watch)
         wanted, missing = _texts(experiments, bank)
         if missing.keys() & before.keys():
             break
-    return Prepared(author=rewriter.name, wanted=len(wanted), made=dict(made), missing=len(missing))
+    return Prepared(
+        author=rewriter.name, wanted=len(wanted), made=dict(statuses), missing=len(missing)
+    )
 
 
 def _texts(
     experiments: Sequence[Experiment], bank: RewriteBank
 ) -> tuple[dict[str, Wanted], dict[str, Wanted]]:
     """What is wanted, and what of it is missing; texts that experiments share count once."""
-    needs = [needs_of(experiment, bank) for experiment in experiments]
+    by_experiment = [needs_of(experiment, bank) for experiment in experiments]
     return (
-        {one.key: one for found in needs for one in found.wanted},
-        {one.key: one for found in needs for one in found.missing},
+        {text.key: text for needs in by_experiment for text in needs.wanted},
+        {text.key: text for needs in by_experiment for text in needs.missing},
     )
 
 
 def _round(
     missing: Sequence[Wanted], rewriter: ModelSpec, store: Store, watch: Watch | None
 ) -> Counter[str]:
+    """Ask for the missing texts once; the rewrites made, by status."""
     client = connect(rewriter)
     target = writing_target(client, rewriter)
-    asked: dict[str, list[Wanted]] = {}
     requests = []
+    texts_of: dict[str, list[Wanted]] = {}
     for wanted in missing:
-        one = _request(wanted, target)
-        requests.append(one)
-        asked.setdefault(one.key, []).append(wanted)
-    made: Counter[str] = Counter()
+        request = _request(wanted, target)
+        requests.append(request)
+        texts_of.setdefault(request.key, []).append(wanted)
+    statuses: Counter[str] = Counter()
     try:
         ask_all(requests, client, rewriter, store, f"{rewriter.name}, rewriting", watch)
     finally:
-        answers = find_responses(store, list(asked))
+        answers = find_responses(store, list(texts_of))
         rewrites = [
             read_rewrite(wanted, response, rewriter.name)
             for key, response in answers.items()
-            for wanted in asked[key]
+            for wanted in texts_of[key]
         ]
         put_rewrites(store, rewrites)
-        made.update(rewrite.status for rewrite in rewrites)
-    return made
+        statuses.update(rewrite.status for rewrite in rewrites)
+    return statuses
 
 
 def writing_target(client: Client, spec: ModelSpec) -> Target:
-    """How a model is asked for text; raises when it writes none."""
+    """How a model is asked for text; raises if it cannot write."""
     if not client.capabilities.generates:
         raise UsageError(
-            f"'{spec.name}' gives no text, so it cannot be asked to write any",
-            hint="name a model that generates",
+            f"'{spec.name}' cannot write text, so it cannot make rewrites or rate them",
+            hint="name a model that generates text",
         )
     return Target(
         model=client.model,
@@ -201,13 +204,13 @@ def writing_target(client: Client, spec: ModelSpec) -> Target:
 
 
 def _request(wanted: Wanted, target: Target) -> Request:
-    """The call for one text: room for two tokens a byte, and chance for a second draw."""
+    """The request for one text: at most two tokens per byte, and at random for a second draw."""
     size = len(wanted.text.encode("utf-8", "surrogatepass"))
     sampling: dict[str, float] = {"max_tokens": STEP * (2 + 2 * size // STEP)}
     if wanted.draw:
         sampling["temperature"] = LATER_DRAWS
     prompt = wanted.perturbation.request(wanted.text, wanted.asked)
-    if target.asking == "plain":  # a model that only goes on writing has to be led
+    if target.asking == "plain":  # a model that only continues a text needs a cue to begin
         cue = Section(name="cue", kind="cue", text="\n\nThe new text:")
         prompt = prompt.with_sections((*prompt.sections, cue))
     variant = Variant(
@@ -249,34 +252,34 @@ def rewrite_status(experiment: Experiment | None, store: Store) -> list[StatusRo
 
     The bundled ones are counted where an experiment needs some of them and may use them.
     """
-    found: dict[tuple[str, str], Counter[str]] = {}
+    statuses: dict[tuple[str, str], Counter[str]] = {}
     if experiment is None:
         for rewrite in scan_rewrites(store):
             place = rewrite_label(rewrite), rewrite.author
-            found.setdefault(place, Counter())[rewrite.status] += 1
-        return [_row(place, counts, None) for place, counts in sorted(found.items())]
+            statuses.setdefault(place, Counter())[rewrite.status] += 1
+        return [_row(place, counts, None) for place, counts in sorted(statuses.items())]
     plain = replace(experiment, rewriter=None, rewrites=None)
     wanted: dict[str, Counter[str]] = {}
     for author, needs in _needs_by_author(experiment.rewriter, plain, store):
-        wanted[author] = Counter(rewrite_label(one) for one in needs.wanted)
-        for one in needs.wanted:
-            counts = found.setdefault((rewrite_label(one), author), Counter())
-            if one.key in needs.ledger.found:
-                counts[needs.ledger.found[one.key].status] += 1
-    return [_row(place, c, wanted[place[1]][place[0]]) for place, c in sorted(found.items())]
+        wanted[author] = Counter(map(rewrite_label, needs.wanted))
+        for text in needs.wanted:
+            counts = statuses.setdefault((rewrite_label(text), author), Counter())
+            if text.key in needs.ledger.found:
+                counts[needs.ledger.found[text.key].status] += 1
+    return [_row(place, c, wanted[place[1]][place[0]]) for place, c in sorted(statuses.items())]
 
 
 def _needs_by_author(
     rewriter: ModelSpec | None, experiment: Experiment, store: Store
 ) -> list[tuple[str, Needs]]:
-    """The needs as each author's rewrites meet them; nobody's, where there is no author."""
+    """What is needed beside each author's rewrites; beside none, if there is no author."""
     names = authors(store) if rewriter is None else [rewriter.name]
     banks: dict[str, RewriteBank] = {name: StoreBank(store, name) for name in names}
     if rewriter is None or rewriter.name == HAND_WRITTEN:
         banks[HAND_WRITTEN] = Banks(StoreBank(store, HAND_WRITTEN), bundled_bank())
-    found = [(name, needs_of(experiment, bank)) for name, bank in banks.items()]
-    known = [(name, needs) for name, needs in found if name in names or needs.ledger.found]
-    return known or [("", needs_of(experiment, None))]
+    by_author = [(name, needs_of(experiment, bank)) for name, bank in banks.items()]
+    used = [(name, needs) for name, needs in by_author if name in names or needs.ledger.found]
+    return used or [("", needs_of(experiment, None))]
 
 
 def _row(place: tuple[str, str], counts: Counter[str], wanted: int | None) -> StatusRow:

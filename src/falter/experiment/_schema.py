@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from falter.clients import clients
-from falter.core.interfaces import Parameter
+from falter.core.interfaces import Perturbation
+from falter.core.registry import Registry
+from falter.experiment._config import EXPERIMENT, MODEL, STUDY, Model
+from falter.experiment._settings import Block, Many, Setting
+from falter.experiment._shapes import (
+    Options,
+    Placeholders,
+    RecipeSteps,
+    Scorers,
+    Shape,
+    Template,
+    Value,
+)
 from falter.perturbations import perturbations
 from falter.protocols import protocols
 from falter.scorers import scorers
@@ -15,202 +28,127 @@ __all__ = ["EXAMPLE", "SCHEMA_FILE", "schema"]
 
 SCHEMA_FILE = "falter.schema.json"
 
-EXAMPLE = """\
-# yaml-language-server: $schema=falter.schema.json
+HEAD = f"""\
+# yaml-language-server: $schema={SCHEMA_FILE}
 #
 # An experiment: items × recipes × models. Look at it with 'falter plan', run it with 'falter run'.
-# Lines that start with '#' are off; remove the '#' to use them.
-
-# What is asked: a task by name …
-task: basics
-# … or your own items and your own prompt:
-# data:
-#   path: my.jsonl            # .jsonl, .json, .csv, .tsv or .parquet; relative to this file
-#   target: answer            # the column with the right answer
-#   choices: options          # the column with the options, for multiple choice
-#   fields: {question: text}  # placeholder: column, where their names differ
-#   key: id                   # a unique key; without it the content is the key
-# template: |                 # your words are instruction, {placeholders} are input
-#   Answer the question.
-#
-#   {question}
-#   Answer:
-
-# Who answers.
-models:
-  - smollm2                   # the embedded model: no key, no network after the first use
-#  - name: openai:gpt-4o-mini # any OpenAI-compatible server
-#    base_url: http://localhost:8000/v1
-#    api_key_env: OPENAI_API_KEY
-#    concurrency: 64
-#    requests_per_minute: 600
-#    price: {input: 0.15, output: 0.60}   # per million tokens, for the estimate and the meter
-
-# How the prompt changes. The clean prompt is always asked.
-recipes:
-  - typos                     # a share of the words, by default half of them
-  - typos: {count: 2}         # or exactly two
-  - drop_stop_words
-  - persona
-  - pad_newlines
-  - [word_merge, pad_quotes]  # a chain; the order matters
-  - identity                  # the same prompt again: the noise floor
-
-# … or, in the place of task and recipes, a whole protocol:
-# protocol: brittlebench
-# preset: quick               # or paper
-# judge: openai:gpt-4o        # who rates the reasoning
-
-limit: 60                     # so many items, drawn by the seed
-seed: 0                       # of everything random
-draws: 1                      # random realisations of each recipe
-repeats: 1                    # times every request is asked
-# demonstrations: 5           # solved examples before each item, taken out of the evaluated ones
-# perturb_demonstrations: true  # what a recipe does to an item's text, it does to theirs too
-# scorer: choice_letter       # 'falter list scorers'; without it, what fits task and model
-# sampling: {temperature: 0, max_tokens: 256}
-# protect: ['ACME-\\d+']       # what no perturbation may touch
-# rewriter: openai:gpt-4o-mini  # whose paraphrases, for recipes that a model makes beforehand
-# rewrites: bank.jsonl        # a file with rewrites, to use before the store's
-# language: de                # of the texts, for word noise; without it English
-unparsed: wrong               # unreadable answers: wrong, or excluded
-level: 0.95                   # of the intervals
+# A setting that follows its '#' without a space is off; remove the '#' to use it.
 """
+COMMENTS = 30
+"""The column in which the comments stand."""
 
-_KINDS: dict[type, str] = {int: "integer", float: "number", str: "string", bool: "boolean"}
+
+def _example() -> str:
+    lines = [HEAD]
+    for setting in (*EXPERIMENT.settings, *STUDY.settings):
+        lines += [f"\n# {setting.above}\n"] if setting.above else []
+        lines += [f"{line}\n" for line in _lines(setting, COMMENTS)]
+    return "".join(lines)
+
+
+def _lines(setting: Setting, width: int) -> Iterator[str]:
+    """A setting as it stands in the example: with its help, or with the settings below it."""
+    value, off = setting.on or setting.off, "" if setting.on else "#"
+    below = None if value.startswith("{") else setting.shape.block
+    if not value and below is None:
+        return
+    first, *more = f"{setting.name}: {value}".split("\n")
+    comment = "" if setting.above or below else f"# {setting.help}"
+    yield f"{(off + first).ljust(width - 1)} {comment}".rstrip()
+    yield from (f"{off}{line}" for line in more)
+    if below is not None:
+        indent = "  - " if isinstance(setting.shape, Many) else "  "
+        for inner in below.settings:
+            for line in _lines(inner, width - len(indent)):
+                yield f"#{indent}{line.removeprefix('#')}"
+                indent = " " * len(indent)
+
+
+EXAMPLE = _example()
+
+_TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
+_TYPES: Mapping[type, dict[str, Any]] = {
+    int: {"type": "integer"}, float: {"type": "number"}, bool: {"type": "boolean"},
+    str: {"type": "string"},
+}  # fmt: skip
+_REGISTRIES: Mapping[str, Registry[Any]] = {
+    "clients": clients, "protocols": protocols, "scorers": scorers, "tasks": tasks,
+}  # fmt: skip
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of an experiment file, with every name that is registered now."""
-    text = {"type": "string", "minLength": 1}
-    texts = {"anyOf": [text, {"type": "array", "items": text}]}
-    recipe = _recipe()
+    experiment = _block(EXPERIMENT)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "falter experiment",
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["models"],
-        "properties": {
-            "task": _named(tasks.names(), "a task by name, or name:path"),
-            "tasks": {"type": "array", "items": _named(tasks.names(), "a task by name")},
-            "data": _object(
-                {
-                    "path": text,
-                    "fields": {"type": "object", "additionalProperties": text},
-                    "choices": texts,
-                    "target": text,
-                    "target_as": {"enum": ["auto", "index", "label", "text"]},
-                    "key": text,
-                    "tags": texts,
-                    "split": text,
-                },
-                required=["path", "target"],
-            ),
-            "template": {"anyOf": [text, {"type": "object", "additionalProperties": text}]},
-            "template_file": text,
-            "protocol": {"enum": protocols.names(), "description": "a whole protocol"},
-            "preset": {"type": "string", "description": "of the protocol: quick or paper"},
-            "judge": {"anyOf": [text, _model(text)], "description": "who rates reasoning"},
-            "models": {
-                "anyOf": [
-                    text,
-                    {"type": "array", "minItems": 1, "items": {"anyOf": [text, _model(text)]}},
-                ],
-                "description": f"clients: {', '.join(clients.names())}",
-            },
-            "recipes": {"type": "array", "items": recipe},
-            "scorer": {"enum": scorers.names()},
-            "limit": {"type": "integer", "minimum": 1},
-            "demonstrations": {"type": "integer", "minimum": 0, "maximum": 64},
-            "perturb_demonstrations": {"type": "boolean"},
-            "draws": {"type": "integer", "minimum": 1},
-            "repeats": {"type": "integer", "minimum": 1},
-            "seed": {"type": "integer", "minimum": 0},
-            "level": {"type": "number", "minimum": 0.5, "maximum": 0.9999},
-            "unparsed": {"enum": ["wrong", "excluded"]},
-            "sampling": _object(
-                {
-                    "temperature": {"type": "number", "minimum": 0, "maximum": 10},
-                    "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-                    "max_tokens": {"type": "integer", "minimum": 1},
-                    "stop": texts,
-                    "seed": {"type": "integer", "minimum": 0},
-                }
-            ),
-            "protect": texts,
-            "rewriter": {"anyOf": [text, _model(text)], "description": "who made the rewrites"},
-            "rewrites": {**text, "description": "a file with rewrites, to use before the store's"},
-            "language": {**text, "description": "of the texts, for word noise"},
-        },
+        **experiment,
+        "properties": experiment["properties"] | _block(STUDY)["properties"],
     }
 
 
-def _object(properties: dict[str, Any], required: list[str] | None = None) -> dict[str, Any]:
-    out: dict[str, Any] = {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": properties,
+def _shape(shape: Shape[Any]) -> dict[str, Any]:
+    """The JSON Schema of a value of this shape."""
+    match shape:
+        case Value(kind=kind, names=names, words=words) if kind in (str, tuple) and not words:
+            text = _name(names) if names else _TEXT
+            return _or_list(text) if kind is tuple else text
+        case Value():
+            return _value(shape.kind, shape.words, shape.low, shape.high)
+        case Options():
+            texts = isinstance(shape, Placeholders)
+            return {"type": "object"} | ({"additionalProperties": _TEXT} if texts else {})
+        case Block():
+            return _block(shape)
+        case Model():
+            return {"anyOf": [_TEXT, _block(MODEL)]}
+        case Many(entry=entry, block=block):
+            return _or_list(_shape(entry), least=0 if block is None else 1)
+        case RecipeSteps():
+            about = "name, name:key=value, or a+b"
+            name = {"type": "string", "examples": perturbations.names(), "description": about}
+            return _or_list({"anyOf": [name, *map(_step, perturbations)]}, least=1)
+        case Scorers():
+            return _or_mapping(_or_list(_name("scorers"), least=1))
+        case Template():
+            return _or_mapping(_TEXT)
+    raise NotImplementedError(type(shape))
+
+
+def _block(block: Block[Any]) -> dict[str, Any]:
+    names = {s.name: {**_shape(s.shape), "description": s.help} for s in block.settings}
+    required = [s.name for s in block.settings if s.required]
+    return _object(names) | ({"required": required} if required else {})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _or_list(entry: dict[str, Any], least: int = 0) -> dict[str, Any]:
+    return {"anyOf": [entry, {"type": "array", "minItems": least, "items": entry}]}
+
+
+def _or_mapping(entry: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [entry, {"type": "object", "additionalProperties": entry}]}
+
+
+def _name(kind: str) -> dict[str, Any]:
+    """A registered name; those of tasks and clients may continue after a colon."""
+    names = _REGISTRIES[kind].names()
+    return {"enum": names} if kind in ("scorers", "protocols") else {**_TEXT, "examples": names}
+
+
+def _value(kind: type, words: Any, low: float | None, high: float | None) -> dict[str, Any]:
+    bounds = {"minimum": low, "maximum": high}
+    entry = {"enum": list(words)} if words else _TYPES.get(kind, {})
+    return entry | {name: bound for name, bound in bounds.items() if bound is not None}
+
+
+def _step(perturbation: Perturbation) -> dict[str, Any]:
+    """A perturbation with its parameters."""
+    parameters = {
+        p.name: {"description": p.help, **_value(p.type, p.options, p.low, p.high)}
+        for p in perturbation.parameters
     }
-    return out | ({"required": required} if required else {})
-
-
-def _named(names: list[str], help: str) -> dict[str, Any]:
-    return {"type": "string", "description": help, "examples": names}
-
-
-def _model(text: dict[str, Any]) -> dict[str, Any]:
-    number = {"type": "number", "exclusiveMinimum": 0}
-    return _object(
-        {
-            "name": text,
-            "base_url": text,
-            "api": {"enum": ["chat", "completions"]},
-            "api_key_env": text,
-            "concurrency": {"type": "integer", "minimum": 1, "maximum": 4096},
-            "requests_per_minute": number,
-            "tokens_per_minute": number,
-            "timeout": number,
-            "max_attempts": {"type": "integer", "minimum": 1, "maximum": 100},
-            "price": _object(
-                {
-                    "input": {"type": "number", "minimum": 0},
-                    "output": {"type": "number", "minimum": 0},
-                    "currency": text,
-                }
-            ),
-            "scorer": {"enum": scorers.names()},
-            "options": {"type": "object"},
-        },
-        required=["name"],
-    )
-
-
-def _recipe() -> dict[str, Any]:
-    one = {
-        "type": "string",
-        "examples": perturbations.names(),
-        "description": "name, name:key=value, or a+b",
-    }
-    steps = [
-        _object({p.name: {"anyOf": [{"type": "null"}, _object(_parameters(p.parameters))]}})
-        for p in perturbations
-    ]
-    single = {"anyOf": [one, *steps]}
-    return {"anyOf": [*single["anyOf"], {"type": "array", "minItems": 1, "items": single}]}
-
-
-def _parameters(parameters: tuple[Parameter, ...]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for p in parameters:
-        entry: dict[str, Any] = {"description": p.help}
-        if p.options:
-            entry["enum"] = list(p.options)
-        elif p.type in _KINDS:
-            entry["type"] = _KINDS[p.type]
-        if p.low is not None:
-            entry["minimum"] = p.low
-        if p.high is not None:
-            entry["maximum"] = p.high
-        out[p.name] = entry
-    return out
+    return _object({perturbation.name: {"anyOf": [{"type": "null"}, _object(parameters)]}})

@@ -1,4 +1,4 @@
-"""A study: a protocol's parts read, resolved, run one after another, and put together."""
+"""A study: parts read, resolved, run one after another. A run by itself is a study of one part."""
 
 from __future__ import annotations
 
@@ -9,61 +9,88 @@ from pathlib import Path
 from typing import Any
 
 from falter import __version__
-from falter.core.errors import TaskError, UsageError
-from falter.core.interfaces import Client
+from falter.core.errors import TaskError, UnknownName, UsageError
+from falter.core.interfaces import AnswerKind, Client
 from falter.core.records import BASELINE, Run
-from falter.experiment._config import Experiment, ModelSpec, read_experiment, read_model
+from falter.experiment._config import (
+    Experiment,
+    ModelSpec,
+    override,
+    read_experiment,
+    read_study_settings,
+)
 from falter.experiment._execute import (
     Watch,
     carry_out,
     check_scorers,
-    is_answered,
     opened,
     planned_cost,
+    record_run,
     run_async,
 )
-from falter.experiment._findings import found_part
+from falter.experiment._findings import part_result
 from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
 from falter.experiment._resolve import PanelPlan, Resolved, connect, load_task, load_tasks, resolve
 from falter.experiment._rewrites import bank_in
 from falter.plan import Cost
-from falter.protocols import Choices, Part, ProtocolLike, TaskKind, protocols
-from falter.store import Store, StoredPart, StoredStudy, put_study
+from falter.protocols import (
+    SINGLE_RUN,
+    Part,
+    Protocol,
+    TaskKind,
+    UserSettings,
+    placed_parts,
+    protocols,
+)
+from falter.scorers import scorers
+from falter.store import Store, StoredPart, StoredStudy, put_study, single_run
 from falter.tasks import Task
 
 __all__ = [
-    "Judging",
+    "JudgingPart",
     "ResolvedStudy",
     "StudySpec",
     "carry_out_study",
-    "names_protocol",
     "planned_study",
     "read_study",
     "rewriting_experiments",
     "study_in",
+    "study_of",
 ]
 
-OWN = ("protocol", "preset", "judge")
-DEFAULT_PRESET = "quick"
+OF_A_PART = ("limit", "demonstrations", "scorer")
+"""Settings of a part: one that it does not set has its default, and not the user's value."""
 OnPart = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySpec:
-    """A protocol as a user asked for it: checked, not yet resolved."""
+    """What a user wants to run, checked and not yet resolved: an experiment, or a whole protocol.
 
-    protocol: ProtocolLike
+    `experiment` are the user's own settings; `settings` is the mapping that they were read from.
+    """
+
+    protocol: Protocol
     preset: str
     judge: ModelSpec | None
     experiment: Experiment
     settings: Mapping[str, Any]
     folder: Path
-    own_tasks: bool
+
+    @property
+    def own_tasks(self) -> bool:
+        """Whether the user named tasks or data instead of the protocol's."""
+        return bool(self.experiment.tasks) or self.experiment.data is not None
+
+    @property
+    def title(self) -> str:
+        """`brittlebench, preset quick`; empty for a single run."""
+        return f"{self.protocol.name}, preset {self.preset}" if self.protocol.name else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judging:
+class JudgingPart:
     """A part whose items are the answers of another: known once that one has run."""
 
     part: Part
@@ -76,213 +103,244 @@ class ResolvedStudy:
 
     spec: StudySpec
     parts: tuple[tuple[Part, Resolved], ...]
-    judging: tuple[Judging, ...]
+    judging: tuple[JudgingPart, ...]
     clients: tuple[Client, ...]
     judge: Client | None
     notes: tuple[str, ...] = ()
 
 
-def names_protocol(data: Mapping[str, Any]) -> bool:
-    """Whether this mapping is about a protocol."""
-    return any(data.get(key) is not None for key in OWN)
-
-
-def read_study(data: Mapping[str, Any], *, folder: Path = Path()) -> StudySpec:
-    """Read a mapping that names a protocol. Every other setting is that of an experiment."""
-    rest = {key: value for key, value in data.items() if key not in OWN}
-    name = data.get("protocol")
-    if name is None:
-        key = "preset" if data.get("preset") is not None else "judge"
-        raise UsageError(
-            f"'{key}' is about a protocol, and none is named",
-            hint="for example --protocol brittlebench",
-        )
-    protocol = protocols.get(str(name))
-    if rest.get("recipes"):
-        raise UsageError(
-            f"The protocol {protocol.name} brings its recipes",
-            hint="leave 'recipes' out, or run an experiment without a protocol",
-        )
-    own = any(rest.get(key) is not None for key in ("task", "tasks", "data"))
-    if not own:
-        rest["task"] = "basics"  # stands in, so that every other setting can be checked
-    judge = data.get("judge")
+def study_of(experiment: Experiment) -> StudySpec:
+    """An experiment as a study of one part."""
     return StudySpec(
-        protocol=protocol,
-        preset=str(data.get("preset") or DEFAULT_PRESET),
-        judge=None if judge is None else read_model(judge, "judge"),
-        experiment=read_experiment(rest, folder=folder),
-        settings=dict(data),
-        folder=folder,
-        own_tasks=own,
+        protocol=SINGLE_RUN,
+        preset=SINGLE_RUN.presets[0],
+        judge=None,
+        experiment=experiment,
+        settings={},
+        folder=Path(),
     )
 
 
-def rewriting_experiments(data: Mapping[str, Any], *, folder: Path = Path()) -> list[Experiment]:
-    """The experiments of a protocol whose prompts a model has to reword; no model need be named."""
-    spec = read_study({"models": ["simulated"], **data}, folder=folder)
-    shelf = _Shelf(load_tasks(spec.experiment) if spec.own_tasks else (), spec)
-    parts, _ = spec.protocol.parts(_choices(spec, (), shelf))
-    made = [replace(_experiment(spec, part), models=()) for part in parts if part.judges is None]
-    return [one for one in made if any(map(model_made, recipes_of(one)))]
+def read_study(
+    settings: Mapping[str, Any], *, folder: Path = Path(), needs_models: bool = True
+) -> StudySpec:
+    """Read the settings of an experiment, or of a protocol with those of an experiment."""
+    study, rest = read_study_settings(settings)
+    if study.protocol is None:
+        for key in ("preset", "judge"):
+            if settings.get(key) is not None:
+                raise UsageError(
+                    f"'{key}' needs a protocol, and none is named",
+                    hint="for example --protocol brittlebench",
+                )
+        return study_of(read_experiment(rest, folder=folder, needs_models=needs_models))
+    protocol = protocols.get(study.protocol)
+    preset = study.preset or protocol.presets[0]
+    if preset not in protocol.presets:
+        raise UnknownName(f"preset of {protocol.name}", preset, protocol.presets)
+    if rest.get("recipes"):
+        raise UsageError(
+            f"The protocol {protocol.name} has its own recipes",
+            hint="leave 'recipes' out, or run an experiment without a protocol",
+        )
+    return StudySpec(
+        protocol=protocol,
+        preset=preset,
+        judge=study.judge,
+        experiment=read_experiment(
+            rest, folder=folder, needs_models=needs_models, needs_tasks=False
+        ),
+        settings=dict(settings),
+        folder=folder,
+    )
+
+
+def rewriting_experiments(spec: StudySpec) -> list[Experiment]:
+    """The experiments with recipes that need rewrites, without models."""
+    if not spec.protocol.name:
+        return [spec.experiment]
+    shelf = _TaskShelf(spec)
+    settings = _user_settings(spec, (), shelf)
+    parts, _ = placed_parts(spec.protocol.parts(settings), settings)
+    experiments = [_experiment(spec, part, shelf) for part in parts if part.judges is None]
+    return [
+        replace(experiment, models=())
+        for experiment in experiments
+        if any(map(model_made, recipes_of(experiment)))
+    ]
 
 
 @contextlib.contextmanager
 def study_in(spec: StudySpec, path: Path) -> Iterator[ResolvedStudy]:
-    """The study resolved, with rewrites at hand for as long as it is used."""
+    """The study resolved, with the store open for as long as rewrites may be read."""
     with contextlib.ExitStack() as stack:
-        yield _resolve(spec, path, stack)
+        yield _Resolver(spec, path, stack).study()
 
 
-def _resolve(spec: StudySpec, path: Path, stack: contextlib.ExitStack) -> ResolvedStudy:
-    clients = tuple(connect(model) for model in spec.experiment.models)
-    judge = None if spec.judge is None else connect(spec.judge)
-    if judge is not None and not judge.capabilities.generates:
-        assert spec.judge is not None
-        raise UsageError(
-            f"The judge '{spec.judge.name}' gives no text", hint="name a model that generates"
+class _Resolver:
+    """Resolves the parts of one study with the same tasks, clients and open banks."""
+
+    def __init__(self, spec: StudySpec, path: Path, stack: contextlib.ExitStack) -> None:
+        self.spec, self.path, self.stack = spec, path, stack
+        self.clients = tuple(connect(model) for model in spec.experiment.models)
+        self.judge = None if spec.judge is None else connect(spec.judge)
+        if spec.judge is not None and self.judge and not self.judge.capabilities.generates:
+            raise UsageError(
+                f"The judge '{spec.judge.name}' cannot write text",
+                hint="name a model that generates text",
+            )
+        self.shelf = _TaskShelf(spec)
+
+    def study(self) -> ResolvedStudy:
+        spec = self.spec
+        settings = _user_settings(spec, self.clients, self.shelf)
+        parts, unavailable = placed_parts(spec.protocol.parts(settings), settings)
+        if not parts:
+            raise UsageError(
+                f"No part of {spec.protocol.name} fits these tasks and models: "
+                + "; ".join(dict.fromkeys(part.reason for part in unavailable)),
+                hint="leave the task out to use the preset's own",
+            )
+        notes = [f"{part.title}: left out, {part.reason}." for part in unavailable]
+        by_part: list[tuple[Part, Resolved]] = []
+        judging: list[JudgingPart] = []
+        notes += _unused(spec, parts)
+        parts_of_remark: dict[str, list[str]] = {}
+        for part in parts:
+            if part.judges is not None:
+                experiment = _experiment(spec, part, self.shelf)
+                judging.append(JudgingPart(part=part, experiment=experiment))
+                continue
+            resolved, remarks = self._part(part)
+            by_part.append((part, resolved))
+            for remark in remarks:
+                parts_of_remark.setdefault(remark, []).append(part.name)
+        notes += [
+            f"{' and '.join(names)}: {remark}." if spec.protocol.name else f"{remark}."
+            for remark, names in parts_of_remark.items()
+        ]
+        return ResolvedStudy(
+            spec=spec,
+            parts=tuple(by_part),
+            judging=tuple(judging),
+            clients=self.clients,
+            judge=self.judge,
+            notes=tuple(notes),
         )
-    shelf = _Shelf(load_tasks(spec.experiment) if spec.own_tasks else (), spec)
-    parts, absent = spec.protocol.parts(_choices(spec, clients, shelf))
-    if not parts:
-        raise UsageError(
-            f"No part of {spec.protocol.name} fits these tasks and models: "
-            + "; ".join(dict.fromkeys(one.reason for one in absent)),
-            hint="leave the task out to take those of the preset",
-        )
-    notes = [f"{one.title}: left out, {one.reason}." for one in absent]
-    made: list[tuple[Part, Resolved]] = []
-    judging: list[Judging] = []
-    told: dict[str, list[str]] = {}
-    for part in parts:
-        if part.judges is not None:
-            judging.append(Judging(part=part, experiment=_experiment(spec, part)))
-            continue
-        resolved, lines = _resolved_part(spec, part, path, stack, shelf, clients)
-        made.append((part, resolved))
-        for line in lines:
-            told.setdefault(line, []).append(part.name)
-    notes += [f"{' and '.join(names)}: {line}." for line, names in told.items()]
-    return ResolvedStudy(
-        spec=spec,
-        parts=tuple(made),
-        judging=tuple(judging),
-        clients=clients,
-        judge=judge,
-        notes=tuple(notes),
-    )
+
+    def _part(self, part: Part) -> tuple[Resolved, list[str]]:
+        """A part with remarks on it; recipes whose rewrites are all missing are left out.
+
+        If a rewriter is named, or the part insists, missing rewrites stay an error of the run.
+        """
+        experiment = _experiment(self.spec, part, self.shelf)
+        resolved = self._resolved(experiment)
+        needs, user = resolved.rewrites, self.spec.experiment
+        if part.insists or needs is None or not needs.missing or user.rewriter or user.rewrites:
+            return resolved, [] if needs is None or part.insists else needs.bundled()
+        names = [recipe.label for recipe in recipes_of(experiment) if model_made(recipe)]
+        fewer = _experiment(self.spec, part, self.shelf, without=names)
+        return self._resolved(fewer), [
+            f"{', '.join(names)} are left out, because no rewrites are bundled for these texts and "
+            "no rewriter is named ('falter rewrites prepare' with --rewriter makes them); averages "
+            "are over the other recipes"
+        ]
+
+    def _resolved(self, experiment: Experiment) -> Resolved:
+        bank = self.stack.enter_context(bank_in(experiment, self.path))
+        return resolve(experiment, bank, loaded=self.shelf.of(experiment), clients=self.clients)
 
 
-class _Shelf:
-    """Tasks by name, each read once; the user's own data has the name ""."""
+class _TaskShelf:
+    """Tasks by name, each read once. `data` names the task of the user's own data, if any."""
 
-    def __init__(self, own: Sequence[Task], spec: StudySpec) -> None:
-        names = spec.experiment.tasks or ("",)
+    def __init__(self, spec: StudySpec) -> None:
+        own = load_tasks(spec.experiment) if spec.own_tasks else []
+        names = spec.experiment.tasks or tuple(task.name for task in own)
         self.own = dict(zip(names, own, strict=True)) if own else {}
-        self._read: dict[str, Task] = dict(self.own)
+        self.data = own[0].name if own and spec.experiment.data is not None else None
+        self._loaded: dict[str, Task] = dict(self.own)
 
     def of(self, experiment: Experiment) -> list[Task]:
-        return [self._task(name) for name in experiment.tasks or ("",)]
+        names = experiment.tasks
+        if experiment.data is not None and self.data is not None:
+            names = (self.data,)
+        for name in names:
+            if name not in self._loaded:
+                self._loaded[name] = load_task(name)
+        return [self._loaded[name] for name in names]
 
-    def _task(self, name: str) -> Task:
-        if name not in self._read:
-            self._read[name] = load_task(name)
-        return self._read[name]
+
+def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
+    """The user's settings that every part has in its own hands."""
+    default = Experiment()
+    given = {name: getattr(spec.experiment, name) for name in OF_A_PART if name != "limit"}
+    return [
+        f"{spec.protocol.name} sets '{name}' by itself, so yours is not used."
+        for name, value in given.items()
+        if spec.protocol.name
+        and value != getattr(default, name)
+        and all(part.experiment.get(name) != value for part in parts)
+    ]
 
 
-def _choices(spec: StudySpec, clients: Sequence[Client], shelf: _Shelf) -> Choices:
-    e = spec.experiment
-    given = "demonstrations" in spec.settings
-    return Choices(
+def _user_settings(spec: StudySpec, clients: Sequence[Client], shelf: _TaskShelf) -> UserSettings:
+    experiment = spec.experiment
+    sets_demonstrations = "demonstrations" in spec.settings
+    return UserSettings(
         preset=spec.preset,
         tasks=tuple((name, _kind(task)) for name, task in shelf.own.items()),
-        limit=e.limit,
-        demonstrations=e.demonstrations if given else None,
-        scorer=e.scorer,
+        limit=experiment.limit,
+        demonstrations=experiment.demonstrations if sets_demonstrations else None,
+        scorer=experiment.scorer,
         judge=spec.judge is not None,
         generates=all(client.capabilities.generates for client in clients),
         scores=all(client.capabilities.scores for client in clients),
-        lists=all(_lists(task) for task in shelf.own.values() if task.has_choices),
+        lists=all(
+            any(template.lists_choices for template in task.templates.values())
+            for task in shelf.own.values()
+            if task.has_choices
+        ),
     )
-
-
-def _lists(task: Task) -> bool:
-    return any(template.lists_choices for template in task.templates.values())
 
 
 def _kind(task: Task) -> TaskKind:
     if task.has_choices:
         return "choices"
-    kinds: dict[str | None, TaskKind] = {"numeric": "numeric", "unit_tests": "code"}
-    return kinds.get(task.scorer, "open")
-
-
-def _experiment(spec: StudySpec, part: Part, without: Sequence[str] = ()) -> Experiment:
-    """A part as an experiment: its own settings over the user's."""
-    data = {key: value for key, value in spec.settings.items() if key not in OWN}
-    for key in ("task", "tasks", "limit", "demonstrations", "scorer"):
-        data.pop(key, None)
-    data |= dict(part.experiment)
-    if not data.get("demonstrations"):
-        data.pop("perturb_demonstrations", None)
-    if without:
-        data["recipes"] = [r for r in data["recipes"] if r not in without]
-    if "tasks" in part.experiment:
-        data.pop("data", None)
-        data.pop("template", None)
-        data.pop("template_file", None)
-    if part.judges is not None:
-        data |= {"models": [spec.settings["judge"]], "tasks": ["basics"]}  # its items come later
-        for key in ("data", "template", "template_file"):
-            data.pop(key, None)
-    made = read_experiment(data, folder=spec.folder)
-    if "scorer" in part.experiment:
-        made = replace(made, models=tuple(replace(m, scorer=None) for m in made.models))
-    return made
-
-
-def _resolved_part(
-    spec: StudySpec,
-    part: Part,
-    path: Path,
-    stack: contextlib.ExitStack,
-    shelf: _Shelf,
-    clients: Sequence[Client],
-) -> tuple[Resolved, list[str]]:
-    """A part; without the recipes that need a rewriter where there is none and nothing is bundled.
-
-    With a rewriter named, what is missing stays an error of the run.
-    """
-    experiment = _experiment(spec, part)
-    resolved = _with_bank(experiment, path, stack, shelf, clients)
-    needs = resolved.rewrites
-    if needs is None or not needs.missing or spec.experiment.rewriter or spec.experiment.rewrites:
-        return resolved, [] if needs is None else needs.bundled()
-    names = [recipe.label for recipe in recipes_of(experiment) if model_made(recipe)]
-    fewer = _with_bank(_experiment(spec, part, names), path, stack, shelf, clients)
-    note = (
-        f"{', '.join(names)} are left out, because nothing is bundled for these texts and no "
-        "rewriter is named ('falter rewrites prepare' with --rewriter makes them); averages are "
-        "over the others"
+    kinds: dict[AnswerKind, TaskKind] = {"number": "numeric", "code": "code"}
+    return (
+        "open" if task.scorer is None else kinds.get(scorers.get(task.scorer).answer_kind, "open")
     )
-    return fewer, [note]
 
 
-def _with_bank(
-    experiment: Experiment,
-    path: Path,
-    stack: contextlib.ExitStack,
-    shelf: _Shelf,
-    clients: Sequence[Client],
-) -> Resolved:
-    bank = stack.enter_context(bank_in(experiment, path))
-    return resolve(experiment, bank, loaded=shelf.of(experiment), clients=clients)
+def _experiment(
+    spec: StudySpec, part: Part, shelf: _TaskShelf, without: Sequence[str] = ()
+) -> Experiment:
+    """A part as an experiment: its own settings, and the user's where it has none."""
+    if not spec.protocol.name:
+        return spec.experiment
+    settings = {**dict.fromkeys(OF_A_PART), **part.experiment}
+    if part.judges is not None:  # its items come later
+        judge = () if spec.judge is None else (spec.judge,)
+        user = replace(spec.experiment, models=judge, tasks=(), data=None, template=None)
+        return override(user, settings, folder=spec.folder, needs_tasks=False)
+    if not settings["demonstrations"]:
+        settings["perturb_demonstrations"] = None
+    if without:
+        settings["recipes"] = [r for r in settings["recipes"] if r not in without]
+    if shelf.data is not None and settings["tasks"] == [shelf.data]:
+        del settings["tasks"]
+    experiment = override(spec.experiment, settings, folder=spec.folder)
+    if "scorer" in part.experiment:
+        models = tuple(replace(model, scorer=None) for model in experiment.models)
+        experiment = replace(experiment, models=models)
+    return experiment
 
 
 def planned_study(
     study: ResolvedStudy, store: Store | None
 ) -> Iterator[tuple[Part, list[tuple[PanelPlan, Cost]]]]:
-    """What each part would take, given what is stored. Sends nothing, writes nothing."""
+    """What is still to be asked for each part. Sends nothing, writes nothing."""
     for part, resolved in study.parts:
         yield part, planned_cost(resolved, store)
 
@@ -293,15 +351,18 @@ def carry_out_study(
     watch: Watch | None = None,
     on_part: OnPart | None = None,
 ) -> StoredStudy:
-    """Run what is missing of every part, in order, and record the study.
+    """Run what is missing of every part, in order, and record which runs belong together.
 
-    Clients are opened once for all parts. What can be known to fail is known before the first.
+    Clients are opened once for all parts, and not at all if every answer is stored. Everything
+    that can be checked is checked before the first part runs.
     """
     for _, resolved in study.parts:
         if resolved.rewrites is not None:
             resolved.rewrites.require()
         check_scorers(resolved)
     done, left_out = run_async(lambda: _carry_out(study, store, watch, on_part))
+    if not study.spec.protocol.name:
+        return single_run(store.find_run(done[0][1].id))
     stored = StoredStudy(
         protocol=study.spec.protocol.name,
         preset=study.spec.preset,
@@ -326,17 +387,18 @@ def carry_out_study(
 async def _carry_out(
     study: ResolvedStudy, store: Store, watch: Watch | None, on_part: OnPart | None
 ) -> tuple[list[tuple[Part, Run]], list[str]]:
-    """The parts with their runs, and what had to be left out on the way."""
+    """The parts with their runs, and notes on those that had to be left out."""
     done: list[tuple[Part, Run]] = []
     notes: list[str] = []
-    whole = len(study.parts) + len(study.judging)
+    count = len(study.parts) + len(study.judging)
     async with contextlib.AsyncExitStack() as stack:
         ready: set[int] = set()
 
         async def run(part: Part, resolved: Resolved, clients: Sequence[Client]) -> None:
-            if on_part is not None:
-                on_part(len(done) + 1, whole, part.title)
-            if not is_answered(resolved, store):
+            if on_part is not None and part.title:
+                on_part(len(done) + 1, count, part.title)
+            is_complete = record_run(resolved, store)
+            if not is_complete:
                 for client in clients:
                     if id(client) not in ready:
                         await stack.enter_async_context(opened([client]))
@@ -346,16 +408,17 @@ async def _carry_out(
 
         for part, resolved in study.parts:
             await run(part, resolved, study.clients)
-        for one in study.judging:
+        for judging in study.judging:
             assert study.judge is not None
-            source = next((p, r) for p, r in done if p.name == one.part.judges)
+            part = judging.part
+            source = next((p, r) for p, r in done if p.name == part.judges)
             try:
-                task = study.spec.protocol.judged(one.part, found_part(store, *source))
+                task = study.spec.protocol.judged(part, part_result(store, *source))
             except TaskError as error:
-                notes.append(f"{one.part.title}: left out. {error.message}.")
+                notes.append(f"{part.title}: left out. {error.message}.")
                 continue
             resolved = resolve(
-                one.experiment, loaded=[task], clients=[study.judge], recipes=(BASELINE,)
+                judging.experiment, loaded=[task], clients=[study.judge], recipes=(BASELINE,)
             )
-            await run(one.part, resolved, [study.judge])
+            await run(part, resolved, [study.judge])
     return done, notes

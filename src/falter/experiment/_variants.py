@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from falter.analysis import Rewording
 from falter.core.interfaces import RewriteBank, Scorer
 from falter.core.records import Item, Recipe, Variant
-from falter.experiment._conditions import conditions
+from falter.experiment._conditions import conditions, template_for
 from falter.experiment._config import Experiment
 from falter.experiment._needs import ledger_for, needs_from
 from falter.experiment._recipes import recipes_of
-from falter.experiment._resolve import distinct, hold_out, load_tasks
+from falter.experiment._resolve import distinct, hold_out, load_tasks, task_scorers
 from falter.plan import Condition
-from falter.scorers import scorers
 from falter.tasks import Task
 
 __all__ = ["VariantSet", "open_sets", "variant_sets"]
@@ -40,8 +39,8 @@ class VariantSet:
     def rewordings(self) -> Iterator[tuple[Recipe, list[Rewording]]]:
         """Each recipe but the baseline with every item's prompt before and after it.
 
-        A recipe that sets another template or number of examples has none: its prompts are not
-        the baseline's with changes.
+        A recipe that only sets another template or number of examples is left out: its prompts
+        are not changed versions of the baseline's.
         """
         base = self.conditions[0]
         for condition in self.conditions[1:]:
@@ -53,19 +52,19 @@ class VariantSet:
                     Rewording(
                         item=item.key,
                         before=base.make(item, 0).prompt,
-                        after=made.prompt,
-                        status=made.status,
+                        after=variant.prompt,
+                        status=variant.status,
                     )
                     for item in self.items
-                    for made in (condition.make(item, 0),)
+                    for variant in (condition.make(item, 0),)
                 ],
             )
 
 
 def variant_sets(experiment: Experiment, bank: RewriteBank | None = None) -> list[VariantSet]:
-    """One set a task. The scorer says how items are asked: the experiment's, else the task's.
+    """One set for each task, or several if its scorers ask in different ways.
 
-    Raises when a rewrite that its variants need is missing.
+    The scorers are the experiment's, else the task's. Raises if a rewrite is missing.
     """
     ledger = ledger_for(recipes_of(experiment), bank)
     sets = open_sets(experiment, ledger)
@@ -75,33 +74,39 @@ def variant_sets(experiment: Experiment, bank: RewriteBank | None = None) -> lis
 
 
 def open_sets(experiment: Experiment, bank: RewriteBank | None) -> list[VariantSet]:
-    """The sets, whatever the bank lacks."""
+    """The sets, even if the bank lacks rewrites."""
     recipes = recipes_of(experiment)
     distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
-    return [_set(task, experiment, recipes, bank) for task in load_tasks(experiment)]
+    loaded = load_tasks(experiment)
+    sets = []
+    for n, task in enumerate(loaded):
+        templates = []
+        for scorer in task_scorers(experiment, loaded, n):
+            template = template_for(task, scorer)
+            if template not in templates:
+                templates.append(template)
+                sets.append(_set(task, scorer, experiment, recipes, bank))
+    return sets
 
 
 def _set(
-    task: Task, experiment: Experiment, recipes: tuple[Recipe, ...], bank: RewriteBank | None
+    task: Task,
+    scorer: Scorer,
+    experiment: Experiment,
+    recipes: tuple[Recipe, ...],
+    bank: RewriteBank | None,
 ) -> VariantSet:
     held_out, items = hold_out(task, experiment, recipes)
-    scorer = scorers.get(experiment.scorer or task.scorer or _usual(task))
-    made = conditions(
+    of_recipes = conditions(
         task,
         scorer,
         recipes,
         held_out,
-        shown=experiment.demonstrations,
+        demonstrations=experiment.demonstrations,
         seed=experiment.seed,
         bank=bank,
-        perturb_shown=experiment.perturb_demonstrations,
+        perturb_demonstrations=experiment.perturb_demonstrations,
     )
     return VariantSet(
-        task=task, scorer=scorer, items=items, conditions=made, draws=experiment.draws
+        task=task, scorer=scorer, items=items, conditions=of_recipes, draws=experiment.draws
     )
-
-
-def _usual(task: Task) -> str:
-    if not task.has_choices:
-        return "exact"
-    return "choice_likelihood" if "cloze" in task.templates else "choice_letter"

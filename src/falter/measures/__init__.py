@@ -11,6 +11,7 @@ from falter.measures._consistency import (
     consistency_curve,
     output_consistency,
 )
+from falter.measures._contrast import contrast
 from falter.measures._deltas import (
     BothScorings,
     QualityDelta,
@@ -134,6 +135,7 @@ __all__ = [
     "composition",
     "consistency_curve",
     "content_delta",
+    "contrast",
     "corrected_rate",
     "differential_failure",
     "excess_change",

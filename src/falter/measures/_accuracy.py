@@ -24,39 +24,25 @@ def accuracy(
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1:
-        raise InvalidValue("scores", values.shape, "a vector, one score an item")
-    estimand = "mean score in one fixed condition, super-population of items"
+        raise InvalidValue("scores", values.shape, "a vector, one score per item")
     mean = item_mean(values, clusters=clusters, level=level)
+    value, status, interval = mean.value, mean.status, mean.interval
     present = values[~np.isnan(values)]
     binary = bool(np.isin(present, (0.0, 1.0)).all())
     if binary and clusters is None and len(present):
-        found = agresti_coull(int(present.sum()), len(present), level=level)
-        value, low, high, method = float(present.mean()), found.low, found.high, found.method
-    elif mean.value is None:
-        return Estimate(
-            measure="accuracy",
-            value=None,
-            status=mean.status,
-            estimand=estimand,
-            level=level,
-            method=mean.interval.method,
-            items=mean.items,
-            conditions=1,
-            excluded=mean.excluded,
-        )
-    else:
-        value, low, high = mean.value, mean.interval.low, mean.interval.high
-        method = mean.interval.method
-        if binary and low is not None and high is not None:
-            low, high = max(0.0, low), min(1.0, high)
+        value, status = float(present.mean()), "ok"
+        interval = agresti_coull(int(present.sum()), len(present), level=level)
+    elif binary:
+        interval = interval.clipped(0.0, 1.0)
     return Estimate(
         measure="accuracy",
         value=value,
-        estimand=estimand,
-        low=low,
-        high=high,
+        status=status,
+        estimand="mean score in this condition, items like these",
+        low=interval.low,
+        high=interval.high,
         level=level,
-        method=method,
+        method=interval.method,
         items=mean.items,
         conditions=1,
         excluded=mean.excluded,
@@ -76,18 +62,18 @@ def accuracy_drop(
     with Bonett and Price's for 0/1 scores; McNemar's mid-p for 0/1 scores, else t. Fewer than two
     items in common: insufficient_data.
     """
-    found = paired_difference(baseline, perturbed, clusters=clusters, level=level)
+    drop = paired_difference(baseline, perturbed, clusters=clusters, level=level)
     return Estimate(
         measure="accuracy_drop",
-        value=found.value,
-        status=found.status,
-        estimand="score(baseline) - score(condition), fixed condition, super-population of items",
-        low=found.interval.low,
-        high=found.interval.high,
+        value=drop.value,
+        status=drop.status,
+        estimand="score(baseline) - score(this condition), items like these",
+        low=drop.interval.low,
+        high=drop.interval.high,
         level=level,
-        p_value=found.p_value,
-        method=f"{found.interval.method}; p: {found.test}",
-        items=found.items,
+        p_value=drop.p_value,
+        method=f"{drop.interval.method}; p: {drop.test}",
+        items=drop.items,
         conditions=2,
-        excluded=found.excluded,
+        excluded=drop.excluded,
     )

@@ -22,18 +22,18 @@ def group_average(
 
     `drops` is items x conditions of baseline - perturbed, NaN where a pair is missing: first the
     mean over conditions within an item, then over items. The conditions share their items, so
-    their intervals must not be averaged; this one is made from one number an item. With pairs
+    their intervals must not be averaged; this one is computed from one number per item. With pairs
     missing each condition keeps its weight. A condition without any pair is left out and not
     counted in `conditions`; `excluded` counts the items without any pair.
     """
-    return _average("group_average", "group", drops, None, clusters, level)
+    return _average("group_average", "the conditions of this group", drops, None, clusters, level)
 
 
 def micro_average(
     drops: ArrayLike, *, clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Estimate:
     """The mean drop over all perturbations that were run; see `group_average`."""
-    return _average("micro_average", "all conditions", drops, None, clusters, level)
+    return _average("micro_average", "all these conditions", drops, None, clusters, level)
 
 
 def macro_average(
@@ -49,13 +49,13 @@ def macro_average(
     """
     matrix = _matrix(drops)
     if len(groups) != matrix.shape[1]:
-        raise InvalidValue("groups", groups, f"one group a condition, {matrix.shape[1]}")
-    run = [not np.isnan(column).all() for column in matrix.T]
-    sizes = Counter(group for group, here in zip(groups, run, strict=True) if here)
+        raise InvalidValue("groups", groups, f"a group for each of {matrix.shape[1]} conditions")
+    was_run = [not np.isnan(column).all() for column in matrix.T]
+    sizes = Counter(group for group, ran in zip(groups, was_run, strict=True) if ran)
     weights = np.array(
-        [1.0 / sizes[group] if here else 0.0 for group, here in zip(groups, run, strict=True)]
+        [1.0 / sizes[group] if ran else 0.0 for group, ran in zip(groups, was_run, strict=True)]
     )
-    return _average("macro_average", "groups", matrix, weights, clusters, level)
+    return _average("macro_average", "these groups of conditions", matrix, weights, clusters, level)
 
 
 def _average(
@@ -66,6 +66,7 @@ def _average(
     clusters: Sequence[Hashable] | None,
     level: float,
 ) -> Estimate:
+    """`item_mean` as an estimate; without a condition that was run there is nothing to weigh."""
     matrix = _matrix(drops)
     if weights is not None and not weights.any():
         weights = None
@@ -74,7 +75,7 @@ def _average(
         measure=measure,
         value=mean.value,
         status=mean.status,
-        estimand=f"mean drop over {over}, fixed conditions, super-population of items",
+        estimand=f"mean drop over {over}, items like these",
         low=mean.interval.low,
         high=mean.interval.high,
         level=level,

@@ -62,19 +62,18 @@ def capability(
     `scores` is items x configurations, NaN where missing; every configuration counts the same. The
     interval is that of `micro_average`, CR1 with `clusters`, held to [0, 1] for scores within it.
     """
-    found = micro_average(scores, clusters=clusters, level=level)
-    estimand = "mean score over fixed configurations, super-population of items"
-    found = replace(found, measure="capability", estimand=estimand, p_value=None)
+    mean = replace(
+        micro_average(scores, clusters=clusters, level=level),
+        measure="capability",
+        estimand="mean score over these configurations, items like these",
+        p_value=None,
+    )
     values = np.asarray(scores, dtype=np.float64)
-    if found.low is None or found.high is None or not _within_unit(values):
-        return found
-    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
-
-
-def _within_unit(values: Floats) -> bool:
-    """Whether every score there is lies between 0 and 1."""
-    there = values[~np.isnan(values)]
-    return bool(there.size and there.min() >= 0.0 and there.max() <= 1.0)
+    values = values[~np.isnan(values)]
+    in_unit = bool(values.size and values.min() >= 0.0 and values.max() <= 1.0)
+    if mean.low is None or mean.high is None or not in_unit:
+        return mean
+    return replace(mean, low=max(0.0, mean.low), high=min(1.0, mean.high))
 
 
 def output_consistency(
@@ -95,33 +94,46 @@ def output_consistency(
     """
     codes, asked = _read(outputs, missing)
     width = codes.shape[1]
+    estimand = "share of items with the same output in all these configurations, items like these"
     if width < 2:
-        return _single(codes, scores, level)
-    read = (codes >= 0).sum(axis=1)
-    alike = group_sizes(codes).max(axis=1, initial=0)
-    strict = np.where(asked, alike == width, np.nan)
-    valid = np.where(asked & (read >= 2), alike == read, np.nan)
+        basis = Basis(estimand=estimand, items=len(codes), conditions=width, level=level)
+        strict, valid, correct, wrong = (
+            basis.undefined(f"output_consistency.{part}", "not_identified", "one configuration")
+            for part in ("strict", "valid", "correct", "wrong")
+        )
+        if scores is None:
+            return OutputConsistency(strict=strict, valid=valid, correct=None, wrong=None)
+        return OutputConsistency(strict=strict, valid=valid, correct=correct, wrong=wrong)
 
     def share(part: str, values: Floats) -> Estimate:
-        found = accuracy(values, clusters=clusters, level=level)
         return replace(
-            found,
+            accuracy(values, clusters=clusters, level=level),
             measure=f"output_consistency.{part}",
-            estimand="share of items with one output in all configurations, fixed configurations, "
-            "super-population of items",
+            estimand=estimand,
             conditions=width,
         )
 
-    right = wrong = None
+    readable = (codes >= 0).sum(axis=1)
+    largest_group = group_sizes(codes).max(axis=1, initial=0)
+    all_same = largest_group == width
+    is_strict = np.where(asked, all_same, np.nan)
+    is_valid = np.where(asked & (readable >= 2), largest_group == readable, np.nan)
+    right: Estimate | None = None
+    not_right: Estimate | None = None
     if scores is not None:
-        known = _scores(scores, codes)
-        # Equal outputs have equal scores, so the first one says which; unscored is left out.
-        same = alike == width
-        unscored = same & np.isnan(known).any(axis=1)
-        good = np.where(asked & ~unscored, same & (known == 1.0).all(axis=1), np.nan)
-        right, wrong = share("correct", good), share("wrong", strict - good)
+        marks = np.asarray(scores, dtype=np.float64)
+        if marks.shape != codes.shape:
+            raise InvalidValue("scores", marks.shape, f"a score for every output, {codes.shape}")
+        # Equal outputs have equal scores; an item of which one is missing is left out.
+        unscored = all_same & np.isnan(marks).any(axis=1)
+        is_right = all_same & (marks == 1.0).all(axis=1)
+        is_correct = np.where(asked & ~unscored, is_right, np.nan)
+        right, not_right = share("correct", is_correct), share("wrong", is_strict - is_correct)
     return OutputConsistency(
-        strict=share("strict", strict), valid=share("valid", valid), correct=right, wrong=wrong
+        strict=share("strict", is_strict),
+        valid=share("valid", is_valid),
+        correct=right,
+        wrong=not_right,
     )
 
 
@@ -134,67 +146,77 @@ def consistency_curve(
 ) -> ConsistencyCurve:
     """Output consistency by the number k of configurations, averaged over all choices of k.
 
-    For an item whose outputs form groups of n_g: sum_g C(n_g, k)/C(V, k). k = 2 is the share of
-    agreeing pairs, k = V is `output_consistency`; lists of different length can be compared at the
-    same k. An output that could not be read agrees with nothing. Items with a cell never asked are
-    left out. t intervals over items, CR1 with `clusters`; for k = V, 0/1 numbers, see `accuracy`.
+        Σ_g (n_g over k)/(V over k)
+
+    for an item whose outputs in V configurations form groups of n_g equal ones. k = 2 is the share
+    of agreeing pairs, k = V is `output_consistency`; lists of different length can be compared at
+    the same k. An output that could not be read agrees with nothing. Items with a cell never asked
+    are left out. t intervals over items, CR1 with `clusters`; for k = V, 0/1 numbers, see
+    `accuracy`.
     """
+    from scipy.special import comb
+
     codes, asked = _read(outputs, missing)
     width = codes.shape[1]
     sizes = tuple(range(2, width + 1))
     units = unit_codes(clusters, len(codes))[asked]
     codes = codes[asked]
-    weights = _chances(width)
-    blocks = [slice(start, start + BLOCK) for start in range(0, len(codes), BLOCK)]
-    table = np.concatenate(
-        [np.zeros((0, len(sizes))), *(_groups(codes[b]) @ weights for b in blocks)]
-    )
+    # Over cells instead of groups: a cell in a group of s draws k − 1 others of its group with
+    # the chance (s − 1 over k − 1)/(V − 1 over k − 1).
+    s, k = np.arange(1, width + 1)[:, None], np.arange(2, width + 1)[None, :]
+    weights = np.asarray(comb(s - 1, k - 1) / comb(width - 1, k - 1) / width, dtype=np.float64)
+    parts = [np.zeros((0, len(sizes)))]
+    for start in range(0, len(codes), BLOCK):
+        parts.append(_cells_by_group_size(codes[start : start + BLOCK]) @ weights)
+    table = np.concatenate(parts)
     basis = Basis(
-        estimand="share of items with one output in k random ones of these configurations, "
-        "super-population of items",
+        estimand="share of items with the same output in k random ones of these configurations, "
+        "items like these",
         items=len(codes),
         conditions=width,
         excluded=int((~asked).sum()),
         level=level,
     )
-    found = _points(table[:, :-1], basis, None if clusters is None else units)
+    curve = _column_means(table[:, :-1], basis, None if clusters is None else units)
     if len(sizes):
         labels = None if clusters is None else units.tolist()
-        whole = accuracy(np.rint(table[:, -1]), clusters=labels, level=level)
-        ends = Interval(low=whole.low, high=whole.high, level=level, method=whole.method)
-        found.append(
-            basis.undefined(MEASURE, whole.status, "no item")
-            if whole.value is None
-            else basis.estimate(MEASURE, whole.value, ends)
+        all_same = accuracy(np.rint(table[:, -1]), clusters=labels, level=level)
+        interval = Interval(
+            low=all_same.low, high=all_same.high, level=level, method=all_same.method
         )
-    return ConsistencyCurve(sizes=sizes, consistency=tuple(found))
+        curve.append(
+            basis.undefined(MEASURE, all_same.status, "no item")
+            if all_same.value is None
+            else basis.estimate(MEASURE, all_same.value, interval)
+        )
+    return ConsistencyCurve(sizes=sizes, consistency=tuple(curve))
 
 
-def _points(table: Floats, basis: Basis, codes: NDArray[np.intp] | None) -> list[Estimate]:
-    """The mean of every column with its t interval, cut at 0 and 1, all at once."""
+def _column_means(table: Floats, basis: Basis, codes: NDArray[np.intp] | None) -> list[Estimate]:
+    """The mean of every column with its t interval, cut at 0 and 1; `item_mean` for all at once."""
     from scipy.special import stdtrit
 
     items = len(table)
     count = items if codes is None else len(np.unique(codes))
     if count < 2:
-        few = basis.undefined(MEASURE, "insufficient_data", "fewer than two items")
-        return [few] * table.shape[1]
+        undefined = basis.undefined(MEASURE, "insufficient_data", "fewer than two items")
+        return [undefined] * table.shape[1]
     means = table.mean(axis=0)
     sums = unit_sums((table - means) / items, codes)
     errors = np.sqrt(count / (count - 1) * np.square(sums).sum(axis=0))
     halves = float(stdtrit(count - 1, 0.5 + basis.level / 2.0)) * errors
     method = "t over items" if codes is None else "t over clusters, CR1"
-    found = []
+    estimates = []
     for mean, half in zip(means, halves, strict=True):
         interval = no_interval(basis.level)
         if half > 1e-14:
             low, high = max(0.0, float(mean - half)), min(1.0, float(mean + half))
             interval = Interval(low=low, high=high, level=basis.level, method=method)
-        found.append(basis.estimate(MEASURE, min(1.0, max(0.0, float(mean))), interval))
-    return found
+        estimates.append(basis.estimate(MEASURE, min(1.0, max(0.0, float(mean))), interval))
+    return estimates
 
 
-def _groups(codes: Codes) -> Floats:
+def _cells_by_group_size(codes: Codes) -> Floats:
     """Items x sizes: how many of an item's outputs stand in a group of 1, 2, ... equal ones."""
     sizes = group_sizes(codes)
     items, width = codes.shape
@@ -203,43 +225,12 @@ def _groups(codes: Codes) -> Floats:
     return counts.reshape(items, width + 1)[:, 1:].astype(np.float64)
 
 
-def _chances(width: int) -> Floats:
-    """[s, k]: a cell in a group of s draws k - 1 others of its group, over the V cells."""
-    from scipy.special import comb
-
-    size, k = np.arange(1, width + 1)[:, None], np.arange(2, width + 1)[None, :]
-    return np.asarray(comb(size - 1, k - 1) / comb(width - 1, k - 1) / width, dtype=np.float64)
-
-
 def _read(outputs: Outputs, missing: ArrayLike | None) -> tuple[Codes, NDArray[np.bool_]]:
+    """The outputs as numbers, and which items were asked in every configuration."""
     codes = code_outputs(outputs)
     if missing is None:
         return codes, np.ones(len(codes), dtype=bool)
-    lost = np.asarray(missing, dtype=bool)
-    if lost.shape != codes.shape:
-        raise InvalidValue("missing", lost.shape, f"one flag a cell, {codes.shape}")
-    return codes, np.asarray(~lost.any(axis=1), dtype=bool)
-
-
-def _scores(scores: ArrayLike, codes: Codes) -> Floats:
-    known = np.asarray(scores, dtype=np.float64)
-    if known.shape != codes.shape:
-        raise InvalidValue("scores", known.shape, f"one score an output, {codes.shape}")
-    return known
-
-
-def _single(codes: Codes, scores: ArrayLike | None, level: float) -> OutputConsistency:
-    basis = Basis(
-        estimand="share of items with one output in all configurations",
-        items=len(codes),
-        conditions=codes.shape[1],
-        level=level,
-    )
-    strict, valid, right, wrong = (
-        basis.undefined(f"output_consistency.{part}", "not_identified", "one configuration")
-        for part in ("strict", "valid", "correct", "wrong")
-    )
-    given = scores is not None
-    return OutputConsistency(
-        strict=strict, valid=valid, correct=right if given else None, wrong=wrong if given else None
-    )
+    flags = np.asarray(missing, dtype=bool)
+    if flags.shape != codes.shape:
+        raise InvalidValue("missing", flags.shape, f"a flag for every cell, {codes.shape}")
+    return codes, np.asarray(~flags.any(axis=1), dtype=bool)

@@ -16,7 +16,7 @@ __all__ = ["Contrast", "contrast"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """The value and its interval; None where a condition has no item or there are too few."""
+    """The value and its interval; None where a condition has no item, or items are too few."""
 
     value: float | None
     interval: Interval
@@ -32,20 +32,24 @@ def contrast(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> Contrast:
-    """sum_j c_j mean_j over items x conditions with NaN for missing, with a t interval.
+    """A sum of condition means with coefficients c, over items x conditions, NaN for missing.
 
-    An item counts through its linear influence sum_j c_j (y_ij - mean_j)/n_j; with `clusters` the
-    variance is CR1 on clusters minus one degrees of freedom. With no cell missing this is the
-    one-sample t interval of sum_j c_j y_ij.
+        v = Σ_j c_j ȳ_j        u_i = Σ_j c_j (y_ij − ȳ_j)/n_j
+        se² = G/(G − 1) Σ_g (Σ_{i in g} u_i)²        v ± t(G − 1) se
+
+    u_i is the linear influence of an item on v, n_j the items with condition j and G the number of
+    clusters (CR1); without `clusters` every item is one of its own. With no cell missing this is
+    the one-sample t interval of Σ_j c_j y_ij.
     """
     from scipy.special import stdtrit
 
     c = np.asarray(coefficients, dtype=np.float64)
     codes = unit_codes(clusters, len(matrix))
-    seen = ~np.isnan(matrix) & (c != 0.0)
-    rows = seen.any(axis=1)
-    seen, y, codes = seen[rows], np.where(seen, matrix, 0.0)[rows], codes[rows]
-    counts = seen.sum(axis=0)
+    present = ~np.isnan(matrix) & (c != 0.0)
+    rows = present.any(axis=1)
+    y, codes = np.where(present, matrix, 0.0)[rows], codes[rows]
+    present = present[rows]
+    counts = present.sum(axis=0)
     items, excluded = int(rows.sum()), int((~rows).sum())
     units = items if clusters is None else len(np.unique(codes))
     if units < 2 or (counts[c != 0.0] == 0).any():
@@ -54,10 +58,11 @@ def contrast(
         )
     counts = np.maximum(counts, 1)
     means = y.sum(axis=0) / counts
-    influence = np.where(seen, y - means, 0.0) @ (c / counts)
+    influence = np.where(present, y - means, 0.0) @ (c / counts)
     sums = unit_sums(influence[:, None], None if clusters is None else codes)[:, 0]
     error = float(np.sqrt(units / (units - 1) * np.square(sums).sum()))
     value = float(means @ c)
+    # What rounding leaves of equal values is no standard error.
     if error <= 1e-14 * float(np.abs(means * c).max()):
         interval = no_interval(level)
     else:

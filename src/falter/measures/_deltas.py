@@ -1,4 +1,4 @@
-"""Did the content change, did the quality change: the two deltas of the enterprise protocol."""
+"""Whether content and quality changed: the two deltas of the enterprise protocol."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from falter.measures._accuracy import accuracy
 __all__ = ["BothScorings", "QualityDelta", "RatedPairs", "content_delta", "quality_delta"]
 
 Floats = NDArray[np.float64]
+# The rating of two responses that mean the same.
 SAME = 3.0
 
 
@@ -28,10 +29,10 @@ class BothScorings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityDelta:
-    """The share of content-changed pairs whose quality moved, and which way it moved.
+    """The share of content-changed pairs whose quality changed, and in which direction.
 
-    worse, better, mixed (some metric up, another down) and unchanged are shares of the readable
-    pairs and sum to 1; worse, better and mixed to `valid`.
+    worse, better, mixed (one metric rose, another fell) and unchanged are shares of the readable
+    pairs and sum to 1; worse, better and mixed sum to `valid`.
     """
 
     strict: Estimate
@@ -44,12 +45,12 @@ class QualityDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatedPairs:
-    """Pairs of responses as judges rated them, one row a pair.
+    """Pairs of responses as judges rated them, one row per pair.
 
     `similarity` is 1, 2 or 3, NaN where the rating could not be read; `original` and `perturbed`
-    are pairs x metrics, NaN where a metric is missing (they need be there only below 3); `missing`
-    marks pairs that were never asked, which no scoring counts; `items` says whose pairs belong
-    together, by default pair k of every category is item k.
+    are pairs x metrics, NaN where a metric is missing (needed only below a similarity of 3);
+    `missing` marks pairs that were never asked, which no scoring counts; `items` says which item
+    every pair belongs to; by default pair k of every category is item k.
     """
 
     similarity: ArrayLike
@@ -75,7 +76,7 @@ def content_delta(
     ratings, asked = _ratings(similarity, missing)
     unread = np.isnan(ratings)
     changed = np.where(unread, np.nan, ratings < SAME)
-    estimand = "share of pairs whose content changed, super-population of items"
+    estimand = "share of pairs whose content changed, items like these"
     return BothScorings(
         strict=_share("strict", np.where(unread, 1.0, changed), asked, estimand, clusters, level),
         valid=_share("valid", changed, asked, estimand, clusters, level),
@@ -92,76 +93,78 @@ def quality_delta(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> QualityDelta:
-    """Among pairs whose content changed, the share with any quality metric moved, either way.
+    """Among pairs whose content changed, the share of which any quality metric changed, up or down.
 
-    `original` and `perturbed` are pairs x metrics. A metric moved if it differs by more than
-    `tolerance`. A pair that lacks a metric is changed if another one moved; if not, it is left out
-    of `valid` and counted, and changed in `strict`, which also takes in the pairs whose similarity
-    could not be read. Agresti and Coull's intervals. No pair with changed content:
+    `original` and `perturbed` are pairs x metrics. A metric changed if it differs by more than
+    `tolerance`. A pair that lacks a metric is changed if another one changed; if not, it is left
+    out of `valid` and counted, and changed in `strict`, which also takes in the pairs whose
+    similarity could not be read. Agresti and Coull's intervals. No pair with changed content:
     insufficient_data.
     """
     ratings, asked = _ratings(similarity, missing)
-    moved, up, down = _moves(original, perturbed, len(ratings), tolerance)
-    unread = np.isnan(ratings)
-    inside = asked & (ratings < SAME)
-    readable = inside & ~np.isnan(moved)
-    estimand = "share of content-changed pairs whose quality {}, super-population of items"
+    quality, rose, fell = _quality_changes(original, perturbed, len(ratings), tolerance)
+    content_changed = asked & (ratings < SAME)
+    readable = content_changed & ~np.isnan(quality)
 
-    def one(part: str, values: Floats, rows: NDArray[np.bool_], what: str) -> Estimate:
-        found = _share(part, values, rows, estimand.format(what), clusters, level)
-        return replace(found, measure=f"quality_delta.{part}")
+    def share(part: str, values: Floats, rows: NDArray[np.bool_], what: str) -> Estimate:
+        estimand = f"share of content-changed pairs whose quality {what}, items like these"
+        estimate = _share(part, values, rows, estimand, clusters, level)
+        return replace(estimate, measure=f"quality_delta.{part}")
 
-    strict = np.where(np.isnan(moved), 1.0, moved)
+    strict = np.where(np.isnan(quality), 1.0, quality)
+    strict_rows = asked & (content_changed | np.isnan(ratings))
     return QualityDelta(
-        strict=one("strict", strict, asked & (inside | unread), "changed"),
-        valid=one("valid", moved, inside, "changed"),
-        worse=one("worse", (down & ~up).astype(float), readable, "fell"),
-        better=one("better", (up & ~down).astype(float), readable, "rose"),
-        mixed=one("mixed", (up & down).astype(float), readable, "fell and rose"),
-        unchanged=one("unchanged", (~up & ~down).astype(float), readable, "stayed"),
+        strict=share("strict", strict, strict_rows, "changed"),
+        valid=share("valid", quality, content_changed, "changed"),
+        worse=share("worse", (fell & ~rose).astype(float), readable, "fell"),
+        better=share("better", (rose & ~fell).astype(float), readable, "rose"),
+        mixed=share("mixed", (rose & fell).astype(float), readable, "both rose and fell"),
+        unchanged=share("unchanged", (~rose & ~fell).astype(float), readable, "did not change"),
     )
 
 
 def decided(pairs: RatedPairs, tolerance: float) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """Which pairs were asked, and 1/0/NaN for changed content and changed quality of every one."""
     ratings, asked = _ratings(pairs.similarity, pairs.missing)
-    moved, _, _ = _moves(pairs.original, pairs.perturbed, len(ratings), tolerance)
-    return asked, np.where(np.isnan(ratings), np.nan, ratings < SAME), moved
+    quality, _, _ = _quality_changes(pairs.original, pairs.perturbed, len(ratings), tolerance)
+    return asked, np.where(np.isnan(ratings), np.nan, ratings < SAME), quality
 
 
-def _moves(
+def _quality_changes(
     original: ArrayLike, perturbed: ArrayLike, pairs: int, tolerance: float
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """1/0/NaN for any metric moved, with whether one rose and whether one fell."""
-    first, second = (np.asarray(x, dtype=np.float64) for x in (original, perturbed))
-    if first.ndim == 1:
-        first, second = first[:, None], second[:, None] if second.ndim == 1 else second
-    if first.shape != second.shape or first.ndim != 2 or len(first) != pairs or not first.shape[1]:
-        raise InvalidValue(
-            "original, perturbed", (first.shape, second.shape), f"{pairs} pairs x metrics, both"
-        )
-    gap = second - first
+    """1/0/NaN for whether any metric changed, whether one rose, and whether one fell."""
+    before, after = (np.asarray(x, dtype=np.float64) for x in (original, perturbed))
+    if before.ndim == 1:
+        before, after = before[:, None], after[:, None] if after.ndim == 1 else after
+    shapes = (before.shape, after.shape)
+    matching = before.shape == after.shape and before.ndim == 2 and len(before) == pairs
+    if not matching or not before.shape[1]:
+        raise InvalidValue("original, perturbed", shapes, f"{pairs} pairs x metrics, both")
+    change = after - before
     with np.errstate(invalid="ignore"):
-        up = np.asarray((gap > tolerance).any(axis=1), dtype=bool)
-        down = np.asarray((gap < -tolerance).any(axis=1), dtype=bool)
-    moved = (up | down).astype(float)
-    moved[~(up | down) & np.isnan(gap).any(axis=1)] = np.nan
-    return moved, up, down
+        rose = np.asarray((change > tolerance).any(axis=1), dtype=bool)
+        fell = np.asarray((change < -tolerance).any(axis=1), dtype=bool)
+    changed = (rose | fell).astype(float)
+    # Of a pair that lacks a metric, "no change" is not known.
+    changed[~(rose | fell) & np.isnan(change).any(axis=1)] = np.nan
+    return changed, rose, fell
 
 
 def _ratings(similarity: ArrayLike, missing: ArrayLike | None) -> tuple[Floats, NDArray[np.bool_]]:
+    """The ratings, and which pairs were asked."""
     ratings = np.asarray(similarity, dtype=np.float64)
     if ratings.ndim != 1:
-        raise InvalidValue("similarity", ratings.shape, "one rating a pair")
-    read = ratings[~np.isnan(ratings)]
-    strange = read[~np.isin(read, (1.0, 2.0, 3.0))]
-    if len(strange):
+        raise InvalidValue("similarity", ratings.shape, "a vector with a rating for every pair")
+    readable = ratings[~np.isnan(ratings)]
+    invalid = readable[~np.isin(readable, (1.0, 2.0, 3.0))]
+    if len(invalid):
         raise InvalidValue(
-            "similarity", float(strange[0]), "1, 2 or 3", hint="NaN where a rating is not readable"
+            "similarity", float(invalid[0]), "1, 2 or 3", hint="NaN where a rating is not readable"
         )
     lost = np.zeros(len(ratings), bool) if missing is None else np.asarray(missing, dtype=bool)
     if lost.shape != ratings.shape:
-        raise InvalidValue("missing", lost.shape, f"one flag a pair, {len(ratings)}")
+        raise InvalidValue("missing", lost.shape, f"a flag for each of {len(ratings)} pairs")
     return ratings, ~lost
 
 
@@ -173,8 +176,8 @@ def _share(
     clusters: Sequence[Hashable] | None,
     level: float,
 ) -> Estimate:
-    names = (
-        None if clusters is None else [c for c, kept in zip(clusters, rows, strict=True) if kept]
-    )
-    found = accuracy(values[rows], clusters=names, level=level)
-    return replace(found, measure=f"content_delta.{scoring}", estimand=estimand, conditions=2)
+    """The share of some rows of which the values are 1."""
+    if clusters is not None:
+        clusters = [c for c, counts in zip(clusters, rows, strict=True) if counts]
+    estimate = accuracy(values[rows], clusters=clusters, level=level)
+    return replace(estimate, measure=f"content_delta.{scoring}", estimand=estimand, conditions=2)

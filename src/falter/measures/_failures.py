@@ -24,16 +24,16 @@ def differential_failure(
 ) -> Estimate:
     """The share of outputs that cannot be read, condition less baseline; positive where more fail.
 
-    One 0/1 number an item, 1 where the output was unparsed or refused, NaN where the request was
-    never answered. Interval and p-value (McNemar's mid-p) as in `accuracy_drop`. Where p is small,
-    numbers over the readable outputs compare different items.
+    One 0/1 number for every item, 1 where the output was unparsed or refused, NaN where the request
+    was never answered. Interval and p-value (McNemar's mid-p) as in `accuracy_drop`. Where p is
+    small, numbers over the readable outputs compare different items.
     """
-    one, two = np.asarray(baseline, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
-    for name, flags in (("baseline", one), ("perturbed", two)):
+    before, after = np.asarray(baseline, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
+    for name, flags in (("baseline", before), ("perturbed", after)):
         if not np.isin(flags[~np.isnan(flags)], (0.0, 1.0)).all():
             raise InvalidValue(name, "other numbers", "1 (failed), 0 (read) or NaN for every item")
     return replace(
-        accuracy_drop(two, one, clusters=clusters, level=level),
+        accuracy_drop(after, before, clusters=clusters, level=level),
         measure="differential_failure",
-        estimand="failures(condition) - failures(baseline), super-population of items",
+        estimand="unreadable(condition) - unreadable(baseline), items like these",
     )

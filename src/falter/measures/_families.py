@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
-from falter.core.records import Estimate
+from falter.core.records import Estimate, EstimateStatus
 from falter.measures._estimates import Basis
 from falter.measures._tables import Table
 from falter.stats import jackknife, no_interval
@@ -42,64 +42,73 @@ def family_components(
 ) -> FamilyComponents:
     """Split the variance of items x conditions with conditions nested in `families`.
 
-    Mean squares of the layout item x (family / condition), each set equal to its expectation
-    (Henderson's method I): with n_f conditions in family f, J in all, F families, s = sum n_f^2/J
-    and n0 = (J - s)/(F - 1): rest = MS_ic, item_family = (MS_if - MS_ic)/n0, condition =
-    (MS_c - MS_ic)/I, family = (MS_f - a MS_c - b)/(I n0), item likewise. The baseline is best left
-    out, or a family of its own. Components come out below 0 by chance and are cut at 0 in the
-    shares. Runs are averaged first. Needs two families and one of two conditions, else
-    not_identified; two whole items. Jackknife t intervals over items; those of `family` and
-    `condition` are rough where there are few families.
+        rest = MS_ic                                item_family = (MS_if − MS_ic)/n0
+        condition = (MS_c − MS_ic)/I                item = (MS_i − MS_ic − s item_family)/J
+        family = (MS_f − MS_ic − n0 item_family − I condition)/(I n0)
+        s = Σ_f n_f²/J        n0 = (J − s)/(F − 1)
+
+    the mean squares of the layout item x (family / condition) set equal to their expectations, with
+    n_f of J conditions in each of F families, and I items. The baseline is best left out, or a
+    family of its own. Components come out below 0 by chance and are cut at 0 in the shares. Runs
+    are averaged first. Needs two families and one of two conditions, else not_identified; two whole
+    items. Jackknife t intervals over items; those of `family` and `condition` are rough where there
+    are few families. Source: Henderson (1953), method I.
     """
     table = Table.read(outcomes, level)
     items, width, _ = table.cells.shape
     if len(families) != width:
-        raise InvalidValue("families", families, f"one family a condition, {width}")
+        raise InvalidValue("families", families, f"a family for each of {width} conditions")
     numbers: dict[Hashable, int] = {}
     codes = np.array([numbers.setdefault(f, len(numbers)) for f in families])
     basis = Basis(
-        estimand="random conditions within random families, super-population of items",
+        estimand="conditions and families of conditions like these, items like these",
         items=items,
         conditions=width,
         excluded=table.excluded,
         level=level,
     )
     if not 2 <= len(numbers) < width or items < 2:
-        few = items < 2
-        none = [
-            basis.undefined(
-                f"family.{name}",
-                "insufficient_data" if few else "not_identified",
-                "fewer than two items" if few else "needs two families, one of two conditions",
-            )
-            for name in (*PARTS, "brittleness_family", "brittleness_rest")
-        ]
-        return FamilyComponents(**dict(zip(FamilyComponents.__slots__, none, strict=True)))
+        status: EstimateStatus = "not_identified"
+        why = "there must be two families, one of them with two conditions"
+        if items < 2:
+            status, why = "insufficient_data", "fewer than two items"
+        names = (*PARTS, "brittleness_family", "brittleness_rest")
+        return FamilyComponents(
+            **{name: basis.undefined(f"family.{name}", status, why) for name in names}
+        )
     cells = table.cells.mean(axis=2)
     values = _components(cells, codes)
-    # What rounding leaves of a difference of mean squares is nothing.
-    nothing = 1e-13 * float(cells.var()) + 1e-28 * float(np.square(cells).max())
-    values = np.where(np.abs(values) <= nothing, 0.0, values)
-    found = {name: _part(basis, name, row) for name, row in zip(PARTS, values, strict=True)}
+    # A component of which only rounding is left is 0.
+    rounding = 1e-13 * float(cells.var()) + 1e-28 * float(np.square(cells).max())
+    values = np.where(np.abs(values) <= rounding, 0.0, values)
+    parts = {}
+    for name, row in zip(PARTS, values, strict=True):
+        interval = no_interval(level)
+        if np.isfinite(row).all():
+            interval = jackknife(float(row[0]), row[1:], level=level)
+        parts[name] = basis.estimate(f"family.{name}", float(row[0]), interval)
     return FamilyComponents(
-        **found,
+        **parts,
         brittleness_family=_ratio(basis, "brittleness_family", values, 3),
         brittleness_rest=_ratio(basis, "brittleness_rest", values, 4),
     )
 
 
 def _components(cells: Floats, codes: NDArray[np.int_]) -> Floats:
-    """Parts x (1 + items): the components, then those without one item after the other."""
+    """Parts x (1 + items): the components, then those without item 1, 2, ..."""
     cells = cells - cells.mean()
     items, width = cells.shape
     sizes = np.bincount(codes).astype(float)
     count = len(sizes)
-    inside = np.eye(count)[codes] / sizes
-    by_family, means = cells @ inside, cells.mean(axis=1)
+    # Means over the conditions of a family, of every item; and what each item adds to SS_if, SS_ic.
+    averaging = np.eye(count)[codes] / sizes
+    by_family, means = cells @ averaging, cells.mean(axis=1)
     square_if = (sizes * np.square(by_family - means[:, None])).sum(axis=1)
     square_ic = np.square(cells - by_family[:, codes]).sum(axis=1)
-    columns = _left_out_means(cells)
-    families, grand = columns @ inside, columns.mean(axis=1)
+    # Means over items, of all items and without item 1, 2, ...
+    total = cells.sum(axis=0)
+    columns = np.vstack([total / items, (total - cells) / (items - 1)])
+    families, grand = columns @ averaging, columns.mean(axis=1)
     n = np.append(items, np.full(items, items - 1.0))
     ss_f = n * (sizes * np.square(families - grand[:, None])).sum(axis=1)
     ss_c = n * np.square(columns - families[:, codes]).sum(axis=1)
@@ -120,23 +129,13 @@ def _components(cells: Floats, codes: NDArray[np.int_]) -> Floats:
 
 
 def _left_out_sums(values: Floats) -> Floats:
+    """The sum over all items, then the sums without item 1, 2, ..."""
     total = values.sum()
     return np.concatenate(([total], total - values))
 
 
-def _left_out_means(cells: Floats) -> Floats:
-    total, items = cells.sum(axis=0), len(cells)
-    return np.vstack([total / items, (total - cells) / (items - 1)])
-
-
-def _part(basis: Basis, name: str, values: Floats) -> Estimate:
-    interval = no_interval(basis.level)
-    if np.isfinite(values).all():
-        interval = jackknife(float(values[0]), values[1:], level=basis.level)
-    return basis.estimate(f"family.{name}", float(values[0]), interval)
-
-
 def _ratio(basis: Basis, name: str, values: Floats, place: int) -> Estimate:
+    """A component's share of the sum of all, each cut at 0."""
     cut = np.maximum(values, 0.0)
     whole = cut.sum(axis=0)
     if not whole[0] > 0.0:
@@ -145,11 +144,5 @@ def _ratio(basis: Basis, name: str, values: Floats, place: int) -> Estimate:
     interval = no_interval(basis.level)
     if (whole > 0.0).all():
         shares = cut[place] / whole
-        interval = jackknife(float(shares[0]), shares[1:], level=basis.level)
-        low, high = interval.low, interval.high
-        interval = replace(
-            interval,
-            low=None if low is None else max(0.0, low),
-            high=None if high is None else min(1.0, high),
-        )
+        interval = jackknife(float(shares[0]), shares[1:], level=basis.level).clipped(0.0, 1.0)
     return basis.estimate(f"family.{name}", float(cut[place][0] / whole[0]), interval)

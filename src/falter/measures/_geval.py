@@ -27,22 +27,28 @@ class GevalScore:
 
 
 def geval_score(percentages: Sequence[float] | None, *, order: Order) -> GevalScore:
-    """sum s p_s / sum p_s over the scores 1 to 5, from five percentages.
+    """Σ s p_s / Σ p_s over the scores s = 1 to 5, from five percentages p.
 
     `order` says whether the prompt asked for the chance of 1 first (ascending) or of 5 first; it
     has no default, because the same five numbers read the other way are 6 minus the score. A sum
-    off 100 by more than 0.5 is renormalised and flagged; not five finite numbers, one below 0, or
-    a sum of 0: None.
+    that differs from 100 by more than 0.5 is renormalised and flagged; not five finite numbers, one
+    below 0, or a sum of 0: None. Source: Liu et al. (2023), G-Eval.
     """
     if order not in ("ascending", "descending"):
         raise UnknownName("order of scores", order, ("ascending", "descending"))
-    given = [] if percentages is None else [float(p) for p in percentages]
-    reason = _wrong(given)
-    total = math.fsum(given) if not reason else None
-    if reason or total is None:
+    p = [] if percentages is None else [float(percentage) for percentage in percentages]
+    reason = ""
+    if len(p) != 5:
+        reason = f"{len(p)} numbers instead of five"
+    elif not all(math.isfinite(percentage) for percentage in p):
+        reason = "a number that is not finite"
+    elif min(p) < 0.0:
+        reason = "a percentage below 0"
+    if reason:
         return GevalScore(
             value=None, status="insufficient_data", total=None, renormalised=False, reason=reason
         )
+    total = math.fsum(p)
     if total == 0.0:
         return GevalScore(
             value=None,
@@ -52,15 +58,7 @@ def geval_score(percentages: Sequence[float] | None, *, order: Order) -> GevalSc
             reason="the percentages sum to 0",
         )
     scores = range(1, 6) if order == "ascending" else range(5, 0, -1)
-    value = math.fsum(s * p for s, p in zip(scores, given, strict=True)) / total
+    value = math.fsum(s * p_s for s, p_s in zip(scores, p, strict=True)) / total
     return GevalScore(
         value=value, status="ok", total=total, renormalised=abs(total - 100.0) > 0.5, reason=""
     )
-
-
-def _wrong(given: Sequence[float]) -> str:
-    if len(given) != 5:
-        return f"{len(given)} numbers instead of five"
-    if not all(math.isfinite(p) for p in given):
-        return "a number that is not finite"
-    return "a percentage below 0" if min(given) < 0.0 else ""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures._estimates import Basis
-from falter.stats import item_mean, no_interval
+from falter.stats import item_mean
 
 __all__ = ["HumanEvaluation", "best_arms", "human_evaluation"]
 
@@ -30,7 +30,7 @@ def human_evaluation(
 ) -> HumanEvaluation:
     """Mean and standard deviation of every arm on every criterion, and which arm is best.
 
-    `ratings[arm][criterion]` has one number an item, NaN where nobody rated; average
+    `ratings[arm][criterion]` has one number for every item, NaN where nobody rated it; average
     several raters of one item before. t intervals over items. Best: see `best_arms`.
     """
     means: dict[str, dict[str, Estimate]] = {}
@@ -40,22 +40,22 @@ def human_evaluation(
         for name, values in criteria.items():
             vector = np.asarray(values, dtype=np.float64)
             if vector.ndim != 1:
-                raise InvalidValue(f"ratings of '{arm}'", vector.shape, "one number an item")
-            kept = vector[~np.isnan(vector)]
+                expected = "a vector with a rating for every item"
+                raise InvalidValue(f"ratings of '{arm}'", vector.shape, expected)
+            rated = vector[~np.isnan(vector)]
             basis = Basis(
-                estimand="mean rating, super-population of items",
-                items=len(kept),
-                excluded=len(vector) - len(kept),
+                estimand="mean rating, items like these",
+                items=len(rated),
+                excluded=len(vector) - len(rated),
                 level=level,
             )
-            sds[arm][name] = float(kept.std(ddof=1)) if len(kept) > 1 else None
-            if not len(kept):
-                why = "nobody rated"
+            sds[arm][name] = float(rated.std(ddof=1)) if len(rated) > 1 else None
+            if not len(rated):
+                why = "no item was rated"
                 means[arm][name] = basis.undefined("human_evaluation", "insufficient_data", why)
                 continue
-            found = item_mean(vector, level=level)
-            interval = found.interval if found.value is not None else no_interval(level)
-            means[arm][name] = basis.estimate("human_evaluation", float(kept.mean()), interval)
+            interval = item_mean(vector, level=level).interval
+            means[arm][name] = basis.estimate("human_evaluation", float(rated.mean()), interval)
     table = {
         arm: {name: e.value for name, e in row.items() if e.value is not None}
         for arm, row in means.items()
@@ -66,15 +66,15 @@ def human_evaluation(
 def best_arms(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
     """The arm that wins most criteria; of those that tie, the one with the highest total.
 
-    `table[arm][criterion]`. A criterion that several arms lead is won by each of them. Arms that
-    still tie are all named.
+    The numbers are `table[arm][criterion]`. A criterion that several arms lead is won by each of
+    them. Arms that still tie are all named.
     """
     names = dict.fromkeys(name for row in table.values() for name in row)
     wins = dict.fromkeys(table, 0)
     for name in names:
-        top = max(row[name] for row in table.values() if name in row)
+        leading = max(row[name] for row in table.values() if name in row)
         for arm, row in table.items():
-            wins[arm] += name in row and row[name] >= top - 1e-12
+            wins[arm] += name in row and row[name] >= leading - 1e-12
     most = max(wins.values(), default=0)
     totals = {arm: sum(table[arm].values()) for arm, count in wins.items() if count == most}
     highest = max(totals.values(), default=0.0)

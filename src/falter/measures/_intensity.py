@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
-from falter.core.records import Estimate
+from falter.core.records import Estimate, EstimateStatus
 from falter.measures._contrast import contrast
 from falter.measures._estimates import Basis
 from falter.measures._ranks import correlation
@@ -19,12 +19,11 @@ from falter.measures._simultaneous import largest, simultaneous
 __all__ = ["IntensityCurve", "intensity_curve"]
 
 Floats = NDArray[np.float64]
-_Statistic = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntensityCurve:
-    """The mean score at every level, lowest first, and what sums the curve up.
+    """The mean score at every level, lowest first, and what sums up the curve.
 
     `steepest` is the pair of levels between which most is lost.
     """
@@ -50,56 +49,69 @@ def intensity_curve(
 ) -> IntensityCurve:
     """Slope, Spearman, normalised AUC, retained share and largest step of score against dose.
 
-    `outcomes` is items x levels, NaN where missing; `levels` in any order, no two the same. slope:
-    least squares over the level means, change in score per unit of dose. spearman: of level and
-    mean score. auc: trapezoids over the range of doses, the average height of the curve. retained:
-    mean at the highest dose over mean at the lowest. largest_step: the largest loss between
-    neighbouring levels, with an interval that holds for all steps at once. Slope and auc have t
-    intervals; spearman and retained share a BCa bootstrap of the items that have every level.
-    Fewer than three levels: the slope only; fewer than two are an error.
+        slope = Σ (x − x̄) m_x / Σ (x − x̄)²        auc = Σ (x' − x)(m_x + m_x')/2 / (range of x)
+        retained = m at the highest dose/m at the lowest
+
+    for doses x, the next dose x' and mean scores m. The slope is the change in score per unit of
+    dose, the auc the average height of the curve, spearman the correlation of x and m, and
+    largest_step the largest loss between neighbouring levels, with an interval that holds for all
+    steps at once. `outcomes` is items x levels, NaN where missing; `levels` in any order, no two
+    the same. Slope and auc have t intervals; spearman and retained share a BCa bootstrap of the
+    items that have every level. Fewer than three levels: the slope only; fewer than two are an
+    error.
     """
     doses, table = _read(levels, outcomes)
-    codes = unit_codes(clusters, len(table))
-    found = _Curve(doses=doses, table=table, clusters=clusters, level=level)
-    slope = found.linear("slope", (doses - doses.mean()) / np.square(doses - doses.mean()).sum())
-    means = tuple(found.linear("mean", row) for row in np.eye(len(doses)))
+    curve = _Curve(
+        doses=doses,
+        table=table,
+        clusters=clusters,
+        level=level,
+        replications=replications,
+        seed=seed,
+    )
+    # Weights of the level means: least squares; and trapezoids, as shares of the range of doses.
+    centred = doses - doses.mean()
+    widths = np.diff(doses)
+    trapezoids = (np.append(widths, 0.0) + np.insert(widths, 0, 0.0)) / 2.0
+    steepest = None
     if len(doses) < 3:
-        none = [
-            found.basis().undefined(
-                f"intensity_curve.{part}", "insufficient_data", "fewer than three levels"
-            )
-            for part in ("spearman", "auc", "retained", "largest_step")
-        ]
-        spearman, auc, retained, drop = none
-        steepest = None
+        why = "fewer than three levels"
+        auc, spearman, retained, largest_step = (
+            curve.basis.undefined(f"intensity_curve.{part}", "insufficient_data", why)
+            for part in ("auc", "spearman", "retained", "largest_step")
+        )
     else:
-        auc = found.linear("auc", _trapezoids(doses))
-        spearman = found.smooth("spearman", _spearman(doses), codes, replications, seed)
-        retained = found.smooth("retained", _retained, codes, replications, seed)
-        drop, steepest = found.step(replications, seed)
+        auc = curve.linear("auc", trapezoids / widths.sum())
+        spearman, retained = curve.spearman(), curve.retained()
+        largest_step, steepest = curve.largest_step()
     return IntensityCurve(
         levels=tuple(float(x) for x in doses),
-        means=means,
-        slope=slope,
+        means=tuple(curve.linear("mean", row) for row in np.eye(len(doses))),
+        slope=curve.linear("slope", centred / np.square(centred).sum()),
         spearman=spearman,
         auc=auc,
         retained=retained,
-        largest_step=drop,
+        largest_step=largest_step,
         steepest=steepest,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Curve:
+    """Items x levels, lowest dose first, and how its numbers get their intervals."""
+
     doses: Floats
     table: Floats
     clusters: Sequence[Hashable] | None
     level: float
+    replications: int
+    seed: int
 
+    @property
     def basis(self) -> Basis:
         rows = ~np.isnan(self.table).all(axis=1)
         return Basis(
-            estimand="mean score against dose, these doses, super-population of items",
+            estimand="mean score against dose, these doses, items like these",
             items=int(rows.sum()),
             conditions=len(self.doses),
             excluded=int((~rows).sum()),
@@ -107,77 +119,78 @@ class _Curve:
         )
 
     def linear(self, part: str, coefficients: Floats) -> Estimate:
-        """A fixed combination of the level means."""
-        found = contrast(self.table, coefficients, clusters=self.clusters, level=self.level)
-        own = replace(self.basis(), items=found.items, excluded=found.excluded)
-        if found.value is None:
+        """A sum of the level means with fixed coefficients."""
+        measure = f"intensity_curve.{part}"
+        result = contrast(self.table, coefficients, clusters=self.clusters, level=self.level)
+        basis = replace(self.basis, items=result.items, excluded=result.excluded)
+        if result.value is None:
             why = "fewer than two items at a level"
-            return own.undefined(f"intensity_curve.{part}", "insufficient_data", why)
-        return own.estimate(f"intensity_curve.{part}", found.value, found.interval)
+            return basis.undefined(measure, "insufficient_data", why)
+        return basis.estimate(measure, result.value, result.interval)
 
-    def smooth(
+    def spearman(self) -> Estimate:
+        """Spearman's correlation of dose and mean score."""
+
+        def statistic(sums: Floats) -> Floats:
+            means = sums[..., 1:] / sums[..., :1]
+            return correlation(np.broadcast_to(self.doses, means.shape), means, "spearman")
+
+        why = "every level has the same mean"
+        return self._of_means("spearman", statistic, "undefined_zero_variance", why)
+
+    def retained(self) -> Estimate:
+        """The mean score at the highest dose over that at the lowest."""
+
+        def statistic(sums: Floats) -> Floats:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                ratio = sums[..., -1] / sums[..., 1]
+            return np.asarray(np.where(sums[..., 1] != 0.0, ratio, np.nan))
+
+        why = "the mean at the lowest dose is 0"
+        return self._of_means("retained", statistic, "undefined_zero_denominator", why)
+
+    def _of_means(
         self,
         part: str,
-        statistic: _Statistic,
-        codes: NDArray[np.intp],
-        replications: int,
-        seed: int,
+        statistic: Callable[[Floats], Floats],
+        undefined: EstimateStatus,
+        why: str,
     ) -> Estimate:
-        """A function of the level means, over the items that have every level."""
+        """A function of sums of 1 and of the scores, over the items that have every level."""
         whole = ~np.isnan(self.table).any(axis=1)
-        own = replace(self.basis(), items=int(whole.sum()), excluded=int((~whole).sum()), seed=seed)
+        items = int(whole.sum())
+        basis = replace(self.basis, items=items, excluded=int((~whole).sum()), seed=self.seed)
         measure = f"intensity_curve.{part}"
-        if whole.sum() < 2:
-            return own.undefined(measure, "insufficient_data", "fewer than two whole items")
-        units = unit_sums(np.column_stack([np.ones(whole.sum()), self.table[whole]]), codes[whole])
+        if items < 2:
+            reason = "fewer than two items with a score at every level"
+            return basis.undefined(measure, "insufficient_data", reason)
+        codes = unit_codes(self.clusters, len(self.table))[whole]
+        units = unit_sums(np.column_stack([np.ones(items), self.table[whole]]), codes)
         value = float(statistic(units.sum(axis=0)))
         if np.isnan(value):
-            if part == "spearman":
-                why = "every level has the same mean"
-                return own.undefined(measure, "undefined_zero_variance", why)
-            why = "the mean at the lowest dose is 0"
-            return own.undefined(measure, "undefined_zero_denominator", why)
+            return basis.undefined(measure, undefined, why)
         interval = sums_interval(
-            units, statistic, level=self.level, replications=replications, seed=seed
+            units, statistic, level=self.level, replications=self.replications, seed=self.seed
         )
-        return own.estimate(measure, value, interval)
+        return basis.estimate(measure, value, interval)
 
-    def step(self, replications: int, seed: int) -> tuple[Estimate, tuple[float, float] | None]:
+    def largest_step(self) -> tuple[Estimate, tuple[float, float] | None]:
         """The largest loss from one level to the next, and where it is."""
-        gaps = self.table[:, :-1] - self.table[:, 1:]
-        found = simultaneous(
-            gaps, clusters=self.clusters, level=self.level, replications=replications, seed=seed
+        steps = simultaneous(
+            self.table[:, :-1] - self.table[:, 1:],
+            clusters=self.clusters,
+            level=self.level,
+            replications=self.replications,
+            seed=self.seed,
         )
-        own = replace(self.basis(), seed=seed)
-        top = largest(found)
+        basis = replace(self.basis, seed=self.seed)
+        top = largest(steps)
         if top is None:
             why = "fewer than two items at neighbouring levels"
-            none = own.undefined("intensity_curve.largest_step", "insufficient_data", why)
-            return none, None
+            return basis.undefined("intensity_curve.largest_step", "insufficient_data", why), None
         place, interval = top
-        value = found[place].value or 0.0
-        step = own.estimate("intensity_curve.largest_step", value, interval)
+        step = basis.estimate("intensity_curve.largest_step", steps[place].value or 0.0, interval)
         return step, (float(self.doses[place]), float(self.doses[place + 1]))
-
-
-def _spearman(doses: Floats) -> _Statistic:
-    def statistic(sums: Floats) -> Floats:
-        means = sums[..., 1:] / sums[..., :1]
-        return correlation(np.broadcast_to(doses, means.shape), means, "spearman")
-
-    return statistic
-
-
-def _retained(sums: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(sums[..., 1] != 0.0, sums[..., -1] / sums[..., 1], np.nan))
-
-
-def _trapezoids(doses: Floats) -> Floats:
-    """The weight of every level in the average height of the curve; they sum to 1."""
-    widths = np.diff(doses)
-    weights = (np.append(widths, 0.0) + np.insert(widths, 0, 0.0)) / 2.0
-    return np.asarray(weights / widths.sum())
 
 
 def _read(levels: Sequence[float], outcomes: ArrayLike) -> tuple[Floats, Floats]:
@@ -187,6 +200,6 @@ def _read(levels: Sequence[float], outcomes: ArrayLike) -> tuple[Floats, Floats]
     if doses.size < 2 or not np.isfinite(doses).all():
         raise InvalidValue("levels", list(levels), "two or more finite numbers")
     if len(np.unique(doses)) < doses.size:
-        raise InvalidValue("levels", list(levels), "different numbers, none of them twice")
+        raise InvalidValue("levels", list(levels), "numbers that are all different")
     order = np.argsort(doses)
     return doses[order], table[:, order]

@@ -19,7 +19,7 @@ __all__ = ["ItemStd", "item_std"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemStd:
-    """Standard deviations (ddof 0) of the items in `items`, their mean, and what the zeros are.
+    """Standard deviations (ddof 0) of the items in `items`, their mean, and what those of 0 are.
 
     An item that never varies is all right, all wrong, or `steady` at a score in between.
     """
@@ -42,56 +42,54 @@ def item_std(
 ) -> ItemStd:
     """The standard deviation of every item's scores over a fixed set of configurations.
 
-    `scores` is items x configurations; ddof 0, since the set is what it is. Items with a missing
+    `scores` is items x configurations; ddof 0, since the set is no sample. Items with a missing
     cell are left out and counted. `right` and `wrong` are the best and the worst score. The mean
     has a t interval, the shares of all items have Agresti and Coull's. One configuration:
     not_identified.
     """
     table = Table.read(scores, level)
     array = np.asarray(scores, dtype=np.float64)
-    whole = np.logical_not(np.isnan(array.reshape(len(array), -1)).any(axis=1))
+    whole = np.logical_not(np.isnan(array).any(axis=tuple(range(1, array.ndim))))
     cells = table.cells[:, :, 0]
     basis = Basis(
-        estimand="standard deviation of an item's scores, fixed configurations, super-population "
-        "of items",
+        estimand="standard deviation of an item's scores over these configurations, items like "
+        "these",
         items=len(cells),
         conditions=cells.shape[1],
         excluded=table.excluded,
         level=level,
     )
     if cells.shape[1] < 2:
-        none = [
-            basis.undefined(f"item_std.{part}", "not_identified", "one configuration")
+        undefined = {
+            part: basis.undefined(f"item_std.{part}", "not_identified", "one configuration")
             for part in ("mean", "all_correct", "all_wrong", "steady")
-        ]
-        return ItemStd(
-            items=np.zeros(0, dtype=np.intp), values=np.zeros(0), mean=none[0],
-            all_correct=none[1], all_wrong=none[2], steady=none[3],
-        )  # fmt: skip
-    names = None if clusters is None else [c for c, w in zip(clusters, whole, strict=True) if w]
+        }
+        return ItemStd(items=np.zeros(0, dtype=np.intp), values=np.zeros(0), **undefined)
+    if clusters is not None:
+        clusters = [c for c, w in zip(clusters, whole, strict=True) if w]
     values = cells.std(axis=1)
-    still = np.ptp(cells, axis=1) == 0.0
-    values[still] = 0.0
-    first = cells[:, 0]
+    is_constant = np.ptp(cells, axis=1) == 0.0
+    values[is_constant] = 0.0
+    score = cells[:, 0]
 
-    def share(part: str, where: NDArray[np.bool_]) -> Estimate:
-        found = accuracy(where.astype(float), clusters=names, level=level)
+    def share(part: str, is_so: NDArray[np.bool_]) -> Estimate:
         return replace(
-            found,
+            accuracy(is_so.astype(float), clusters=clusters, level=level),
             measure=f"item_std.{part}",
-            estimand=f"share of items with one score, {part.replace('_', ' ')}",
+            estimand=f"share of items with the same score in all these configurations, "
+            f"{part.replace('_', ' ')}, items like these",
             conditions=cells.shape[1],
             excluded=table.excluded,
         )
 
-    mean = item_mean(values, clusters=names, level=level)
+    mean = item_mean(values, clusters=clusters, level=level)
     return ItemStd(
         items=np.flatnonzero(whole),
         values=values,
         mean=basis.undefined("item_std.mean", mean.status, "fewer than two items")
         if mean.value is None
         else basis.estimate("item_std.mean", mean.value, mean.interval),
-        all_correct=share("all_correct", still & (first == right)),
-        all_wrong=share("all_wrong", still & (first == wrong)),
-        steady=share("steady", still & (first != right) & (first != wrong)),
+        all_correct=share("all_correct", is_constant & (score == right)),
+        all_wrong=share("all_wrong", is_constant & (score == wrong)),
+        steady=share("steady", is_constant & (score != right) & (score != wrong)),
     )

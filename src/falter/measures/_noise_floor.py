@@ -20,25 +20,24 @@ def noise_floor(baseline: ArrayLike, repeat: ArrayLike, *, level: float = 0.95) 
     Wilson's interval. Scores within 1e-9 are the same. Items that lack one of the runs are
     excluded; none left: insufficient_data.
     """
-    first, second = np.asarray(baseline, dtype=float), np.asarray(repeat, dtype=float)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise InvalidValue(
-            "baseline, repeat", (first.shape, second.shape), "two vectors with one score an item"
-        )
-    gaps = np.abs(first - second)
-    present = gaps[~np.isnan(gaps)]
+    run, rerun = np.asarray(baseline, dtype=float), np.asarray(repeat, dtype=float)
+    if run.ndim != 1 or run.shape != rerun.shape:
+        expected = "two vectors of the same items, one score for every item"
+        raise InvalidValue("baseline, repeat", (run.shape, rerun.shape), expected)
+    change = np.abs(run - rerun)
+    present = change[~np.isnan(change)]
     changed = int((present > SAME).sum())
-    found = wilson_interval(changed, len(present), level=level)
+    interval = wilson_interval(changed, len(present), level=level)
     return Estimate(
         measure="noise_floor",
         value=changed / len(present) if len(present) else None,
         status="ok" if len(present) else "insufficient_data",
-        estimand="share of items whose score differs on asking again, super-population of items",
-        low=found.low,
-        high=found.high,
+        estimand="share of items whose score differs when they are asked again, items like these",
+        low=interval.low,
+        high=interval.high,
         level=level,
-        method=found.method,
+        method=interval.method,
         items=len(present),
         conditions=1,
-        excluded=len(gaps) - len(present),
+        excluded=len(change) - len(present),
     )

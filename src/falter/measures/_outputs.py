@@ -20,26 +20,28 @@ def code_outputs(outputs: Sequence[Sequence[str | None]] | ArrayLike) -> Codes:
 
     Whole numbers are taken as codes that are equal where the outputs are, below 0 for none.
     """
-    table = _table(outputs)
+    table = outputs if isinstance(outputs, np.ndarray) else _table(outputs)
     if table.ndim != 2 or table.shape[1] == 0:
         raise InvalidValue("outputs", table.shape, "items x configurations")
     if table.dtype.kind in "iu":
         return np.asarray(np.maximum(table, -1), dtype=np.int32)
-    numbers: dict[str, int] = {}
-    raw: dict[Any, int] = {None: -1}
-    flat = np.empty(table.size, dtype=np.int32)
+    # Texts are normalised once for each spelling, which is rarer than a cell.
+    code_of_output: dict[Any, int] = {None: -1}
+    code_of_text: dict[str, int] = {}
+    codes = np.empty(table.size, dtype=np.int32)
     for place, output in enumerate(table.ravel().tolist()):
-        code = raw.get(output)
+        code = code_of_output.get(output)
         if code is None:
             if not isinstance(output, str):
                 raise InvalidValue("outputs", output, "text, None for no output, or whole numbers")
-            code = raw[output] = numbers.setdefault(output.strip().lower(), len(numbers))
-        flat[place] = code
-    return flat.reshape(table.shape)
+            code = code_of_text.setdefault(output.strip().lower(), len(code_of_text))
+            code_of_output[output] = code
+        codes[place] = code
+    return codes.reshape(table.shape)
 
 
 def group_sizes(codes: Codes) -> NDArray[np.int16]:
-    """For every cell how many of the item's outputs, itself included, are the same; 0 for none."""
+    """For every cell how many of its item's outputs equal it, itself included; 0 for no output."""
     # Column by column, so that what is compared and counted lies together in memory.
     columns = np.ascontiguousarray(codes.T)
     sizes = np.zeros(columns.shape, dtype=np.int16)
@@ -50,8 +52,7 @@ def group_sizes(codes: Codes) -> NDArray[np.int16]:
 
 
 def _table(outputs: Sequence[Sequence[str | None]] | ArrayLike) -> NDArray[Any]:
-    if isinstance(outputs, np.ndarray):
-        return outputs
+    """Rows of texts as objects, or of whole numbers."""
     rows = [list(row) for row in outputs]  # type: ignore[union-attr, arg-type]
     widths = sorted({len(row) for row in rows})
     if len(widths) > 1:

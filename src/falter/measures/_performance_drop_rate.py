@@ -42,14 +42,16 @@ def performance_drop_rate(
 ) -> PerformanceDropRate:
     """How much of the original performance is lost: `original` is items, `perturbed` items x V.
 
-    promptbench: 1 - sum_i perturbed/sum_i original, then the mean over V; positive is a loss.
-    paper: mean_i mean_v (1 - original/perturbed), as printed. It divides by the perturbed score, so
-    a 0/1 failure is undefined and skipped, an improvement counts +100 %, and a loss is negative:
-    for comparison only, reported as `pdr_doc003`.
-    item: mean_i mean_v (1 - perturbed/original) over items with an original above 0; for real
-    scores. pairwise: every configuration, the original among them, is the reference once; the mean
-    of |1 - A_v/A_o| over ordered pairs. (Signed, these average to 0 in points and to at most 0 as
-    rates, whatever the model does.)
+        promptbench: mean_v (1 − Σ_i perturbed_iv/Σ_i original_i)
+        paper: mean_i mean_v (1 − original_i/perturbed_iv)
+        item: mean_i mean_v (1 − perturbed_iv/original_i), over items with an original above 0
+        pairwise: mean of |1 − A_v/A_o| over ordered pairs of all configurations
+
+    promptbench: positive is a loss. paper: as printed. It divides by the perturbed score, so a 0/1
+    failure is undefined and skipped, an improvement counts +100 %, and a loss is negative: for
+    comparison only, reported as `pdr_doc003`. item: for real scores. pairwise: every configuration,
+    the original among them, is compared with once. (Signed, these average to 0 in points and to at
+    most 0 as rates, whatever the model does.)
 
     promptbench and pairwise use the items that have every score, a BCa bootstrap, and are
     undefined_zero_denominator if an original sum is 0; the others have t intervals over items and
@@ -57,93 +59,87 @@ def performance_drop_rate(
     """
     if convention not in CONVENTIONS:
         raise UnknownName("convention", convention, CONVENTIONS)
-    base, others = _read(original, perturbed)
-    codes = unit_codes(clusters, len(base))
-    basis = Basis(
-        estimand=f"relative loss, {convention} convention, fixed conditions, super-population of "
-        "items",
-        items=0,
-        conditions=others.shape[1] + 1,
-        level=level,
-    )
-    if convention in ("promptbench", "pairwise"):
-        statistic = _promptbench if convention == "promptbench" else _pairwise
-        table = np.column_stack([np.ones(len(base)), base, others])
-        whole = np.logical_not(np.isnan(table).any(axis=1))
-        own = replace(basis, items=int(whole.sum()), excluded=int((~whole).sum()), seed=seed)
-        if whole.sum() < 2:
-            none = own.undefined(
-                "performance_drop_rate", "insufficient_data", "fewer than two items"
-            )
-            return PerformanceDropRate(rate=none, skipped=0)
-        units = unit_sums(table[whole], codes[whole])
-        value = float(statistic(units.sum(axis=0)))
-        if np.isnan(value):
-            none = own.undefined(
-                "performance_drop_rate", "undefined_zero_denominator", "a reference scores 0"
-            )
-            return PerformanceDropRate(rate=none, skipped=0)
-        interval = sums_interval(
-            units, statistic, level=level, replications=replications, seed=seed
-        )
-        found = own.estimate("performance_drop_rate", value, interval)
-        return PerformanceDropRate(rate=found, skipped=0)
-    return _by_item(base, others, convention, basis, clusters)
-
-
-def _by_item(
-    base: Floats,
-    others: Floats,
-    convention: str,
-    basis: Basis,
-    clusters: Sequence[Hashable] | None,
-) -> PerformanceDropRate:
-    measure = "pdr_doc003" if convention == "paper" else "performance_drop_rate"
-    above, below = base[:, None] + 0.0 * others, others + 0.0 * base[:, None]
-    if convention == "item":
-        above, below = below, above
-    usable = below > 0.0 if convention == "item" else below != 0.0
-    usable &= ~np.isnan(below)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = np.where(usable, 1.0 - above / below, np.nan)
-    skipped = int((~usable & ~np.isnan(below)).sum())
-    count = usable.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rho = np.where(usable, ratios, 0.0).sum(axis=1) / count
-    own = replace(basis, items=int((count > 0).sum()), excluded=int((count == 0).sum()))
-    if not own.items:
-        why = "every ratio divides by 0"
-        none = own.undefined(measure, "undefined_zero_denominator", why)
-        return PerformanceDropRate(rate=none, skipped=skipped)
-    mean = item_mean(rho, clusters=clusters, level=basis.level)
-    if mean.value is None:
-        none = own.undefined(measure, mean.status, "fewer than two items")
-        return PerformanceDropRate(rate=none, skipped=skipped)
-    found = own.estimate(measure, mean.value, mean.interval)
-    return PerformanceDropRate(rate=found, skipped=skipped)
-
-
-def _promptbench(sums: Floats) -> Floats:
-    """From the sums of 1, the original and every perturbed score."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = 1.0 - sums[..., 2:].mean(axis=-1) / sums[..., 1]
-    return np.asarray(np.where(sums[..., 1] != 0.0, found, np.nan))
-
-
-def _pairwise(sums: Floats) -> Floats:
-    scores = sums[..., 1:]
-    count = scores.shape[-1]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        change = np.abs(1.0 - scores[..., None, :] / scores[..., :, None])
-    found = change.sum(axis=(-1, -2)) / (count * (count - 1))
-    return np.asarray(np.where((scores != 0.0).all(axis=-1), found, np.nan))
-
-
-def _read(original: ArrayLike, perturbed: ArrayLike) -> tuple[Floats, Floats]:
     base, others = np.asarray(original, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
     others = others[:, None] if others.ndim == 1 else others
     if base.ndim != 1 or others.ndim != 2 or len(base) != len(others) or not others.shape[1]:
         raise InvalidValue(
             "original, perturbed", (base.shape, others.shape), "items, and items x configurations"
         )
-    return base, others
+    basis = Basis(
+        estimand=f"relative loss, {convention} convention, these conditions, items like these",
+        items=0,
+        conditions=others.shape[1] + 1,
+        level=level,
+    )
+    if convention in ("item", "paper"):
+        return _mean_of_ratios(base, others, convention, basis, clusters)
+    measure = "performance_drop_rate"
+    statistic = _promptbench if convention == "promptbench" else _pairwise
+    codes = unit_codes(clusters, len(base))
+    table = np.column_stack([np.ones(len(base)), base, others])
+    whole = np.logical_not(np.isnan(table).any(axis=1))
+    basis = replace(basis, items=int(whole.sum()), excluded=int((~whole).sum()), seed=seed)
+    units = unit_sums(table[whole], codes[whole])
+    value = float(statistic(units.sum(axis=0)))
+    if basis.items < 2:
+        rate = basis.undefined(measure, "insufficient_data", "fewer than two items")
+    elif np.isnan(value):
+        why = "the sum of the scores to compare with is 0"
+        rate = basis.undefined(measure, "undefined_zero_denominator", why)
+    else:
+        interval = sums_interval(
+            units, statistic, level=level, replications=replications, seed=seed
+        )
+        rate = basis.estimate(measure, value, interval)
+    return PerformanceDropRate(rate=rate, skipped=0)
+
+
+def _mean_of_ratios(
+    base: Floats,
+    others: Floats,
+    convention: str,
+    basis: Basis,
+    clusters: Sequence[Hashable] | None,
+) -> PerformanceDropRate:
+    """mean_i mean_v (1 − perturbed/original), or the other way round as printed in the paper."""
+    measure = "pdr_doc003" if convention == "paper" else "performance_drop_rate"
+    # Adding 0 times the other takes over its missing cells.
+    original, perturbed = base[:, None] + 0.0 * others, others + 0.0 * base[:, None]
+    if convention == "item":
+        above, below, usable = perturbed, original, original > 0.0
+    else:
+        above, below, usable = original, perturbed, perturbed != 0.0
+    usable &= ~np.isnan(below)
+    skipped = int((~usable & ~np.isnan(below)).sum())
+    counts = usable.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = np.where(usable, 1.0 - above / below, np.nan)
+        rates = np.where(usable, ratios, 0.0).sum(axis=1) / counts
+    basis = replace(basis, items=int((counts > 0).sum()), excluded=int((counts == 0).sum()))
+    if not basis.items:
+        why = "every ratio divides by 0"
+        rate = basis.undefined(measure, "undefined_zero_denominator", why)
+        return PerformanceDropRate(rate=rate, skipped=skipped)
+    mean = item_mean(rates, clusters=clusters, level=basis.level)
+    if mean.value is None:
+        rate = basis.undefined(measure, mean.status, "fewer than two items")
+    else:
+        rate = basis.estimate(measure, mean.value, mean.interval)
+    return PerformanceDropRate(rate=rate, skipped=skipped)
+
+
+def _promptbench(sums: Floats) -> Floats:
+    """1 − mean_v perturbed_v/original, from sums of 1, the original and every perturbed score."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rate = 1.0 - sums[..., 2:].mean(axis=-1) / sums[..., 1]
+    return np.asarray(np.where(sums[..., 1] != 0.0, rate, np.nan))
+
+
+def _pairwise(sums: Floats) -> Floats:
+    """The mean of |1 − A_v/A_o| over ordered pairs of configurations v and o."""
+    scores = sums[..., 1:]
+    count = scores.shape[-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        changes = np.abs(1.0 - scores[..., None, :] / scores[..., :, None])
+    rate = changes.sum(axis=(-1, -2)) / (count * (count - 1))
+    return np.asarray(np.where((scores != 0.0).all(axis=-1), rate, np.nan))

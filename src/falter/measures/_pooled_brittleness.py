@@ -29,10 +29,10 @@ FEWEST_BENCHMARKS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledBrittleness:
-    """Components summed over matrices, then one ratio; which matrices counted, and which not.
+    """Components summed over matrices, and then one ratio.
 
-    `null` names the matrices in which every outcome is the same: they add 0 to both sums.
-    `left_out` names those that cannot be decomposed, with the reason.
+    `pooled` names the matrices that were summed; `null` those of them in which every outcome is
+    the same, which add 0 to both sums; `left_out` those that cannot be decomposed, with the reason.
     """
 
     brittleness: Estimate
@@ -57,27 +57,31 @@ def brittleness_by_model(
 ) -> dict[str, PooledBrittleness]:
     """For every model the share of its variance, over all benchmarks, that is within items.
 
-    `outcomes[model][benchmark]` is items x conditions (x runs). sum_b pert_b / sum_b total_b, all
-    plug-in: not the mean of ratios, and not the ratio of one long matrix. Every matrix counts the
-    same, or with `weight="items"` by its number of items; `clusters[benchmark]` names the passage
-    of every item. The interval resamples items within a benchmark: a jackknife on the logit scale,
-    or `method="bootstrap"` (BCa). With `benchmarks="random"` whole benchmarks are left out in turn,
-    which needs six. Fewer than ten varying 0/1 items: Fay and Feuer's interval of a weighted count.
+    Σ_b pert_b / Σ_b total_b over benchmarks b, all plug-in: not the mean of ratios, and not the
+    ratio of one long matrix. `outcomes[model][benchmark]` is items x conditions (x runs). Every
+    matrix counts the same, or with `weight="items"` by its number of items; `clusters[benchmark]`
+    names the passage of every item. The interval resamples items within a benchmark: a jackknife
+    on the logit scale, or `method="bootstrap"` (BCa). With `benchmarks="random"` whole benchmarks
+    are left out in turn, which needs six. Fewer than ten varying 0/1 items: Fay and Feuer's
+    interval of a weighted count.
     """
     _check(outcomes, weight, method, benchmarks)
     between = benchmarks == "random"
-    found = {}
+    results = {}
     for model, tables in outcomes.items():
         pool = _Pool(level=level, method=method, replications=replications, seed=seed)
         for name, cells in tables.items():
-            pool.add(name, _Matrix.read(cells, _of(clusters, name), level), name, weight)
-        if between and len(pool.parts) < FEWEST_BENCHMARKS:
+            labels = None if clusters is None else clusters[name]
+            pool.add(name, _Matrix.read(cells, labels, level), name, weight)
+        if between and len(pool.strata) < FEWEST_BENCHMARKS:
             raise InvalidValue(
-                "benchmarks", f"'random' with {len(pool.parts)} of them", "six or more",
-                hint="'fixed' is about these benchmarks",
-            )  # fmt: skip
-        found[model] = pool.result("brittleness_by_model", pool.parts, between=between)
-    return found
+                "benchmarks",
+                f"'random' with {len(pool.strata)} of them",
+                "six or more",
+                hint="'fixed' is about exactly these benchmarks",
+            )
+        results[model] = pool.result("brittleness_by_model", pool.strata, between=between)
+    return results
 
 
 def brittleness_by_task(
@@ -92,21 +96,21 @@ def brittleness_by_task(
 ) -> dict[str, PooledBrittleness]:
     """For every benchmark the share of variance, over all models, that is within items.
 
-    sum_m pert_m / sum_m total_m; see `brittleness_by_model`. The models answered the same items, in
-    the same order: an item is left out, or drawn, for all models at once. An item that a model
-    lacks is a row of NaN.
+    Σ_m pert_m / Σ_m total_m over models m; see `brittleness_by_model`. The models answered the same
+    items, in the same order: an item is left out, or drawn, for all models at once. An item that a
+    model lacks is a row of NaN.
     """
     _check(outcomes, weight, method, "fixed")
-    found = {}
+    results = {}
     for name in dict.fromkeys(name for tables in outcomes.values() for name in tables):
         pool = _Pool(level=level, method=method, replications=replications, seed=seed)
+        labels = None if clusters is None else clusters[name]
         for model, tables in outcomes.items():
             if name in tables:
-                matrix = _Matrix.read(tables[name], _of(clusters, name), level)
-                pool.add(model, matrix, name, weight)
-        joined = [_side_by_side(name, pool.parts)] if pool.parts else []
-        found[name] = pool.result("brittleness_by_task", joined)
-    return found
+                pool.add(model, _Matrix.read(tables[name], labels, level), name, weight)
+        joined = [_side_by_side(name, pool.strata)] if pool.strata else []
+        results[name] = pool.result("brittleness_by_task", joined)
+    return results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,21 +145,21 @@ class _Matrix:
 
 
 class _Pool:
-    """Collects the matrices of one model or benchmark, and makes one result of them."""
+    """The matrices of one model or benchmark, and the result of them together."""
 
     def __init__(self, *, level: float, method: Method, replications: int, seed: int) -> None:
         self.level, self.method, self.replications, self.seed = level, method, replications, seed
-        self.parts: list[Stratum] = []
+        self.strata: list[Stratum] = []
         self.names: list[str] = []
         self.null: list[str] = []
         self.left_out: dict[str, EstimateStatus] = {}
 
     def add(self, label: str, matrix: _Matrix, name: str, weight: Weight) -> None:
-        """Take a matrix in, or note why it cannot be."""
+        """Add a matrix, or note why it cannot be decomposed."""
         if matrix.table.status != "ok":
             self.left_out[label] = matrix.table.status
             return
-        self.parts.append(matrix.stratum(name, weight))
+        self.strata.append(matrix.stratum(name, weight))
         self.names.append(label)
         if np.ptp(matrix.table.cells) == 0.0:
             self.null.append(label)
@@ -165,8 +169,8 @@ class _Pool:
     ) -> PooledBrittleness:
         """The sums and their ratio, with intervals."""
         basis = Basis(
-            estimand="sum of variances within items over sum of variances, fixed conditions, "
-            + ("random benchmarks" if between else "super-population of items"),
+            estimand="sum of variances within items over sum of variances, these conditions, "
+            + ("benchmarks like these" if between else "items like these"),
             items=sum(s.items for s in strata),
             conditions=max((s.conditions for s in strata), default=0),
             excluded=sum(s.excluded for s in strata),
@@ -201,26 +205,23 @@ class _Pool:
         between: bool,
     ) -> Estimate:
         if not strata:
-            return basis.undefined(measure, "insufficient_data", "no matrix can be decomposed")
+            why = "no table has two items and two conditions"
+            return basis.undefined(measure, "insufficient_data", why)
         if whole.sum() == 0.0:
-            why = "every outcome of a matrix is the same"
+            why = "in every table all outcomes are the same"
             return basis.undefined(measure, "undefined_zero_variance", why)
-        found = None if between or self.method == "bootstrap" else few_vary(strata, self.level)
-        if found is None:
-            found = share_interval(
+        interval = None if between or self.method == "bootstrap" else few_vary(strata, self.level)
+        if interval is None:
+            interval = share_interval(
                 strata, self.method, between=between, level=self.level,
                 replications=self.replications, seed=self.seed,
             )  # fmt: skip
-        return basis.estimate(measure, float(whole[0] / whole.sum()), found)
+        return basis.estimate(measure, float(whole[0] / whole.sum()), interval)
 
 
-def _of(clusters: Clusters | None, name: str) -> Sequence[Hashable] | None:
-    return None if clusters is None else clusters[name]
-
-
-def _side_by_side(name: str, parts: Sequence[Stratum]) -> Stratum:
+def _side_by_side(name: str, strata: Sequence[Stratum]) -> Stratum:
     """One stratum of the matrices that share their items."""
-    rows = {len(part.units) for part in parts}
+    rows = {len(s.units) for s in strata}
     if len(rows) > 1:
         raise InvalidValue(
             f"outcomes of '{name}'",
@@ -229,13 +230,13 @@ def _side_by_side(name: str, parts: Sequence[Stratum]) -> Stratum:
             hint="give an item that a model lacks a row of NaN",
         )
     return Stratum(
-        names=tuple(n for part in parts for n in part.names),
-        units=np.hstack([part.units for part in parts]),
-        weights=np.concatenate([part.weights for part in parts]),
-        items=max(part.items for part in parts),
-        excluded=max(part.excluded for part in parts),
-        conditions=max(part.conditions for part in parts),
-        counts_only=all(part.counts_only for part in parts),
+        names=tuple(n for s in strata for n in s.names),
+        units=np.hstack([s.units for s in strata]),
+        weights=np.concatenate([s.weights for s in strata]),
+        items=max(s.items for s in strata),
+        excluded=max(s.excluded for s in strata),
+        conditions=max(s.conditions for s in strata),
+        counts_only=all(s.counts_only for s in strata),
     )
 
 

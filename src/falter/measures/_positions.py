@@ -13,7 +13,7 @@ from falter.core.records import Estimate
 from falter.measures._accuracy import accuracy
 from falter.measures._estimates import Basis
 from falter.measures._resample import check_replications, signed_sums
-from falter.stats import Interval, item_mean, no_interval
+from falter.stats import Interval, item_mean
 
 __all__ = ["PositionDistribution", "PositionShift", "position_distribution", "position_shift"]
 
@@ -23,7 +23,7 @@ Sources = Sequence[Sequence[int | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionDistribution:
-    """The share of mapped sentences in every bin; None where not one sentence is mapped.
+    """The share of mapped sentences in every bin; None where no sentence is mapped.
 
     `excluded` counts the sentences that map to nothing.
     """
@@ -56,13 +56,13 @@ class PositionShift:
 def position_distribution(
     sources: Sources, lengths: Sequence[int], *, bins: int = 10
 ) -> PositionDistribution:
-    """The histogram of floor(bins j/n): which part of its article a summary sentence comes from.
+    """The histogram of ⌊bins · j/n⌋: which part of its article a summary sentence comes from.
 
     `sources[a]` has for every summary sentence of article a the number j of the article sentence it
     maps to, from 0, or None where it maps to none; `lengths[a]` is the number n of sentences.
     """
-    table, lost = _histograms(sources, lengths, bins)
-    return _distribution(table, lost)
+    table, unmapped = _histograms(sources, lengths, bins)
+    return _distribution(table, unmapped)
 
 
 def position_shift(
@@ -77,19 +77,22 @@ def position_shift(
 ) -> PositionShift:
     """How far the source positions moved from one set of summaries to another of the same articles.
 
-    tv = half the summed |difference|; jsd = Jensen-Shannon divergence, base 2; wasserstein = the
-    area between the cumulative histograms, in article lengths. Finite samples always differ: the
-    `p_value` is the share of random swaps of before and after within articles that are as far
-    apart; there is no interval. `changed` and `jaccard` are over articles
-    with a mapped sentence in both, Agresti and Coull's and a t interval.
+        tv = ½ Σ_b |p_b − q_b|        wasserstein = Σ_b |P_b − Q_b|/bins
+        jsd = ½ Σ_b p_b log₂(p_b/m_b) + ½ Σ_b q_b log₂(q_b/m_b),   m = (p + q)/2
+
+    for the shares p and q of the bins before and after, cumulative P and Q; wasserstein is in
+    article lengths. Finite samples always differ: the `p_value` is the share of random swaps of
+    before and after within articles that are as far apart; there is no interval. `changed` and
+    `jaccard` are over articles with a mapped sentence in both, Agresti and Coull's and a t
+    interval.
     """
     check_replications(replications)
     if not len(before) == len(after) == len(lengths):
         raise InvalidValue(
             "before, after, lengths", (len(before), len(after), len(lengths)), "the same articles"
         )
-    first, lost_first = _histograms(before, lengths, bins)
-    second, lost_second = _histograms(after, lengths, bins)
+    old, old_unmapped = _histograms(before, lengths, bins)
+    new, new_unmapped = _histograms(after, lengths, bins)
     basis = Basis(
         estimand="distance of two histograms of source positions, these articles",
         items=len(lengths),
@@ -97,63 +100,61 @@ def position_shift(
         level=level,
         seed=seed,
     )
-    distances = _distances(first.sum(axis=0), second.sum(axis=0))
-    drawn = signed_sums(first - second, replications, seed) / 2.0
-    middle = (first + second).sum(axis=0) / 2.0
-    null = _distances(middle + drawn, middle - drawn)
-    tv, jsd, wasserstein = (
-        _distance(basis, name, distances[place], null[place])
-        for place, name in enumerate(("tv", "jsd", "wasserstein"))
-    )
+    distances = _distances(old.sum(axis=0), new.sum(axis=0))
+    # Swapping within an article adds or takes off half of its difference.
+    half_difference = signed_sums(old - new, replications, seed) / 2.0
+    middle = (old + new).sum(axis=0) / 2.0
+    null = _distances(middle + half_difference, middle - half_difference)
+    method = f"p: {replications} swaps of before and after within articles, PCG64"
+    none = Interval(low=None, high=None, level=level, method=method)
+    estimates = {}
+    for place, name in enumerate(("tv", "jsd", "wasserstein")):
+        value, swapped = distances[place], null[place]
+        measure = f"position_shift.{name}"
+        if np.isnan(value):
+            why = "no sentence before, or none after, is mapped"
+            estimates[name] = basis.undefined(measure, "insufficient_data", why)
+            continue
+        swapped = swapped[~np.isnan(swapped)]
+        p_value = float((1 + (swapped >= value - 1e-12).sum()) / (1 + len(swapped)))
+        estimates[name] = basis.estimate(measure, float(value), none, p_value=p_value)
     changed, jaccard = _by_article(before, after, level)
     return PositionShift(
-        before=_distribution(first, lost_first),
-        after=_distribution(second, lost_second),
-        tv=tv,
-        jsd=jsd,
-        wasserstein=wasserstein,
+        before=_distribution(old, old_unmapped),
+        after=_distribution(new, new_unmapped),
+        **estimates,
         changed=changed,
         jaccard=jaccard,
     )
 
 
-def _distances(first: Floats, second: Floats) -> Floats:
+def _distances(old: Floats, new: Floats) -> Floats:
     """Three x (...): tv, jsd and wasserstein of (..., bins) counts; NaN where one is empty."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        p = first / first.sum(axis=-1, keepdims=True)
-        q = second / second.sum(axis=-1, keepdims=True)
+        p = old / old.sum(axis=-1, keepdims=True)
+        q = new / new.sum(axis=-1, keepdims=True)
         middle = (p + q) / 2.0
         entropy = sum(
             np.where(x > 0.0, x * np.log2(np.where(x > 0.0, x / middle, 1.0)), 0.0).sum(axis=-1)
             for x in (p, q)
         )
-    gap = np.cumsum(p - q, axis=-1)
+    tv = np.abs(p - q).sum(axis=-1) / 2.0
     jsd = np.where(np.isnan(p[..., 0] + q[..., 0]), np.nan, np.maximum(entropy, 0.0) / 2.0)
-    wasserstein = np.abs(gap).sum(axis=-1) / p.shape[-1]
-    return np.stack([np.abs(p - q).sum(axis=-1) / 2.0, jsd, wasserstein])
-
-
-def _distance(basis: Basis, name: str, value: float, null: Floats) -> Estimate:
-    if np.isnan(value):
-        why = "no sentence of one set is mapped"
-        return basis.undefined(f"position_shift.{name}", "insufficient_data", why)
-    kept = null[~np.isnan(null)]
-    method = f"p: {len(null)} swaps of before and after within articles, PCG64"
-    p_value = float((1 + (kept >= value - 1e-12).sum()) / (1 + len(kept)))
-    none = Interval(low=None, high=None, level=basis.level, method=method)
-    return basis.estimate(f"position_shift.{name}", float(value), none, p_value=p_value)
+    wasserstein = np.abs(np.cumsum(p - q, axis=-1)).sum(axis=-1) / p.shape[-1]
+    return np.stack([tv, jsd, wasserstein])
 
 
 def _by_article(before: Sources, after: Sources, level: float) -> tuple[Estimate, Estimate]:
+    """The share of articles with other source sentences, and the mean overlap |A ∩ B|/|A ∪ B|."""
     changed = np.full(len(before), np.nan)
     overlap = np.full(len(before), np.nan)
-    for place, (one, two) in enumerate(zip(before, after, strict=True)):
-        first, second = ({j for j in side if j is not None} for side in (one, two))
-        if first and second:
-            changed[place] = first != second
-            overlap[place] = len(first & second) / len(first | second)
+    for place, sides in enumerate(zip(before, after, strict=True)):
+        old, new = ({j for j in side if j is not None} for side in sides)
+        if old and new:
+            changed[place] = old != new
+            overlap[place] = len(old & new) / len(old | new)
     basis = Basis(
-        estimand="super-population of articles",
+        estimand="articles like these",
         items=int((~np.isnan(overlap)).sum()),
         conditions=2,
         excluded=int(np.isnan(overlap).sum()),
@@ -161,19 +162,18 @@ def _by_article(before: Sources, after: Sources, level: float) -> tuple[Estimate
     )
     share = accuracy(changed, level=level)
     if share.value is None:
-        why = "no article has sources in both"
+        why = "no article has mapped sentences before and after"
         return (
             basis.undefined("position_shift.changed", "insufficient_data", why),
             basis.undefined("position_shift.jaccard", "insufficient_data", why),
         )
     interval = Interval(low=share.low, high=share.high, level=level, method=share.method)
-    mean = item_mean(overlap, level=level)
     return (
         basis.estimate("position_shift.changed", share.value, interval),
         basis.estimate(
             "position_shift.jaccard",
             float(overlap[~np.isnan(overlap)].mean()),
-            no_interval(level) if mean.value is None else mean.interval,
+            item_mean(overlap, level=level).interval,
         ),
     )
 
@@ -181,9 +181,8 @@ def _by_article(before: Sources, after: Sources, level: float) -> tuple[Estimate
 def _histograms(sources: Sources, lengths: Sequence[int], bins: int) -> tuple[Floats, int]:
     """Articles x bins of counts, and how many sentences map to nothing."""
     if bins < 1 or len(sources) != len(lengths):
-        raise InvalidValue(
-            "sources, lengths, bins", (len(sources), len(lengths), bins), "a length an article"
-        )
+        expected = "as many articles as lengths, and one bin or more"
+        raise InvalidValue("sources, lengths, bins", (len(sources), len(lengths), bins), expected)
     article = np.array([a for a, row in enumerate(sources) for _ in row], dtype=np.intp)
     place = np.array([-1 if j is None else j for row in sources for j in row], dtype=np.intp)
     mapped = place >= 0
@@ -200,13 +199,13 @@ def _histograms(sources: Sources, lengths: Sequence[int], bins: int) -> tuple[Fl
     return counts.reshape(len(lengths), bins).astype(float), int((~mapped).sum())
 
 
-def _distribution(table: Floats, lost: int) -> PositionDistribution:
+def _distribution(table: Floats, unmapped: int) -> PositionDistribution:
     counts = table.sum(axis=0)
     total = float(counts.sum())
     return PositionDistribution(
         shares=tuple(float(c) for c in counts / total) if total else None,
         counts=tuple(int(c) for c in counts),
         sentences=int(total),
-        excluded=lost,
+        excluded=unmapped,
         articles=len(table),
     )

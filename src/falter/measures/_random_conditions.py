@@ -16,18 +16,21 @@ __all__ = ["random_conditions_average"]
 def random_conditions_average(drops: ArrayLike, *, level: float = 0.95) -> Estimate:
     """The mean drop with an interval for other items *and* other perturbations of the kind.
 
-    `drops` is items x conditions of baseline - perturbed; items with a missing cell are left out.
-    The variance of the mean of a crossed random sample is (MS_I + MS_J - MS_E)/(I J), at least
-    MS_J/(I J); Satterthwaite's degrees of freedom. With few perturbations this is wide, and it
-    should be: `micro_average` is about the very perturbations that were run. One condition:
-    not_identified; fewer than two whole items: insufficient_data.
+        se² = max(MS_I + MS_J − MS_E, MS_J)/(I J)
+        freedom = (I J se²)² / (MS_J²/(J − 1) + MS_I²/(I − 1) + MS_E²/((I − 1)(J − 1)))
+
+    with the mean squares of I items, J conditions and the rest; only MS_J enters the freedom where
+    it is the maximum. `drops` is items x conditions of baseline - perturbed; items with a missing
+    cell are left out. With few perturbations the interval is wide, and it should be:
+    `micro_average` is about the very perturbations that were run. One condition: not_identified;
+    fewer than two whole items: insufficient_data. Source: Satterthwaite (1946) for the freedom.
     """
     from scipy.special import stdtrit
 
     table = Table.read(drops, level)
     items, width, _ = table.cells.shape
     basis = Basis(
-        estimand="mean drop, random conditions, super-population of items",
+        estimand="mean drop, conditions like these, items like these",
         items=items,
         conditions=width,
         excluded=table.excluded,
@@ -43,15 +46,16 @@ def random_conditions_average(drops: ArrayLike, *, level: float = 0.95) -> Estim
     ms_conditions = items * float(columns.var(ddof=1))
     rest = cells - rows[:, None] - columns + value
     ms_rest = float(np.square(rest).sum()) / ((items - 1) * (width - 1))
-    parts = ms_items + ms_conditions - ms_rest
-    spread = max(parts, ms_conditions)
-    if not spread > 1e-26 * cells.size * float(np.square(cells).max()):
+    of_both = ms_items + ms_conditions - ms_rest
+    # I J se²
+    variance = max(of_both, ms_conditions)
+    if not variance > 1e-26 * cells.size * float(np.square(cells).max()):
         return basis.estimate("random_conditions_average", value, no_interval(level))
     squares = ms_conditions**2 / (width - 1)
-    if parts >= ms_conditions:
+    if of_both >= ms_conditions:
         squares += ms_items**2 / (items - 1) + ms_rest**2 / ((items - 1) * (width - 1))
-    freedom = max(1.0, spread**2 / squares) if squares > 0.0 else float(items - 1)
-    half = float(stdtrit(freedom, 0.5 + level / 2.0)) * float(np.sqrt(spread / cells.size))
+    freedom = max(1.0, variance**2 / squares) if squares > 0.0 else float(items - 1)
+    half = float(stdtrit(freedom, 0.5 + level / 2.0)) * float(np.sqrt(variance / cells.size))
     method = f"t, crossed items and conditions, {freedom:.1f} degrees of freedom"
     interval = Interval(low=value - half, high=value + half, level=level, method=method)
     return basis.estimate("random_conditions_average", value, interval)

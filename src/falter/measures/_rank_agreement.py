@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.records import Estimate
 from falter.measures._estimates import Basis
 from falter.measures._ranks import Cases, Coefficient, correlation, read_cases
-from falter.measures._resample import Seed, check_replications
+from falter.measures._resample import check_replications
 from falter.stats import Interval, no_interval
 
 __all__ = ["RankAgreement", "rank_agreement"]
@@ -21,10 +21,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankAgreement:
-    """One place a perturbation: the mean over tasks, what noise alone gives, and every task's.
+    """For every perturbation the mean over tasks, what noise alone gives, and every task's.
 
-    `excluded` of `agreement` and `noise` counts the tasks left out because every model had the
-    same accuracy.
+    `excluded` of `agreement` and `noise` counts the tasks left out because every model had the same
+    accuracy.
     """
 
     conditions: tuple[int, ...]
@@ -45,115 +45,115 @@ def rank_agreement(
     """Spearman's rho of the models' accuracies, baseline against condition, averaged over tasks.
 
     `outcomes[task]` is items x models x conditions, NaN where missing. Column 0 is the baseline, or
-    `baselines` names for every column the one it is compared with (its own number: a baseline).
+    `baselines` gives for every column the one it is compared with (a baseline: its own number).
     Ties have average ranks; a task in which all models tie has no rho and is left out of the mean.
     Fewer than three models: insufficient_data. `coefficient="kendall"` gives tau-b.
 
     Items are drawn again through the whole pipeline, for all models at once. Noise lowers a rank
-    correlation, that of draws twice: the lower end is their percentile, the upper end the lower one
-    reflected at the value, or 1 where swapping explains the agreement: see `_interval`. `noise` is
-    the same number after swapping baseline and condition within random items; its interval holds
-    the draws, its `p_value` is the share of draws at or below the agreement that was found.
+    correlation, and that of draws twice: the lower end is their percentile, the upper end the lower
+    one reflected at the value, or 1 where swapping explains the agreement: see `_interval`. `noise`
+    is the same number after swapping baseline and condition within random items; its interval holds
+    the draws, its `p_value` is the share of draws at or below the observed agreement.
     """
     check_replications(replications)
     tasks = read_cases(outcomes, baselines)
-    values = [_pairwise(c.accuracies(), c, coefficient) for c in tasks]
-    draws = [
-        _pairwise(c.resampled(replications, (seed, place)), c, coefficient)
-        for place, c in enumerate(tasks)
-    ]
-    swaps = [_swapped(c, coefficient, replications, (seed, place)) for place, c in enumerate(tasks)]
+    values, draws, swaps = [], [], []
+    for place, task in enumerate(tasks):
+        values.append(_pairwise(task.accuracies(), task, coefficient))
+        resampled = task.resampled(replications, (seed, place))
+        draws.append(_pairwise(resampled, task, coefficient))
+        base, other = task.swapped(replications, (seed, place))
+        swaps.append(
+            correlation(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2), coefficient)
+        )
     basis = Basis(
         estimand=f"{coefficient} of the models' accuracies, baseline against condition, these "
-        "models and tasks, super-population of items",
-        items=sum(len(c.table) for c in tasks),
+        "models and tasks, items like these",
+        items=sum(len(task.table) for task in tasks),
         conditions=2,
         level=level,
         seed=seed,
     )
-    few = tasks[0].models < 3
-    mean, drawn, noise = (_over_tasks(found) for found in (values, draws, swaps))
-    lost = np.isnan(np.stack(values)).sum(axis=0)
-    agreement, floor = [], []
-    for place in range(len(tasks[0].pairs)):
-        own = replace(basis, excluded=int(lost[place]))
+    too_few = tasks[0].models < 3
+    value, draw, swap = (_mean_over_tasks(numbers) for numbers in (values, draws, swaps))
+    tied = np.isnan(np.stack(values)).sum(axis=0)
+    agreement, noise = [], []
+    for j in range(len(tasks[0].pairs)):
+        of_case = replace(basis, excluded=int(tied[j]))
         agreement.append(
-            _one("rank_agreement", mean[place], drawn[:, place], noise[:, place], own, few)
+            _agreement("rank_agreement", value[j], draw[:, j], swap[:, j], of_case, too_few)
         )
-        floor.append(_noise(mean[place], noise[:, place], own, few))
+        noise.append(_noise(value[j], swap[:, j], of_case, too_few))
     return RankAgreement(
         conditions=tuple(j for _, j in tasks[0].pairs),
         agreement=tuple(agreement),
-        noise=tuple(floor),
+        noise=tuple(noise),
         by_task={
             task.name: tuple(
-                _one("rank_agreement.task", v, d, n, replace(basis, items=len(task.table)), few)
-                for v, d, n in zip(value, draw.T, swap.T, strict=True)
+                _agreement(
+                    "rank_agreement.task", v, d, s, replace(basis, items=len(task.table)), too_few
+                )
+                for v, d, s in zip(value, draw.T, swap.T, strict=True)
             )
             for task, value, draw, swap in zip(tasks, values, draws, swaps, strict=True)
         },
     )
 
 
-def _pairwise(accuracies: Floats, case: Cases, coefficient: Coefficient) -> Floats:
+def _pairwise(accuracies: Floats, task: Cases, coefficient: Coefficient) -> Floats:
     """(..., models, conditions) to (..., cases)."""
-    turned = np.moveaxis(accuracies, -1, -2)
-    first = turned[..., [b for b, _ in case.pairs], :]
-    return correlation(first, turned[..., [j for _, j in case.pairs], :], coefficient)
+    by_condition = np.moveaxis(accuracies, -1, -2)
+    base = by_condition[..., [b for b, _ in task.pairs], :]
+    return correlation(base, by_condition[..., [j for _, j in task.pairs], :], coefficient)
 
 
-def _swapped(case: Cases, coefficient: Coefficient, replications: int, seed: Seed) -> Floats:
-    first, second = case.swapped(replications, seed)
-    return correlation(np.moveaxis(first, -1, -2), np.moveaxis(second, -1, -2), coefficient)
-
-
-def _over_tasks(found: list[Floats]) -> Floats:
+def _mean_over_tasks(numbers: list[Floats]) -> Floats:
     """The mean over the tasks that have a number; NaN where none has."""
-    stacked = np.stack(found)
-    seen = ~np.isnan(stacked)
+    stacked = np.stack(numbers)
+    present = ~np.isnan(stacked)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(seen, stacked, 0.0).sum(axis=0) / seen.sum(axis=0))
+        return np.asarray(np.where(present, stacked, 0.0).sum(axis=0) / present.sum(axis=0))
 
 
-def _one(
-    measure: str, value: float, draws: Floats, noise: Floats, basis: Basis, few: bool
+def _agreement(
+    measure: str, value: float, draws: Floats, swaps: Floats, basis: Basis, too_few: bool
 ) -> Estimate:
-    if few:
+    if too_few:
         return basis.undefined(measure, "insufficient_data", "fewer than three models")
     if np.isnan(value):
         return basis.undefined(measure, "undefined_zero_variance", "all models tie")
-    return basis.estimate(measure, float(value), _interval(float(value), draws, noise, basis.level))
+    return basis.estimate(measure, float(value), _interval(float(value), draws, swaps, basis.level))
 
 
-def _noise(value: float, draws: Floats, basis: Basis, few: bool) -> Estimate:
-    kept = draws[~np.isnan(draws)]
-    if few or not len(kept) or np.isnan(value):
-        if few:
-            why = "fewer than three models"
-            return basis.undefined("rank_agreement.noise", "insufficient_data", why)
-        return basis.undefined("rank_agreement.noise", "undefined_zero_variance", "all models tie")
-    low, high = np.quantile(kept, [(1.0 - basis.level) / 2.0, (1.0 + basis.level) / 2.0])
-    name = f"quantiles of {len(draws)} swaps of baseline and condition within items, PCG64"
+def _noise(value: float, swaps: Floats, basis: Basis, too_few: bool) -> Estimate:
+    measure = "rank_agreement.noise"
+    known = swaps[~np.isnan(swaps)]
+    if too_few:
+        return basis.undefined(measure, "insufficient_data", "fewer than three models")
+    if not len(known) or np.isnan(value):
+        return basis.undefined(measure, "undefined_zero_variance", "all models tie")
+    low, high = np.quantile(known, [(1.0 - basis.level) / 2.0, (1.0 + basis.level) / 2.0])
+    name = f"quantiles of {len(swaps)} swaps of baseline and condition within items, PCG64"
     return basis.estimate(
-        "rank_agreement.noise",
-        float(kept.mean()),
+        measure,
+        float(known.mean()),
         Interval(low=float(low), high=float(high), level=basis.level, method=name),
-        p_value=float((1 + (kept <= value + 1e-12).sum()) / (1 + len(kept))),
+        p_value=float((1 + (known <= value + 1e-12).sum()) / (1 + len(known))),
     )
 
 
-def _interval(value: float, draws: Floats, noise: Floats, level: float) -> Interval:
+def _interval(value: float, draws: Floats, swaps: Floats, level: float) -> Interval:
     """From the lower percentile of the draws to its reflection, or to 1.
 
     Models whose accuracies are close have a rank correlation that is biased far down, by an amount
     the draws do not show. If one tenth of a tail of the swaps is at or below the value, the order
     may not have changed at all. Simulated coverage is 90 to 99 %, the lower end nearly always.
     """
-    kept, swapped = draws[~np.isnan(draws)], noise[~np.isnan(noise)]
-    if len(kept) < 0.95 * len(draws) or np.ptp(kept) == 0.0 or not len(swapped):
+    known, swapped = draws[~np.isnan(draws)], swaps[~np.isnan(swaps)]
+    if len(known) < 0.95 * len(draws) or np.ptp(known) == 0.0 or not len(swapped):
         return no_interval(level)
     tail = (1.0 - level) / 2.0
-    low, high = (float(end) for end in np.quantile(kept, [tail, 1.0 - tail]))
+    low, high = (float(end) for end in np.quantile(known, [tail, 1.0 - tail]))
     high = min(1.0, max(high, 2.0 * value - low))
     method = f"percentile bootstrap of items, reflected above, {len(draws)} draws, PCG64"
     if value >= np.quantile(swapped, tail / 10.0):

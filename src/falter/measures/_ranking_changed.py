@@ -1,4 +1,4 @@
-"""How often one perturbation changes who stands where, and how often nothing at all would."""
+"""How often a perturbation changes the ranking of models, and how often nothing at all would."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.records import Estimate
 from falter.measures._estimates import Basis
-from falter.measures._ranks import Cases, average_ranks, read_cases
-from falter.measures._resample import Seed, check_replications
+from falter.measures._ranks import average_ranks, read_cases
+from falter.measures._resample import check_replications
 from falter.stats import Interval, no_interval
 
 __all__ = ["RankingChanged", "ranking_changed"]
@@ -25,7 +25,7 @@ class RankingChanged:
 
     `null_swap`: baseline and condition swapped within random items. `null_items`: the baseline's
     own ranking on items drawn again. `null_repeat`: the columns that repeat the baseline.
-    `changed[task]` has one place a case, in the order of `conditions`.
+    `changed[task]` says it of every case, in the order of `conditions`.
     """
 
     share: Estimate
@@ -48,87 +48,76 @@ def ranking_changed(
     """The share of (task, setting, perturbation) cases whose vector of average ranks is another.
 
     `outcomes` and `baselines` as in `rank_agreement`: two settings are two baselines in one table.
-    `repeats` are the columns that ask the baseline again, or change nothing: they are no cases, and
-    give `null_repeat`. The share is exact for these items. Models a point apart change places by
-    chance alone: the share says something only where it is far above the nulls. The intervals of
-    the two simulated nulls hold the draws. A case in which a model has no item is left out and
-    counted in `excluded`; fewer than two models: insufficient_data.
+    `repeats` are the columns that ask the baseline again, or change nothing: they do not count as
+    cases, and give `null_repeat`. The share is exact for these items. Models a point apart change
+    places by chance alone: the share says something only where it is far above the nulls. The
+    intervals of the two simulated nulls hold the draws. A case in which a model has no item is left
+    out and counted in `excluded`; fewer than two models: insufficient_data.
     """
     check_replications(replications)
     tasks = read_cases(outcomes, baselines)
     basis = Basis(
         estimand="share of cases whose ranking of the models is not the baseline's, these items",
-        items=sum(len(c.table) for c in tasks),
+        items=sum(len(task.table) for task in tasks),
         level=level,
         seed=seed,
     )
-    few = tasks[0].models < 2
-    moved = [_changed(c) for c in tasks]
-    again = np.array([j in repeats for _, j in tasks[0].pairs], dtype=bool)
-    changed = np.stack(moved)
-    cases, controls = changed[:, ~again], changed[:, again]
-    swaps = _mean(
-        [_swapped(c, replications, (seed, place))[:, ~again] for place, c in enumerate(tasks)]
-    )
-    items = _mean([_own(c, replications, (seed, place)) for place, c in enumerate(tasks)])
+    too_few = tasks[0].models < 2
+    is_repeat = np.array([j in repeats for _, j in tasks[0].pairs], dtype=bool)
+    observed, swaps, redrawn = [], [], []
+    for place, task in enumerate(tasks):
+        by_condition = task.accuracies().T
+        base = by_condition[[b for b, _ in task.pairs]]
+        observed.append(_differ(base, by_condition[[j for _, j in task.pairs]]))
+        base, other = task.swapped(replications, (seed, place))
+        differs = _differ(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2))
+        swaps.append(differs[:, ~is_repeat])
+        # The baselines alone, on items drawn again.
+        baseline_columns = sorted({b for b, _ in task.pairs})
+        alone = replace(task, table=task.table[:, :, baseline_columns])
+        again = np.moveaxis(alone.resampled(replications, (seed, place)), -1, -2)
+        redrawn.append(_differ(again, np.broadcast_to(alone.accuracies().T, again.shape)))
+    changed = np.stack(observed)
+    cases, controls = changed[:, ~is_repeat], changed[:, is_repeat]
     return RankingChanged(
-        share=_share("ranking_changed", cases, basis, few),
-        null_swap=_null("ranking_changed.null_swap", swaps, basis, few),
-        null_items=_null("ranking_changed.null_items", items, basis, few),
-        null_repeat=_share("ranking_changed.null_repeat", controls, basis, few),
+        share=_share("ranking_changed", cases, basis, too_few),
+        null_swap=_null("ranking_changed.null_swap", swaps, basis, too_few),
+        null_items=_null("ranking_changed.null_items", redrawn, basis, too_few),
+        null_repeat=_share("ranking_changed.null_repeat", controls, basis, too_few),
         conditions=tuple(j for _, j in tasks[0].pairs if j not in repeats),
-        changed={c.name: tuple(bool(x) for x in row) for c, row in zip(tasks, cases, strict=True)},
+        changed={
+            task.name: tuple(bool(x) for x in row) for task, row in zip(tasks, cases, strict=True)
+        },
     )
 
 
-def _differ(first: Floats, second: Floats) -> Floats:
+def _differ(base: Floats, other: Floats) -> Floats:
     """(..., cases, models) to 1 where the ranks differ, NaN where a model has no accuracy."""
-    lacking = np.isnan(first).any(axis=-1) | np.isnan(second).any(axis=-1)
-    found = (average_ranks(first) != average_ranks(second)).any(axis=-1).astype(float)
-    return np.asarray(np.where(lacking, np.nan, found))
+    lacking = np.isnan(base).any(axis=-1) | np.isnan(other).any(axis=-1)
+    differs = (average_ranks(base) != average_ranks(other)).any(axis=-1).astype(float)
+    return np.asarray(np.where(lacking, np.nan, differs))
 
 
-def _changed(case: Cases) -> Floats:
-    turned = case.accuracies().T
-    return _differ(turned[[b for b, _ in case.pairs]], turned[[j for _, j in case.pairs]])
-
-
-def _swapped(case: Cases, replications: int, seed: Seed) -> Floats:
-    first, second = case.swapped(replications, seed)
-    return _differ(np.moveaxis(first, -1, -2), np.moveaxis(second, -1, -2))
-
-
-def _own(case: Cases, replications: int, seed: Seed) -> Floats:
-    """Draws x baselines: whether the baseline ranks otherwise on items drawn again."""
-    columns = sorted({b for b, _ in case.pairs})
-    alone = replace(case, table=case.table[:, :, columns])
-    drawn = np.moveaxis(alone.resampled(replications, seed), -1, -2)
-    return _differ(drawn, np.broadcast_to(alone.accuracies().T, drawn.shape))
-
-
-def _mean(found: list[Floats]) -> Floats:
-    """Over tasks and cases, one number a draw."""
-    joined = np.concatenate(found, axis=1)
-    seen = ~np.isnan(joined)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(seen, joined, 0.0).sum(axis=1) / seen.sum(axis=1))
-
-
-def _share(measure: str, cases: Floats, basis: Basis, few: bool) -> Estimate:
-    kept = cases[~np.isnan(cases)]
-    own = replace(basis, conditions=len(kept), excluded=cases.size - len(kept))
-    if few or not len(kept):
-        why = "fewer than two models" if few else "no case"
-        return own.undefined(measure, "insufficient_data", why)
+def _share(measure: str, cases: Floats, basis: Basis, too_few: bool) -> Estimate:
+    known = cases[~np.isnan(cases)]
+    basis = replace(basis, conditions=len(known), excluded=cases.size - len(known))
+    if too_few or not len(known):
+        why = "fewer than two models" if too_few else "no case"
+        return basis.undefined(measure, "insufficient_data", why)
     exact = replace(no_interval(basis.level), method="none: exact for these items")
-    return own.estimate(measure, float(kept.mean()), exact)
+    return basis.estimate(measure, float(known.mean()), exact)
 
 
-def _null(measure: str, draws: Floats, basis: Basis, few: bool) -> Estimate:
-    kept = draws[~np.isnan(draws)]
-    if few or not len(kept):
+def _null(measure: str, tasks: list[Floats], basis: Basis, too_few: bool) -> Estimate:
+    """The mean share and its quantiles over draws; `tasks` are draws x cases."""
+    joined = np.concatenate(tasks, axis=1)
+    present = ~np.isnan(joined)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        draws = np.where(present, joined, 0.0).sum(axis=1) / present.sum(axis=1)
+    known = draws[~np.isnan(draws)]
+    if too_few or not len(known):
         return basis.undefined(measure, "insufficient_data", "fewer than two models, or no case")
-    low, high = np.quantile(kept, [(1.0 - basis.level) / 2.0, (1.0 + basis.level) / 2.0])
+    low, high = np.quantile(known, [(1.0 - basis.level) / 2.0, (1.0 + basis.level) / 2.0])
     name = f"quantiles of {len(draws)} draws, PCG64"
     interval = Interval(low=float(low), high=float(high), level=basis.level, method=name)
-    return basis.estimate(measure, float(kept.mean()), interval)
+    return basis.estimate(measure, float(known.mean()), interval)

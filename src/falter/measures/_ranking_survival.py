@@ -1,4 +1,4 @@
-"""Whether 'A beats B' outlives a change of prompt, and which ranks a model may have."""
+"""Whether 'A beats B' survives a change of prompt, and which ranks a model may have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from falter.core.errors import InvalidValue, UnknownName
 from falter.core.records import Estimate
 from falter.measures._estimates import Basis
 from falter.measures._resample import resampled_sums, unit_codes, unit_sums
-from falter.stats import Interval, clopper_pearson, no_interval
+from falter.stats import Interval, clopper_pearson
 
 __all__ = ["PairSurvival", "RankSet", "RankingSurvival", "rank_sets", "ranking_survival"]
 
@@ -33,7 +33,7 @@ class PairSurvival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankSet:
-    """The ranks a model may have, 1 the best; every rank in between may be its own too."""
+    """The best and the worst rank a model may have, 1 the highest; any rank between may be its."""
 
     model: int
     best: int
@@ -42,7 +42,7 @@ class RankSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingSurvival:
-    """All pairs of models, and the ranks that no test excludes."""
+    """Every pair of models, and the ranks that no test excludes."""
 
     pairs: tuple[PairSurvival, ...]
     ranks: tuple[RankSet, ...]
@@ -66,18 +66,22 @@ def ranking_survival(
     equal-tailed posterior of Jeffreys' prior. Models that tie at the baseline, or no perturbation:
     None. `ranks` are those of the scores averaged over all conditions: see `rank_sets`.
     """
-    table = _read(outcomes, baseline)
+    table = np.asarray(outcomes, dtype=np.float64)
+    if table.ndim != 3 or 0 in table.shape:
+        raise InvalidValue("outcomes", table.shape, "items x models x conditions, none empty")
+    if not 0 <= baseline < table.shape[2]:
+        raise InvalidValue("baseline", baseline, f"a column from 0 to {table.shape[2] - 1}")
     if method not in ("clopper-pearson", "beta"):
         raise UnknownName("interval method", method, ("clopper-pearson", "beta"))
     with np.errstate(invalid="ignore", divide="ignore"):
-        seen = ~np.isnan(table)
-        accuracy = np.where(seen, table, 0.0).sum(axis=0) / seen.sum(axis=0)
+        present = ~np.isnan(table)
+        accuracy = np.where(present, table, 0.0).sum(axis=0) / present.sum(axis=0)
     others = [j for j in range(table.shape[2]) if j != baseline]
     pairs = tuple(
-        _survival(first, second, accuracy, baseline, others, len(table), method, level)
-        for first, second in combinations(range(table.shape[1]), 2)
+        _survival(a, b, accuracy, baseline, others, len(table), method, level)
+        for a, b in combinations(range(table.shape[1]), 2)
     )
-    complete = np.where(seen.all(axis=2), np.where(seen, table, 0.0).mean(axis=2), np.nan)
+    complete = np.where(present.all(axis=2), np.where(present, table, 0.0).mean(axis=2), np.nan)
     ranks = rank_sets(
         complete, clusters=clusters, level=level, replications=replications, seed=seed
     )
@@ -94,10 +98,11 @@ def rank_sets(
 ) -> tuple[RankSet, ...]:
     """For every model all ranks that simultaneous paired tests do not exclude.
 
-    `scores` is items x models; items that lack a model are left out. A model is behind those that
-    beat it in a max-t test over all pairs and ahead of those it beats: with probability `level` all
-    sets hold the true ranks. A pair without any disagreement in size is told apart by a sign test
-    at Bonferroni's level. Source: Mogstad, Romano, Shaikh and Wilhelm (2024).
+    `scores` is items x models; items that lack a model are left out. A model ranks behind those
+    that beat it in a max-t test over all pairs and ahead of those it beats: with probability
+    `level` all sets hold the true ranks. Two models whose scores differ by the same amount on every
+    item are compared by a sign test at Bonferroni's level.
+    Source: Mogstad, Romano, Shaikh and Wilhelm (2024).
     """
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] == 0:
@@ -117,35 +122,42 @@ def rank_sets(
 def _better(
     table: Floats, units: Floats, level: float, replications: int, seed: int
 ) -> NDArray[np.bool_]:
-    """models x models: whether the row's model is better than the column's beyond doubt."""
+    """models x models: whether the row's model is better than the column's in a max-t test.
+
+        se_ab² = G/(G − 1) Σ_g (u_ga − u_gb)²/n²        better: |x̄_a − x̄_b| > q se_ab
+
+    `units` are the sums u of deviations from the models' means within G clusters of n items, and q
+    the `level` quantile of the largest |t| of all pairs over draws of the units.
+    """
     models, count = table.shape[1], len(units)
-    found = np.zeros((models, models), dtype=bool)
-    first, second = np.triu_indices(models, 1)
-    if count < 2 or not len(first):
-        return found
-    gaps = table.mean(axis=0)[first] - table.mean(axis=0)[second]
-    spread = units.T @ units
-    own = np.diag(spread)
-    square = own[first] + own[second] - 2.0 * spread[first, second]
-    steady = square > 1e-12 * (own[first] + own[second])
-    errors = np.sqrt(np.where(steady, square, 0.0) * count / (count - 1)) / len(table)
-    clear = np.zeros(len(first), dtype=bool)
-    if steady.any():
+    better = np.zeros((models, models), dtype=bool)
+    a, b = np.triu_indices(models, 1)
+    if count < 2 or not len(a):
+        return better
+    differences = table.mean(axis=0)[a] - table.mean(axis=0)[b]
+    products = units.T @ units
+    squares = np.diag(products)
+    square = squares[a] + squares[b] - 2.0 * products[a, b]
+    varies = square > 1e-12 * (squares[a] + squares[b])
+    errors = np.sqrt(np.where(varies, square, 0.0) * count / (count - 1)) / len(table)
+    significant = np.zeros(len(a), dtype=bool)
+    if varies.any():
         drawn = resampled_sums(units, replications, seed) / len(table)
-        t = (drawn[:, first[steady]] - drawn[:, second[steady]]) / errors[steady]
-        limit = float(np.quantile(np.abs(t).max(axis=1), level))
-        clear[steady] = np.abs(gaps[steady]) > limit * errors[steady]
+        t = (drawn[:, a[varies]] - drawn[:, b[varies]]) / errors[varies]
+        q = float(np.quantile(np.abs(t).max(axis=1), level))
+        significant[varies] = np.abs(differences[varies]) > q * errors[varies]
     # Equal differences on every item leave no standard error: a sign test on the units.
-    clear[~steady] = (gaps[~steady] != 0.0) & (2.0 * 0.5**count <= (1.0 - level) / len(first))
-    up, down = clear & (gaps > 0.0), clear & (gaps < 0.0)
-    found[first[up], second[up]] = True
-    found[second[down], first[down]] = True
-    return found
+    sign_test = 2.0 * 0.5**count <= (1.0 - level) / len(a)
+    significant[~varies] = (differences[~varies] != 0.0) & sign_test
+    up, down = significant & (differences > 0.0), significant & (differences < 0.0)
+    better[a[up], b[up]] = True
+    better[b[down], a[down]] = True
+    return better
 
 
 def _survival(
-    first: int,
-    second: int,
+    a: int,
+    b: int,
     accuracy: Floats,
     baseline: int,
     others: Sequence[int],
@@ -153,48 +165,39 @@ def _survival(
     method: str,
     level: float,
 ) -> PairSurvival:
-    gap = np.round(accuracy[first] - accuracy[second], 12)
-    if gap[baseline] < 0.0:
-        first, second, gap = second, first, -gap
-    under = gap[others]
-    known = under[~np.isnan(under)]
-    basis = Basis(
-        estimand="probability that the better model of the baseline is strictly better, random "
-        "perturbation of this kind, these items",
-        items=items,
-        conditions=len(known),
-        excluded=len(under) - len(known),
-        level=level,
-    )
-    tied = int((known == 0.0).sum())
-    if np.isnan(gap[baseline]) or not len(known):
-        why = basis.undefined("ranking_survival", "insufficient_data", "no perturbation, or score")
-        return PairSurvival(better=first, worse=second, survival=why, tied=tied)
-    if gap[baseline] == 0.0:
-        why = basis.undefined("ranking_survival", "not_identified", "they tie at the baseline")
-        return PairSurvival(better=first, worse=second, survival=why, tied=tied)
-    kept = int((known > 0.0).sum())
-    interval = _interval(kept, len(known), method, level)
-    found = basis.estimate("ranking_survival", kept / len(known), interval)
-    return PairSurvival(better=first, worse=second, survival=found, tied=tied)
-
-
-def _interval(kept: int, total: int, method: str, level: float) -> Interval:
-    if method == "clopper-pearson":
-        return clopper_pearson(kept, total, level=level)
+    """The share of perturbations under which the better of two models stays strictly better."""
     from scipy.special import betaincinv
 
-    tail = (1.0 - no_interval(level).level) / 2.0
-    low, high = (
-        float(betaincinv(kept + 0.5, total - kept + 0.5, edge)) for edge in (tail, 1.0 - tail)
+    lead = np.round(accuracy[a] - accuracy[b], 12)
+    if lead[baseline] < 0.0:
+        a, b, lead = b, a, -lead
+    known = lead[others][~np.isnan(lead[others])]
+    total, survived = len(known), int((known > 0.0).sum())
+    basis = Basis(
+        estimand="probability that the better model of the baseline is strictly better, "
+        "perturbations like these, these items",
+        items=items,
+        conditions=total,
+        excluded=len(others) - total,
+        level=level,
     )
-    return Interval(low=low, high=high, level=level, method="beta posterior, jeffreys prior")
-
-
-def _read(outcomes: ArrayLike, baseline: int) -> Floats:
-    table = np.asarray(outcomes, dtype=np.float64)
-    if table.ndim != 3 or 0 in table.shape:
-        raise InvalidValue("outcomes", table.shape, "items x models x conditions, none empty")
-    if not 0 <= baseline < table.shape[2]:
-        raise InvalidValue("baseline", baseline, f"a column from 0 to {table.shape[2] - 1}")
-    return table
+    measure = "ranking_survival"
+    if np.isnan(lead[baseline]) or not total:
+        why = "no score at the baseline, or no perturbation with one"
+        survival = basis.undefined(measure, "insufficient_data", why)
+    elif lead[baseline] == 0.0:
+        survival = basis.undefined(measure, "not_identified", "they tie at the baseline")
+    elif method == "clopper-pearson":
+        interval = clopper_pearson(survived, total, level=level)
+        survival = basis.estimate(measure, survived / total, interval)
+    else:
+        # Quantiles of Beta(k + 1/2, n − k + 1/2), the posterior of Jeffreys' prior.
+        tail = (1.0 - level) / 2.0
+        low, high = (
+            float(betaincinv(survived + 0.5, total - survived + 0.5, p)) for p in (tail, 1.0 - tail)
+        )
+        name = "beta posterior, jeffreys prior"
+        interval = Interval(low=low, high=high, level=level, method=name)
+        survival = basis.estimate(measure, survived / total, interval)
+    tied = int((known == 0.0).sum())
+    return PairSurvival(better=a, worse=b, survival=survival, tied=tied)

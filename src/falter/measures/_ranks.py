@@ -20,7 +20,7 @@ Coefficient = Literal["spearman", "kendall"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """One task: items x models x conditions, with the baseline column of every case."""
+    """One task: items x models x conditions, and (baseline, condition) columns of every case."""
 
     name: str
     table: Floats
@@ -47,21 +47,25 @@ class Cases:
         base = self.table[:, :, [b for b, _ in self.pairs]]
         other = self.table[:, :, [j for _, j in self.pairs]]
         both = ~np.isnan(base - other)
-        gap = np.where(both, base - other, 0.0)
-        shape = gap.shape[1:]
+        difference = np.where(both, base - other, 0.0)
+        shape = difference.shape[1:]
+        # Swapping an item turns the sign of its difference: middle ± half the signed mean.
         with np.errstate(invalid="ignore", divide="ignore"):
             middle = np.where(both, base + other, 0.0).sum(axis=0) / (2.0 * both.sum(axis=0))
-            moved = signed_sums(gap.reshape(len(gap), -1), replications, seed)
-            half = moved.reshape(replications, *shape) / (2.0 * both.sum(axis=0))
+            signed = signed_sums(difference.reshape(len(difference), -1), replications, seed)
+            half = signed.reshape(replications, *shape) / (2.0 * both.sum(axis=0))
         return middle + half, middle - half
 
     def _units(self) -> Floats:
-        """Of every item the scores, then 1 where there is one; the latter only where needed."""
+        """Of every item the scores, then 1 where there is a score.
+
+        With every score there a single 1 does, in front of the scores.
+        """
         flat = self.table.reshape(len(self.table), -1)
-        seen = ~np.isnan(flat)
-        if seen.all():
+        present = ~np.isnan(flat)
+        if present.all():
             return np.column_stack([np.ones(len(flat)), flat])
-        return np.hstack([np.where(seen, flat, 0.0), seen])
+        return np.hstack([np.where(present, flat, 0.0), present])
 
 
 def read_cases(
@@ -70,7 +74,7 @@ def read_cases(
     """Every task's table, checked; a case is a condition that is not its own baseline."""
     if not outcomes:
         raise InvalidValue("outcomes", {}, "items x models x conditions for every task")
-    found = []
+    tasks = []
     for name, cells in outcomes.items():
         table = np.asarray(cells, dtype=np.float64)
         if table.ndim != 3 or 0 in table.shape:
@@ -80,15 +84,14 @@ def read_cases(
         columns = table.shape[2]
         against = [0] * columns if baselines is None else list(baselines)
         if len(against) != columns or not all(0 <= b < columns for b in against):
-            raise InvalidValue(
-                "baselines", baselines, f"for each of {columns} conditions the column it is against"
-            )
+            expected = f"for each of {columns} conditions the column to compare it with"
+            raise InvalidValue("baselines", baselines, expected)
         pairs = tuple((b, j) for j, b in enumerate(against) if b != j)
-        found.append(Cases(name=name, table=table, pairs=pairs))
-    if len({(c.models, c.pairs) for c in found}) > 1:
-        shapes = [c.table.shape[1:] for c in found]
+        tasks.append(Cases(name=name, table=table, pairs=pairs))
+    if len({(task.models, task.pairs) for task in tasks}) > 1:
+        shapes = [task.table.shape[1:] for task in tasks]
         raise InvalidValue("outcomes", shapes, "the same models and conditions in every task")
-    return tuple(found)
+    return tuple(tasks)
 
 
 def average_ranks(scores: Floats) -> Floats:
@@ -99,33 +102,33 @@ def average_ranks(scores: Floats) -> Floats:
     rounded = np.round(scores, 12)
     ranks = np.empty_like(rounded)
     for place in range(rounded.shape[-1]):
-        own = rounded[..., place : place + 1]
-        ranks[..., place] = (rounded < own).sum(axis=-1) + (1 + (rounded == own).sum(axis=-1)) / 2.0
+        score = rounded[..., place : place + 1]
+        below, equal = (rounded < score).sum(axis=-1), (rounded == score).sum(axis=-1)
+        ranks[..., place] = below + (1 + equal) / 2.0
     return ranks
 
 
 def correlation(first: Floats, second: Floats, coefficient: Coefficient) -> Floats:
-    """Spearman's rho or Kendall's tau-b along the last axis; NaN where one of them is constant."""
+    """Spearman's rho or Kendall's tau-b along the last axis; NaN where one of them is constant.
+
+    Both are Σ xy/√(Σ x² Σ y²): rho of average ranks less their mean, tau-b of the signs of all
+    pairwise differences. Source: Spearman (1904); Kendall (1945).
+    """
     if coefficient == "spearman":
-        return _pearson(average_ranks(first), average_ranks(second))
-    if coefficient == "kendall":
-        one, two = np.triu_indices(first.shape[-1], 1)
-        signs = [np.sign(np.round(x[..., one] - x[..., two], 12)) for x in (first, second)]
-        return _cosine(signs[0], signs[1])
-    raise UnknownName("rank coefficient", coefficient, ("spearman", "kendall"))
-
-
-def _pearson(x: Floats, y: Floats) -> Floats:
-    return _cosine(x - x.mean(axis=-1, keepdims=True), y - y.mean(axis=-1, keepdims=True))
-
-
-def _cosine(x: Floats, y: Floats) -> Floats:
+        ranks = [average_ranks(scores) for scores in (first, second)]
+        x, y = (r - r.mean(axis=-1, keepdims=True) for r in ranks)
+    elif coefficient == "kendall":
+        a, b = np.triu_indices(first.shape[-1], 1)
+        x, y = (np.sign(np.round(s[..., a] - s[..., b], 12)) for s in (first, second))
+    else:
+        raise UnknownName("rank coefficient", coefficient, ("spearman", "kendall"))
     size = np.sqrt(np.square(x).sum(axis=-1) * np.square(y).sum(axis=-1))
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(size > 0.0, (x * y).sum(axis=-1) / size, np.nan))
 
 
 def _means(sums: Floats, shape: tuple[int, ...]) -> Floats:
+    """(..., models, conditions) means from the sums of `Cases._units`."""
     cells = shape[1] * shape[2]
     with np.errstate(invalid="ignore", divide="ignore"):
         if sums.shape[-1] == cells + 1:

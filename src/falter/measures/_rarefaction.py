@@ -19,27 +19,34 @@ Floats = NDArray[np.float64]
 def rarefied_brittleness(outcomes: ArrayLike, conditions: int, *, level: float = 0.95) -> Estimate:
     """Plug-in brittleness as k of the J conditions would give it, averaged over all choices.
 
-    Plug-in brittleness grows with the number of conditions; this makes lists of different length
-    comparable. E pert = (k-1)/k J/(J-1) pert, E total = total - (J-k)/(k(J-1)) Var_j(mean_i), and
-    the ratio of the two. One condition has no variance within items: k is 2 to J. A jackknife over
-    items of the logit; edges as in `variance_components`.
+        E pert = (k − 1)/k · J/(J − 1) · pert
+        E total = total − (J − k)/(k (J − 1)) Var_j(mean_i y_ij)
+
+    and the ratio of the two. Plug-in brittleness grows with the number of conditions; this makes
+    lists of different length comparable. One condition has no variance within items: k is 2 to J. A
+    jackknife over items of the logit; edges as in `variance_components`.
     """
     table = Table.read(outcomes, level)
     items, width, runs = table.cells.shape
     basis = Basis(
-        estimand=f"plug-in brittleness of {conditions} random ones of these conditions, "
-        "super-population of items",
+        estimand=f"plug-in brittleness of {conditions} random ones of these conditions, items "
+        "like these",
         items=items,
         conditions=width,
         excluded=table.excluded,
         level=level,
     )
     if table.status != "ok":
-        return basis.undefined("rarefied_brittleness", table.status, "too few items or conditions")
-    _check(conditions, width, runs)
+        why = "fewer than two items or conditions"
+        return basis.undefined("rarefied_brittleness", table.status, why)
+    if runs > 1:
+        raise InvalidValue("outcomes", f"{runs} runs", "one run; average over runs first")
+    if not 2 <= conditions <= width:
+        raise InvalidValue("conditions", conditions, f"a number from 2 to {width}")
     cells = table.cells[:, :, 0] - table.cells.mean()
     within = cells.var(axis=1)
     within[np.ptp(cells, axis=1) == 0.0] = 0.0
+    # Sums over items of 1, the variance within, the mean square and every condition say it all.
     units = np.column_stack([np.ones(items), within, np.square(cells).mean(axis=1), cells])
     sums = units.sum(axis=0)
     value, left_out = float(_ratio(sums, conditions)), _ratio(sums - units, conditions)
@@ -53,21 +60,12 @@ def rarefied_brittleness(outcomes: ArrayLike, conditions: int, *, level: float =
 
 
 def _ratio(sums: Floats, k: int) -> Floats:
-    """From the sums over items of 1, within variance, mean square and every condition."""
-    mean = sums[..., 1:] / sums[..., :1]
-    conditions = mean[..., 2:]
+    """E pert/E total from the sums over items of `units`."""
+    means = sums[..., 1:] / sums[..., :1]
+    within, square, conditions = means[..., 0], means[..., 1], means[..., 2:]
     width = conditions.shape[-1]
-    pert = (k - 1) / k * width / (width - 1) * mean[..., 0]
-    total = mean[..., 1] - np.square(conditions.mean(axis=-1))
-    whole = total - (width - k) / (k * (width - 1)) * conditions.var(axis=-1)
+    pert = (k - 1) / k * width / (width - 1) * within
+    total = square - np.square(conditions.mean(axis=-1))
+    total = total - (width - k) / (k * (width - 1)) * conditions.var(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            np.where(whole > 1e-12 * mean[..., 1], np.minimum(pert / whole, 1.0), np.nan)
-        )
-
-
-def _check(conditions: int, width: int, runs: int) -> None:
-    if runs > 1:
-        raise InvalidValue("outcomes", f"{runs} runs", "one run; average over runs first")
-    if not 2 <= conditions <= width:
-        raise InvalidValue("conditions", conditions, f"a number from 2 to {width}")
+        return np.asarray(np.where(total > 1e-12 * square, np.minimum(pert / total, 1.0), np.nan))

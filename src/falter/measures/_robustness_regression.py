@@ -1,4 +1,4 @@
-"""Is robustness more than competence? A line through (performance, robustness) points."""
+"""Whether robustness is more than competence: a line through (performance, robustness) points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobustnessRegression:
-    """The fitted line; with `effects`, the slope and R^2 within them."""
+    """The fitted line; with `effects`, the slope and R² within them."""
 
     slope: Estimate
     intercept: Estimate
@@ -41,34 +41,35 @@ def robustness_regression(
 ) -> RobustnessRegression:
     """Least squares of robustness on performance over model x dataset points.
 
+        slope = Σ xy/Σ x²        split-half: slope = Σ x_A y_B/Σ x_A x_B, A and B random halves
+
     A point is a number, or the vector of its items' values, whose mean is taken; None or NaN leaves
-    the point out. Intervals are Student's t, that of R^2 has none.
+    the point out. Intervals are Student's t; R² has none.
 
     Both axes come from the same answers, so luck on the items moves a point along the line.
-    `correction="split-half"` takes products of different halves of the items only: slope =
-    sum x_A y_B / sum x_A x_B over random halves, with jackknife intervals over points. It needs
-    vectors, with the same items in both; datasets shared by models should list them in one order.
-    `effects` are labels of every point (its model, its dataset): their means are taken off first,
-    since 9 x 6 crossed points are not 54 independent ones.
+    `correction="split-half"` takes products of different halves of the items only, with jackknife
+    intervals over points. It needs vectors, with the same items in both; datasets shared by models
+    should list them in one order. `effects` are labels of every point (its model, its dataset):
+    their means are subtracted first, since 9 x 6 crossed points are not 54 independent ones.
 
     Constant performance: undefined_zero_variance; fewer than three points: insufficient_data;
-    performance that varies less than its own noise: not_identified. The null to hold the slope
-    against is this regression with `random_baseline` as the robustness.
+    performance that varies less than its own noise: not_identified. The null to compare the slope
+    with is this regression with `random_baseline` as the robustness.
     """
     if correction not in ("none", "split-half"):
         raise UnknownName("correction", correction, ("none", "split-half"))
     points = _points(performance, robustness, effects)
     basis = Basis(
-        estimand="robustness on performance, these kinds of points",
+        estimand="robustness on performance, points like these",
         items=len(points.x),
         conditions=1,
-        excluded=points.lost,
+        excluded=points.excluded,
         level=level,
         seed=seed if correction == "split-half" else None,
     )
     if correction == "split-half":
-        return _halves(points, basis, splits)
-    return _plain(points, basis)
+        return _split_half(points, basis, splits)
+    return _least_squares(points, basis)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,25 +79,29 @@ class _Points:
     x: list[Floats]
     y: list[Floats]
     design: Floats
-    lost: int
+    excluded: int
 
 
-def _plain(points: _Points, basis: Basis) -> RobustnessRegression:
+def _least_squares(points: _Points, basis: Basis) -> RobustnessRegression:
+    """slope = Σ xy/Σ x² and R² = 1 − Σ (y − slope x)²/Σ y², of x and y without their effects.
+
+    se² = Σ (y − slope x)²/f/Σ x², and of the intercept se² (Σ x²/n + x̄²), f degrees of freedom
+    """
     from scipy.special import stdtrit
 
     x, y = (np.array([v.mean() for v in values]) for values in (points.x, points.y))
-    maker = _maker(points.design) if len(x) else np.zeros((0, 0))
-    own_x, own_y = maker @ x, maker @ y
+    without_effects = _residual_maker(points.design) if len(x) else np.zeros((0, 0))
+    rest_x, rest_y = without_effects @ x, without_effects @ y
     freedom = len(x) - int(np.linalg.matrix_rank(points.design)) - 1 if len(x) else 0
     if freedom < 1:
-        return _none(basis, "insufficient_data", "too few points")
-    square = float(own_x @ own_x)
+        return _undefined(basis, "insufficient_data", "too few points")
+    square = float(rest_x @ rest_x)
     if square <= 1e-20 * max(1.0, float(x @ x)):
-        return _none(basis, "undefined_zero_variance", "performance is constant")
-    slope = float(own_x @ own_y) / square
-    total = float(own_y @ own_y)
-    rest = max(0.0, total - slope * slope * square)
-    error = float(np.sqrt(rest / freedom / square))
+        return _undefined(basis, "undefined_zero_variance", "performance is constant")
+    slope = float(rest_x @ rest_y) / square
+    total = float(rest_y @ rest_y)
+    residual = max(0.0, total - slope * slope * square)
+    error = float(np.sqrt(residual / freedom / square))
     t = float(stdtrit(freedom, 0.5 + basis.level / 2.0))
 
     def around(value: float, half: float) -> Interval:
@@ -105,100 +110,112 @@ def _plain(points: _Points, basis: Basis) -> RobustnessRegression:
 
     intercept = float(y.mean() - slope * x.mean())
     at_zero = error * float(np.sqrt(square / len(x) + x.mean() ** 2))
-    plain = points.design.shape[1] == 1
+    has_effects = points.design.shape[1] > 1
     return RobustnessRegression(
         slope=basis.estimate("robustness_regression.slope", slope, around(slope, t * error)),
         intercept=basis.estimate(
             "robustness_regression.intercept",
             intercept,
-            around(intercept, t * at_zero) if plain else no_interval(basis.level),
+            no_interval(basis.level) if has_effects else around(intercept, t * at_zero),
         ),
-        r_squared=_r_squared(basis, 1.0 - rest / total if total > 1e-20 else None),
+        r_squared=_r_squared(basis, 1.0 - residual / total if total > 1e-20 else None),
     )
 
 
-def _halves(points: _Points, basis: Basis, splits: int) -> RobustnessRegression:
+def _split_half(points: _Points, basis: Basis, splits: int) -> RobustnessRegression:
+    """The line from products of different halves, with a jackknife over points."""
     if splits < 1:
         raise InvalidValue("splits", splits, "one or more")
-    short = min((len(v) for v in points.x), default=2)
-    if short < 2 or any(len(a) != len(b) for a, b in zip(points.x, points.y, strict=True)):
+    shortest = min((len(v) for v in points.x), default=2)
+    if shortest < 2 or any(len(a) != len(b) for a, b in zip(points.x, points.y, strict=True)):
         raise InvalidValue(
-            "performance, robustness", f"a point of {short} items", "vectors of the same two items "
-            "or more for every point", hint="correction='none' takes numbers",
-        )  # fmt: skip
+            "performance, robustness",
+            f"a point of {shortest} items",
+            "for every point two vectors of the same two items or more",
+            hint="correction='none' takes numbers",
+        )
     if len(points.x) < 3:
-        return _none(basis, "insufficient_data", "fewer than three points")
-    halves = _split(points, splits, basis.seed or 0)
-    everything = np.arange(len(points.x))
-    value = _corrected(halves, points.design, everything)
-    if np.isnan(value[0]):
+        return _undefined(basis, "insufficient_data", "fewer than three points")
+    halves = _halves(points, splits, basis.seed or 0)
+    all_points = np.arange(len(points.x))
+    line = _line(halves, points.design, all_points)
+    if np.isnan(line[0]):
         why = "performance varies less than its sampling error"
-        return _none(basis, "not_identified", why)
+        return _undefined(basis, "not_identified", why)
     left_out = np.stack(
-        [_corrected(halves, points.design, np.delete(everything, p)) for p in everything]
+        [_line(halves, points.design, np.delete(all_points, p)) for p in all_points]
     )
+    slope, intercept, r_squared = (float(number) for number in line)
 
-    def of(place: int) -> Interval:
-        if np.isnan(left_out[:, place]).any() or np.isnan(value[place]):
+    def interval(value: float, without_a_point: Floats) -> Interval:
+        if np.isnan(without_a_point).any() or np.isnan(value):
             return no_interval(basis.level)
-        found = jackknife(float(value[place]), left_out[:, place], level=basis.level)
-        return replace(found, method=f"{found.method} over points, {splits} splits, PCG64")
+        over_points = jackknife(value, without_a_point, level=basis.level)
+        method = f"{over_points.method} over points, {splits} splits, PCG64"
+        return replace(over_points, method=method)
 
     return RobustnessRegression(
-        slope=basis.estimate("robustness_regression.slope", float(value[0]), of(0)),
-        intercept=basis.estimate("robustness_regression.intercept", float(value[1]), of(1)),
-        r_squared=_r_squared(basis, None if np.isnan(value[2]) else min(1.0, float(value[2]))),
+        slope=basis.estimate("robustness_regression.slope", slope, interval(slope, left_out[:, 0])),
+        intercept=basis.estimate(
+            "robustness_regression.intercept", intercept, interval(intercept, left_out[:, 1])
+        ),
+        r_squared=_r_squared(basis, None if np.isnan(r_squared) else min(1.0, r_squared)),
     )
 
 
-def _split(points: _Points, splits: int, seed: int) -> Floats:
+def _halves(points: _Points, splits: int, seed: int) -> Floats:
     """Four (x_A, x_B, y_A, y_B) x points x splits; points of one length share their halves."""
     rng = generator(seed)
-    masks: dict[int, Floats] = {}
+    in_half_a: dict[int, Floats] = {}
     for length in sorted({len(v) for v in points.x}):
         order = rng.random((length, splits)).argsort(axis=0)
-        masks[length] = (order < length // 2).astype(float)
-    found = np.empty((4, len(points.x), splits))
+        in_half_a[length] = (order < length // 2).astype(float)
+    halves = np.empty((4, len(points.x), splits))
     for place, (x, y) in enumerate(zip(points.x, points.y, strict=True)):
-        first = masks[len(x)]
+        a, size = in_half_a[len(x)], len(x) // 2
         for row, values in ((0, x), (2, y)):
-            found[row, place] = values @ first / (len(x) // 2)
-            found[row + 1, place] = values @ (1.0 - first) / (len(x) - len(x) // 2)
-    return found
+            halves[row, place] = values @ a / size
+            halves[row + 1, place] = values @ (1.0 - a) / (len(x) - size)
+    return halves
 
 
-def _corrected(halves: Floats, design: Floats, kept: NDArray[np.intp]) -> Floats:
-    """Slope, intercept and R^2 from products of different halves; NaN where not identified."""
-    maker = _maker(design[kept])
-    x_a, x_b, y_a, y_b = (maker @ half[kept] for half in halves)
-    both = float((x_a * y_b + x_b * y_a).sum()) / 2.0
-    square, other = float((x_a * x_b).sum()), float((y_a * y_b).sum())
-    if not square > 1e-12 * float(np.square(halves[:2, kept]).sum()):
+def _line(halves: Floats, design: Floats, points: NDArray[np.intp]) -> Floats:
+    """Slope, intercept and R² of some points; NaN where not identified.
+
+    slope = Σ (x_A y_B + x_B y_A)/2 / Σ x_A x_B
+    R² = (Σ (x_A y_B + x_B y_A)/2)² / (Σ x_A x_B Σ y_A y_B)
+    """
+    without_effects = _residual_maker(design[points])
+    x_a, x_b, y_a, y_b = (without_effects @ half[points] for half in halves)
+    xy = float((x_a * y_b + x_b * y_a).sum()) / 2.0
+    xx, yy = float((x_a * x_b).sum()), float((y_a * y_b).sum())
+    if not xx > 1e-12 * float(np.square(halves[:2, points]).sum()):
         return np.full(3, np.nan)
-    slope = both / square
-    means = halves[:, kept].mean(axis=(1, 2))
+    slope = xy / xx
+    means = halves[:, points].mean(axis=(1, 2))
     intercept = (means[2] + means[3]) / 2.0 - slope * (means[0] + means[1]) / 2.0
-    fit = both * both / (square * other) if other > 0.0 else np.nan
-    return np.array([slope, intercept, fit])
+    r_squared = xy * xy / (xx * yy) if yy > 0.0 else np.nan
+    return np.array([slope, intercept, r_squared])
 
 
 def _r_squared(basis: Basis, value: float | None) -> Estimate:
     measure = "robustness_regression.r_squared"
     if value is None:
         return basis.undefined(measure, "undefined_zero_variance", "robustness is constant")
-    return basis.estimate(measure, value, replace(no_interval(basis.level), method="none: R^2"))
+    none = replace(no_interval(basis.level), method="none: R² has no interval here")
+    return basis.estimate(measure, value, none)
 
 
-def _none(basis: Basis, status: EstimateStatus, why: str) -> RobustnessRegression:
-    slope, intercept, fit = (
+def _undefined(basis: Basis, status: EstimateStatus, why: str) -> RobustnessRegression:
+    slope, intercept, r_squared = (
         basis.undefined(f"robustness_regression.{part}", status, why)
         for part in ("slope", "intercept", "r_squared")
     )
-    return RobustnessRegression(slope=slope, intercept=intercept, r_squared=fit)
+    return RobustnessRegression(slope=slope, intercept=intercept, r_squared=r_squared)
 
 
-def _maker(design: Floats) -> Floats:
-    """The projection that takes the design's columns off."""
+def _residual_maker(design: Floats) -> Floats:
+    """I − D(D'D)⁺D', the projection that takes the design's columns out."""
     return np.asarray(np.eye(len(design)) - design @ np.linalg.pinv(design))
 
 
@@ -207,28 +224,30 @@ def _points(
     robustness: Sequence[ArrayLike],
     effects: Sequence[Sequence[Hashable]],
 ) -> _Points:
-    if len(performance) != len(robustness):
-        sizes = (len(performance), len(robustness))
+    count = len(performance)
+    if count != len(robustness):
+        sizes = (count, len(robustness))
         raise InvalidValue("performance, robustness", sizes, "as many points in both")
     for labels in effects:
-        if len(labels) != len(performance):
-            raise InvalidValue("effects", labels, f"one label a point, {len(performance)}")
+        if len(labels) != count:
+            raise InvalidValue("effects", labels, f"a label for each of {count} points")
     x, y = (
         [np.atleast_1d(np.asarray(v, dtype=np.float64)) for v in values]
         for values in (performance, robustness)
     )
-    kept = [
+    complete = [
         place
         for place, (a, b) in enumerate(zip(x, y, strict=True))
         if len(a) and len(b) and not (np.isnan(a).any() or np.isnan(b).any())
     ]
-    columns = [np.ones(len(kept))]
+    # An intercept, and an indicator of every label of every effect.
+    columns = [np.ones(len(complete))]
     for labels in effects:
-        own = [labels[place] for place in kept]
-        columns += [np.array([o == name for o in own], float) for name in dict.fromkeys(own)]
+        labels = [labels[place] for place in complete]
+        columns += [np.array([o == name for o in labels], float) for name in dict.fromkeys(labels)]
     return _Points(
-        x=[x[place] for place in kept],
-        y=[y[place] for place in kept],
+        x=[x[place] for place in complete],
+        y=[y[place] for place in complete],
         design=np.column_stack(columns),
-        lost=len(performance) - len(kept),
+        excluded=count - len(complete),
     )

@@ -41,9 +41,9 @@ class CategoryScore:
 class OverallScores:
     """One model in one number, three ways.
 
-    `overall_formula` is 1 - dC dQ over all perturbed pairs together. `mean_excl_baseline`, the
-    mean of the perturbed categories, is the one to use; `mean_incl_baseline` also averages the
-    noise floor in, as the published table does.
+    `overall_formula` is 1 - dC dQ over all perturbed pairs together. `mean_excl_baseline`, the mean
+    of the perturbed categories, is the one to use; `mean_incl_baseline` also averages the noise
+    floor in, as the published table does.
     """
 
     overall_formula: Estimate
@@ -69,26 +69,60 @@ def robustness_score(
 ) -> RobustnessScore:
     """Content delta, quality delta and robustness of every category, and of all together.
 
-    robustness = 1 - dC dQ, which is 1 minus the share of pairs whose content and quality both
-    changed if nothing is missing; 1 where no content changed, although dQ is then not defined; not
-    defined where content changed and no pair's quality is known. The category named `baseline` is
-    the same prompt twice: the noise floor, which no perturbation category can be expected to beat.
-    A mean over categories is not defined if one of them is not. Jackknife t intervals over items
-    (logit), pairs of the same item in all categories left out together.
+        robustness = 1 − dC dQ
+
+    which is 1 minus the share of pairs whose content and quality both changed if nothing is
+    missing; 1 where no content changed, although dQ is then not defined; not defined where content
+    changed and no pair's quality is known. The category named `baseline` is the same prompt twice:
+    the noise floor, which no perturbation category can be expected to beat. A mean over categories
+    is not defined if one of them is not. Jackknife t intervals over items (logit), pairs of the
+    same item in all categories left out together.
     """
     if not categories:
         raise InvalidValue("categories", {}, "rated pairs for one category or more")
     sums = {name: _Category.read(pairs, tolerance) for name, pairs in categories.items()}
-    scores = {
-        name: _category(pairs, sums[name], tolerance, level) for name, pairs in categories.items()
-    }
-    strict, valid = (_overall(sums, baseline, kind, level) for kind in ("strict", "valid"))
-    return RobustnessScore(categories=scores, strict=strict, valid=valid)
+    scores = {}
+    for name, pairs in categories.items():
+        own = {name: sums[name]}
+        scores[name] = CategoryScore(
+            content=content_delta(
+                pairs.similarity, missing=pairs.missing, clusters=pairs.items, level=level
+            ),
+            quality=quality_delta(
+                pairs.similarity,
+                pairs.original,
+                pairs.perturbed,
+                missing=pairs.missing,
+                tolerance=tolerance,
+                clusters=pairs.items,
+                level=level,
+            ),
+            overall=BothScorings(
+                strict=_estimate("strict", own, [name], "strict", level),
+                valid=_estimate("valid", own, [name], "valid", level),
+            ),
+        )
+    perturbed = [name for name in sums if name != baseline]
+
+    def overall(kind: Scoring) -> OverallScores:
+        formula = _estimate("overall_formula", sums, perturbed, kind, level, pooled=True)
+        with_baseline = _estimate("mean_incl_baseline", sums, list(sums), kind, level)
+        without = _estimate("mean_excl_baseline", sums, perturbed, kind, level)
+        return OverallScores(
+            overall_formula=replace(formula, conditions=len(perturbed)),
+            mean_incl_baseline=replace(with_baseline, conditions=len(sums)),
+            mean_excl_baseline=replace(without, conditions=len(perturbed)),
+        )
+
+    return RobustnessScore(categories=scores, strict=overall("strict"), valid=overall("valid"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Category:
-    """For every item, strict and valid: pairs, changed, changed and decidable, both changed."""
+    """For every item, strict and valid: pairs, changed, changed and decidable, both changed.
+
+    A pair is decidable where its quality is known.
+    """
 
     items: tuple[Hashable, ...]
     strict: Floats
@@ -101,7 +135,8 @@ class _Category:
         count = len(content)
         names = range(count) if pairs.items is None else pairs.items
         if len(names) != count:
-            raise InvalidValue("items", f"{len(names)} labels", f"one a pair, {count}")
+            expected = f"a label for each of {count} pairs"
+            raise InvalidValue("items", f"{len(names)} labels", expected)
         numbers: dict[Hashable, int] = {}
         codes = np.array([numbers.setdefault(n, len(numbers)) for n in names], dtype=np.intp)
         unread = np.isnan(content)
@@ -121,58 +156,25 @@ class _Category:
             tables.append(by_item)
         return cls(items=tuple(numbers), strict=tables[0], valid=tables[1], pairs=int(asked.sum()))
 
-    def of(self, kind: str) -> Floats:
+    def of(self, kind: Scoring) -> Floats:
         return self.strict if kind == "strict" else self.valid
 
 
-def _category(pairs: RatedPairs, sums: _Category, tolerance: float, level: float) -> CategoryScore:
-    found = {
-        kind: _estimate(f"robustness_score.{kind}", {"": sums}, [""], kind, level, pooled=False)
-        for kind in ("strict", "valid")
-    }
-    clusters = pairs.items
-    return CategoryScore(
-        content=content_delta(
-            pairs.similarity, missing=pairs.missing, clusters=clusters, level=level
-        ),
-        quality=quality_delta(
-            pairs.similarity, pairs.original, pairs.perturbed, missing=pairs.missing,
-            tolerance=tolerance, clusters=clusters, level=level,
-        ),
-        overall=BothScorings(strict=found["strict"], valid=found["valid"]),
-    )  # fmt: skip
-
-
-def _overall(
-    sums: Mapping[str, _Category], baseline: str, kind: str, level: float
-) -> OverallScores:
-    perturbed = [name for name in sums if name != baseline]
-
-    def one(part: str, names: list[str], pooled: bool) -> Estimate:
-        found = _estimate(f"robustness_score.{part}", sums, names, kind, level, pooled=pooled)
-        return replace(found, conditions=len(names))
-
-    return OverallScores(
-        overall_formula=one("overall_formula", perturbed, True),
-        mean_incl_baseline=one("mean_incl_baseline", list(sums), False),
-        mean_excl_baseline=one("mean_excl_baseline", perturbed, False),
-    )
-
-
 def _estimate(
-    measure: str,
+    part: str,
     sums: Mapping[str, _Category],
     names: list[str],
-    kind: str,
+    kind: Scoring,
     level: float,
     *,
-    pooled: bool,
+    pooled: bool = False,
 ) -> Estimate:
-    """The robustness of all categories in one, or the mean of theirs, over the union of items."""
+    """The mean robustness of categories, or that of all their pairs, over the union of items."""
+    measure = f"robustness_score.{part}"
     pairs = sum(sums[n].pairs for n in names)
     used = sum(int(sums[n].of(kind)[:, 0].sum()) for n in names)
     basis = Basis(
-        estimand="1 - content delta x quality delta, super-population of items",
+        estimand="1 - content delta x quality delta, items like these",
         items=used,
         conditions=2,
         excluded=pairs - used,
@@ -196,20 +198,14 @@ def _estimate(
     left_out = _robustness(total - units)
     interval = no_interval(level)
     if len(left_out) > 2 and not np.isnan(left_out).any():
-        interval = jackknife(value, left_out, transform="logit", level=level)
-        low, high = interval.low, interval.high
-        interval = replace(
-            interval,
-            low=None if low is None else max(0.0, low),
-            high=None if high is None else min(1.0, high),
-        )
+        interval = jackknife(value, left_out, transform="logit", level=level).clipped(0.0, 1.0)
     return basis.estimate(measure, value, interval)
 
 
 def _robustness(sums: Floats) -> Floats:
-    """(..., categories, 4) to the mean of 1 - dC dQ over the categories."""
+    """(..., categories, 4) to the mean of 1 − dC dQ over the categories."""
     pairs, changed, decidable, both = np.moveaxis(sums, -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = 1.0 - changed / pairs * (both / decidable)
-    found = np.where((changed == 0.0) & (pairs > 0.0), 1.0, found)
-    return np.asarray(found.mean(axis=-1))
+        robustness = 1.0 - changed / pairs * (both / decidable)
+    robustness = np.where((changed == 0.0) & (pairs > 0.0), 1.0, robustness)
+    return np.asarray(robustness.mean(axis=-1))

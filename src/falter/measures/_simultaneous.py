@@ -14,6 +14,7 @@ from falter.stats import Interval, no_interval, paired_proportions_interval
 __all__ = ["Difference", "largest", "simultaneous"]
 
 Floats = NDArray[np.float64]
+# With fewer items that changed (or that did not), a bootstrap of 0/1 scores covers too little.
 RARE = 20
 
 
@@ -29,7 +30,7 @@ class Difference:
 
 
 def simultaneous(
-    gaps: Floats,
+    differences: Floats,
     *,
     clusters: Sequence[Hashable] | None,
     level: float,
@@ -38,92 +39,89 @@ def simultaneous(
 ) -> tuple[Difference, ...]:
     """The column means of items x differences (NaN where missing) with max-t intervals.
 
-    Items, or clusters, are drawn again for all columns at once; q is the quantile of the largest
-    |t| of a draw and every interval is the mean -+ q standard errors. Differences of 0/1 scores
-    that are rarely (or nearly always) not 0 have `paired_proportions_interval` at Bonferroni's
-    level instead. p is the share of draws with a larger |t|.
+        u_ij = (d_ij − d̄_j)/n_j        se_j² = G/(G − 1) Σ_g (Σ_{i in g} u_ij)²
+        T = max_j |Σ_g u*_gj| / se_j        d̄_j ± q se_j, q the `level` quantile of T
+
+    u_ij is what item i of the n_j of column j adds to the error of d̄_j. The G items, or clusters,
+    are drawn again for all columns at once: the starred sums are the errors of a draw. p is the
+    share of draws with T above |d̄_j|/se_j. Differences of 0/1 scores that are rarely (or nearly
+    always) not 0 have `paired_proportions_interval` at Bonferroni's level instead.
+    Source: Romano and Wolf (2005).
     """
     check_replications(replications)
-    seen = ~np.isnan(gaps)
-    counts = seen.sum(axis=0)
-    gaps = np.where(seen, gaps, 0.0)
+    present = ~np.isnan(differences)
+    counts = present.sum(axis=0)
+    differences = np.where(present, differences, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        values = gaps.sum(axis=0) / counts
-        influence = np.where(seen, gaps - values, 0.0) / counts
+        means = differences.sum(axis=0) / counts
+        influence = np.where(present, differences - means, 0.0) / counts
     if clusters is not None:
-        influence = unit_sums(influence, unit_codes(clusters, len(gaps)))
+        influence = unit_sums(influence, unit_codes(clusters, len(differences)))
     units = len(influence)
     errors = np.sqrt(units / max(1, units - 1) * np.square(influence).sum(axis=0))
     usable = (counts >= 2) & (units >= 2)
     # What rounding leaves of equal differences is no standard error.
-    least = 1e-13 * np.abs(gaps).max(axis=0, initial=0.0) / np.sqrt(np.maximum(counts, 1))
-    steady = usable & (errors > least)
-    peaks = _peaks(influence[:, steady], errors[steady], replications, seed)
-    limit = float(np.quantile(peaks, level)) if len(peaks) else 0.0
-    method = f"max-t bootstrap of items, simultaneous, {replications} draws, PCG64"
-    found = []
-    for place, (value, error) in enumerate(zip(values, errors, strict=True)):
-        kept = gaps[seen[:, place], place]
-        interval = None if clusters is not None else _rare(kept, len(values), level)
-        if interval is None and not steady[place]:
-            interval = no_interval(level)
-        if interval is None:
-            half = limit * float(error)
-            low, high = float(value) - half, float(value) + half
-            interval = Interval(low=low, high=high, level=level, method=method)
-        found.append(
+    rounding = 1e-13 * np.abs(differences).max(axis=0, initial=0.0)
+    varies = usable & (errors > rounding / np.sqrt(np.maximum(counts, 1)))
+    largest_t = np.zeros(0)
+    if varies.any():
+        drawn = resampled_sums(influence[:, varies], replications, seed)
+        largest_t = np.asarray(np.abs(drawn / errors[varies]).max(axis=1))
+    q = float(np.quantile(largest_t, level)) if len(largest_t) else 0.0
+    results = []
+    for j in range(len(means)):
+        value, error = float(means[j]), float(errors[j])
+        interval = no_interval(level)
+        p_value = 1.0 if value == 0.0 and usable[j] else None
+        if varies[j]:
+            method = f"max-t bootstrap of items, simultaneous, {replications} draws, PCG64"
+            interval = Interval(
+                low=value - q * error, high=value + q * error, level=level, method=method
+            )
+            p_value = float((1 + (largest_t >= abs(value) / error).sum()) / (1 + len(largest_t)))
+        if usable[j] and clusters is None:
+            column = differences[present[:, j], j]
+            interval = _rarely_changed(column, len(means), level) or interval
+        results.append(
             Difference(
-                value=float(value) if usable[place] else None,
-                interval=interval if usable[place] else no_interval(level),
-                p_value=_p_value(float(value), float(error) if steady[place] else 0.0, peaks)
-                if usable[place]
-                else None,
-                items=int(counts[place]),
-                excluded=int(len(gaps) - counts[place]),
+                value=value if usable[j] else None,
+                interval=interval,
+                p_value=p_value,
+                items=int(counts[j]),
+                excluded=int(len(differences) - counts[j]),
             )
         )
-    return tuple(found)
+    return tuple(results)
 
 
-def largest(found: Sequence[Difference]) -> tuple[int, Interval] | None:
+def largest(differences: Sequence[Difference]) -> tuple[int, Interval] | None:
     """Where the largest mean is, and an interval for the largest true one.
 
     All true means are below the largest upper end, and one of them is above the largest lower end.
     None where a mean is not known.
     """
-    values = [f.value for f in found if f.value is not None]
-    if len(values) < len(found) or not found:
+    values = [d.value for d in differences if d.value is not None]
+    if len(values) < len(differences) or not differences:
         return None
     place = max(range(len(values)), key=values.__getitem__)
-    interval = found[place].interval
-    lows = [f.interval.low for f in found if f.interval.low is not None]
-    highs = [f.interval.high for f in found if f.interval.high is not None]
-    if len(lows) < len(found) or len(highs) < len(found):
+    interval = differences[place].interval
+    lows = [d.interval.low for d in differences if d.interval.low is not None]
+    highs = [d.interval.high for d in differences if d.interval.high is not None]
+    if len(lows) < len(differences) or len(highs) < len(differences):
         return place, no_interval(interval.level)
     return place, replace(interval, low=max(lows), high=max(highs))
 
 
-def _peaks(units: Floats, errors: Floats, replications: int, seed: int) -> Floats:
-    """The largest |t| of every draw; influences sum to 0, so their drawn sums are the errors."""
-    if not len(errors):
-        return np.zeros(0)
-    drawn = resampled_sums(units, replications, seed)
-    return np.asarray(np.abs(drawn / errors).max(axis=1))
+def _rarely_changed(column: Floats, family: int, level: float) -> Interval | None:
+    """For 0/1 scores of which fewer than 20 changed, or fewer than 20 did not.
 
-
-def _rare(kept: Floats, family: int, level: float) -> Interval | None:
-    """For 0/1 scores of which fewer than 20 changed, or fewer than 20 did not."""
-    if not ((kept == 0.0) | (np.abs(kept) == 1.0)).all():
+    Bonferroni: each of `family` intervals has the level 1 − (1 − level)/family.
+    """
+    if not ((column == 0.0) | (np.abs(column) == 1.0)).all():
         return None
-    fell, rose = int((kept > 0).sum()), int((kept < 0).sum())
-    if min(fell + rose, len(kept) - fell - rose) >= RARE:
+    fell, rose = int((column > 0).sum()), int((column < 0).sum())
+    if min(fell + rose, len(column) - fell - rose) >= RARE:
         return None
-    own = 1.0 - (1.0 - level) / family
-    found = paired_proportions_interval(fell, rose, len(kept), level=own)
-    return replace(found, level=level, method=f"{found.method}, bonferroni over {family}")
-
-
-def _p_value(value: float, error: float, peaks: Floats) -> float | None:
-    if error == 0.0:
-        return 1.0 if value == 0.0 else None
-    return float((1 + (peaks >= abs(value) / error).sum()) / (1 + len(peaks)))
+    single_level = 1.0 - (1.0 - level) / family
+    interval = paired_proportions_interval(fell, rose, len(column), level=single_level)
+    return replace(interval, level=level, method=f"{interval.method}, bonferroni over {family}")

@@ -1,4 +1,4 @@
-"""Tables of scores that were computed before: over runs, over models, over languages."""
+"""Summaries of tables of scores: over runs, over models, over languages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Scores = Mapping[str, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Mean and standard deviation (ddof 1); `sd` is None for a single number, `mean` for none."""
+    """Mean and standard deviation (ddof 1); `sd` is None for one number, `mean` for none."""
 
     mean: float | None
     sd: float | None
@@ -33,9 +33,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """Mean +- sd over runs of every category and of the mean over categories.
+    """Mean and standard deviation over runs, of every category and of the mean over categories.
 
-    `flagged` are the runs that lack a category, with which: no mean over categories counts them.
+    `flagged` names for every run that lacks categories which ones: no mean over categories counts
+    such a run.
     """
 
     categories: Mapping[str, Spread]
@@ -49,8 +50,8 @@ class CategoryDifficulty:
     """One category over models: its mean, its mean less the baseline's, and three spreads.
 
     `mean_run_sd` is the mean of the models' standard deviations over runs, `pooled_run_sd` the root
-    of their mean square, which is what estimates a common one; `sd_across_models` is how much
-    models differ. The three are not the same thing.
+    of their mean square, which estimates a common one; `sd_across_models` is how much models
+    differ. The three are not the same thing.
     """
 
     mean: float | None
@@ -72,41 +73,42 @@ class TableSummary:
 
 
 def spread(values: Sequence[float | None]) -> Spread:
-    """Mean and standard deviation (ddof 1) of the numbers that are there."""
-    kept = [v for v in values if v is not None]
-    if any(not math.isfinite(v) for v in kept):
+    """Mean and standard deviation (ddof 1) of the numbers that are not None."""
+    numbers = [v for v in values if v is not None]
+    count = len(numbers)
+    if any(not math.isfinite(v) for v in numbers):
         raise InvalidValue("values", values, "finite numbers, None where there is none")
-    if not kept:
+    if not numbers:
         return Spread(mean=None, sd=None, count=0)
-    mean = math.fsum(kept) / len(kept)
-    if len(kept) == 1:
+    mean = math.fsum(numbers) / count
+    if count == 1:
         return Spread(mean=mean, sd=None, count=1)
-    squares = math.fsum((v - mean) ** 2 for v in kept)
-    return Spread(mean=mean, sd=math.sqrt(squares / (len(kept) - 1)), count=len(kept))
+    squares = math.fsum((v - mean) ** 2 for v in numbers)
+    return Spread(mean=mean, sd=math.sqrt(squares / (count - 1)), count=count)
 
 
 def run_summary(runs: Sequence[Scores], *, baseline: str = "baseline") -> RunSummary:
-    """Mean +- standard deviation (ddof 1) over runs, each a score for every category.
+    """Mean and standard deviation (ddof 1) over runs, each a score for every category.
 
     The mean over categories is taken within a run, with and without the `baseline` category. A run
-    that lacks a category (absent or None) is flagged and left out of those, and counts only for the
-    categories it has. One run: sd is None.
+    that lacks a category (absent or None) is flagged and left out of these means, and counts only
+    for the categories it has. One run: sd is None.
     """
     names = list(dict.fromkeys(name for run in runs for name in run))
     lacking = {
         number: tuple(name for name in names if run.get(name) is None)
         for number, run in enumerate(runs)
     }
-    whole = [run for number, run in enumerate(runs) if not lacking[number]]
+    complete = [run for number, run in enumerate(runs) if not lacking[number]]
 
-    def averages(kept: list[str]) -> Spread:
-        return spread([_mean([run[name] for name in kept]) for run in whole])
+    def averages(categories: list[str]) -> Spread:
+        return spread([_mean([run[name] for name in categories]) for run in complete])
 
     return RunSummary(
         categories={name: spread([run.get(name) for run in runs]) for name in names},
         mean_incl_baseline=averages(names),
         mean_excl_baseline=averages([name for name in names if name != baseline]),
-        flagged={number: gaps for number, gaps in lacking.items() if gaps},
+        flagged={number: absent for number, absent in lacking.items() if absent},
     )
 
 
@@ -118,44 +120,44 @@ def category_difficulty(
 ) -> dict[str, CategoryDifficulty]:
     """For every category the unweighted mean over models, and how far below the baseline it is.
 
-    `scores[model][category]`, None where there is none; `run_sds` the standard deviations over runs
-    in the same shape. drop = mean(baseline) - mean(category), positive where something is lost,
-    each over the models that have it; None without a baseline.
+    Scores are `scores[model][category]`, None where there is none; `run_sds` are the standard
+    deviations over runs in the same shape. drop = mean(baseline) - mean(category), positive where
+    something is lost, each over the models that have it; None without a baseline.
     """
     names = list(dict.fromkeys(name for row in scores.values() for name in row))
     columns = {name: spread([row.get(name) for row in scores.values()]) for name in names}
     base = columns[baseline].mean if baseline in columns else None
-    found = {}
+    difficulties = {}
     for name in names:
         column = columns[name]
         sds = [row.get(name) for row in (run_sds or {}).values()]
         squares = _mean([s * s for s in sds if s is not None])
-        known = name != baseline and base is not None and column.mean is not None
-        found[name] = CategoryDifficulty(
+        has_drop = name != baseline and base is not None and column.mean is not None
+        difficulties[name] = CategoryDifficulty(
             mean=column.mean,
-            drop=(base or 0.0) - (column.mean or 0.0) if known else None,
+            drop=(base or 0.0) - (column.mean or 0.0) if has_drop else None,
             mean_run_sd=_mean(sds),
             pooled_run_sd=None if squares is None else math.sqrt(squares),
             sd_across_models=column.sd,
             models=column.count,
         )
-    return found
+    return difficulties
 
 
 def table_summary(table: Mapping[str, Scores], *, highest_is_worst: bool = True) -> TableSummary:
     """Column means over rows, and where every row is at its worst.
 
-    `table[row][column]`, such as quality deltas of models by language. Ties for worst are all
-    named; a row without a number has no worst column.
+    Numbers are `table[row][column]`, such as quality deltas of models by language. Ties for worst
+    are all named; a row without a number has no worst column.
     """
     columns = list(dict.fromkeys(name for row in table.values() for name in row))
     worst: dict[str, tuple[str, ...]] = {}
     ranges: dict[str, float | None] = {}
     for label, row in table.items():
-        known = {name: v for name, v in row.items() if v is not None}
-        pick = (max if highest_is_worst else min)(known.values(), default=None)
-        worst[label] = tuple(name for name, v in known.items() if v == pick)
-        ranges[label] = max(known.values()) - min(known.values()) if known else None
+        numbers = {name: v for name, v in row.items() if v is not None}
+        extreme = (max if highest_is_worst else min)(numbers.values(), default=None)
+        worst[label] = tuple(name for name, v in numbers.items() if v == extreme)
+        ranges[label] = max(numbers.values()) - min(numbers.values()) if numbers else None
     return TableSummary(
         means={name: _mean([row.get(name) for row in table.values()]) for name in columns},
         worst=worst,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,14 @@ from falter.stats import Interval, clopper_pearson
 
 __all__ = ["Table"]
 
+# From this many varying items on, or a quarter of all, the jackknife is as good.
 FEW = 10.0
-ESTIMAND = "fixed conditions, super-population of items"
+ESTIMAND = "these conditions, items like these"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The items that have every cell, and how many had not."""
+    """The items that have every cell, and how many items have not."""
 
     cells: NDArray[np.float64]
     excluded: int
@@ -77,7 +78,7 @@ class Table:
     def undefined(self, measure: str, status: EstimateStatus, why: str) -> Estimate:
         return self._record(measure, value=None, status=status, method=f"none: {why}")
 
-    def _record(self, measure: str, **given: Any) -> Estimate:
+    def _record(self, measure: str, **rest: Any) -> Estimate:
         return Estimate(
             measure=measure,
             estimand=ESTIMAND,
@@ -85,31 +86,28 @@ class Table:
             items=self.cells.shape[0],
             conditions=self.cells.shape[1],
             excluded=self.excluded,
-            **given,
+            **rest,
         )
 
     def few_vary(self) -> Interval | None:
         """An interval for the variance within items (ddof 1) when hardly a 0/1 item varies.
 
-        Item variances v behave like k = (sum v)^2/(sum v^2) items of the size s = sum v^2/sum v
-        among the rest that have none: s times Clopper and Pearson's interval for k of I. If not
-        one varies, s is the largest variance an item can have. None from k = FEW or
-        k > I/4 on, for scores other than 0/1, for more runs, and where all items are the same.
+            k = (Σ v)² / Σ v²        s = Σ v² / Σ v
+
+        The items' variances v behave like k items of the size s among I − k that have none: the
+        interval is s times Clopper and Pearson's for k of I. If not one item varies, s is the
+        largest variance an item can have. None from k = FEW or k > I/4 on, for scores other than
+        0/1, for more runs, and where all items are the same.
         """
         items, width, runs = self.cells.shape
         if runs > 1 or not self.binary or np.ptp(self.cells.mean(axis=(1, 2))) == 0.0:
             return None
-        own = self.cells[:, :, 0].var(axis=1, ddof=1)
-        total, squares = float(own.sum()), float(np.square(own).sum())
-        count = total * total / squares if squares > 0.0 else 0.0
+        v = self.cells[:, :, 0].var(axis=1, ddof=1)
+        total, squares = float(v.sum()), float(np.square(v).sum())
+        k = total * total / squares if squares > 0.0 else 0.0
         largest = (width // 2) * ((width + 1) // 2) / (width * (width - 1))
-        size = squares / total if total > 0.0 else largest
-        if count >= FEW or count > items / 4.0:
+        s = squares / total if total > 0.0 else largest
+        if k >= FEW or k > items / 4.0:
             return None
-        share = clopper_pearson(count, items, level=self.level)
-        return Interval(
-            low=None if share.low is None else share.low * size,
-            high=None if share.high is None else share.high * size,
-            level=self.level,
-            method="scaled clopper-pearson, few items vary",
-        )
+        interval = clopper_pearson(k, items, level=self.level).mapped(lambda share: share * s)
+        return replace(interval, method="scaled clopper-pearson, few items vary")

@@ -14,8 +14,6 @@ from falter.measures._component_intervals import (
     component_interval,
     difference_interval,
     ratio_interval,
-    scaled,
-    share_of,
     total_interval,
 )
 from falter.measures._tables import Table
@@ -80,9 +78,10 @@ def variance_components(
     """Split the variance of items x conditions (x runs) outcomes; condition 0 is the baseline.
 
     plugin: data = Var_i(mean_j), pert = mean_i Var_j, ddof 0; brittleness = pert/total.
-    oneway: MS within, (MS between - MS within)/J; brittleness = 1 - ICC(1).
-    crossed: (MS_I - MS_E)/J, (MS_J - MS_E)/I, MS_E; a share of their sum each. Components are
-    reported as they come out, also below 0, and cut at 0 only inside ratios.
+    oneway: pert = MS_within, item = (MS_item − MS_within)/J; brittleness = 1 − ICC(1).
+    crossed: item = (MS_item − MS_rest)/J, condition = (MS_condition − MS_rest)/I, interaction =
+    MS_rest; a share of their sum each. The mean squares are those of `falter.stats.components`.
+    Components are reported as they come out, also below 0, and cut at 0 only inside ratios.
 
     Items with a missing cell are left out and counted. One condition: not_identified; fewer than
     two whole items: insufficient_data; nothing varies at all: the ratios are
@@ -90,86 +89,86 @@ def variance_components(
     pert or interaction. Intervals are over items, for these conditions: see `docs/measures.md`.
     """
     table = Table.read(outcomes, level)
-    known = table.status == "ok"
     if method == "plugin":
-        if known:
+        if table.status == "ok":
             return _plugin(table, components(table.cells))
         return PluginComponents(**_undefined(PluginComponents, method, table))
     if method == "oneway":
-        if known:
+        if table.status == "ok":
             return _oneway(table, components(table.cells))
         return OnewayComponents(**_undefined(OnewayComponents, method, table))
     if method == "crossed":
-        if known:
+        if table.status == "ok":
             return _crossed(table, components(table.cells))
         return CrossedComponents(**_undefined(CrossedComponents, method, table))
     raise UnknownName("variance component method", method, ("plugin", "oneway", "crossed"))
 
 
-def _plugin(table: Table, found: Components) -> PluginComponents:
+def _plugin(table: Table, parts: Components) -> PluginComponents:
     width = table.cells.shape[1]
-    data, pert, run = found.data, found.pert, found.run_plugin
+    data, pert, run = parts.data, parts.pert, parts.run_plugin
     total = data + pert + run
-    few = table.few_vary()
-    bound = few and scaled(few, (width - 1) / width)
+    # Plug-in variances divide by J and not by J - 1, so both bounds shrink.
     ceiling = table.ceiling * (width - 1) / width
+    shrink = (width - 1) / width
+    few = table.few_vary()
+    few = few and few.mapped(lambda end: end * shrink)
     if total[0] == 0.0:
-        ratio = _constant("plugin.brittleness", table)
+        brittleness = _constant("plugin.brittleness", table)
     else:
-        interval = share_of(bound, float(data[0])) if bound else ratio_interval(table, pert, total)
-        ratio = table.estimate("plugin.brittleness", float(pert[0] / total[0]), interval)
+        share = _share_of(few, float(data[0])) if few else ratio_interval(table, pert, total)
+        brittleness = table.estimate("plugin.brittleness", float(pert[0] / total[0]), share)
     return PluginComponents(
         data=table.estimate("plugin.data", data[0], component_interval(table, data, ceiling)),
         pert=table.estimate(
-            "plugin.pert", pert[0], bound or component_interval(table, pert, ceiling)
+            "plugin.pert", pert[0], few or component_interval(table, pert, ceiling)
         ),
         run=_run("plugin.run", table, run),
         total=table.estimate("plugin.total", total[0], total_interval(table, total)),
-        brittleness=ratio,
+        brittleness=brittleness,
     )
 
 
-def _oneway(table: Table, found: Components) -> OnewayComponents:
-    item, pert, run = found.oneway_item, found.oneway_pert, found.run
+def _oneway(table: Table, parts: Components) -> OnewayComponents:
+    item, pert, run = parts.oneway_item, parts.oneway_pert, parts.run
     whole = np.maximum(item, 0.0) + np.maximum(pert, 0.0) + run
-    bound = table.few_vary()
+    few = table.few_vary()
     return OnewayComponents(
         sigma2_item=_item("oneway.sigma2_item", table, item, pert, run),
-        sigma2_pert=table.estimate(
-            "oneway.sigma2_pert", pert[0], bound or _residual(table, pert, run)
-        ),
+        sigma2_pert=_residual("oneway.sigma2_pert", table, pert, run, few),
         sigma2_run=_run("oneway.sigma2_run", table, run),
-        brittleness=_share("oneway.brittleness", table, item, pert, whole, bound),
+        brittleness=_share("oneway.brittleness", table, item, pert, whole, few),
     )
 
 
-def _crossed(table: Table, found: Components) -> CrossedComponents:
-    item, condition, rest, run = found.item, found.condition, found.interaction, found.run
+def _crossed(table: Table, parts: Components) -> CrossedComponents:
+    item, condition, rest, run = parts.item, parts.condition, parts.interaction, parts.run
     others = np.maximum(item, 0.0) + np.maximum(rest, 0.0) + run
     whole = others + np.maximum(condition, 0.0)
-    bound = table.few_vary()
-    none_varies = bound is not None and found.pert[0] == 0.0
-    if bound is not None and not none_varies:
-        bound = scaled(bound, float(rest[0] / found.oneway_pert[0]))
-    cells = table.cells.mean(axis=2)
-    spread, share = condition_intervals(cells, float(others[0]), others[1:], level=table.level)
-    if bound is not None and none_varies:
-        spread, share = bound, share_of(bound, float(others[0]))
+    spread, share = condition_intervals(
+        table.cells.mean(axis=2), float(others[0]), others[1:], level=table.level
+    )
+    few = table.few_vary()
+    if few is not None and parts.pert[0] == 0.0:
+        # No item varies: what bounds the variance within items bounds the conditions' too.
+        spread, share = few, _share_of(few, float(others[0]))
+    elif few is not None:
+        # The interaction's share of the variance within items, as observed.
+        factor = float(rest[0] / parts.oneway_pert[0])
+        few = few.mapped(lambda end: end * factor)
     if whole[0] > 0.0:
         main = max(0.0, float(condition[0])) / float(whole[0])
-        effect = table.estimate("crossed.brittleness_main", main, share)
+        brittleness_main = table.estimate("crossed.brittleness_main", main, share)
     else:
-        effect = _constant("crossed.brittleness_main", table)
+        brittleness_main = _constant("crossed.brittleness_main", table)
     return CrossedComponents(
         item=_item("crossed.item", table, item, rest, run),
         condition=table.estimate("crossed.condition", condition[0], spread),
-        interaction=table.estimate(
-            "crossed.interaction", rest[0], bound or _residual(table, rest, run)
-        ),
+        interaction=_residual("crossed.interaction", table, rest, run, few),
         run=_run("crossed.run", table, run),
-        brittleness_main=effect,
+        brittleness_main=brittleness_main,
         brittleness_interaction=_share(
-            "crossed.brittleness_interaction", table, item, rest, whole, bound
+            "crossed.brittleness_interaction", table, item, rest, whole, few
         ),
     )
 
@@ -180,9 +179,12 @@ def _item(measure: str, table: Table, item: Floats, residual: Floats, run: Float
     return table.estimate(measure, item[0], difference_interval(table, item, beneath))
 
 
-def _residual(table: Table, values: Floats, run: Floats) -> Interval:
+def _residual(
+    measure: str, table: Table, values: Floats, run: Floats, few: Interval | None
+) -> Estimate:
     """With one run the residual is a mean of squares, with more a difference of two."""
-    return difference_interval(table, values, float(run[0]) / table.runs)
+    interval = few or difference_interval(table, values, float(run[0]) / table.runs)
+    return table.estimate(measure, values[0], interval)
 
 
 def _share(
@@ -191,24 +193,29 @@ def _share(
     item: Floats,
     residual: Floats,
     whole: Floats,
-    bound: Interval | None,
+    few: Interval | None,
 ) -> Estimate:
     """The residual's share of the whole, cut at 0."""
     if whole[0] <= 0.0:
         return _constant(measure, table)
-    value = max(0.0, float(residual[0])) / float(whole[0])
-    if bound is not None:
-        rest = float(whole[0]) - max(0.0, float(residual[0]))
-        return table.estimate(measure, value, share_of(bound, rest))
-    # Cutting components at 0 would make them vary less than they do: the raw ones set the width.
-    raw = whole + np.minimum(item, 0.0) + np.minimum(residual, 0.0)
-    found = ratio_interval(table, residual, raw, shift=1.0 / table.cells.shape[1])
-    return table.estimate(measure, value, found)
+    positive = max(0.0, float(residual[0]))
+    if few is not None:
+        interval = _share_of(few, float(whole[0]) - positive)
+    else:
+        # Components cut at 0 vary less than they should: the raw ones set the width.
+        raw = whole + np.minimum(item, 0.0) + np.minimum(residual, 0.0)
+        interval = ratio_interval(table, residual, raw, shift=1.0 / table.cells.shape[1])
+    return table.estimate(measure, positive / float(whole[0]), interval)
+
+
+def _share_of(interval: Interval, rest: float) -> Interval:
+    """The interval of x/(x + rest) from the interval of x."""
+    return interval.mapped(lambda end: end / (end + rest))
 
 
 def _run(measure: str, table: Table, values: Floats) -> Estimate:
     if table.runs == 1:
-        return table.undefined(measure, "not_identified", "one run of every cell")
+        return table.undefined(measure, "not_identified", "every cell was run once")
     return table.estimate(measure, values[0], component_interval(table, values))
 
 
@@ -221,9 +228,8 @@ def _undefined(
     method: str,
     table: Table,
 ) -> dict[str, Estimate]:
-    why = (
-        "fewer than two conditions" if table.status == "not_identified" else "fewer than two items"
-    )
+    one_condition = table.status == "not_identified"
+    why = "fewer than two conditions" if one_condition else "fewer than two items"
     return {
         field.name: table.undefined(f"{method}.{field.name}", table.status, why)
         for field in fields(kind)

@@ -1,5 +1,6 @@
 """Floor 1: the transforms, one family a module, and the machinery that chains them."""
 
+from falter.perturbations._asking import added, with_instruction
 from falter.perturbations._base import (
     PromptPerturbation,
     SitePerturbation,
@@ -8,6 +9,7 @@ from falter.perturbations._base import (
     site_perturbation,
 )
 from falter.perturbations._demonstrations import perturb_demonstration, reaches_demonstrations
+from falter.perturbations._frame import framed
 from falter.perturbations._recipes import Applied, apply_recipe, perturb, step_rng, text_key
 from falter.perturbations._rewriting import (
     Ledger,
@@ -29,7 +31,9 @@ __all__ = [
     "SettingPerturbation",
     "SitePerturbation",
     "Wanted",
+    "added",
     "apply_recipe",
+    "framed",
     "parse_step",
     "perturb",
     "perturb_demonstration",
@@ -42,4 +46,5 @@ __all__ = [
     "site_perturbation",
     "step_rng",
     "text_key",
+    "with_instruction",
 ]

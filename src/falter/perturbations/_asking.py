@@ -1,4 +1,4 @@
-"""Words of our own put into a prompt: before the answer cue, or in place of a format's rules."""
+"""Instructions added to a prompt: before the answer cue, or in place of its format rules."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from falter.text import Replacement, blocked, overlaps, replace_spans
 
 __all__ = [
     "added",
-    "asked",
     "cue_at",
     "cue_line",
     "has_format",
     "instead_of_format",
     "what_to_give",
+    "with_instruction",
 ]
 
 _CUE_WORDS = 4
 
 
 def added(name: str, text: str) -> Section:
-    """A section of its own, one edit as a whole."""
+    """A new section that counts as one edit."""
     edit = Edit(start=0, end=0, new_start=0, new_end=len(text))
     return Section(name=name, kind="added", text=text, edits=(edit,))
 
@@ -37,7 +37,7 @@ def what_to_give(prompt: Prompt) -> str:
 
 
 def cue_at(sections: Sequence[Section]) -> int | None:
-    """Where the answer cue is: the last section of its kind, nothing but additions behind it."""
+    """The place of the answer cue: the last section of its kind, followed by additions only."""
     for at in range(len(sections) - 1, -1, -1):
         section = sections[at]
         if section.kind == "cue" and section.text.strip():
@@ -48,42 +48,42 @@ def cue_at(sections: Sequence[Section]) -> int | None:
 
 
 def cue_line(text: str) -> tuple[int, int]:
-    """The last line of a cue: the lines before it, of the same section, say something else."""
+    """The last line of a cue section: the lines before it say something else."""
     end = len(text.rstrip())
     return text.rfind("\n", 0, end) + 1, end
 
 
-def asked(
+def with_instruction(
     sections: Sequence[Section], name: str, text: str, cue: str | None = None
 ) -> tuple[Section, ...]:
-    """The sections with a paragraph of our own before the answer cue, or at the end without one.
+    """The sections with a new paragraph before the answer cue, or at the end if there is none.
 
-    It stands on lines of its own, as far from the cue as the text before it was. A short cue
-    gives way to `cue`; a long one says more than "answer now", and `cue` comes after it.
+    It gets lines of its own, as far from the cue as the text before it was. `cue` replaces a short
+    cue; a long one says more than "answer now", so `cue` comes after it.
     """
-    at = cue_at(sections)
-    if at is None:
+    cue_place = cue_at(sections)
+    if cue_place is None:
         return (*sections, added(name, _gap(sections, len(sections)) + text))
-    own = sections[at]
-    start, end = cue_line(own.text)
-    before = len(own.text[:start].rstrip())
-    inside = before > 0 and not overlaps(blocked(own), before, before)
+    cue_section = sections[cue_place]
+    start, end = cue_line(cue_section.text)
+    before = len(cue_section.text[:start].rstrip())
+    inside = before > 0 and not overlaps(blocked(cue_section), before, before)
     changes: list[Replacement] = []
     if inside:
-        changes.append((before, before, own.text[before:start] + text))
-    after: tuple[Section, ...] = ()
-    if cue is not None and not overlaps(blocked(own), start, end):
-        if len(own.text[start:end].split()) <= _CUE_WORDS:
+        changes.append((before, before, cue_section.text[before:start] + text))
+    own_cue: tuple[Section, ...] = ()
+    if cue is not None and not overlaps(blocked(cue_section), start, end):
+        if len(cue_section.text[start:end].split()) <= _CUE_WORDS:
             changes.append((start, end, cue))
         else:
-            after = (added(f"{name}_cue", f"\n{cue}"),)
-    made = replace_spans(own, changes)
-    ahead = () if inside else (added(name, _apart(sections, at, text)),)
-    return (*sections[:at], *ahead, made, *after, *sections[at + 1 :])
+            own_cue = (added(f"{name}_cue", f"\n{cue}"),)
+    changed = replace_spans(cue_section, changes)
+    paragraph = () if inside else (added(name, _apart(sections, cue_place, text)),)
+    return (*sections[:cue_place], *paragraph, changed, *own_cue, *sections[cue_place + 1 :])
 
 
 def _gap(sections: Sequence[Section], at: int) -> str:
-    """The line break that is needed before something put at this place."""
+    """The line break needed before something inserted at this place."""
     before = _text(sections[:at])
     return "\n" if before and not before.endswith("\n") else ""
 
@@ -101,15 +101,15 @@ def _text(sections: Sequence[Section]) -> str:
 
 
 def has_format(sections: Sequence[Section]) -> bool:
-    """Whether there are rules for the form of the answer that can be taken out whole."""
+    """Whether there are rules for the form of the answer that can be removed as a whole."""
     rules = _rules(sections)
     return bool(rules) and all(_loose(sections, i) for i in rules)
 
 
-def instead_of_format(sections: Sequence[Section], text: str) -> tuple[Section, ...]:
-    """The sections with another rule for the form of the answer, in place of the first they have.
+def instead_of_format(sections: Sequence[Section], rule: str) -> tuple[Section, ...]:
+    """The sections with another rule for the form of the answer instead of their first one.
 
-    The others are taken out.
+    Their other rules are removed.
     """
     rules = _rules(sections)
     out = list(sections)
@@ -117,7 +117,7 @@ def instead_of_format(sections: Sequence[Section], text: str) -> tuple[Section, 
         own = sections[i].text
         end = len(own.rstrip())
         start = len(own) - len(own.lstrip()) if i == rules[0] else 0
-        out[i] = replace_spans(sections[i], [(start, end, text if i == rules[0] else "")])
+        out[i] = replace_spans(sections[i], [(start, end, rule if i == rules[0] else "")])
     return tuple(out)
 
 
@@ -126,7 +126,7 @@ def _rules(sections: Sequence[Section]) -> list[int]:
 
 
 def _loose(sections: Sequence[Section], at: int) -> bool:
-    """Whether the section is untouched and stands on lines of its own."""
+    """Whether the section is untouched and has lines of its own."""
     before, own, after = _text(sections[:at]), sections[at], _text(sections[at + 1 :])
     starts = not before or before.endswith("\n") or own.text.lstrip(" \t").startswith("\n")
     ends = not after or own.text.rstrip(" \t").endswith("\n") or after.startswith("\n")

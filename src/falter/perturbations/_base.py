@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import floor
 from typing import Any, TypeVar
 
+from falter.core.errors import InvalidValue
 from falter.core.interfaces import Parameter, Perturbation
 from falter.core.records import Prompt, SectionKind
 from falter.core.registry import Registry
@@ -45,7 +46,7 @@ def summary_of(function: Callable[..., Any]) -> str:
 
 
 class Described:
-    """What a perturbation says about itself."""
+    """The description of a perturbation: name, family, parameters, invariants."""
 
     def __init__(
         self,
@@ -61,7 +62,13 @@ class Described:
         languages: Iterable[str] | None,
         reply_tokens: int = 0,
         output_format: str | None = None,
+        reasons: bool = False,
     ) -> None:
+        if reasons and not reply_tokens:
+            raise InvalidValue(
+                f"reply_tokens of '{name}'", reply_tokens, "enough tokens for the reasoning",
+                hint="for example reply_tokens=512",
+            )  # fmt: skip
         self.name = name
         self.family = family
         self.group = group
@@ -73,6 +80,7 @@ class Described:
         self.needs_model = False
         self.reply_tokens = reply_tokens
         self.output_format = output_format
+        self.reasons = reasons
         language = () if self.languages is None else (language_parameter(sorted(self.languages)),)
         self.parameters = (*parameters, *language)
 
@@ -83,9 +91,9 @@ class Described:
 class SitePerturbation(Described):
     """Edits a share or a number of eligible places.
 
-    The places of all sections in scope are taken together and put in one seeded order. Edits are
-    made in that order until there are enough, so that a weaker dose is part of a stronger one.
-    A place whose edit is None is passed over.
+    The places of all sections in scope share one seeded order. They are edited in that order until
+    there are enough edits, so that a weaker dose is part of a stronger one. A place whose edit is
+    None is skipped.
     """
 
     def __init__(
@@ -108,19 +116,19 @@ class SitePerturbation(Described):
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
         own = {name: full[name] for name in self._own}
-        found = self._found(prompt, full, own)
-        places = [(at, site) for at, sites in found for site in sites]
-        wanted = _dose(len(places), full["rate"], full["count"])
+        sites_by_section = self._find_sites(prompt, full, own)
+        places = [(at, site) for at, sites in sites_by_section for site in sites]
+        edits_left = _dose(len(places), full["rate"], full["count"])
         edits: dict[int, list[Replacement]] = {}
-        if wanted:
+        if edits_left:
             for i in rng.order(len(places)):
                 at, site = places[i]
                 change = self._edit(prompt.sections[at].text, site, rng, **own)
                 if change is None:
                     continue
                 edits.setdefault(at, []).append(change)
-                wanted -= 1
-                if not wanted:
+                edits_left -= 1
+                if not edits_left:
                     break
         return _edited(prompt, edits)
 
@@ -128,9 +136,9 @@ class SitePerturbation(Described):
         """Whether any section in scope has an eligible place."""
         full = checked_parameters(self, params)
         own = {name: full[name] for name in self._own}
-        return any(sites for _, sites in self._found(prompt, full, own))
+        return any(sites for _, sites in self._find_sites(prompt, full, own))
 
-    def _found(
+    def _find_sites(
         self, prompt: Prompt, full: Any, own: dict[str, Any]
     ) -> list[tuple[int, Sequence[Any]]]:
         scope, protect = full["scope"], full["protect"]
@@ -199,8 +207,8 @@ def site_perturbation(
     """Register a function that edits one place as a perturbation.
 
     `sites(text, blocked, **own)` finds the places, outside the blocked spans; the decorated
-    `edit(text, site, rng, **own)` returns `(start, end, new text)`, or None to pass the place
-    over. `own` are `parameters` (and `language` where there are `languages`). Edits of different
+    `edit(text, site, rng, **own)` returns `(start, end, new text)`, or None to skip the
+    place. `own` are `parameters` (and `language` where there are `languages`). Edits of different
     places must not overlap, except for deletions.
 
         @site_perturbation("shout", sites=natural_words, default_rate=0.2)
@@ -211,7 +219,7 @@ def site_perturbation(
     """
 
     def register(edit: EditSite) -> SitePerturbation:
-        made = SitePerturbation(
+        perturbation = SitePerturbation(
             name,
             sites,
             edit,
@@ -225,8 +233,8 @@ def site_perturbation(
             invariants=invariants,
             languages=languages,
         )
-        perturbations.register(name, made)
-        return made
+        perturbations.register(name, perturbation)
+        return perturbation
 
     return register
 
@@ -244,17 +252,19 @@ def prompt_perturbation(
     eligible: Callable[..., bool] | None = None,
     reply_tokens: int = 0,
     output_format: str | None = None,
+    reasons: bool = False,
 ) -> Callable[[ChangePrompt], PromptPerturbation]:
     """Register `(prompt, rng, **parameters) -> prompt` as a perturbation.
 
     `eligible(prompt, **parameters)` says whether there is anything to change; by default, whether
-    there is a section besides system words. `reply_tokens` is for those that only make sense when
-    the model writes an answer: how many tokens it needs. `output_format` is the form the answer
-    is asked to have.
+    there is a section besides the system message. `reply_tokens`, for perturbations that need a
+    written answer, is its length in tokens. `output_format` is the form that the answer should
+    have. `reasons` says that the prompt asks for reasoning before the answer, so that a reply is
+    read from its end.
     """
 
     def register(change: ChangePrompt) -> PromptPerturbation:
-        made = PromptPerturbation(
+        perturbation = PromptPerturbation(
             name,
             change,
             eligible=eligible or has_body,
@@ -268,13 +278,14 @@ def prompt_perturbation(
             languages=languages,
             reply_tokens=reply_tokens,
             output_format=output_format,
+            reasons=reasons,
         )
-        perturbations.register(name, made)
-        return made
+        perturbations.register(name, perturbation)
+        return perturbation
 
     return register
 
 
 def has_body(prompt: Prompt, **params: Any) -> bool:
-    """Whether the prompt has a section besides system words."""
+    """Whether the prompt has a section besides the system message."""
     return any(section.kind != "system" for section in prompt.sections)

@@ -15,7 +15,7 @@ from falter.text import Replacement, natural_words, overlaps, sentences, uncover
 
 __all__ = ["casing"]
 
-Site = tuple[int, int, str]  # a word, and the style that is meant for it
+Site = tuple[int, int, str]  # a word and its new style
 
 _STYLE = Parameter(
     name="style",
@@ -36,12 +36,13 @@ _FIRST = re.compile(r"\w")
 
 
 def _cased_sites(text: str, blocked: Sequence[Span], style: str, language: str) -> list[Site]:
-    found = list(_words(text, blocked, language))
+    words = list(_words(text, blocked, language))
     if style == "sentence":
-        starts = _sentence_starts(text)
-        sites = [(a, b, "title" if a in starts else "lower") for a, b in found]
+        firsts = (_FIRST.search(text, start, end) for start, end in sentences(text))
+        starts = {match.start() for match in firsts if match is not None}
+        sites = [(a, b, "title" if a in starts else "lower") for a, b in words]
     else:
-        sites = [(a, b, style) for a, b in found]
+        sites = [(a, b, style) for a, b in words]
     return [site for site in sites if _changes(text[site[0] : site[1]], site[2], style, language)]
 
 
@@ -67,13 +68,13 @@ def _words(text: str, blocked: Sequence[Span], language: str) -> Iterator[Span]:
 
 
 def _plainly_cased(word: str, language: str) -> bool:
-    """Whether no capital is inside: neither DON'T nor O'Brien, but L'Eau."""
+    """Whether the word has no inner capital: neither DON'T nor O'Brien, but L'Eau."""
     parts = _ELISION.split(word) if language in _ELIDING else [word]
     return all(part[1:] == part[1:].lower() for part in parts)
 
 
 def _is_word(text: str, at: int, language: str) -> bool:
-    """Whether a single letter is a word there, no name and no label."""
+    """Whether a single letter is a word here, not a name or label."""
     return text[at + 1 : at + 2] in ("", " ") and is_no_name(text, at, text[at], language)
 
 
@@ -87,28 +88,23 @@ def _single_words(
             yield gap.span(1)
 
 
-def _sentence_starts(text: str) -> frozenset[int]:
-    found = (_FIRST.search(text, start, end) for start, end in sentences(text))
-    return frozenset(match.start() for match in found if match is not None)
-
-
 def _cased(word: str, style: str, language: str) -> str | None:
-    """The word in another case, or None where it is so already or case would not come back.
+    """The word in another case; None if that changes nothing or cannot be undone.
 
-    ß has no capital that becomes ß again. The Turkish i and ı change into other letters under the
-    rules of other languages, so words that show them stay as they are.
+    ß has no capital that becomes ß again. The Turkish İ and ı change into other letters under the
+    rules of other languages, so words with them stay as they are.
     """
     if style == "title":
-        made = _title(word, language)
+        cased = _title(word, language)
     else:
-        made = word.upper() if style == "upper" else word.lower()
-    if made == word or "ı" in word or "İ" in word:
+        cased = word.upper() if style == "upper" else word.lower()
+    if cased == word or "ı" in word or "İ" in word:
         return None
-    return made if made.lower() == word.lower() and len(made) == len(word) else None
+    return cased if cased.lower() == word.lower() and len(cased) == len(word) else None
 
 
 def _title(word: str, language: str) -> str:
-    """A capital and small letters; the Dutch ij is one letter, and what follows an elision (L'Eau)
+    """A capital and small letters. The Dutch ij is one letter, and what follows an elision (L'Eau)
     is a word of its own."""
     low = word.lower()
     if language == "nl" and low.startswith("ij"):
@@ -134,15 +130,15 @@ def casing(text: str, site: Site, rng: Rng, style: str, language: str) -> Replac
     """Changes words to lower case, upper case, title case, sentence case or random case.
 
     The rate is the share of the words that this would change. Acronyms, labels, variables, units
-    and protected text keep their case, and so do words whose letters would not come back (ß).
+    and protected text keep their case, and so do words whose case cannot be undone (ß).
     """
     start, end, to = site
     word = text[start:end]
-    made = _shuffled(word, rng) if to == "random" else _cased(word, to, language)
-    return None if made is None else (start, end, made)
+    cased = _shuffled(word, rng) if to == "random" else _cased(word, to, language)
+    return None if cased is None else (start, end, cased)
 
 
 def _shuffled(word: str, rng: Rng) -> str | None:
-    """Each letter in a case of its own; never the same word."""
-    made = "".join(letter.upper() if rng.below(2) else letter.lower() for letter in word)
-    return made if made != word else word.swapcase()
+    """The word with the case of each letter drawn at random; never the same word."""
+    shuffled = "".join(letter.upper() if rng.below(2) else letter.lower() for letter in word)
+    return shuffled if shuffled != word else word.swapcase()

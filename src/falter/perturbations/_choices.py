@@ -1,4 +1,4 @@
-"""The options of a prompt: where they are listed, and which of them speak of the others."""
+"""The options of a prompt: where they are listed, and which of them refer to others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def untouched(section: Section) -> bool:
 def is_listed(prompt: Prompt) -> bool:
     """Whether the prompt lists its options, two or more, in a section that is still open.
 
-    Only what the template put into a section of its own counts: nothing is read out of prose.
+    Only options that the template lists in a section of their own count; prose is not searched.
     """
     if len(prompt.choices) < 2:
         return False
@@ -82,7 +82,7 @@ def _relisted(section: Section, old: str, new: str) -> Section:
     return Section(name=section.name, kind=section.kind, text=text, edits=(edit,))
 
 
-# Options that speak of others: "all of the above", "both A and C", "the first option". The other
+# Options that refer to others: "all of the above", "both A and C", "the first option". The other
 # languages are those of the multilingual data; they name the usual closing options only.
 _QUANTITY = r"(?:all|none|any|both|neither|either|each|some|most|two|three|four|five|one|\d+)"
 _OPTION = r"(?:options?|choices?|answers?|alternatives?)"
@@ -129,32 +129,34 @@ _COUNTED = re.compile(
 def _label_patterns(labels: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """One label, and a phrase that can only be about labels."""
     names = "|".join(sorted(map(re.escape, labels), key=len, reverse=True))
-    one = rf"(?:\((?i:{names})\)|(?<!\w)(?:{names})(?!\w))"
+    label = rf"(?:\((?i:{names})\)|(?<!\w)(?:{names})(?!\w))"
     joint = r"\s*(?:,|;|&|\+|/|\b(?:and|or|nor|but|und|oder|et|ou|y|o|e|en|of)\b)\s*"
     cue = (
         r"\b(?:both|either|neither|only|options?|choices?|answers?|letters?|except(?:\s+for)?|but"
         r"|not|same\s+as|see|sowohl|weder|nur)"
     )
     phrase = (
-        rf"{one}(?:{joint}){{1,2}}(?:(?:not|only|both)\s+)?{one}"
-        rf"|(?i:{cue})\s+{one}|{one}\s+(?:only|alone|is|are)\b"
+        rf"{label}(?:{joint}){{1,2}}(?:(?:not|only|both)\s+)?{label}"
+        rf"|(?i:{cue})\s+{label}|{label}\s+(?:only|alone|is|are)\b"
     )
-    return re.compile(one), re.compile(phrase)
+    return re.compile(label), re.compile(phrase)
 
 
 def refers(text: str, labels: Sequence[str]) -> Places | None:
-    """The options that an option's text speaks of, itself aside; None when it speaks of none.
+    """The other options that an option's text refers to; None when it refers to none.
 
-    Empty when it means a place rather than labels ("all of the above"), every place when it
-    counts ("the second option"). Too much is rather taken for a reference than too little: it
-    only keeps an option where it is.
+    Empty when it means a position rather than labels ("all of the above"), every place when it
+    counts ("the second option"). In doubt a text counts as a reference, which does no harm: the
+    option merely stays where it is.
     """
     words = set(_TOKEN.findall(text))
     if not words.isdisjoint(labels) or "(" in text:
-        one, phrase = _label_patterns(tuple(labels))
+        label_pattern, phrase = _label_patterns(tuple(labels))
         if phrase.search(text):
-            known = {label.casefold(): i for i, label in enumerate(labels)}
-            return tuple(sorted({known[m.strip("()").casefold()] for m in one.findall(text)}))
+            place = {label.casefold(): i for i, label in enumerate(labels)}
+            return tuple(
+                sorted({place[m.strip("()").casefold()] for m in label_pattern.findall(text)})
+            )
     low = set(map(str.casefold, words))
     if text.isascii() and low.isdisjoint(_SUSPECTS) and not low <= _ALONE:
         return None
@@ -164,7 +166,7 @@ def refers(text: str, labels: Sequence[str]) -> Places | None:
 
 
 def _harmless(choices: tuple[str, ...], labels: tuple[str, ...]) -> bool:
-    """Whether a look at the words of all options at once shows that none speaks of others."""
+    """Whether the words of all options together show that none refers to others."""
     text = "\n".join(choices)
     if "(" in text or not text.isascii():
         return False
@@ -180,18 +182,18 @@ def _harmless(choices: tuple[str, ...], labels: tuple[str, ...]) -> bool:
 def movable(choices: tuple[str, ...], labels: tuple[str, ...]) -> tuple[Places, ...]:
     """Groups of options that may change places among themselves, given their texts.
 
-    An option that speaks of others keeps its place, and so do those it names; one that means a
-    place also keeps what stands above it above, and what stands below it below.
+    An option that refers to others keeps its place, and so do those it names. One that means a
+    position also keeps the options above it above, and those below it below.
     """
     if _harmless(choices, labels) and len(set(choices)) > 1:
         return (tuple(range(len(choices))),)
     pinned: set[int] = set()
     walls: list[int] = []
     for at, text in enumerate(choices):
-        named = refers(text, labels)
-        if named is not None:
-            pinned |= {at, *named}
-            walls += [at] if not named else []
+        mentioned = refers(text, labels)
+        if mentioned is not None:
+            pinned |= {at, *mentioned}
+            walls += [at] if not mentioned else []
     groups: dict[int, list[int]] = {}
     for at in range(len(choices)):
         if at not in pinned:

@@ -1,4 +1,4 @@
-"""Recipes applied to demonstrations: each as an item of its own, its answer as it was."""
+"""Recipes applied to demonstrations: each as an item of its own, with its answer unchanged."""
 
 from __future__ import annotations
 
@@ -34,38 +34,34 @@ def perturb_demonstration(
     """The sections of an example after the recipe's steps for the sections of an item.
 
     `prompt` is the example as an item, `key` its own key, so that its seeds are those it would
-    have as an item. Steps of the whole prompt, of options, positions and formats are passed over:
-    they are applied to the prompt as a whole. The example stays as it is where a step finds
-    nothing to change, where a rewrite is not to be had, and where its answer would have to change
-    with it.
+    have as an item. Steps for the whole prompt, options, positions and formats are skipped: they
+    are applied to the prompt as a whole. The example stays as it is if a step finds nothing to
+    change, if a rewrite is unavailable, or if its answer would have to change too.
     """
-    seen: Counter[str] = Counter()
+    occurrences: Counter[str] = Counter()
     after = prompt
     for step in recipe.steps:
-        own = _within(step)
-        if own is not None:
-            before, rng = after, step_rng(step, key, run_seed, draw, seen[step.name])
+        item_step = _within(step)
+        if item_step is not None:
+            before, rng = after, step_rng(step, key, run_seed, draw, occurrences[step.name])
             try:
-                after = stepped(before, own, rng, draw, bank)
+                after = stepped(before, item_step, rng, draw, bank)
             except NoRewrite:
                 return prompt.sections
-            if same_prompt(after, before) and not _applies(own, before):
+            perturbation = perturbations.get(item_step.name)
+            if same_prompt(after, before) and not perturbation.applies(before, **item_step.params):
                 return prompt.sections
-        seen[step.name] += 1
-    kept = (after.target, after.choices) == (prompt.target, prompt.choices)
-    return after.sections if kept else prompt.sections
-
-
-def _applies(step: Step, prompt: Prompt) -> bool:
-    return perturbations.get(step.name).applies(prompt, **step.params)
+        occurrences[step.name] += 1
+    same_answer = (after.target, after.choices) == (prompt.target, prompt.choices)
+    return after.sections if same_answer else prompt.sections
 
 
 def _within(step: Step) -> Step | None:
-    """The step for the sections of an item alone; None when it is about something else."""
-    own = _kinds(step.params.get("scope", ()))
-    if not own or not _kinds(perturbations.get(step.name).scope):
+    """The step restricted to the sections of an item; None if it concerns something else."""
+    kinds = _kinds(step.params.get("scope", ()))
+    if not kinds or not _kinds(perturbations.get(step.name).scope):
         return None
-    return replace(step, params={**step.params, "scope": own})
+    return replace(step, params={**step.params, "scope": kinds})
 
 
 def _kinds(scope: Sequence[SectionKind]) -> tuple[SectionKind, ...]:
@@ -73,5 +69,5 @@ def _kinds(scope: Sequence[SectionKind]) -> tuple[SectionKind, ...]:
 
 
 def _rewrites_all(step: Step) -> bool:
-    made = perturbations.get(step.name)
-    return isinstance(made, RewritePerturbation) and not made.scope
+    perturbation = perturbations.get(step.name)
+    return isinstance(perturbation, RewritePerturbation) and not perturbation.scope

@@ -41,11 +41,11 @@ def documents(text: str, split: Split) -> list[Span]:
 
 
 def documents_in(section: Section, split: Split) -> list[Span]:
-    """The documents of one section's text; none where there is nothing to reorder."""
+    """The documents of one section's text; none if there is nothing to reorder."""
     if section.kind != "document":
         return []
-    found = documents(section.text, split)
-    return found if _differ(section.text, found) and is_open(section, found) else []
+    spans = documents(section.text, split)
+    return spans if _differ(section.text, spans) and is_open(section, spans) else []
 
 
 def _differ(text: str, parts: Sequence[Span]) -> bool:
@@ -53,9 +53,9 @@ def _differ(text: str, parts: Sequence[Span]) -> bool:
 
 
 def placed_documents(sections: Sequence[Section]) -> tuple[Span, list[Span]] | None:
-    """The template's sections and where in their text the documents are, each with its label.
+    """The template's sections, and the spans of the documents with their labels in their text.
 
-    None where there are not two of them with a section each that can change places.
+    None unless at least two documents have sections of their own that can change places.
     """
     first, last = inner(sections)
     part = sections[first:last]
@@ -79,7 +79,7 @@ _NUMBERED = re.compile(r"\d+|\b[A-Z]\b|\b[ivx]+\b")
 
 
 def _labelled(text: str, bare: Sequence[Span]) -> list[Span]:
-    """The documents with their labels, on the same line or on the one above, if all have alike."""
+    """The documents with their labels, on the same line or the one above, if all are alike."""
     for reach in (2, 1):
         starts = [_line_start(text, start, reach) for start, _ in bare]
         labels = {

@@ -1,7 +1,7 @@
 """Arithmetic in prose: numbers and expressions, and nothing that only looks like them.
 
-A run of numbers and operators is found first; then what stands around it says whether it is
-arithmetic. Where in doubt it is left out: ranges (10-15), dates, times, ratios, versions, model
+A run of numbers and operators is found first; then the text around it decides whether it is
+arithmetic. In doubt it is left out: ranges (10-15), dates, times, ratios, versions, model
 names, phone numbers, labels, list numbers, and whatever is joined to a word or variable.
 """
 
@@ -41,7 +41,7 @@ _NUMBER = (
 )
 _OPERAND = rf"(?:\([ ]?){{0,6}}[-+−]?(?:\([ ]?){{0,6}}[{_CURRENCY}]?{_NUMBER}%?(?:[ ]?\)){{0,6}}"
 _SIDE = rf"{_OPERAND}(?:[ ]{{0,2}}(?:\*\*|[-+−*/×÷·^])[ ]{{0,2}}{_OPERAND})*"
-# Begins with one class of characters, which the engine scans for quickly
+# Begins with one class of characters, which the regex engine scans for quickly
 _START = re.compile(rf"[-+−(.0-9{_CURRENCY}](?<![^\s(\"“~—].)")
 _RUN = re.compile(_SIDE)
 _OTHER_SIDE = re.compile(rf"[ ]?=[ ]?(?:\?|_|\Z|\n|\.|{_SIDE}(?![\w(^]|[ ]?[=*/+×÷^-]))")
@@ -92,7 +92,7 @@ _NO_FRACTIONS = frozenset(["24/7", "9/11", "7/11"])
 @lru_cache(maxsize=64)
 def terms(text: str) -> tuple[Term, ...]:
     """The numbers and expressions of a text, in order."""
-    found: list[Term] = []
+    candidates: list[Term] = []
     start = _START.search(text)
     while start is not None:
         end = start.end()
@@ -101,14 +101,18 @@ def terms(text: str) -> tuple[Term, ...]:
             end = run.end()
             term = _term(text, start.start(), end)
             if term is not None:
-                found.append(term)
+                candidates.append(term)
         start = _START.search(text, end)
-    guarded = _guarded(text) if found else ()
-    return tuple(t for t in found if not _held(text, t, guarded)) if guarded else tuple(found)
+    closed = _protected_spans(text) if candidates else ()
+    return (
+        tuple(t for t in candidates if not _overlaps_more(text, t, closed))
+        if closed
+        else tuple(candidates)
+    )
 
 
 def _term(text: str, start: int, end: int) -> Term | None:
-    """What a run is; None for one that is left alone."""
+    """The run as a term; None if it is to be left alone."""
     run = text[start:end]
     if "(" in run or ")" in run:
         start, end = _balanced(text, start, end)
@@ -141,7 +145,7 @@ def _balanced(text: str, start: int, end: int) -> Span:
 
 
 def _word_before(text: str, start: int) -> str | None:
-    """The word before, as it stands; None when it, or a sign, makes the number no number."""
+    """The word before the number; None if that word or a sign shows that it is no plain number."""
     before = text[max(0, start - 30) : start]
     words = before.split()
     if not words:
@@ -158,14 +162,11 @@ def _word_before(text: str, start: int) -> str | None:
         return None  # 2 x 4
     if last.isdigit() or (last in ")%" and word[-2:-1].isdigit()):
         return None  # two numbers side by side
-    if word.lower() in _LABELS or (word != word.capitalize() and _has_capitals(word)):
+    if word != word.capitalize() and any(letter.isupper() for letter in word[1:]):
+        return None  # GPT, iPhone
+    if word.lower() in _LABELS:
         return None
     return word
-
-
-def _has_capitals(word: str) -> bool:
-    """`GPT`, `iPhone`: a capital behind the first letter."""
-    return any(letter.isupper() for letter in word[1:])
 
 
 def _labels_line(text: str, start: int, end: int) -> bool:
@@ -176,8 +177,8 @@ def _labels_line(text: str, start: int, end: int) -> bool:
 
 
 def _number(text: str, start: int, end: int, word: str) -> Term | None:
-    """A number with its sign, its currency and percent sign."""
-    left, right = start, end
+    """A number with its sign, currency and percent sign."""
+    outer_start, outer_end = start, end
     if text[start] in _CURRENCY:
         start += 1
     if text[end - 1] == "%":
@@ -188,18 +189,18 @@ def _number(text: str, start: int, end: int, word: str) -> Term | None:
     signed = text[start] in "-+−"
     if _unlikely(digits, word) or (signed and len(word) == 1):
         return None
-    joined = _JOINED.match(text, end) if right == end else None
+    joined = _JOINED.match(text, end) if outer_end == end else None
     if joined is not None:
         mark = joined.group()
-        if mark in _CURRENCY and left != start:
+        if mark in _CURRENCY and outer_start != start:
             return None  # $5$ is LaTeX
-        right = joined.end() if mark in _CURRENCY or mark[0] in "°º" else end
-    behind = right if joined is None else joined.end()
+        outer_end = joined.end() if mark in _CURRENCY or mark[0] in "°º" else end
+    behind = outer_end if joined is None else joined.end()
     if _GOES_ON.match(text, behind) and _OTHER_SIDE.match(text, behind) is None:
         return None
     mixed = " " in digits and "/" in digits
     kind: Kind = "mixed" if mixed else "fraction" if "/" in digits else "number"
-    return Term(left, start, end, right, kind)
+    return Term(outer_start, start, end, outer_end, kind)
 
 
 def _unlikely(digits: str, word: str) -> bool:
@@ -241,7 +242,7 @@ def _adds(run: str) -> bool:
     return False
 
 
-# What the protector knows better: code, LaTeX, addresses, identifiers, dates, data
+# What the protector recognises better: code, LaTeX, addresses, identifiers, dates, data
 
 _STRUCTURE = re.compile(r"[`\\_@{}<>|#&=\[;\n(:.](?:(?<![(:.])|(?<=\w\()|(?<=:)(?=//)|(?<=www\.))")
 _CODE_FIRST = re.compile(r"\s*(?:return|import|from|print|for|if|while)\b")
@@ -250,28 +251,28 @@ _TICKS = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 _OVERHANG = re.compile(r" ?= ?\??|[ \u00a0-]?[A-Za-z°º%/²³·$€£]{0,10}(?: [A-Za-z]{1,8})?\??")
 
 
-def _guarded(text: str) -> Sequence[Span]:
-    """Protected spans, where the text has more in it than words and numbers."""
-    found: list[Span] = []
+def _protected_spans(text: str) -> Sequence[Span]:
+    """Protected spans, if the text holds more than words and numbers."""
+    spans: list[Span] = []
     if text.count("$") > 1:
-        found = [match.span() for match in _LATEX.finditer(text)]
+        spans = [match.span() for match in _LATEX.finditer(text)]
     if _STRUCTURE.search(text) is not None or _CODE_FIRST.match(text) is not None:
         if "`" in text:
-            found += [match.span() for match in _TICKS.finditer(text)]
-        found += protect(text)
-    return found
+            spans += [match.span() for match in _TICKS.finditer(text)]
+        spans += protect(text)
+    return spans
 
 
-def _held(text: str, term: Term, guarded: Sequence[Span]) -> bool:
-    """Whether something that is more than this term holds a part of it."""
+def _overlaps_more(text: str, term: Term, closed: Sequence[Span]) -> bool:
+    """Whether a protected span covers part of this term and reaches beyond it."""
     return any(
         start < term.left or (end > term.right and not _hangs_over(text, term.right, end))
-        for start, end in guarded
+        for start, end in closed
         if start < term.right and end > term.left
     )
 
 
 def _hangs_over(text: str, at: int, end: int) -> bool:
-    """Whether a span goes on with no more than a unit, or the other side of an equation."""
+    """Whether a span continues only with a unit or the other side of an equation."""
     side = _OTHER_SIDE.match(text, at)
     return (side is not None and side.end() >= end) or bool(_OVERHANG.fullmatch(text, at, end))

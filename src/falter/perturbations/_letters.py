@@ -1,4 +1,4 @@
-"""Letters that look like others: a scanner's confusions, look-alikes, l33t."""
+"""Letters that look alike: a scanner's misreadings, Unicode look-alikes, l33t."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from falter.text import Replacement
 
 __all__ = ["homoglyphs", "leetspeak", "ocr"]
 
-# Digits come in place of letters, so that there are more numbers to find than before.
+# Digits replace letters, so the text contains more numbers afterwards.
 _WITH_DIGITS = tuple(name for name in MEANING if name != "numbers")
 _ATTEMPTS = 12
 
@@ -25,14 +25,14 @@ def _scanned_sites(text: str, blocked: Sequence[Span], language: str) -> list[Sp
 
 
 def _holding(name: str, text: str, words: list[Span]) -> list[Span]:
-    """The words with a letter that the table knows."""
-    found = _any_of(name)
-    return [(start, end) for start, end in words if found(text, start, end)]
+    """The words with a letter that is in the table."""
+    has_letter = _any_of(name)
+    return [(start, end) for start, end in words if has_letter(text, start, end)]
 
 
 @cache
 def _any_of(name: str) -> Callable[[str, int, int], object]:
-    """Finds a letter that the table knows; case counts in all but `leet`."""
+    """A search for a letter that is in the table; case matters except in `leet`."""
     single = "".join(letters for letters in confusions(name) if len(letters) == 1)
     return re.compile(f"[{single}]", re.IGNORECASE if name == "leet" else 0).search
 
@@ -49,19 +49,19 @@ def _any_of(name: str) -> Callable[[str, int, int], object]:
 def ocr(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Misreads one letter or pair of letters of a word, as a scanner does.
 
-    Words of three letters or more, and never so that another word comes out. Digits may stand for
-    letters: *w0rd*.
+    Words of three letters or more; the result is never another word. Digits may replace letters:
+    *w0rd*.
     """
     start, end = site
-    word, table, known = text[start:end], confusions("ocr"), known_words(language)
+    word, table, right_words = text[start:end], confusions("ocr"), known_words(language)
     for _ in range(_ATTEMPTS):
         at = rng.below(len(word))
         pair = word[at : at + 2]
         piece = pair if pair in table and rng.below(2) else word[at]
         if piece in table:
-            made = word[:at] + rng.choice(table[piece]) + word[at + len(piece) :]
-            if made.lower() not in known:
-                return start, end, made
+            misread = word[:at] + rng.choice(table[piece]) + word[at + len(piece) :]
+            if misread.lower() not in right_words:
+                return start, end, misread
     return None
 
 
@@ -104,15 +104,15 @@ def _leet_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]
     languages=LANGUAGES,
 )
 def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
-    """Writes words in l33t: digits and signs in the place of letters.
+    """Writes words in l33t: digits and signs in place of letters.
 
-    Words of three letters or more; where no letter would be left, the first one stays.
+    Words of three letters or more; if no letter would be left, the first one stays.
     """
     start, end = site
     table, word = confusions("leet"), text[start:end]
-    made = "".join(
+    leet = "".join(
         rng.choice(table[low]) if (low := letter.lower()) in table else letter for letter in word
     )
-    if not any(map(str.isalpha, made)):
-        made = word[0] + made[1:]
-    return start, end, made
+    if not any(map(str.isalpha, leet)):
+        leet = word[0] + leet[1:]
+    return start, end, leet

@@ -1,4 +1,4 @@
-"""Other words in the place of words: homophones, contractions, synonyms."""
+"""Words replaced by others: homophones, contractions, synonyms."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _WORD = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])(?
 
 
 def _sounding_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    table, kept = _resources.homophones(language), kept_words(language)
-    found: list[Span] = []
+    table, protected_words = _resources.homophones(language), kept_words(language)
+    spans: list[Span] = []
     for match in _WORD.finditer(text):
         word = match.group()
         low = word.lower().replace("’", "'")
-        if low in table and low not in kept and is_no_name(text, match.start(), word):
-            found.append(match.span())
-    return uncovered(found, blocked)
+        if low in table and low not in protected_words and is_no_name(text, match.start(), word):
+            spans.append(match.span())
+    return uncovered(spans, blocked)
 
 
 @site_perturbation(
@@ -50,8 +50,8 @@ def homophones(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes another word that sounds the same: their and there, to and too."""
     start, end = site
     word = text[start:end]
-    made = rng.choice(_resources.homophones(language)[word.lower().replace("’", "'")])
-    return start, end, capitalised_like(word, made)
+    homophone = rng.choice(_resources.homophones(language)[word.lower().replace("’", "'")])
+    return start, end, capitalised_like(word, homophone)
 
 
 _KIND = Parameter(
@@ -67,7 +67,7 @@ _SUBJECT = re.compile(r"[ ](i|you|he|she|it|we|they)(?![\w'’])", re.IGNORECASE
 _NO_SUBJECT = re.compile(
     r"(?:[^\w ]\s*|\b(?:why|what|who|where|how|when|which|and|but|so|or)[ ])\Z", re.IGNORECASE
 )
-# A clause that goes on: *who is it?* and *that is, …* do not.
+# A clause that continues: *who is it?* and *that is, …* do not.
 _GOES_ON = re.compile(
     r"[ ]+(?!(?:it|he|she|they|we|you|I|there|here)\s*(?:[^\w\s]|\Z))[^\W\d_]", re.IGNORECASE
 )
@@ -75,7 +75,7 @@ _GOES_ON = re.compile(
 
 @cache
 def _forms(kind: str, language: str) -> re.Pattern[str]:
-    """What can be contracted, expanded, or both."""
+    """A pattern for the forms that can be contracted, expanded, or either."""
     tables = _resources.contractions(language)
     chosen = tables if kind == "both" else {kind: tables[kind]}
     forms = sorted({form for table in chosen.values() for form in table}, key=len, reverse=True)
@@ -87,7 +87,7 @@ def _contraction_sites(
     text: str, blocked: Sequence[Span], kind: str, language: str
 ) -> list[Replacement]:
     tables = _resources.contractions(language)
-    found: list[Replacement] = []
+    sites: list[Replacement] = []
     for match in _forms(kind, language).finditer(text):
         form = match.group().replace("’", "'")
         if not form[1:].islower():
@@ -100,8 +100,8 @@ def _contraction_sites(
             site = (*match.span(), _apostrophes(text, tables["contract"][low]))
         else:
             continue
-        found.append((site[0], site[1], capitalised_like(form, site[2])))
-    return [site for site in found if not overlaps(blocked, site[0], site[1])]
+        sites.append((site[0], site[1], capitalised_like(form, site[2])))
+    return [site for site in sites if not overlaps(blocked, site[0], site[1])]
 
 
 def _expanded(text: str, match: re.Match[str], full: str) -> Replacement:
@@ -117,7 +117,7 @@ def _expanded(text: str, match: re.Match[str], full: str) -> Replacement:
 
 
 def _apostrophes(text: str, form: str) -> str:
-    """With the apostrophe that the text uses."""
+    """The form with the kind of apostrophe that the text uses."""
     return form.replace("'", "’") if "’" in text and "'" not in text else form
 
 
@@ -134,14 +134,14 @@ def _apostrophes(text: str, form: str) -> str:
 def contractions(text: str, site: Replacement, rng: Rng, kind: str, language: str) -> Replacement:
     """Contracts full forms and expands contractions: do not and don't, what is and what's.
 
-    A verb without *not* is contracted only where its clause goes on. Ambiguous short forms (*he's*,
-    *she'd*) are not expanded. A negation changes its form here and is never lost.
+    A verb without *not* is contracted only if its clause continues. Ambiguous short forms (*he's*,
+    *she'd*) are not expanded. A negation changes its form but is never lost.
     """
     return site
 
 
 _ARTICLE = re.compile(r"(?<![\w'’-])an? \Z", re.IGNORECASE)
-# Vowels by sound: the spelling of these misleads.
+# Vowels by sound, including words whose spelling misleads.
 _VOWEL = re.compile(
     r"(?!uni(?!n|m)|us[aeiu]|ut[ei]|eu|ewe|on(?:e|ce)\b)[aeiou]|hour|heir|hono|honest",
     re.IGNORECASE,
@@ -151,7 +151,7 @@ _VOWEL = re.compile(
 def _replaceable(text: str, blocked: Sequence[Span], language: str) -> list[tuple[int, int, int]]:
     """Words with synonyms: start, end, and where an article before the word starts."""
     table = _resources.synonyms(language)
-    found: list[tuple[int, int, int]] = []
+    sites: list[tuple[int, int, int]] = []
     for start, end in plain_words(text, blocked, language):
         word = text[start:end]
         if word.lower() not in table or "-" in (text[start - 1 : start], text[end : end + 1]):
@@ -159,8 +159,8 @@ def _replaceable(text: str, blocked: Sequence[Span], language: str) -> list[tupl
         article = _ARTICLE.search(text, max(0, start - 4), start)
         first = start if article is None else article.start()
         if is_no_name(text, start, word) and not overlaps(blocked, first, start):
-            found.append((start, end, first))
-    return found
+            sites.append((start, end, first))
+    return sites
 
 
 @site_perturbation(
@@ -173,14 +173,14 @@ def _replaceable(text: str, blocked: Sequence[Span], language: str) -> list[tupl
     languages=("en",),
 )
 def synonyms(text: str, site: tuple[int, int, int], rng: Rng, language: str) -> Replacement:
-    """Puts a word of the same sense, in the same form, in the place of a word.
+    """Replaces words by synonyms in the same form.
 
-    The rate is the share of the words that the table knows. *a* and *an* follow the new word, and
-    capitals stay; words with a capital inside a sentence are names and left alone.
+    The rate is the share of the words that are in the table. *a* and *an* follow the new word, and
+    capitals stay; words with a capital inside a sentence count as names and are left alone.
     """
     start, end, first = site
     word = text[start:end]
-    made = capitalised_like(word, rng.choice(_resources.synonyms(language)[word.lower()]))
-    if first == start or bool(_VOWEL.match(word)) == bool(_VOWEL.match(made)):
-        return start, end, made
-    return first, end, f"{text[first]}{'n' if _VOWEL.match(made) else ''} {made}"
+    synonym = capitalised_like(word, rng.choice(_resources.synonyms(language)[word.lower()]))
+    if first == start or bool(_VOWEL.match(word)) == bool(_VOWEL.match(synonym)):
+        return start, end, synonym
+    return first, end, f"{text[first]}{'n' if _VOWEL.match(synonym) else ''} {synonym}"

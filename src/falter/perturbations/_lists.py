@@ -26,31 +26,31 @@ _JOINED = re.compile(r"(?:\b(?:and|or|then)|[({\[])\s*$", re.IGNORECASE)
 def bullet_lists(text: str) -> Iterator[list[Span]]:
     """The lists of two items or more with the same mark and indent, items as spans.
 
-    An item reaches to the next one: lines nested below it belong to it. Lists in fenced code are
-    none, and neither are lists whose order says something: steps, dates, "the item above".
+    An item reaches to the next one: lines nested below it belong to it. Lists in fenced code do
+    not count, nor do lists whose order matters: steps, dates, "the item above".
     """
     for items in _lists(text):
-        shown = [text[start:end].lstrip(" \t-*•‣◦+") for start, end in items]
-        ordered = any(map(_SEQUENTIAL.match, shown)) or sum(map(bool, map(_DATED.match, shown))) > 1
-        if len(set(shown)) > 1 and not ordered and not any(map(_JOINED.search, shown)):
+        texts = [text[start:end].lstrip(" \t-*•‣◦+") for start, end in items]
+        ordered = any(map(_SEQUENTIAL.match, texts)) or sum(map(bool, map(_DATED.match, texts))) > 1
+        if len(set(texts)) > 1 and not ordered and not any(map(_JOINED.search, texts)):
             yield items
 
 
 def _lists(text: str) -> Iterator[list[Span]]:
-    """Outermost lists; a line that is no item, not indented below one and not blank ends it."""
+    """Outermost lists; one ends at a line that is no item, not indented below one and not blank."""
     items: list[list[int]] = []
     mark: tuple[str, str] | None = None
     fenced = False
     for line in re.finditer(r"[^\n]*\n?", text):
         words, (start, end) = line[0].rstrip(), line.span()
-        end = start + len(words)
+        end, depth = start + len(words), len(words) - len(words.lstrip())
         if _FENCE.match(words):
             fenced = not fenced
         bullet = None if fenced else _BULLET.match(words)
         if bullet is not None and mark in (None, bullet.groups()):
             mark = bullet[1], bullet[2]
             items.append([start, end])
-        elif words and items and mark is not None and _is_deeper(words, mark[0]):
+        elif words and items and mark is not None and depth > len(mark[0]):
             items[-1][1] = end
         elif words or start == len(text):
             yield from _whole(items)
@@ -58,10 +58,6 @@ def _lists(text: str) -> Iterator[list[Span]]:
             if bullet is not None:
                 items, mark = [[start, end]], (bullet[1], bullet[2])
     yield from _whole(items)
-
-
-def _is_deeper(line: str, indent: str) -> bool:
-    return len(line) - len(line.lstrip()) > len(indent)
 
 
 def _whole(items: Sequence[Sequence[int]]) -> Iterator[list[Span]]:
@@ -76,7 +72,7 @@ def is_open(section: Section, parts: Sequence[Span]) -> bool:
 
 
 def open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
-    """The lists of one section that may be reordered: open, and whole within the section."""
+    """The lists of one section that may be reordered: untouched, and complete in the section."""
     section = sections[at]
     if section.kind not in _KINDS:
         return []
@@ -91,7 +87,7 @@ def open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
 
 
 def _neighbours(sections: Sequence[Section], at: int) -> tuple[bool, bool]:
-    """Whether the section begins and ends on lines of its own."""
+    """Whether the section begins and ends with a line break around it."""
     body = [(i, s.text) for i, s in enumerate(sections) if s.kind != "system" and s.text]
     before = [text for i, text in body if i < at]
     after = [text for i, text in body if i > at]

@@ -21,15 +21,15 @@ _MARK = re.compile(
 
 def _mark_sites(text: str, blocked: Sequence[Span]) -> list[tuple[int, str]]:
     marks = uncovered((match.span() for match in _MARK.finditer(text)), blocked)
-    found: list[tuple[int, str]] = []
+    sites: list[tuple[int, str]] = []
     previous = -1
     for start, end in marks:
-        left = start > 0 and previous != start and not text[start - 1].isspace()
-        right = end < len(text) and not text[end].isspace()
-        if left or right:
-            found.append((start, f"{' ' * left}{text[start]}{' ' * right}"))
+        space_before = start > 0 and previous != start and not text[start - 1].isspace()
+        space_after = end < len(text) and not text[end].isspace()
+        if space_before or space_after:
+            sites.append((start, f"{' ' * space_before}{text[start]}{' ' * space_after}"))
         previous = end
-    return found
+    return sites
 
 
 @site_perturbation(
@@ -43,8 +43,8 @@ def _mark_sites(text: str, blocked: Sequence[Span]) -> list[tuple[int, str]]:
 def punctuation_spaces(text: str, site: tuple[int, str], rng: Rng) -> Replacement:
     """Puts a space on both sides of punctuation marks.
 
-    Not where there is white space already, nor at either end of the text; apostrophes and
-    hyphens inside words are no marks. Neighbouring marks share the space between them.
+    No space is added to existing white space or at either end of the text. Apostrophes and hyphens
+    inside words do not count as marks. Neighbouring marks share the space between them.
     """
     at, spaced = site
     return at, at + 1, spaced
@@ -87,14 +87,14 @@ _NOISE = Parameter(
     name="kind",
     type=str,
     default="all",
-    help="drop: the mark goes; double: it stands twice; swap: another one takes its place",
+    help="drop: the mark is removed; double: it is doubled; swap: another mark replaces it",
     options=("all", "double", "drop", "swap"),
 )
 
 
 def _loose_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
-    found = uncovered(_loose(text), blocked)
-    return [span for span in found if text[span[0]] in _SWAPS] if kind == "swap" else found
+    marks = uncovered(_loose(text), blocked)
+    return [span for span in marks if text[span[0]] in _SWAPS] if kind == "swap" else marks
 
 
 def _loose(text: str) -> Iterator[Span]:
@@ -111,7 +111,7 @@ def _loose(text: str) -> Iterator[Span]:
 
 
 def _full_stops(text: str) -> frozenset[int]:
-    """Where sentences end, abbreviations and initials told apart."""
+    """The full stops that end sentences, as opposed to abbreviations and initials."""
     return frozenset(
         start + len(text[start:end].rstrip(_CLOSERS)) - 1 for start, end in sentences(text)
     )
@@ -143,5 +143,5 @@ def punctuation(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
     mark = text[start]
     if kind == "all":
         kind = rng.choice(("drop", "double", "swap") if mark in _SWAPS else ("drop", "double"))
-    made = {"drop": "", "double": mark * 2, "swap": _SWAPS.get(mark, mark)}[kind]
-    return start, end, made
+    written = {"drop": "", "double": mark * 2, "swap": _SWAPS.get(mark, mark)}[kind]
+    return start, end, written

@@ -1,4 +1,4 @@
-"""A function of a piece of Python made into a method of a class."""
+"""A Python function turned into a method of a class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLASS = "Solution"
 
 
 def function_to_move(code: Code, name: str | None) -> Function | None:
-    """The function to put into a class: the one named, or the last thing that is defined."""
+    """The function to move into a class: the named one, or the last definition."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = [node for node in code.tree.body if isinstance(node, kinds)]
     if name is not None:
@@ -30,7 +30,7 @@ def function_to_move(code: Code, name: str | None) -> Function | None:
 
 
 def _can_move(code: Code, name: str) -> bool:
-    """Nothing is called `self`, the name is never bound anew nor used inside an f-string."""
+    """Nothing is called `self`, and the name is never rebound or used inside an f-string."""
     bound = {node.arg for node in code.all(ast.arg)}
     bound |= {n.id for n in code.all(ast.Name) if n.id == "self" or isinstance(n.ctx, ast.Store)}
     formatted = (code.text[code.start(t) : code.end(t)] for t in code.all(ast.JoinedStr))
@@ -38,11 +38,11 @@ def _can_move(code: Code, name: str) -> bool:
 
 
 def class_name_for(texts: Sequence[str]) -> str:
-    """`Solution`, or with a number where that is taken."""
-    taken = "\n".join(texts)
+    """`Solution`, with a number if that name is in use."""
+    existing = "\n".join(texts)
     number = 1
     name = _CLASS
-    while re.search(rf"\b{name}\b", taken):
+    while re.search(rf"\b{name}\b", existing):
         number += 1
         name = f"{_CLASS}{number}"
     return name
@@ -50,7 +50,7 @@ def class_name_for(texts: Sequence[str]) -> str:
 
 @lru_cache(maxsize=256)
 def method(code: Code, name: str | None, class_name: str) -> Sequence[Replacement]:
-    """The changes that make the function a method; none when it cannot be one."""
+    """The changes that turn the function into a method; none if it cannot become one."""
     function = function_to_move(code, name)
     head = None if function is None else _HEAD.match(code.text, code.start(function))
     if function is None or head is None:
@@ -70,8 +70,8 @@ _HEAD = re.compile(r"(?:async\s+)?def\s+\w+\s*(?:\[[^\]]*\])?\s*\(")
 
 
 def _own_lines(code: Code, function: Function, first: int) -> list[int]:
-    """Where the lines of the function begin, but not those inside a string that is data."""
-    held = {
+    """Where the lines of the function begin, except those inside a string that is data."""
+    string_lines = {
         line
         for text in code.strings
         for line in range(text.lineno + 1, (text.end_lineno or text.lineno) + 1)
@@ -83,22 +83,22 @@ def _own_lines(code: Code, function: Function, first: int) -> list[int]:
     return [
         code.line_start(line)
         for line in range(first + 1, last + 1)
-        if line not in held and lines[line - 1].strip()
+        if line not in string_lines and lines[line - 1].strip()
     ]
 
 
 def _calls(code: Code, function: Function, class_name: str) -> list[Replacement]:
     """Uses of the function: `self.` within it, an instance elsewhere and in docstrings."""
     within = {id(node) for node in ast.walk(function)}
-    found: dict[int, str] = {}
+    prefixes: dict[int, str] = {}
     for node in code.all(ast.Name):
         if node.id == function.name:
-            found[code.start(node)] = "self." if id(node) in within else f"{class_name}()."
-    held = [(code.start(text), code.end(text)) for text in code.strings]
+            prefixes[code.start(node)] = "self." if id(node) in within else f"{class_name}()."
+    strings = [(code.start(text), code.end(text)) for text in code.strings]
     for start, _, prefix in mentioned_calls(code.text, function.name, class_name):
-        if not any(a <= start < b for a, b in held):
-            found.setdefault(start, prefix)
-    return [(at, at, prefix) for at, prefix in sorted(found.items())]
+        if not any(a <= start < b for a, b in strings):
+            prefixes.setdefault(start, prefix)
+    return [(at, at, prefix) for at, prefix in sorted(prefixes.items())]
 
 
 def mentioned_calls(text: str, name: str, class_name: str) -> list[Replacement]:

@@ -1,4 +1,4 @@
-"""For changes that rewrite what is otherwise protected: what even they leave alone."""
+"""What even changes to otherwise protected text leave alone."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def own_blocked(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, .
     """
     if not patterns and not section.protected and not section.edits:
         return ()
-    found = [(edit.new_start, edit.new_end) for edit in section.edits]
+    spans = [(edit.new_start, edit.new_end) for edit in section.edits]
     for pattern in _compiled(tuple(patterns)):
-        found += [match.span() for match in pattern.finditer(section.text)]
-    return merged((*found, *section.protected))
+        spans += [match.span() for match in pattern.finditer(section.text)]
+    return merged((*spans, *section.protected))
 
 
 @lru_cache(maxsize=256)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from numbers import Integral, Real
 from typing import Any, get_args
 
-from falter.core.errors import InvalidValue, UnknownName, nearest
+from falter.core.errors import InvalidValue, UnknownName
 from falter.core.interfaces import Parameter, Perturbation
+from falter.core.parameters import parameter_value
 from falter.core.records import SectionKind
 
 __all__ = ["COUNT", "PROTECT", "checked_parameters", "language_parameter", "rate_parameter"]
@@ -41,7 +40,7 @@ def scope_parameter(default: tuple[SectionKind, ...]) -> Parameter:
 
 
 def language_parameter(languages: Sequence[str]) -> Parameter:
-    """`language`: one whose resources are bundled."""
+    """`language`: one of those with bundled resources."""
     return Parameter(
         name="language",
         type=str,
@@ -59,7 +58,7 @@ def checked_parameters(perturbation: Perturbation, params: Mapping[str, Any]) ->
     """
     try:
         return _checked(perturbation, **params)  # type: ignore[arg-type]
-    except TypeError:  # a list among the values: no key for the cache
+    except TypeError:  # a list among the values cannot be a cache key
         return _filled(perturbation, params)
 
 
@@ -70,12 +69,15 @@ def _checked(perturbation: Perturbation, /, **params: Any) -> Mapping[str, Any]:
 
 def _filled(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[str, Any]:
     name = perturbation.name
-    known = {parameter.name: parameter for parameter in perturbation.parameters}
-    for given in params:
-        if given not in known:
-            raise UnknownName(f"parameter of {name}", given, known)
-    full = {key: p.default for key, p in known.items()} | {
-        key: _value(f"{name}.{key}", known[key], params[key]) for key in params
+    declared = {parameter.name: parameter for parameter in perturbation.parameters}
+    for param in params:
+        if param not in declared:
+            raise UnknownName(f"parameter of {name}", param, declared)
+    full = {key: p.default for key, p in declared.items()} | {
+        key: None
+        if key == "rate" and params[key] is None
+        else parameter_value(f"{name}.{key}", declared[key], params[key])
+        for key in params
     }
     if "rate" in full and "count" in full:
         _settle_dose(name, full, params)
@@ -90,62 +92,8 @@ def _settle_dose(name: str, full: dict[str, Any], params: Mapping[str, Any]) -> 
         raise InvalidValue(
             f"{name}.count",
             full["count"],
-            f"no count beside rate={full['rate']!r}",
+            f"no count together with rate={full['rate']!r}",
             hint="give a rate (share of places) or a count (number of edits), not both",
         )
     else:
         full["rate"] = None
-
-
-def _value(argument: str, parameter: Parameter, value: Any) -> Any:
-    """The value in the parameter's type, or `InvalidValue`."""
-    expected = _expected(parameter)
-    if value is None and (parameter.default is None or parameter.name == "rate"):
-        return None
-    if parameter.type in (int, float):
-        return _number(argument, parameter, value, expected)
-    if parameter.type is tuple:
-        return _words(argument, parameter, value, expected)
-    if not isinstance(value, parameter.type):
-        raise InvalidValue(argument, value, expected)
-    if parameter.options and value not in parameter.options:
-        raise InvalidValue(argument, value, expected, hint=_hint(str(value), parameter.options))
-    return value
-
-
-def _number(argument: str, parameter: Parameter, value: Any, expected: str) -> int | float:
-    wanted = Integral if parameter.type is int else Real
-    if isinstance(value, bool) or not isinstance(value, wanted):
-        raise InvalidValue(argument, value, expected)
-    number: int | float = parameter.type(value)
-    low = -math.inf if parameter.low is None else parameter.low
-    high = math.inf if parameter.high is None else parameter.high
-    if not (math.isfinite(number) and low <= number <= high):
-        raise InvalidValue(argument, value, expected)
-    return number
-
-
-def _words(argument: str, parameter: Parameter, value: Any, expected: str) -> tuple[str, ...]:
-    listed = (value,) if isinstance(value, str) else value
-    if not isinstance(listed, (list, tuple)) or not all(isinstance(v, str) for v in listed):
-        raise InvalidValue(argument, value, expected)
-    for one in listed:
-        if parameter.options and one not in parameter.options:
-            raise InvalidValue(argument, one, expected, hint=_hint(one, parameter.options))
-    return tuple(listed)
-
-
-def _hint(value: str, options: Sequence[str]) -> str | None:
-    close = nearest(value, options)
-    return None if close is None else f"did you mean '{close}'?"
-
-
-def _expected(parameter: Parameter) -> str:
-    if parameter.options:
-        return f"one of: {', '.join(parameter.options)}"
-    kind = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(
-        parameter.type, "a list of texts"
-    )
-    if parameter.low is not None and parameter.high is not None:
-        return f"{kind} from {parameter.low:g} to {parameter.high:g}"
-    return kind if parameter.low is None else f"{kind} of at least {parameter.low:g}"

@@ -1,7 +1,7 @@
 """Python source as text with positions: where the code is, what its parts are.
 
-All functions are pure and remember their last results: the same code is asked for by the prompt,
-by the program behind it and by every recipe.
+All functions are pure and cached, because the prompt, its program and every recipe need the same
+code.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _walk(tree: ast.AST) -> list[ast.AST]:
 def parameters(function: Function) -> list[ast.arg]:
     """All parameters of a function, in order, starred ones too."""
     a = function.args
-    listed = [*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg]
-    return [one for one in listed if one is not None]
+    arguments = [*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg]
+    return [argument for argument in arguments if argument is not None]
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -94,7 +94,7 @@ def _is_text(node: ast.AST) -> bool:
 
 @lru_cache(maxsize=512)
 def code_of(text: str) -> Code | None:
-    """The text as Python, or None; a last block without a body is fine."""
+    """The text as Python, or None; the last block may lack its body."""
     tree = _tree(text)
     if tree is None and _OPEN.search(text):
         indent = re.findall(r"^([ \t]*)(?:async[ ]+)?(?:def|class)\b", text, re.MULTILINE)
@@ -122,7 +122,7 @@ _TRIES = 40
 
 @lru_cache(maxsize=512)
 def regions(text: str) -> tuple[Span, ...]:
-    """Where Python stands in a text: in fences, all of it, or from a first definition on."""
+    """Where a text is Python: in fences, all of it, or from its first definition on."""
     if "```" in text:
         spans = [match.span(1) for match in _FENCE.finditer(text)]
         return tuple(span for span in spans if code_of(text[span[0] : span[1]]) is not None)
@@ -137,7 +137,7 @@ def regions(text: str) -> tuple[Span, ...]:
 
 
 def _from_here(text: str, start: int) -> tuple[Span, ...]:
-    """From here to the last line that still makes it Python."""
+    """From here to the last line with which it still parses as Python."""
     ends = [m.start() for m in re.finditer(r"^\S", text[start:], re.MULTILINE)][1:]
     for end in (len(text) - start, *reversed(ends[:_TRIES])):
         if code_of(text[start : start + end]) is not None:

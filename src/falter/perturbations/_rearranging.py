@@ -1,4 +1,4 @@
-"""Parts of a template in another order: lines with one role move, the breaks between them stay."""
+"""Parts of a template reordered: lines with one role move, the line breaks between them stay."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Unit(NamedTuple):
 
 
 def another_order(texts: Sequence[str], rng: Rng) -> list[int]:
-    """Which text comes to each place; never so that it reads as before. They must not be equal."""
+    """The text for each place, in an order that reads differently. The texts must not be equal."""
     while True:
         order = list(rng.order(len(texts)))
         if any(texts[now] != texts[place] for place, now in enumerate(order)):
@@ -52,7 +52,7 @@ def another_order(texts: Sequence[str], rng: Rng) -> list[int]:
 
 
 def inner(sections: Sequence[Section]) -> tuple[int, int]:
-    """The sections that belong to the template: no system words, no text put around the whole."""
+    """The sections of the template itself: no system message, no text around the prompt."""
     at = [i for i, s in enumerate(sections) if s.kind != "system"]
     while at and _is_frame(sections[at[0]]):
         at.pop(0)
@@ -71,19 +71,19 @@ _MOVED = "moved"
 # Lines and their roles
 
 
-@lru_cache(maxsize=64)  # asked for several times for each prompt
+@lru_cache(maxsize=64)  # needed several times for each prompt
 def units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
     """The sections' text as runs of lines with one role, without the breaks between them."""
     text, spans = _laid_out(sections)
     lines = [m.span() for m in re.finditer(r"[^\n]*[^\s][^\n]*", text)]
     roles = _roles(sections, spans, lines)
     _attach_headers(text, lines, roles)
-    found: list[Unit] = []
+    runs: list[Unit] = []
     for role, run in groupby(range(len(lines)), key=roles.__getitem__):
         numbers = list(run)
         start, end = lines[numbers[0]][0], lines[numbers[-1]][1]
-        found.append(Unit(role, start, end))
-    return tuple(found)
+        runs.append(Unit(role, start, end))
+    return tuple(runs)
 
 
 def _laid_out(sections: Sequence[Section]) -> tuple[str, list[Span]]:
@@ -97,16 +97,16 @@ def _laid_out(sections: Sequence[Section]) -> tuple[str, list[Span]]:
 
 
 def _roles(sections: Sequence[Section], spans: Sequence[Span], lines: Sequence[Span]) -> list[Role]:
-    """The role of each line: the strongest of what stands on it.
+    """The role of each line: the strongest of those on it.
 
-    A text that was put in keeps its lines together: the strongest role of one is that of all.
+    Substituted text keeps its lines together: they all take the strongest role of any of them.
     """
     roles: list[Role] = ["instruction"] * len(lines)
     cores = (_core(s.text, at) for s, (at, _) in zip(sections, spans, strict=True))
-    held = [_touched(core, lines) for core in cores]
-    for section, touched in zip(sections, held, strict=True):
-        for at in touched:
-            roles[at] = _stronger(roles[at], _role(section))
+    lines_of_section = [_touched(core, lines) for core in cores]
+    for section, section_lines in zip(sections, lines_of_section, strict=True):
+        for at in section_lines:
+            roles[at] = max(roles[at], _role(section), key=_RANK.__getitem__)
     cue = cue_at(sections)
     if cue is not None:
         start, end = cue_line(sections[cue].text)
@@ -115,10 +115,10 @@ def _roles(sections: Sequence[Section], spans: Sequence[Span], lines: Sequence[S
             roles[at] = "cue"
     for _ in sections:
         before = list(roles)
-        for section, touched in zip(sections, held, strict=True):
-            if section.kind in _SUBSTITUTED and touched:
-                strongest = max((roles[at] for at in touched), key=_RANK.__getitem__)
-                for at in touched:
+        for section, section_lines in zip(sections, lines_of_section, strict=True):
+            if section.kind in _SUBSTITUTED and section_lines:
+                strongest = max((roles[at] for at in section_lines), key=_RANK.__getitem__)
+                for at in section_lines:
                     roles[at] = strongest
         if roles == before:
             break
@@ -126,7 +126,7 @@ def _roles(sections: Sequence[Section], spans: Sequence[Span], lines: Sequence[S
 
 
 def _core(text: str, shift: int) -> Span:
-    """Where the text is without the white space around it."""
+    """The span of the text without surrounding white space."""
     end = len(text.rstrip())
     return shift + min(end, len(text) - len(text.lstrip())), shift + end
 
@@ -142,82 +142,84 @@ def _role(section: Section) -> Role:
     return "context" if section.kind in _SUBSTITUTED else "instruction"
 
 
-def _stronger(one: Role, other: Role) -> Role:
-    return one if _RANK[one] >= _RANK[other] else other
-
-
 _HEADER = re.compile(r"\S.*[:：]\s*$")
 _OPENING = re.compile(r"\s*(?:`{3,}\w*|~{3,}\w*|\"{3}|'{3}|-{3,}|={3,}|<\w[\w-]*>)\s*$")
 _CLOSING = re.compile(r"\s*(?:`{3,}|~{3,}|\"{3}|'{3}|-{3,}|={3,}|</\w[\w-]*>)\s*$")
 
 
 def _attach_headers(text: str, lines: Sequence[Span], roles: list[Role]) -> None:
-    """Lines of the template that belong to what was put in: a fence around it, a heading above."""
-    own = list(roles)
-    for at, role in enumerate(own):
-        if role != "context" or (at and own[at - 1] == "context"):
+    """Give the template's fence around a substituted text, or heading above it, the text's role."""
+    before = list(roles)
+    for at, role in enumerate(before):
+        if role != "context" or (at and before[at - 1] == "context"):
             continue
         last = at
-        while last + 1 < len(own) and own[last + 1] == "context":
+        while last + 1 < len(before) and before[last + 1] == "context":
             last += 1
         first = at
-        if first and last + 1 < len(own) and own[first - 1] == own[last + 1] == "instruction":
+        if (
+            first
+            and last + 1 < len(before)
+            and before[first - 1] == before[last + 1] == "instruction"
+        ):
             above, below = (text[slice(*lines[i])] for i in (first - 1, last + 1))
             if _OPENING.match(above) and _CLOSING.match(below):
                 roles[first - 1] = roles[last + 1] = "context"
                 first -= 1
         above = text[slice(*lines[first - 1])] if first else ""
-        if first and own[first - 1] == "instruction" and _HEADER.match(above):
+        if first and before[first - 1] == "instruction" and _HEADER.match(above):
             roles[first - 1] = "context"
 
 
 # Moves
 
 
-def moves(found: Sequence[Unit], role: Role) -> list[Order]:
-    """The orders in which one unit with this role stands elsewhere; the answer cue stays last."""
-    free = [i for i, unit in enumerate(found) if unit.role != "cue"]
-    fixed = tuple(i for i, unit in enumerate(found) if unit.role == "cue")
-    if fixed and fixed != (len(found) - 1,):
+def moves(parts: Sequence[Unit], role: Role) -> list[Order]:
+    """The orders in which one unit with this role has moved; the answer cue stays last."""
+    free = [i for i, unit in enumerate(parts) if unit.role != "cue"]
+    fixed = tuple(i for i, unit in enumerate(parts) if unit.role == "cue")
+    if fixed and fixed != (len(parts) - 1,):
         return []
     orders: dict[Order, None] = {}
-    for moving in (i for i in free if found[i].role == role):
-        others = [i for i in free if i != moving]
-        for place in range(len(others) + 1):
-            orders[(*others[:place], moving, *others[place:], *fixed)] = None
-    orders.pop(tuple(range(len(found))), None)
+    for moving in (i for i in free if parts[i].role == role):
+        rest = [i for i in free if i != moving]
+        for place in range(len(rest) + 1):
+            orders[(*rest[:place], moving, *rest[place:], *fixed)] = None
+    orders.pop(tuple(range(len(parts))), None)
     return list(orders)
 
 
-def both(found: Sequence[Unit], one: Role, other: Role) -> list[Order]:
-    """The orders in which a unit of either role stands elsewhere, that no single move makes."""
+def both(parts: Sequence[Unit], first: Role, second: Role) -> list[Order]:
+    """The orders in which one unit of each role has moved, without those of a single move."""
     orders: dict[Order, None] = {}
-    for order in moves(found, one):
-        for then in moves([found[i] for i in order], other):
+    for order in moves(parts, first):
+        for then in moves([parts[i] for i in order], second):
             orders[tuple(order[i] for i in then)] = None
-    single = {*moves(found, one), *moves(found, other), tuple(range(len(found)))}
+    single = {*moves(parts, first), *moves(parts, second), tuple(range(len(parts)))}
     return [order for order in orders if order not in single]
 
 
 def possible(prompt: Prompt, orders: Iterable[Order]) -> list[Order]:
-    """Those orders of the prompt's units that need nothing closed to be cut."""
+    """The orders of the prompt's units that cut through nothing protected or edited."""
     return [order for order in orders if _rearranged(prompt.sections, order) is not None]
 
 
 def rearranged(prompt: Prompt, order: Order) -> Prompt:
-    """The prompt with its units in this order, and so the demonstrations with the same template."""
+    """The prompt with its units in this order; demonstrations with the same template follow."""
     sections = _rearranged(prompt.sections, order) or prompt.sections
     roles = [unit.role for unit in template_units(prompt.sections)]
-    shown = []
-    for one in prompt.demonstrations:
-        same = [unit.role for unit in template_units(one.sections)] == roles
-        made = _rearranged(one.sections, order) if same else None
-        shown.append(one if made is None else replace(one, sections=made))
-    return replace(prompt, sections=sections, demonstrations=tuple(shown))
+    demonstrations = []
+    for demonstration in prompt.demonstrations:
+        same = [unit.role for unit in template_units(demonstration.sections)] == roles
+        moved = _rearranged(demonstration.sections, order) if same else None
+        demonstrations.append(
+            demonstration if moved is None else replace(demonstration, sections=moved)
+        )
+    return replace(prompt, sections=sections, demonstrations=tuple(demonstrations))
 
 
 def template_units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
-    """The units of the sections without system words and what stands around the template."""
+    """The units of the template itself."""
     first, last = inner(sections)
     return units(sections[first:last])
 
@@ -225,17 +227,17 @@ def template_units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
 def _rearranged(sections: tuple[Section, ...], order: Order) -> tuple[Section, ...] | None:
     first, last = inner(sections)
     part = sections[first:last]
-    made = reordered(part, [(u.start, u.end) for u in units(part)], order)
-    return None if made is None else (*sections[:first], *made, *sections[last:])
+    moved = reordered(part, [(u.start, u.end) for u in units(part)], order)
+    return None if moved is None else (*sections[:first], *moved, *sections[last:])
 
 
 def reordered(
     sections: Sequence[Section], parts: Sequence[Span], order: Sequence[int]
 ) -> tuple[Section, ...] | None:
-    """The sections with spans of their text in another order; what lies between them stays.
+    """The sections with spans of their text reordered; the text between them stays.
 
-    A section of which a piece goes elsewhere keeps its name and longest piece; the others become
-    additions. None where that would cut into something protected or edited.
+    A section that is split keeps its name and longest piece; its other pieces become additions.
+    None if that would cut into something protected or edited.
     """
     _, spans = _laid_out(sections)
     pieces = list(_pieces(_flow(parts, order, spans[-1][1] if spans else 0), spans))
@@ -246,8 +248,8 @@ def reordered(
         home = homes[at]
         if home is None:
             return None
-        own = piece == home
-        out.append(_kept(sections[at], start, end) if own else _cut(sections[at], start, end))
+        keep = _cut_to if piece == home else _cut_out
+        out.append(keep(sections[at], start, end))
     return (*out, *(s for i, s in enumerate(sections) if i not in homes))
 
 
@@ -280,20 +282,22 @@ def _pieces(flow: Iterable[Span], spans: Sequence[Span]) -> Iterator[tuple[int, 
 
 
 def _home(section: Section, pieces: Sequence[tuple[int, int, int]]) -> tuple[int, int, int] | None:
-    """The piece that keeps the section's name; None when more than one is closed to edits."""
+    """The piece that keeps the section's name; None if several hold protected or edited text."""
     if len(pieces) == 1:
         return pieces[0]
     closed = merged((*section.protected, *((e.new_start, e.new_end) for e in section.edits)))
-    held = [piece for piece in pieces if overlaps(closed, *piece[1:])]
-    if len(held) > 1:
+    locked = [piece for piece in pieces if overlaps(closed, *piece[1:])]
+    if len(locked) > 1:
         return None
-    return held[0] if held else max(pieces, key=lambda p: len(section.text[p[1] : p[2]].strip()))
+    if locked:
+        return locked[0]
+    return max(pieces, key=lambda piece: len(section.text[piece[1] : piece[2]].strip()))
 
 
-def _kept(section: Section, start: int, end: int) -> Section:
+def _cut_to(section: Section, start: int, end: int) -> Section:
     gone: list[Replacement] = [(0, start, ""), (end, len(section.text), "")]
     return replace_spans(section, [change for change in gone if change[0] < change[1]])
 
 
-def _cut(section: Section, start: int, end: int) -> Section:
+def _cut_out(section: Section, start: int, end: int) -> Section:
     return added(_MOVED, section.text[start:end])

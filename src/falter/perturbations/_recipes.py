@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Applied(NamedTuple):
-    """A prompt after a recipe, what became of it, and the step that found nothing to change."""
+    """A prompt after a recipe, its status, and the step that found nothing to change."""
 
     prompt: Prompt
     status: VariantStatus
@@ -51,10 +51,10 @@ def apply_recipe(
     """
     if not recipe.steps:
         return Applied(prompt, "baseline")
-    seen: Counter[str] = Counter()
+    occurrences: Counter[str] = Counter()
     after = prompt
     for step in recipe.steps:
-        before, rng = after, step_rng(step, item_key, run_seed, draw, seen[step.name])
+        before, rng = after, step_rng(step, item_key, run_seed, draw, occurrences[step.name])
         try:
             after = stepped(before, step, rng, draw, bank)
         except NoRewrite:
@@ -63,12 +63,12 @@ def apply_recipe(
             before, **step.params
         ):
             return Applied(prompt, "not_applicable", step.name)
-        seen[step.name] += 1
+        occurrences[step.name] += 1
     return Applied(after, "unchanged" if same_prompt(after, prompt) else "changed")
 
 
 def same_prompt(after: Prompt, before: Prompt) -> bool:
-    """Whether a model would see the same prompt; the texts alone mostly tell."""
+    """Whether a model would see the same prompt; comparing the texts mostly suffices."""
     if after is before:
         return True
     if len(after.sections) != len(before.sections):
@@ -85,14 +85,14 @@ def step_rng(step: Step, item_key: str, run_seed: int, draw: int, occurrence: in
 
 
 def stepped(prompt: Prompt, step: Step, rng: Rng, draw: int, bank: RewriteBank | None) -> Prompt:
-    """The prompt after one step; raises `NoRewrite` where a rewrite is not to be had."""
+    """The prompt after one step; raises `NoRewrite` if a rewrite is unavailable."""
     perturbation = perturbations.get(step.name)
     if perturbation.version != step.version:
         raise InvalidValue(
             f"{step.name}.version",
             step.version,
             f"{perturbation.version}, the version installed",
-            hint="install the version of falter that made this recipe, or plan it anew",
+            hint="install the version of falter that made this recipe, or plan the run again",
         )
     if isinstance(perturbation, RewritePerturbation) and bank is not None:
         return perturbation.bind(bank, draw)(prompt, rng, **step.params)
@@ -102,8 +102,8 @@ def stepped(prompt: Prompt, step: Step, rng: Rng, draw: int, bank: RewriteBank |
 def perturb(text: str, *steps: str | Step, seed: int = 0, draw: int = 0) -> str:
     """One text after one or more perturbations, given by name, as `name:count=4`, or as steps.
 
-    The text is taken as the input of a prompt that has nothing else; perturbations of the whole
-    prompt add around it. A step that finds nothing to change leaves the text as it is.
+    The text is the input of a prompt with nothing else in it; perturbations of the whole prompt
+    add text around it. A step that finds nothing to change leaves it as it is.
     """
     chain = tuple(step if isinstance(step, Step) else parse_step(step) for step in steps)
     prompt = Prompt(sections=(Section(name="input", kind="input", text=text),))

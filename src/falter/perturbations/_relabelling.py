@@ -27,10 +27,10 @@ _WORDS = {"digits": "number", "lower": "letter", "roman": "numeral", "none": "te
 
 
 class _Clash(Exception):
-    """The prompt says something of its labels that would no longer be true."""
+    """The prompt says something about its labels that would become false."""
 
 
-@lru_cache(maxsize=64)  # asked once whether it applies, and once for the prompt
+@lru_cache(maxsize=64)  # called once to see whether it applies, and once for the prompt
 def relabelled(prompt: Prompt, style: str) -> Prompt | None:
     """The prompt under other labels; None where that would contradict something in it."""
     if not shows_labels(prompt.choice_format):
@@ -46,7 +46,7 @@ def _relabelled(prompt: Prompt, style: str) -> Prompt:
     new = _SCHEMES.get(style, old)
     _require(not any(refers(text, prompt.labels) for text in choices))
     _require(_distinct(choices, new[: len(choices)], style))
-    made = relisted(
+    changed = relisted(
         prompt,
         choices,
         new[: len(choices)],
@@ -54,9 +54,11 @@ def _relabelled(prompt: Prompt, style: str) -> Prompt:
         choice_format=_unlabelled(prompt.choice_format) if style == "none" else None,
         answer_as="text" if style == "none" else None,
     )
-    shown = [_demonstration(d, prompt, made, old, new, style) for d in prompt.demonstrations]
-    sections = _reworded(made.sections, old, new, style)
-    return replace(made, sections=sections, demonstrations=tuple(shown))
+    demonstrations = [
+        _demonstration(d, prompt, changed, old, new, style) for d in prompt.demonstrations
+    ]
+    sections = _reworded(changed.sections, old, new, style)
+    return replace(changed, sections=sections, demonstrations=tuple(demonstrations))
 
 
 def _require(holds: bool) -> None:
@@ -65,9 +67,9 @@ def _require(holds: bool) -> None:
 
 
 def _scheme(labels: Sequence[str]) -> tuple[str, ...]:
-    """The series that the labels begin; their own where it is none of the usual."""
-    known = (s for s in _SCHEMES.values() if s[: len(labels)] == tuple(labels))
-    return next(known, tuple(labels))
+    """The usual series that the labels begin, or the labels themselves."""
+    schemes = (s for s in _SCHEMES.values() if s[: len(labels)] == tuple(labels))
+    return next(schemes, tuple(labels))
 
 
 def _distinct(choices: Sequence[str], labels: Sequence[str], style: str) -> bool:
@@ -75,8 +77,8 @@ def _distinct(choices: Sequence[str], labels: Sequence[str], style: str) -> bool
     texts = [choice.casefold().strip() for choice in choices]
     if style == "none":
         return len(set(texts)) == len(texts)
-    known = {label: i for i, label in enumerate(labels)}
-    return all(known.get(text, i) == i for i, text in enumerate(texts))
+    index_of = {label: i for i, label in enumerate(labels)}
+    return all(index_of.get(text, i) == i for i, text in enumerate(texts))
 
 
 def _unlabelled(line: str) -> str:
@@ -121,43 +123,43 @@ def _reworded_one(
 def _changes(
     text: str, old: tuple[str, ...], new: tuple[str, ...], style: str
 ) -> tuple[Replacement, ...] | None:
-    """What to replace in the template's words; None when they say what cannot be said anew."""
-    found: list[Replacement] = []
+    """What to replace in the template's words; None if some words cannot be adapted."""
+    changes: list[Replacement] = []
     if style != "lower":
-        found = [(*m.span(1), _WORDS[style]) for m in _LETTER.finditer(text)]
-    one = "|".join(sorted(map(re.escape, old), key=len, reverse=True))
-    one = rf"(?<![\w'’])(?:{one})(?![\w'’])"
+        changes = [(*m.span(1), _WORDS[style]) for m in _LETTER.finditer(text)]
+    alternatives = "|".join(sorted(map(re.escape, old), key=len, reverse=True))
+    one_label = rf"(?<![\w'’])(?:{alternatives})(?![\w'’])"
     joint = r"[)\]\"'`]*\s*(?:[,;/–-]|\b(?:and|or|to|through|und|oder|bis|et|ou|y|o|e|of)\b)"
-    listed = re.compile(rf"{one}(?:(?:{joint}\s*)+[(\[\"'`]*{one})+")
-    known = {label: i for i, label in enumerate(old)}
-    for match in listed.finditer(text):
+    label_list = re.compile(rf"{one_label}(?:(?:{joint}\s*)+[(\[\"'`]*{one_label})+")
+    index_of = {label: i for i, label in enumerate(old)}
+    for match in label_list.finditer(text):
         if style == "none":
             return None
-        for label in re.finditer(one, match[0]):
+        for label in re.finditer(one_label, match[0]):
             start = match.start() + label.start()
-            found.append((start, match.start() + label.end(), new[known[label[0]]]))
-    left = _LEFT["lower" if style == "lower" else ""]
-    at = {start for start, _, _ in found}
-    if any(match.start() not in at for match in left.finditer(text)):
+            changes.append((start, match.start() + label.end(), new[index_of[label[0]]]))
+    unclear = _LEFT["lower" if style == "lower" else ""]
+    starts = {start for start, _, _ in changes}
+    if any(match.start() not in starts for match in unclear.finditer(text)):
         return None
-    return tuple(sorted(found))
+    return tuple(sorted(changes))
 
 
 # Demonstrations
 
 
 def _demonstration(
-    shown: Demonstration,
+    demonstration: Demonstration,
     before: Prompt,
     after: Prompt,
     old: Sequence[str],
     new: Sequence[str],
     style: str,
 ) -> Demonstration:
-    """The solved example under the same labels as the item; otherwise it would contradict it."""
+    """The solved example under the same labels as the item, so that the two agree."""
     sections: list[Section] = []
     choices: tuple[str, ...] = ()
-    for section in shown.sections:
+    for section in demonstration.sections:
         if section.kind == "choices":
             choices = _taken_apart(section, old, before.choice_format)
             _require(_distinct(choices, new[: len(choices)], style))
@@ -166,12 +168,12 @@ def _demonstration(
             end = start + len(section.text.strip("\n"))
             section = replace_spans(section, [(start, end, block)])
         sections.append(section)
-    answer = _answer(shown.answer, choices, before.answer_as, old, new, style)
+    answer = _answer(demonstration.answer, choices, before.answer_as, old, new, style)
     return Demonstration(sections=_reworded(sections, old, new, style), answer=answer)
 
 
 def _taken_apart(section: Section, labels: Sequence[str], line: str) -> tuple[str, ...]:
-    """The options that the template listed, if taking them apart and listing them is the same."""
+    """The listed options; listing them again has to give exactly the same text."""
     text = section.text.strip("\n")
     _require(untouched(section) and bool(text))
     choices: list[str] = []

@@ -1,4 +1,4 @@
-"""The sentences of documents that matter for the expected summary, and as many others."""
+"""The sentences of documents that the expected summary is based on, and as many others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Place", "other_sentences", "put_sentences", "relevant_places"]
 
 
 class Place(NamedTuple):
-    """A sentence: its section, where it stands in it, and whether there is something to rewrite."""
+    """A sentence: its section, its span there, and whether it may be rewritten."""
 
     at: int
     start: int
@@ -31,24 +31,26 @@ def relevant_places(
     top: int,
     method: str,
 ) -> tuple[list[Place], list[Place]]:
-    """The sentences behind the expected summary, and the rest; both without what is protected."""
+    """The sentences behind the expected summary, and the rest; protected ones are in neither."""
     places = _places(prompt, scope, patterns)
     gold = _expected(prompt)
     texts = [prompt.sections[p.at].text[p.start : p.end] for p in places]
     summary = [gold[start:end] for start, end in sentences(gold)]
-    found = relevance_map(summary, texts, top=top, method=method)  # type: ignore[arg-type]
-    chosen = set(relevant_sentences(found))
+    relevance = relevance_map(summary, texts, top=top, method=method)  # type: ignore[arg-type]
+    chosen = set(relevant_sentences(relevance))
     relevant = [place for n, place in enumerate(places) if n in chosen and place.open]
-    others = [place for n, place in enumerate(places) if n not in chosen and place.open]
-    return relevant, others
+    irrelevant = [place for n, place in enumerate(places) if n not in chosen and place.open]
+    return relevant, irrelevant
 
 
-def other_sentences(relevant: Sequence[Place], others: Sequence[Place], rng: Rng) -> list[Place]:
-    """As many of the others, drawn by chance; none when there are too few of them."""
-    if len(others) < len(relevant):
+def other_sentences(
+    relevant: Sequence[Place], irrelevant: Sequence[Place], rng: Rng
+) -> list[Place]:
+    """As many irrelevant sentences as there are relevant, at random; none if there are too few."""
+    if len(irrelevant) < len(relevant):
         return []
-    drawn = islice(rng.order(len(others)), len(relevant))
-    return [others[n] for n in sorted(drawn)]
+    drawn = islice(rng.order(len(irrelevant)), len(relevant))
+    return [irrelevant[n] for n in sorted(drawn)]
 
 
 def put_sentences(prompt: Prompt, rewritten: Rewritten, places: Sequence[Place]) -> Prompt:
@@ -70,7 +72,7 @@ def _expected(prompt: Prompt) -> str:
 
 
 def _places(prompt: Prompt, scope: Sequence[SectionKind], patterns: Sequence[str]) -> list[Place]:
-    found: list[Place] = []
+    places: list[Place] = []
     for at, section in enumerate(prompt.sections):
         if section.kind not in scope:
             continue
@@ -80,5 +82,5 @@ def _places(prompt: Prompt, scope: Sequence[SectionKind], patterns: Sequence[str
             inside = [(max(a, start) - start, min(b, end) - start) for a, b in closed]
             spans = [(a, b) for a, b in inside if a < b]
             words = has_letters(section.text[start:end], spans)
-            found.append(Place(at, start, end, words and not overlaps(edited, start, end)))
-    return found
+            places.append(Place(at, start, end, words and not overlaps(edited, start, end)))
+    return places

@@ -1,4 +1,4 @@
-"""Which names of a piece of Python can take another form, and where they stand."""
+"""Which names of a piece of Python can take another form, and where they occur."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 class Renames(NamedTuple):
-    """New names by old ones. Behind a dot only methods are meant, those of our own classes."""
+    """New names by old ones. After a dot only the methods of the code's own classes count."""
 
     names: Mapping[str, str]
     methods: frozenset[str]
@@ -32,52 +32,48 @@ class Renames(NamedTuple):
 
 def camel(name: str) -> str | None:
     """`snake_case` as `snakeCase`, leading underscores kept; None for any other form."""
-    found = _SNAKE.match(name)
-    if found is None:
+    match = _SNAKE.match(name)
+    if match is None:
         return None
-    first, *rest = found[2].split("_")
-    return found[1] + first + "".join(part.capitalize() for part in rest)
+    first, *rest = match[2].split("_")
+    return match[1] + first + "".join(part.capitalize() for part in rest)
 
 
 @lru_cache(maxsize=512)
-def renames(sources: tuple[str, ...], others: tuple[str, ...]) -> Renames:
-    """What becomes of the names that `sources` define.
+def renames(sources: tuple[str, ...], around: tuple[str, ...]) -> Renames:
+    """The new forms of the names that `sources` define.
 
-    `others` is code that goes with them: tests, an expected continuation. Left out is what is
-    imported, what would clash with a name that is there, what a string or a foreign call may
-    mean by its name, and everything where code looks names up while it runs.
+    `around` is code that goes with them: tests, an expected continuation. Left out are imported
+    names, names whose new form is in use, and names that a string or a foreign call may mean.
+    Nothing is renamed if the code looks names up while it runs.
     """
     pieces = [code for text in sources if (code := code_of(text)) is not None]
-    around = [code for text in others if (code := code_of(text)) is not None]
-    everything = [*pieces, *around]
-    if any(_reflects(code) for code in everything):
+    context = [code for text in around if (code := code_of(text)) is not None]
+    everything = [*pieces, *context]
+    if any(node.id in _REFLECTING for code in everything for node in code.all(ast.Name)):
         return Renames({}, frozenset())
     names = {name for code in pieces for name in _defined(code)}
     methods = frozenset(name for code in pieces for name in _methods(code))
     by_name = methods | {arg.arg for code in pieces for arg in code.all(ast.arg)}
     refused = {name for code in everything for name in _refused(code, names, by_name)}
     refused |= {name for code in everything for name in _foreign_attributes(code, methods)}
-    made = {name: camel(name) for name in sorted(names - refused)}
-    chosen = {old: new for old, new in made.items() if new is not None}
-    words = {word for text in (*sources, *others) for word in _WORD.findall(text)}
-    taken = words | set(keyword.kwlist) | set(dir(builtins))
+    converted = {name: camel(name) for name in sorted(names - refused)}
+    chosen = {old: new for old, new in converted.items() if new is not None}
+    words = {word for text in (*sources, *around) for word in _WORD.findall(text)}
+    existing = words | set(keyword.kwlist) | set(dir(builtins))
     times = Counter(chosen.values())
-    free = {o: n for o, n in chosen.items() if n not in taken and times[n] == 1}
+    free = {o: n for o, n in chosen.items() if n not in existing and times[n] == 1}
     return Renames(free, methods & free.keys())
-
-
-def _reflects(code: Code) -> bool:
-    return any(n.id in _REFLECTING for n in code.all(ast.Name))
 
 
 def _defined(code: Code) -> set[str]:
     """Functions, methods, parameters and variables, but no attributes of classes."""
-    found = {function.name for function in code.functions()}
-    found |= {node.arg for node in code.all(ast.arg)}
-    found |= {node.id for node in code.all(ast.Name) if isinstance(node.ctx, ast.Store)}
-    found |= {node.name for node in code.all(ast.ExceptHandler) if node.name}
+    names = {function.name for function in code.functions()}
+    names |= {node.arg for node in code.all(ast.arg)}
+    names |= {node.id for node in code.all(ast.Name) if isinstance(node.ctx, ast.Store)}
+    names |= {node.name for node in code.all(ast.ExceptHandler) if node.name}
     bodies = (statement for node in code.all(ast.ClassDef) for statement in node.body)
-    return found - {name.id for statement in bodies for name in _stored(statement)}
+    return names - {name.id for statement in bodies for name in _stored(statement)}
 
 
 def _stored(statement: ast.stmt) -> Iterable[ast.Name]:
@@ -88,9 +84,9 @@ def _stored(statement: ast.stmt) -> Iterable[ast.Name]:
 
 
 def _refused(code: Code, names: set[str], by_name: frozenset[str]) -> set[str]:
-    """Names that have to stay in this piece, so that they stay everywhere.
+    """Names that cannot change in this piece, and so stay everywhere.
 
-    `by_name` are those that a string reaches, by `**` or `getattr`.
+    `by_name` are those that a string can reach, through `**` or `getattr`.
     """
     out = set(_imported(code))
     for text in code.strings:
@@ -102,23 +98,23 @@ def _refused(code: Code, names: set[str], by_name: frozenset[str]) -> set[str]:
 
 
 def _keywords(code: Code, names: Container[str]) -> Iterable[tuple[ast.keyword, str]]:
-    """Keyword arguments by one of the names: to our own function, a foreign or an unknown one."""
+    """Keyword arguments with one of the names: of an own, a foreign or an unknown function."""
     own = {f.name: {p.arg for p in parameters(f)} for f in code.functions()}
     foreign = set(_imported(code))
     for node in code.all(ast.Call):
-        for given in node.keywords:
-            if given.arg not in names:
+        for argument in node.keywords:
+            if argument.arg not in names:
                 continue
             root = node.func
             while isinstance(root, (ast.Attribute, ast.Call)):
                 root = root.value if isinstance(root, ast.Attribute) else root.func
             called = node.func.id if isinstance(node.func, ast.Name) else None
-            if given.arg in own.get(called or "", ()) or called == "candidate":
-                yield given, "own"
+            if argument.arg in own.get(called or "", ()) or called == "candidate":
+                yield argument, "own"
             elif isinstance(root, ast.Name) and (root.id in foreign or hasattr(builtins, root.id)):
-                yield given, "foreign"
+                yield argument, "foreign"
             else:
-                yield given, "unknown"
+                yield argument, "unknown"
 
 
 def _imported(code: Code) -> Iterable[str]:
@@ -130,9 +126,9 @@ _BASE = re.compile(r"(?:\bself|\bcls|\b[A-Z]\w*(?:\(\))?)\.\Z")
 
 
 def _foreign_attributes(code: Code, methods: frozenset[str]) -> set[str]:
-    """Methods whose name is also asked of something that need not be one of our classes."""
-    found = [node for node in code.all(ast.Attribute) if node.attr in methods]
-    return {n.attr for n in found if not _ours(code.text[: code.end(n) - len(n.attr)])}
+    """Methods whose name is also looked up on something that may be of a foreign class."""
+    attributes = [node for node in code.all(ast.Attribute) if node.attr in methods]
+    return {n.attr for n in attributes if not _ours(code.text[: code.end(n) - len(n.attr)])}
 
 
 def _ours(before: str) -> bool:
@@ -145,7 +141,7 @@ def _methods(code: Code) -> set[str]:
     return {f.name for c in code.all(ast.ClassDef) for f in c.body if isinstance(f, kinds)}
 
 
-# Where they stand
+# Where they occur
 
 
 def mentions(text: str, change: Renames) -> list[Replacement]:
@@ -162,13 +158,15 @@ def mentions(text: str, change: Renames) -> list[Replacement]:
 def occurrences(code: Code, change: Renames) -> list[Replacement]:
     """Every place of the names in code, comments and docstrings, but not in strings that are data
     nor as the keyword of a foreign function."""
-    held = [(code.start(text), code.end(text)) for text in code.strings]
-    for given, place in _keywords(code, change.names):
+    closed = [(code.start(text), code.end(text)) for text in code.strings]
+    for argument, place in _keywords(code, change.names):
         if place == "foreign":
-            at = code.start(given)
-            held.append((at, at + len(given.arg or "")))
-    found = mentions(code.text, change)
-    return [place for place in found if not _within(place, held) and not _quoted(code.text, place)]
+            at = code.start(argument)
+            closed.append((at, at + len(argument.arg or "")))
+    places = mentions(code.text, change)
+    return [
+        place for place in places if not _within(place, closed) and not _quoted(code.text, place)
+    ]
 
 
 def _within(place: Replacement, spans: Sequence[Span]) -> bool:
@@ -182,13 +180,13 @@ def _quoted(text: str, place: Replacement) -> bool:
 
 
 def uses(code: Code, change: Renames) -> list[Replacement]:
-    """The places in code that only uses the names: those it binds itself are its own."""
+    """The places in code that only uses the names; names that it binds itself are left out."""
     bound, names = _defined(code), change.names
-    found = []
+    places = []
     for node in code.all(ast.Name):
         if node.id in names and node.id not in bound:
-            found.append((code.start(node), node.id))
-    for given, place in _keywords(code, names):
-        if place == "own" and given.arg:
-            found.append((code.start(given), given.arg))
-    return sorted((at, at + len(name), names[name]) for at, name in found)
+            places.append((code.start(node), node.id))
+    for argument, place in _keywords(code, names):
+        if place == "own" and argument.arg:
+            places.append((code.start(argument), argument.arg))
+    return sorted((at, at + len(name), names[name]) for at, name in places)

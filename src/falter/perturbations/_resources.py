@@ -28,12 +28,12 @@ __all__ = [
 ]
 
 
-def _read(name: str) -> str:
+def _bundled_text(name: str) -> str:
     return files("falter.perturbations").joinpath("data", name).read_text(encoding="utf-8")
 
 
 def _table(name: str) -> Any:
-    return json.loads(_read(name))
+    return json.loads(_bundled_text(name))
 
 
 def listed(text: str) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ def listed(text: str) -> tuple[str, ...]:
 @cache
 def lines(name: str) -> tuple[str, ...]:
     """A bundled list, one entry a line."""
-    return listed(_read(name))
+    return listed(_bundled_text(name))
 
 
 @cache
@@ -56,7 +56,7 @@ def stop_words(language: str) -> frozenset[str]:
 
 @cache
 def known_words(language: str) -> frozenset[str]:
-    """Words known to be right, in lower case: noise must not make one out of another."""
+    """Correctly spelt words, in lower case: noise must not turn one into another."""
     right = (word.lower() for word in misspellings(language))
     return kept_words(language).union(lines(f"common_{language}.txt"), right)
 
@@ -77,27 +77,27 @@ def misspellings(language: str) -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def unnatural(language: str) -> frozenset[str]:
-    """Known misspellings, in lower case; a word that is also right is none."""
+    """Known misspellings, in lower case, except those that are also words."""
     right = misspellings(language)
     return frozenset(w.lower() for wrong in right.values() for w in wrong if w not in right)
 
 
 @cache
 def skipped(language: str) -> frozenset[str]:
-    """Words that noise leaves alone: known misspellings, and those that carry the meaning."""
+    """Words that noise leaves alone: known misspellings, and words that carry meaning."""
     return unnatural(language) | kept_words(language)
 
 
 @cache
 def confusions(name: str) -> Mapping[str, tuple[str, ...]]:
-    """Letters or pairs of them, with what may take their place: `ocr`, `homoglyphs`, `leet`."""
+    """Letters and pairs of letters with their replacements: `ocr`, `homoglyphs`, `leet`."""
     table: dict[str, list[str]] = _table(f"{name}.json")
-    return {letters: tuple(others) for letters, others in table.items()}
+    return {letters: tuple(replacements) for letters, replacements in table.items()}
 
 
 @cache
 def homophones(language: str) -> Mapping[str, tuple[str, ...]]:
-    """Words with those that sound the same."""
+    """Words with the words that sound the same."""
     groups: list[list[str]] = _table(f"homophones_{language}.json")
     return {word: tuple(w for w in group if w != word) for group in groups for word in group}
 
@@ -111,9 +111,9 @@ def contractions(language: str) -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def synonyms(language: str) -> Mapping[str, tuple[str, ...]]:
-    """Words, inflected forms included, with others of the same sense in the same form."""
+    """Words, inflected ones included, with synonyms in the same form."""
     table: dict[str, list[str]] = _table(f"synonyms_{language}.json")
-    return {word: tuple(others) for word, others in table.items()}
+    return {word: tuple(alternatives) for word, alternatives in table.items()}
 
 
 @cache
@@ -121,9 +121,9 @@ def user_lines(argument: str, path: str) -> tuple[str, ...]:
     """The user's own list, one entry a line; read once."""
     try:
         with open(path, encoding="utf-8") as file:
-            found = listed(file.read())
+            entries = listed(file.read())
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidValue(argument, path, f"a readable UTF-8 text file ({error})") from None
-    if not found:
+    if not entries:
         raise InvalidValue(argument, path, "a file with at least one line of text")
-    return found
+    return entries

@@ -1,6 +1,6 @@
-"""A template reworded as a whole: its own words, with names in braces for what is put in.
+"""A template reworded as a whole: its own words, with names in braces for the substituted texts.
 
-One rewrite serves all items. It is cut up again at the names in braces and at the line breaks.
+One rewrite serves all items. It is split again at the names in braces and at the line breaks.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _BRACES = re.compile(r"\{[^{}\n]{1,100}\}")
 
 
 def template_problem(text: str, new: str) -> str | None:
-    """Why a reworded template cannot take the place of the old one, or None."""
+    """Why a reworded template cannot replace the old one, or None."""
     if _BRACES.findall(text) != _BRACES.findall(new):
         return "the names in braces are not the same ones in the same order"
     for old_run, new_run in zip(_BRACES.split(text), _BRACES.split(new), strict=True):
         if _filled(old_run) != _filled(new_run):
-            return "its lines are not where they were"
+            return "its line breaks are in other places"
     return None
 
 
 def _filled(run: str) -> list[bool]:
-    """Which lines have words."""
+    """Which lines are not blank."""
     return [bool(line.strip()) for line in run.split("\n")]
 
 
@@ -60,16 +60,20 @@ def put_template(
     sections = list(prompt.sections)
     for at, text in texts.items():
         sections[at] = _reworded(sections[at], text)
-    known = {(s.name, s.text): sections[at] for at, s in enumerate(prompt.sections) if at in texts}
-    shown = tuple(_shown(example, known) for example in prompt.demonstrations)
-    return replace(prompt, sections=tuple(sections), demonstrations=shown)
+    reworded = {
+        (s.name, s.text): sections[at] for at, s in enumerate(prompt.sections) if at in texts
+    }
+    demonstrations = tuple(
+        _reworded_example(example, reworded) for example in prompt.demonstrations
+    )
+    return replace(prompt, sections=tuple(sections), demonstrations=demonstrations)
 
 
 def _parts(
     sections: Sequence[Section], scope: Sequence[SectionKind], patterns: Sequence[str]
 ) -> Iterator[_Part]:
-    """The template as the items see it; words of no section in scope are a name in braces."""
-    taken = {
+    """The template for all items: sections out of scope become names in braces."""
+    names_in_use = {
         name for s in sections if s.kind in scope for name in _BRACES.findall(s.text)
     }  # braces that the template's own words have
     shared = False  # whether the present line has words of a section already
@@ -83,24 +87,24 @@ def _parts(
             yield _Part(at=at, text=text, own=True)
             shared = "\n" not in text[text.index(core) + len(core) :]
         elif section.kind != "system":
-            yield _Part(at=at, text=_name(section, taken), own=False)
+            yield _Part(at=at, text=_name(section, names_in_use), own=False)
             shared = False
 
 
-def _name(section: Section, taken: set[str]) -> str:
+def _name(section: Section, names_in_use: set[str]) -> str:
     plain = re.sub(r"[{}\n]", "", section.name) or "text"
     name = f"{{{plain}}}"
-    while name in taken:
+    while name in names_in_use:
         plain += "_"
         name = f"{{{plain}}}"
-    taken.add(name)
+    names_in_use.add(name)
     return name
 
 
 def _cut(parts: Sequence[_Part], new: str) -> dict[int, str]:
-    """The new text of every section of the template: what stands between the names, and between
-    neighbouring sections at the same line break as before."""
-    found: dict[int, str] = {}
+    """The new text of every section of the template, split at the names and, between neighbouring
+    sections, at the same line break as before."""
+    texts: dict[int, str] = {}
     run: list[_Part] = []
     at = 0
     for part in (*parts, None):
@@ -108,10 +112,10 @@ def _cut(parts: Sequence[_Part], new: str) -> dict[int, str]:
             run.append(part)
             continue
         end = len(new) if part is None else new.index(part.text, at)
-        found.update(_shared_out(run, new[at:end]))
+        texts.update(_shared_out(run, new[at:end]))
         run = []
         at = end + (0 if part is None else len(part.text))
-    return found
+    return texts
 
 
 def _is_name(part: _Part) -> bool:
@@ -131,7 +135,7 @@ def _shared_out(run: Sequence[_Part], text: str) -> Iterator[tuple[int, str]]:
 
 
 def _reworded(section: Section, text: str) -> Section:
-    """The section with another text inside its own white space."""
+    """The section with new text, its surrounding white space kept."""
     core, new = section.text.strip(), text.strip()
     if not new:
         raise NoRewrite("a part of the template has no words left")
@@ -139,7 +143,9 @@ def _reworded(section: Section, text: str) -> Section:
     return put(section, [(start, start + len(core), new)])
 
 
-def _shown(example: Demonstration, known: dict[tuple[str, str], Section]) -> Demonstration:
-    """A solved example with the same words around it."""
-    sections = tuple(known.get((s.name, s.text), s) for s in example.sections)
+def _reworded_example(
+    example: Demonstration, reworded: dict[tuple[str, str], Section]
+) -> Demonstration:
+    """A solved example with the template reworded in the same way."""
+    sections = tuple(reworded.get((s.name, s.text), s) for s in example.sections)
     return replace(example, sections=sections)

@@ -1,4 +1,4 @@
-"""How a model is asked for a rewrite, and what a rewrite has to keep."""
+"""The request for a rewrite, and what a rewrite has to keep."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rewrite_prompt(asking: str, text: str, patterns: Sequence[str] | None) -> Pr
     """One user turn: what to do, and the text between tags. No system turn: not all servers take
     one.
 
-    With `patterns`, even none, what must stay is spelled out.
+    With `patterns`, even an empty list, the request lists what has to stay.
     """
     tag = "text"
     while f"</{tag}>" in text:
@@ -41,10 +41,10 @@ def rewrite_prompt(asking: str, text: str, patterns: Sequence[str] | None) -> Pr
 
 
 def lost(text: str, new: str, patterns: Sequence[str] = ()) -> str | None:
-    """The first protected piece or number of a text that its rewrite does not have.
+    """The first protected piece or number of a text that its rewrite lacks.
 
-    White space does not count, and neither does how often a piece is there: a second mention may
-    well become a pronoun. A question without a question mark has mostly been answered.
+    White space does not count, nor how often a piece occurs: a second mention may well become a
+    pronoun. A question that lost its question mark has usually been answered instead.
     """
     if text.rstrip().endswith(_QUESTION) and not any(map(new.__contains__, _QUESTION)):
         return text.rstrip()[-1]
@@ -57,7 +57,7 @@ def lost(text: str, new: str, patterns: Sequence[str] = ()) -> str | None:
 
 
 def _pieces(text: str, patterns: Sequence[str]) -> Iterator[str]:
-    """What the protector protects, without what may stand around it."""
+    """What the protector protects, without surrounding punctuation."""
     for start, end in protect(text, tuple(patterns)):
         piece = text[start:end].strip(" \t\n.,;:!?")
         if piece:
@@ -71,5 +71,5 @@ def _listed(text: str, patterns: Sequence[str]) -> Iterator[str]:
 
 
 def shortened(text: str, limit: int = 60) -> str:
-    """The beginning of a text, to name it in a reason."""
+    """The beginning of a text, short enough for a message."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

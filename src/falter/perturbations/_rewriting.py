@@ -1,4 +1,4 @@
-"""Perturbations that a model makes beforehand: what to ask it, and how its answer is used."""
+"""Perturbations that a model writes beforehand: the request, and how the reply is used."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ Problem = Callable[[str, str], str | None]
 
 
 class NoRewrite(Exception):
-    """A text was given to a model, and nothing usable came back."""
+    """A model was asked to rewrite a text and gave nothing usable."""
 
 
 def rewrite_key(name: str, version: int, asked: Mapping[str, Any], text: str, draw: int) -> str:
-    """What identifies a rewrite: everything that was asked, and which draw it is."""
+    """The identity of a rewrite: everything in the request, and the draw."""
     return digest("rewrite", name, version, dict(asked), text, draw)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """A text that needs a rewrite: for which perturbation, what is asked of it, which draw."""
+    """A text that needs a rewrite, with its perturbation, the request's parameters and the draw."""
 
     perturbation: RewritePerturbation
     text: str
@@ -52,15 +52,17 @@ class Wanted:
 
     @cached_property
     def key(self) -> str:
-        made = self.perturbation
-        return rewrite_key(made.bank, made.wording, self.asked, self.text, self.draw)
+        perturbation = self.perturbation
+        return rewrite_key(
+            perturbation.bank, perturbation.wording, self.asked, self.text, self.draw
+        )
 
 
 class Ledger:
-    """A bank that answers from another one, and takes down what it is asked for.
+    """A bank that answers from another bank and records every request.
 
-    Until it is closed it gives a stand-in where the other has nothing usable, so that everything
-    a prompt needs is seen at once. Texts in `left_out` have no rewrite and will get none.
+    Until it is closed it returns a stand-in when the other has nothing usable, so that one pass
+    shows everything that a prompt needs. Texts in `left_out` have no rewrite and will get none.
     """
 
     def __init__(self, bank: RewriteBank | None) -> None:
@@ -74,19 +76,19 @@ class Ledger:
         return None if self._bank is None else self._bank.find(key, text)
 
     def take(self, wanted: Wanted) -> Rewrite | None:
-        """The rewrite, noted; a stand-in while the ledger is open."""
+        """The rewrite, which is recorded; a stand-in if there is none and the ledger is open."""
         if wanted.key in self.left_out and not self.open:
             return self.left_out[wanted.key]
-        found = self.find(wanted.key, wanted.text)
+        rewrite = self.find(wanted.key, wanted.text)
         if not self.open:
-            return found
+            return rewrite
         self.wanted[wanted.key] = wanted
-        if found is not None:
-            self.found[wanted.key] = found
-        return found if found is not None and found.status == "ok" else _stand_in(wanted)
+        if rewrite is not None:
+            self.found[wanted.key] = rewrite
+        return rewrite if rewrite is not None and rewrite.status == "ok" else _stand_in(wanted)
 
     def leave_out(self, wanted: Wanted, author: str, reason: str) -> None:
-        """Settle that a text has no rewrite: its variant is then `no_rewrite`."""
+        """Give up on a text: its variant gets the status `no_rewrite`."""
         self.left_out[wanted.key] = Rewrite(
             key=wanted.key, perturbation=wanted.perturbation.bank,
             version=wanted.perturbation.wording, params=wanted.asked, source=wanted.text,
@@ -94,12 +96,12 @@ class Ledger:
         )  # fmt: skip
 
     def close(self) -> None:
-        """From now on only answer."""
+        """Stop recording and answer only."""
         self.open = False
 
 
 def _stand_in(wanted: Wanted) -> Rewrite:
-    """Another text than the source, so that later steps find it edited."""
+    """A text that differs from the source, so that later steps see it as edited."""
     return Rewrite(
         key=wanted.key, perturbation=wanted.perturbation.bank, version=wanted.perturbation.wording,
         params=wanted.asked, source=wanted.text, draw=wanted.draw, author="nobody", status="ok",
@@ -108,14 +110,14 @@ def _stand_in(wanted: Wanted) -> Rewrite:
 
 
 class RewritePerturbation(Described):
-    """Puts texts in place that a model, or a person, made beforehand.
+    """Inserts texts that a model, or a person, wrote beforehand.
 
     `change(prompt, rewritten, rng, **parameters)` builds the prompt and calls `rewritten(text)`
-    for every text it wants made anew: run once with a recorder, it tells what to prepare.
-    `ask(**asked)` is the instruction for the model; `asked` are the parameters that matter to it,
-    which `rewritten(text, to="es")` may give another value. `problem(source, new)` says why a
-    rewrite cannot be used. Perturbations with the same `bank` share their rewrites, as long as
-    their `wording`, the version of what is asked, is the same.
+    for every text to be rewritten; a first pass with a recorder shows what to prepare.
+    `ask(**asked)` is the instruction for the model; `asked` are the parameters that it depends on,
+    which `rewritten(text, to="es")` may override. `problem(source, new)` says why a rewrite cannot
+    be used. Perturbations with the same `bank` share their rewrites, as long as their `wording`,
+    the version of the instruction, is the same.
     """
 
     def __init__(
@@ -144,17 +146,17 @@ class RewritePerturbation(Described):
         self._draw = 0
 
     def asked(self, **params: Any) -> dict[str, Any]:
-        """The parameters that a rewrite depends on; patterns to protect only when there are any."""
+        """The parameters that a rewrite depends on; `protect` only if it has patterns."""
         full = checked_parameters(self, params)
         patterns = {"protect": list(full["protect"])} if full.get("protect") else {}
         return {name: full[name] for name in self._asked} | patterns
 
     def wanted(self, text: str, draw: int, **params: Any) -> Wanted:
-        """What is needed for a text."""
+        """The rewrite that a text needs."""
         return Wanted(perturbation=self, text=text, asked=self.asked(**params), draw=draw)
 
     def key(self, text: str, draw: int, **params: Any) -> str:
-        """Under which the rewrite of a text is kept."""
+        """The key under which the rewrite of a text is stored."""
         return self.wanted(text, draw, **params).key
 
     def request(self, text: str, asked: Mapping[str, Any]) -> Prompt:
@@ -169,11 +171,11 @@ class RewritePerturbation(Described):
             reason = self._problem(text, new)
             if reason is not None:
                 return reason
-        gone = lost(text, new, asked.get("protect", ())) if self.keeps else None
-        return None if gone is None else f"{shortened(gone)!r} is lost"
+        lost_part = lost(text, new, asked.get("protect", ())) if self.keeps else None
+        return None if lost_part is None else f"{shortened(lost_part)!r} is lost"
 
     def may_repeat(self, text: str) -> bool:
-        """Whether the very same text is a good rewrite, as with names that are translated."""
+        """Whether the same text is an acceptable rewrite, like a name in translation."""
         return self._may_repeat is not None and self._may_repeat(text)
 
     def texts(self, prompt: Prompt, rng: Rng, **params: Any) -> tuple[str, ...]:
@@ -189,7 +191,7 @@ class RewritePerturbation(Described):
         return bool(self.texts(prompt, Rng(0), **params))
 
     def bind(self, bank: RewriteBank, draw: int) -> Self:
-        """The same with its rewrites at hand: a pure function of prompt and rng."""
+        """A copy that takes its rewrites from the bank: a pure function of prompt and rng."""
         bound = copy(self)
         bound._bank, bound._draw = bank, draw
         return bound
@@ -200,26 +202,26 @@ class RewritePerturbation(Described):
             return prompt
         usual = self.asked(**params)
 
-        def rewritten(text: str, **asked: Any) -> str:
-            wanted = Wanted(perturbation=self, text=text, asked=usual | asked, draw=self._draw)
-            return self._found(wanted)
+        def rewritten(text: str, **overrides: Any) -> str:
+            wanted = Wanted(perturbation=self, text=text, asked=usual | overrides, draw=self._draw)
+            return self._text_of(wanted)
 
         return self._change(prompt, rewritten, rng, **full)
 
-    def _found(self, wanted: Wanted) -> str:
+    def _text_of(self, wanted: Wanted) -> str:
         bank = self._bank
         if isinstance(bank, Ledger):
-            found = bank.take(wanted)
+            rewrite = bank.take(wanted)
         else:
-            found = None if bank is None else bank.find(wanted.key, wanted.text)
-        if found is None:
+            rewrite = None if bank is None else bank.find(wanted.key, wanted.text)
+        if rewrite is None:
             raise UsageError(
-                f"'{self.name}' needs rewrites that a model made beforehand, and one is missing",
+                f"'{self.name}' needs rewrites that a model writes beforehand, and one is missing",
                 hint=f"falter rewrites prepare -r {self.name} --rewriter MODEL …, then falter run",
             )
-        if found.status != "ok" or found.text is None:
-            raise NoRewrite(found.reason or found.status)
-        return found.text
+        if rewrite.status != "ok" or rewrite.text is None:
+            raise NoRewrite(rewrite.reason or rewrite.status)
+        return rewrite.text
 
 
 def rewriting(
@@ -244,13 +246,13 @@ def rewriting(
     """Register `(prompt, rewritten, rng, **parameters) -> prompt` as a model-made perturbation.
 
     `keeps` says that a rewrite has to keep numbers and protected text as they are; such a
-    perturbation takes `protect`. `wording` is the version of what the model is asked: another
-    one makes the rewrites anew. Without a `scope` it takes none.
+    perturbation takes `protect`. `wording` is the version of the instruction: a new version
+    means new rewrites. Without a `scope` the perturbation has no such parameter.
     """
     shared = ((scope_parameter(scope),) if scope else ()) + ((PROTECT,) if keeps else ())
 
     def register(change: Callable[..., Prompt]) -> RewritePerturbation:
-        made = RewritePerturbation(
+        perturbation = RewritePerturbation(
             name,
             change,
             ask=ask,
@@ -271,7 +273,7 @@ def rewriting(
             languages=None,
             reply_tokens=reply_tokens,
         )
-        perturbations.register(name, made)
-        return made
+        perturbations.register(name, perturbation)
+        return perturbation
 
     return register

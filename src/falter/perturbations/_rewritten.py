@@ -1,4 +1,4 @@
-"""Rewrites put in place: where a section has text to rewrite, and what becomes of the section."""
+"""Rewrites inserted: which text of a section may be rewritten, and the section afterwards."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def has_letters(text: str, spans: Sequence[Span]) -> bool:
 
 
 def open_core(section: Section, patterns: Sequence[str] = ()) -> Span | None:
-    """The section's text without the white space around it, when there is something to rewrite.
+    """The span of the section's text without surrounding white space, if it may be rewritten.
 
-    Nothing is where an earlier step of the chain wrote, and where all letters are protected.
+    It may not if an earlier step of the chain edited it, or if all its letters are protected.
     """
     text = section.text
     start = len(text) - len(text.lstrip())
@@ -57,7 +57,7 @@ def put_sections(
 
 
 def put(section: Section, rewrites: Sequence[Replacement], *, whole: bool = False) -> Section:
-    """The section with rewrites of some of its spans; what old and new text share stays open to
+    """The section with rewrites of some of its spans. What old and new text share stays open to
     later steps, unless each rewrite is to be one edit as a `whole`."""
     text = section.text
     changes: list[Replacement] = []
@@ -72,14 +72,14 @@ def put(section: Section, rewrites: Sequence[Replacement], *, whole: bool = Fals
 
 
 def without_lost_parts(before: Section, after: Section) -> Section:
-    """The section after a rewrite; raises when a part that the section itself protects is lost."""
+    """The section after a rewrite; a lost part that the section itself protects raises."""
     for start, end in before.protected:
         if before.text[start:end] not in after.text:
-            raise NoRewrite(f"{before.text[start:end]!r} is protected, and lost")
+            raise NoRewrite(f"{before.text[start:end]!r} is protected, but the rewrite lost it")
     return after
 
 
-# Words with the white space before them; scripts without spaces character by character.
+# Words with the white space before them; scripts without spaces are split into characters.
 _PIECE = re.compile(r"\s*(?:[A-Za-z0-9\u00c0-\u024f\u0370-\u052f'’-]+|\S)|\s+")
 
 

@@ -15,8 +15,8 @@ from falter.text import Replacement, kept_words, uncovered
 __all__ = ["space_sequences", "whitespace"]
 
 _ANY_WORD = re.compile(r"[^\W\d_]+(['’][^\W\d_]+)?")
-# Japanese writes no spaces, so what must stay whole is found by its letters: negation, exception,
-# quantity and comparison, and numbers.
+# Japanese is written without spaces, so what must stay whole is found by its characters:
+# negation, exception, quantity, comparison and numbers.
 _JAPANESE_KEPT = re.compile(
     r"""ない|なかっ|なく|なけれ|ません|ずに|以外|除[いくき]|なし|[不非未無最毎各].|全て|すべて|全部|全員
       |誰も|何も|どれも|いずれも|だけ|のみ|しか|以[上下内]|より|少な|多く|半分
@@ -26,21 +26,21 @@ _JAPANESE_KEPT = re.compile(
 
 
 def _kept_spans(text: str, language: str) -> Iterator[Span]:
-    """The insides of words that carry the meaning: no space may come there."""
+    """The insides of words that carry meaning, where no space may be added."""
     if language == "ja":
         yield from ((m.start() + 1, m.end() - 1) for m in _JAPANESE_KEPT.finditer(text))
         return
-    kept = kept_words(language)
+    protected_words = kept_words(language)
     for match in _ANY_WORD.finditer(text):
         word = match.group().lower()
-        if word in kept:
+        if word in protected_words:
             yield match.start() + 1, match.end() - 1
         elif match[1]:
-            yield from _inside(word, match.start(), match.start(1), kept, language)
+            yield from _inside(word, match.start(), match.start(1), protected_words, language)
 
 
 def _inside(
-    word: str, start: int, middle: int, kept: frozenset[str], language: str
+    word: str, start: int, middle: int, protected_words: frozenset[str], language: str
 ) -> Iterator[Span]:
     """The insides of a word with an apostrophe: *don't*, and in *n'est*, *d'un* each part."""
     end = start + len(word)
@@ -48,19 +48,19 @@ def _inside(
         yield start + 1, end - 1
     elif language != "en":
         yield start + 1, middle
-        if word[middle - start + 1 :] in kept:
+        if word[middle - start + 1 :] in protected_words:
             yield middle + 2, end - 1
 
 
 def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
     closed = sorted([*blocked, *_kept_spans(text, language)])
-    found: list[int] = []
+    places: list[int] = []
     at = 1
     for start, end in closed:
-        found.extend(range(at, start))
+        places.extend(range(at, start))
         at = max(at, end + 1)
-    found.extend(range(at, len(text) + 1))
-    return found
+    places.extend(range(at, len(text) + 1))
+    return places
 
 
 @site_perturbation(
@@ -73,7 +73,7 @@ def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
     languages=(*LANGUAGES, "ja"),
 )
 def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacement:
-    """Puts a run of one to ten spaces after random characters.
+    """Inserts one to ten spaces after random characters.
 
     The rate is the share of characters. Protected text, negations, quantifiers and number words
     get no space inside.
@@ -92,7 +92,7 @@ _KIND = Parameter(
     type=str,
     default="all",
     help="extra: two or three spaces for one; line_break, tab: one of these for a space; "
-    "missing: no space behind a punctuation mark",
+    "missing: no space after a punctuation mark",
     options=("all", *_KINDS),
 )
 
@@ -101,14 +101,14 @@ def _space_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
     gaps = [match.span() for match in _GAP.finditer(text)]
     if not text.isascii():
         gaps = sorted([*gaps, *(match.span() for match in _WIDE_GAP.finditer(text))])
-    found = uncovered(gaps, blocked)
+    spaces = uncovered(gaps, blocked)
     if kind in ("all", "extra"):
-        return found
-    return [site for site in found if kind in _fitting(text, site)]
+        return spaces
+    return [site for site in spaces if kind in _fitting(text, site)]
 
 
 def _fitting(text: str, site: Span) -> tuple[str, ...]:
-    """The kinds of noise that leave the meaning at this place alone."""
+    """The kinds of noise that do not change the meaning at this place."""
     start, end = site
     left, right = text[start - 1], text[end]
     breaks = right.isalpha() and (left.isalpha() or left in _BREAKABLE_LEFT)
@@ -138,16 +138,16 @@ def _marked(text: str, at: int) -> bool:
     invariants=tuple(name for name in MEANING if name != "lines"),
 )
 def whitespace(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
-    """Makes white space untidy: extra spaces, tabs, line breaks, no space behind a mark.
+    """Makes white space untidy: extra spaces, tabs, line breaks, no space after a mark.
 
-    The rate is the share of single spaces between words. Words are never joined, and no line
-    break comes into a heading, a list item or a table. Behind Japanese marks, where there is no
-    space, one may be put, or a line break.
+    The rate is the share of single spaces between words. Words are never joined, and headings,
+    list items and tables get no line break. After Japanese marks, which have no space, a space or
+    a line break may be added.
     """
     start, end = site
     if kind == "all":
         kind = rng.choice(_fitting(text, site))
-    made = {"line_break": "\n", "missing": "", "tab": "\t"}.get(kind)
-    if made is None:
-        made = " " * (end - start + 1 + rng.below(2))
-    return start, end, made
+    space = {"line_break": "\n", "missing": "", "tab": "\t"}.get(kind)
+    if space is None:
+        space = " " * (end - start + 1 + rng.below(2))
+    return start, end, space

@@ -20,13 +20,11 @@ def resolve_step(name: str, params: Mapping[str, Any] | None = None) -> Step:
     """The step with every parameter spelled out, checked before anything is sent."""
     perturbation = perturbations.get(name)
     full = dict(checked_parameters(perturbation, params or {}))
-    perturbation.applies(_probe(full), **full)  # so that a bad pattern or file raises here
-    return Step(name=name, version=perturbation.version, params=full)
-
-
-def _probe(params: Mapping[str, Any]) -> Prompt:
-    kind: SectionKind = next(iter(params.get("scope", ())), "input")
-    return Prompt(sections=(Section(name="probe", kind=kind, text="probe"),))
+    # Try it once, so that a bad pattern or file raises here.
+    kind: SectionKind = next(iter(full.get("scope", ())), "input")
+    probe = Prompt(sections=(Section(name="probe", kind=kind, text="probe"),))
+    perturbation.applies(probe, **full)
+    return Step(name=name, version=perturbation.version, params=full, reasons=perturbation.reasons)
 
 
 def parse_step(text: str) -> Step:
@@ -44,15 +42,15 @@ def parse_step(text: str) -> Step:
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not key or not equals or key in params:
             raise InvalidValue("step", text, _FORM)
-        params[key] = _read(perturbation, key, value)
+        params[key] = _parameter_value(perturbation, key, value)
     return resolve_step(name, params)
 
 
-def _read(perturbation: Perturbation, key: str, value: str) -> Any:
-    known = {parameter.name: parameter for parameter in perturbation.parameters}
-    if key not in known:
-        raise UnknownName(f"parameter of {perturbation.name}", key, known)
-    return _typed(known[key], value)
+def _parameter_value(perturbation: Perturbation, key: str, value: str) -> Any:
+    declared = {parameter.name: parameter for parameter in perturbation.parameters}
+    if key not in declared:
+        raise UnknownName(f"parameter of {perturbation.name}", key, declared)
+    return _typed(declared[key], value)
 
 
 def _typed(parameter: Parameter, value: str) -> Any:

@@ -1,4 +1,4 @@
-"""Slips of the finger in one word."""
+"""Typing mistakes in one word."""
 
 from __future__ import annotations
 
@@ -14,29 +14,24 @@ Slip = Callable[[str, str, Rng], str | None]
 
 
 def mistyped(word: str, kind: str, language: str, rng: Rng) -> str | None:
-    """The word with one slip of the given kind, its first letter in the case it had.
+    """The word with one typing mistake of the given kind, its first letter in the same case.
 
-    Never the same word, nor another one that is known to be right; None when no try gives one.
+    Never the same word, nor another correctly spelt one; None if no attempt gives such a result.
     """
-    slips, known = _SLIPS[kind], known_words(language)
+    slips, right_words = _SLIPS[kind], known_words(language)
     for _ in range(_ATTEMPTS):
         slip = slips[rng.below(len(slips))]
-        made = slip(word, language, rng)
-        if made is None:
+        changed = slip(word, language, rng)
+        if changed is None:
             continue
-        low = made.lower()
-        if low in known:
+        low = changed.lower()
+        if low in right_words:
             continue
-        made = _capitalised(low) if word[0].isupper() else low
-        if made is not None and made != word:
-            return made
+        first = low[0].upper() if word[0].isupper() else low[0]
+        changed = first + low[1:]
+        if len(first) == 1 and changed != word:  # the capital of ß is two letters
+            return changed
     return None
-
-
-def _capitalised(word: str) -> str | None:
-    """The word with a capital, where its first letter has one: ß has none."""
-    first = word[0].upper()
-    return first + word[1:] if len(first) == 1 else None
 
 
 def _neighbour(word: str, language: str, rng: Rng) -> str | None:

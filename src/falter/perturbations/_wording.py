@@ -1,4 +1,4 @@
-"""What the word perturbations share: their languages, and the words that noise may touch."""
+"""Shared by the word perturbations: their languages, and the words that noise may touch."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ NOISE = "word noise"
 MEANING = ("target", "choices", "numbers", "code", "lines", "negations")
 LANGUAGES = KEPT_LANGUAGES
 
-# Articles and the like that lean on the next word: l'eau, dell'acqua, d'água. The word behind the
-# apostrophe is an ordinary word; what leans on it is not, and may be a negation (n'est).
+# Articles and the like that are joined to the next word: l'eau, dell'acqua, d'água. The word after
+# the apostrophe is an ordinary word; the part before it is not, and may be a negation (n'est).
 _ELIDED = {
     language: re.compile(rf"(?<!\w)(?:{heads})['’](?=\w)", re.IGNORECASE)
     for language, heads in {
@@ -43,7 +43,7 @@ _ELIDED = {
 def plain_words(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     """Natural words that noise may touch: no negation, quantifier or number word.
 
-    In French, Italian and Portuguese the word behind an elision is one too.
+    In French, Italian and Portuguese that includes the word after an elision.
     """
     elided = _ELIDED.get(language)
     if elided is not None and ("'" in text or "’" in text):
@@ -52,11 +52,11 @@ def plain_words(text: str, blocked: Sequence[Span], language: str) -> list[Span]
 
 
 def long_words(text: str, blocked: Sequence[Span], language: str, least: int = 3) -> list[Span]:
-    """Plain words of so many letters or more."""
+    """Plain words of at least so many letters."""
     return [span for span in plain_words(text, blocked, language) if span[1] - span[0] >= least]
 
 
-# Words that come before *I* at the start of a clause: with a capital, they are no name.
+# Words before *I* at the start of a clause: a capital does not make them a name.
 _OPENERS = frozenset(
     re.findall(
         r"\w+",
@@ -69,8 +69,8 @@ _SENTENCE_START = re.compile(r"""(?:^|[.!?:\n])["'“”‘’«„¿¡(\s]{0,8}
 
 
 def is_no_name(text: str, start: int, word: str, language: str = "en") -> bool:
-    """Whether the word is no part of a name (Plan A, The Who, World War I): small, or where a
-    sentence begins."""
+    """Whether the word is not part of a name (Plan A, The Who, World War I): it is in lower case or
+    begins a sentence."""
     if word.islower():
         return True
     if language == "en" and word.startswith("I'"):

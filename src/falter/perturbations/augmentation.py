@@ -14,7 +14,7 @@ __all__ = ["emotion", "persona"]
 _FAMILY, _GROUP = "augmentation", "prompt augmentation"
 _MEANING = ("target", "choices", "numbers", "code")
 _FILE = Parameter(
-    name="file", type=str, default=None, help="a text file with one sentence a line, for your own"
+    name="file", type=str, default=None, help="a text file with sentences of your own, one a line"
 )
 
 

@@ -1,6 +1,6 @@
 """Code: the same Python written in another way.
 
-What is executed follows: a prompt's program and its expected continuation change along.
+The prompt's program and its expected continuation, which are executed, change accordingly.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PARAMETERS = (PROTECT, scope_parameter(_SCOPE))
 Rewrite = Callable[[Code], Sequence[Replacement]]
 
 
-# What all three share
+# Shared by all three
 
 
 def _applied(text: str, changes: Sequence[Replacement]) -> str:
@@ -46,12 +46,12 @@ def _applied(text: str, changes: Sequence[Replacement]) -> str:
 
 def _in_code(text: str, rewrite: Rewrite) -> list[Replacement]:
     """The changes of all pieces of code in a text."""
-    found: list[Replacement] = []
+    changes: list[Replacement] = []
     for start, end in regions(text):
         code = code_of(text[start:end])
         if code is not None:
-            found += [(start + a, start + b, new) for a, b, new in rewrite(code)]
-    return found
+            changes += [(start + a, start + b, new) for a, b, new in rewrite(code)]
+    return changes
 
 
 def _blocked(section: Section, changes: Sequence[Replacement], protect: Sequence[str]) -> bool:
@@ -61,8 +61,8 @@ def _blocked(section: Section, changes: Sequence[Replacement], protect: Sequence
 
 def _with_sections(prompt: Prompt, changes: dict[int, list[Replacement]]) -> Prompt:
     sections = list(prompt.sections)
-    for at, found in changes.items():
-        sections[at] = replace_spans(sections[at], sorted(found))
+    for at, section_changes in changes.items():
+        sections[at] = replace_spans(sections[at], sorted(section_changes))
     return prompt.with_sections(tuple(sections))
 
 
@@ -79,7 +79,7 @@ def _continuation(prompt: Prompt, rewrite: Rewrite) -> int | str | None:
 
 
 def _sources(prompt: Prompt, scope: Sequence[str]) -> tuple[str, ...]:
-    """The code that says what there is: the program's, else that of the sections in scope."""
+    """The code that defines the names: the program's, else that of the sections in scope."""
     if prompt.program is not None:
         return (prompt.program.prefix,)
     return tuple(
@@ -102,28 +102,28 @@ def _camel_plan(
     texts = [s.text for s in prompt.sections if s.kind in scope]
     if not any("_" in text for text in texts):
         return Renames({}, frozenset()), {}
-    program, others = prompt.program, list[str]()
+    program, around = prompt.program, list[str]()
     if program is not None:
-        others = [program.tests]
+        around = [program.tests]
         if isinstance(prompt.target, str):
-            others.append(program.prefix + prompt.target)
-    change = renames(_sources(prompt, scope), tuple(others))
-    held = " ".join(prompt.choices)
+            around.append(program.prefix + prompt.target)
+    change = renames(_sources(prompt, scope), tuple(around))
+    fixed = " ".join(prompt.choices)
     if program is None and isinstance(prompt.target, str):
-        held += " " + prompt.target
-    change = _without(change, change.names.keys() & set(re.findall(r"\w+", held)))
+        fixed += " " + prompt.target
+    change = _without(change, change.names.keys() & set(re.findall(r"\w+", fixed)))
     while change.names:
-        changes, kept = _camel_changes(prompt, change, protect)
-        if not kept:
+        changes, fixed_names = _camel_changes(prompt, change, protect)
+        if not fixed_names:
             return change, changes
-        change = _without(change, kept)
+        change = _without(change, fixed_names)
     return change, {}
 
 
-def _without(change: Renames, kept: Set[str]) -> Renames:
-    if not kept:
+def _without(change: Renames, fixed_names: Set[str]) -> Renames:
+    if not fixed_names:
         return change
-    names = {old: new for old, new in change.names.items() if old not in kept}
+    names = {old: new for old, new in change.names.items() if old not in fixed_names}
     return Renames(names, change.methods & names.keys())
 
 
@@ -131,18 +131,20 @@ def _camel_changes(
     prompt: Prompt, change: Renames, protect: tuple[str, ...]
 ) -> tuple[dict[int, list[Replacement]], set[str]]:
     changes: dict[int, list[Replacement]] = {}
-    kept: set[str] = set()
+    fixed_names: set[str] = set()
     for at, section in enumerate(prompt.sections):
         if "_" not in section.text:
             continue
-        found = _in_code(section.text, lambda code: occurrences(code, change))
+        section_changes = _in_code(section.text, lambda code: occurrences(code, change))
         spans = regions(section.text)
-        found += [m for m in mentions(section.text, change) if not overlaps(spans, m[0], m[1])]
+        section_changes += [
+            m for m in mentions(section.text, change) if not overlaps(spans, m[0], m[1])
+        ]
         blocked = own_blocked(section, protect)
-        kept |= {section.text[a:b] for a, b, _ in found if overlaps(blocked, a, b)}
-        if found:
-            changes[at] = found
-    return changes, kept
+        fixed_names |= {section.text[a:b] for a, b, _ in section_changes if overlaps(blocked, a, b)}
+        if section_changes:
+            changes[at] = section_changes
+    return changes, fixed_names
 
 
 def _has_names(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]) -> bool:
@@ -163,8 +165,8 @@ def camel_case(
 ) -> Prompt:
     """Turns the snake_case names that the code defines into camelCase, everywhere alike.
 
-    In code, comments, docstrings and the prose around; in the program, its tests and its entry
-    point. Names from elsewhere stay, and so does one that could not change everywhere.
+    That covers code, comments, docstrings and the surrounding prose, and the program, its tests
+    and its entry point. Imported names stay, and so does a name that cannot change everywhere.
     """
     change, changes = _camel_plan(prompt, protect, scope)
     after = _with_sections(prompt, changes)
@@ -200,14 +202,14 @@ def _in_all(text: str, rewrite: Rewrite) -> Sequence[Replacement]:
 def _class_plan(
     prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> tuple[str, str, dict[int, list[Replacement]]] | None:
-    """The function's name, the class's, and the changes of each section; None if it cannot be."""
+    """Names of function and class, and the changes of each section; None if it is impossible."""
     program = prompt.program
     name = None if program is None else program.entry_point
     texts = [s.text for s in prompt.sections]
     if not any(s.kind in scope and "def " in s.text for s in prompt.sections):
         return None
-    others = [] if program is None else [program.prefix, program.tests, str(prompt.target)]
-    class_name = class_name_for([*texts, *others])
+    around = [] if program is None else [program.prefix, program.tests, str(prompt.target)]
+    class_name = class_name_for([*texts, *around])
     if program is not None:
         code = code_of(program.prefix)
         if code is None or not method(code, name, class_name):
@@ -218,21 +220,21 @@ def _class_plan(
     changes: dict[int, list[Replacement]] = {}
     wrapped = False
     for at, section in enumerate(prompt.sections):
-        found: list[Replacement] = []
+        section_changes: list[Replacement] = []
         if section.kind in scope and not wrapped:
-            found = _in_code(section.text, lambda code: method(code, name, class_name))
-            wrapped = bool(found)
-        known = {start for start, _, _ in found}
-        spans = regions(section.text) if found else ()
-        found += [
+            section_changes = _in_code(section.text, lambda code: method(code, name, class_name))
+            wrapped = bool(section_changes)
+        changed_places = {start for start, _, _ in section_changes}
+        spans = regions(section.text) if section_changes else ()
+        section_changes += [
             call
             for call in mentioned_calls(section.text, name, class_name)
-            if call[0] not in known and not overlaps(spans, call[0], call[0] + 1)
+            if call[0] not in changed_places and not overlaps(spans, call[0], call[0] + 1)
         ]
-        if found and _blocked(section, found, protect):
+        if section_changes and _blocked(section, section_changes, protect):
             return None
-        if found:
-            changes[at] = found
+        if section_changes:
+            changes[at] = section_changes
     return (name, class_name, changes) if wrapped else None
 
 
@@ -301,15 +303,15 @@ def _hints(code: Code) -> list[Replacement]:
     if _READS_HINTS.search(code.text):
         return []
     fields = {id(s) for node in code.all(ast.ClassDef) for s in node.body}
-    found = [_variable(code, n) for n in code.all(ast.AnnAssign) if id(n) not in fields]
+    hints = [_variable(code, n) for n in code.all(ast.AnnAssign) if id(n) not in fields]
     for node in code.all(ast.arg):
         if node.annotation is not None:
-            found.append(_cut(code, code.start(node) + len(node.arg), node.annotation))
+            hints.append(_cut(code, code.start(node) + len(node.arg), node.annotation))
     for function in code.functions():
         if function.returns is not None:
             arrow = code.text.rfind("->", 0, code.start(function.returns))
-            found.append(_cut(code, len(code.text[:arrow].rstrip()), function.returns))
-    return sorted(found)
+            hints.append(_cut(code, len(code.text[:arrow].rstrip()), function.returns))
+    return sorted(hints)
 
 
 def _cut(code: Code, start: int, annotation: ast.expr) -> Replacement:
@@ -334,13 +336,13 @@ def _hint_changes(
     for at, section in enumerate(prompt.sections):
         if section.kind in scope and (":" in section.text or "->" in section.text):
             blocked = own_blocked(section, protect)
-            found = [
+            section_changes = [
                 (start, end, new)
                 for start, end, new in _in_code(section.text, _hints)
                 if not overlaps(blocked, start, end)
             ]
-            if found:
-                changes[at] = found
+            if section_changes:
+                changes[at] = section_changes
     return changes
 
 
@@ -362,8 +364,8 @@ def remove_type_hints(
 ) -> Prompt:
     """Strips the annotations of parameters, results and variables.
 
-    Those of class bodies stay, because data classes read them, and so do all where code looks
-    annotations up. Imports that are no longer needed stay.
+    Those of class bodies stay, because data classes read them; if the code looks annotations up,
+    all stay. Imports that are no longer needed stay too.
     """
     after = _with_sections(prompt, _hint_changes(prompt, protect, scope))
     program = prompt.program

@@ -1,4 +1,4 @@
-"""Configuration: the same words, asked in another way."""
+"""Configuration: the same words under other settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Configure = Callable[..., Recipe]
 
 
 class SettingPerturbation(Described):
-    """Sets something of the condition rather than of the text."""
+    """Changes a setting of the condition rather than the text."""
 
     def __init__(self, name: str, configure: Configure, **described: Any) -> None:
         super().__init__(name, **described)
@@ -46,7 +46,7 @@ def setting(
     """Register `(recipe, **parameters) -> recipe` as a configuration."""
 
     def register(configure: Configure) -> SettingPerturbation:
-        made = SettingPerturbation(
+        perturbation = SettingPerturbation(
             name,
             configure,
             family="configuration",
@@ -59,8 +59,8 @@ def setting(
             languages=None,
             reply_tokens=reply_tokens,
         )
-        perturbations.register(name, made)
-        return made
+        perturbations.register(name, perturbation)
+        return perturbation
 
     return register
 
@@ -78,7 +78,7 @@ def identity(recipe: Recipe) -> Recipe:
     ),
 )
 def demonstrations(recipe: Recipe, count: int) -> Recipe:
-    """Shows another number of solved examples; fewer are the first ones of more."""
+    """Shows another number of solved examples; a smaller number takes the first of them."""
     return replace(recipe, demonstrations=count)
 
 

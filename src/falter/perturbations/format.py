@@ -1,4 +1,4 @@
-"""Format: the answer asked for in another form, to be read back from it."""
+"""Format: the answer is required in another form and read back from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from html import escape
 
 from falter.core.records import Demonstration, Prompt, Section
 from falter.core.rng import Rng
-from falter.perturbations._asking import asked, has_format, instead_of_format, what_to_give
+from falter.perturbations._asking import (
+    has_format,
+    instead_of_format,
+    what_to_give,
+    with_instruction,
+)
 from falter.perturbations._base import PromptPerturbation, prompt_perturbation
 
 __all__ = ["format_html", "format_json", "format_markdown", "format_xml", "format_yaml"]
@@ -40,13 +45,13 @@ def _asking(prompt: Prompt, rule: str, write: _Write) -> Prompt:
             return instead_of_format(sections, rule.format(what=what, shape=shape, anyway=""))
         anyway = ", whatever was asked for before"
         text = rule.format(what=what, shape=shape, anyway=anyway)
-        return asked(sections, "output_format_added", text)
+        return with_instruction(sections, "output_format_added", text)
 
-    shown = tuple(
+    demonstrations = tuple(
         Demonstration(sections=ruled(d.sections), answer=write(d.answer))
         for d in prompt.demonstrations
     )
-    return replace(prompt, sections=ruled(prompt.sections), demonstrations=shown)
+    return replace(prompt, sections=ruled(prompt.sections), demonstrations=demonstrations)
 
 
 @_format("json")

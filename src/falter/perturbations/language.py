@@ -39,7 +39,7 @@ _INPUTS: tuple[SectionKind, ...] = ("input", "document")
 
 
 def language_name(tag: str, argument: str = "language") -> str:
-    """The language in English words; a tag that is not listed here speaks for itself."""
+    """The English name of a language; a tag that is not listed is used as it is."""
     if tag in LANGUAGES:
         return LANGUAGES[tag]
     if not _TAG.fullmatch(tag):
@@ -71,7 +71,7 @@ def _into(to: str) -> str:
 
 
 def _like_a_name(text: str) -> bool:
-    """A word, or a few between capitals: names are often the same in two languages."""
+    """Whether a text looks like a name: names are often the same in two languages."""
     words = text.split()
     if len(words) == 1:
         return True
@@ -98,7 +98,7 @@ Translate = Callable[[str], str]
     invariants=(),
 )
 def translate(prompt: Prompt, rewritten: Rewritten, rng: Rng, to: str) -> Prompt:
-    """Puts the whole prompt into another language: instructions, input, options and answer."""
+    """Translates the whole prompt: instructions, input, options and answer."""
     language_name(to, "translate.to")
 
     def into(text: str) -> str:
@@ -106,22 +106,22 @@ def translate(prompt: Prompt, rewritten: Rewritten, rng: Rng, to: str) -> Prompt
 
     after = prompt.with_sections(_sections(prompt.sections, into))
     after = _translated_choices(prompt, after, into)
-    shown = tuple(
+    demonstrations = tuple(
         Demonstration(
             sections=tuple(_section(s, into) for s in example.sections),
             answer=_answer(prompt, example.answer, into),
         )
         for example in after.demonstrations
     )
-    return replace(after, demonstrations=shown, target=_target(after, into))
+    return replace(after, demonstrations=demonstrations, target=_target(after, into))
 
 
 def _has_input(prompt: Prompt, input: str, answer: str) -> bool:
-    """Whether there is an input to put into another language."""
+    """Whether there is an input to translate."""
     language_name(input, "crosslingual.input")
     language_name(answer, "crosslingual.answer")
-    asked = any(section.name == _NOTE for section in prompt.sections)
-    return not asked and any(s.kind in _INPUTS and open_core(s) for s in prompt.sections)
+    already_asked = any(section.name == _NOTE for section in prompt.sections)
+    return not already_asked and any(s.kind in _INPUTS and open_core(s) for s in prompt.sections)
 
 
 @rewriting(
@@ -141,36 +141,36 @@ def _has_input(prompt: Prompt, input: str, answer: str) -> bool:
     invariants=(),
 )
 def crosslingual(prompt: Prompt, rewritten: Rewritten, rng: Rng, input: str, answer: str) -> Prompt:
-    """Puts the input into one language and asks for the answer in another; the prompt stays."""
+    """Translates the input into one language and asks for the answer in another."""
 
-    def asked(text: str) -> str:
+    def translated_input(text: str) -> str:
         return text if input == "en" else rewritten(text, to=input)
 
-    def answered(text: str) -> str:
+    def translated_answer(text: str) -> str:
         return text if answer == "en" else rewritten(text, to=answer)
 
-    def shown_section(section: Section) -> Section:
+    def translated_section(section: Section) -> Section:
         if section.kind == "choices":
-            return _section(section, answered)
-        return _section(section, asked) if section.kind in _INPUTS else section
+            return _section(section, translated_answer)
+        return _section(section, translated_input) if section.kind in _INPUTS else section
 
-    after = prompt.with_sections(_sections(prompt.sections, asked, _INPUTS))
-    after = _translated_choices(prompt, after, answered)
-    shown = tuple(
+    after = prompt.with_sections(_sections(prompt.sections, translated_input, _INPUTS))
+    after = _translated_choices(prompt, after, translated_answer)
+    demonstrations = tuple(
         Demonstration(
-            sections=tuple(map(shown_section, example.sections)),
-            answer=_answer(prompt, example.answer, answered),
+            sections=tuple(map(translated_section, example.sections)),
+            answer=_answer(prompt, example.answer, translated_answer),
         )
         for example in after.demonstrations
     )
-    after = replace(after, demonstrations=shown, target=_target(after, answered))
+    after = replace(after, demonstrations=demonstrations, target=_target(after, translated_answer))
     return _with_note(after, f"Answer in {language_name(answer)}.")
 
 
 def _sections(
     sections: Sequence[Section], into: Translate, kinds: Sequence[SectionKind] | None = None
 ) -> tuple[Section, ...]:
-    """The sections translated, one by one; the list of options is made from the options."""
+    """The sections translated one at a time; the list of options is rebuilt from the options."""
     return tuple(
         _section(s, into) if s.kind != "choices" and (kinds is None or s.kind in kinds) else s
         for s in sections
@@ -186,7 +186,7 @@ def _section(section: Section, into: Translate) -> Section:
 
 
 def _translated_choices(prompt: Prompt, after: Prompt, into: Translate) -> Prompt:
-    """The options translated, in their order; those that an earlier step changed are left alone."""
+    """The options translated, in their order; options that an earlier step changed stay."""
     listed = [s for s in prompt.sections if s.kind == "choices"]
     if not prompt.choices or any(s.edits or s.protected for s in listed):
         return after

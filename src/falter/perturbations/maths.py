@@ -20,24 +20,24 @@ Write = Callable[[str, Term, Rng], Replacement | None]
 
 
 class _Arithmetic(SitePerturbation):
-    """Edits arithmetic, which is protected from all others.
+    """Edits arithmetic, which is protected from all other perturbations.
 
-    The terms are found by a parser of their own. They are blocked by what a section protects
-    itself, by the user's patterns and by earlier edits.
+    A parser of its own finds the terms. Text that the section itself protects, the user's patterns
+    and earlier edits block them.
     """
 
-    def _found(
+    def _find_sites(
         self, prompt: Prompt, full: Mapping[str, Any], own: dict[str, Any]
     ) -> list[tuple[int, Sequence[Term]]]:
-        found: list[tuple[int, Sequence[Term]]] = []
+        sites_by_section: list[tuple[int, Sequence[Term]]] = []
         for at, section in enumerate(prompt.sections):
             if section.kind in full["scope"] and section.text:
                 sites: Sequence[Term] = self._sites(section.text, ())
                 blocked = own_blocked(section, full["protect"]) if sites else ()
                 if blocked:
                     sites = [s for s in sites if not overlaps(blocked, s.left, s.right)]
-                found.append((at, sites))
-        return found
+                sites_by_section.append((at, sites))
+        return sites_by_section
 
 
 def _terms(text: str, blocked: Sequence[Span]) -> Sequence[Term]:
@@ -45,10 +45,10 @@ def _terms(text: str, blocked: Sequence[Span]) -> Sequence[Term]:
 
 
 def _arithmetic(name: str) -> Callable[[Write], SitePerturbation]:
-    """Register a function that writes one term anew."""
+    """Register a function that rewrites one term."""
 
     def register(write: Write) -> SitePerturbation:
-        made = _Arithmetic(
+        perturbation = _Arithmetic(
             name,
             _terms,
             write,
@@ -62,8 +62,8 @@ def _arithmetic(name: str) -> Callable[[Write], SitePerturbation]:
             invariants=("target", "choices", "lines", "code", "negations"),
             languages=None,
         )
-        perturbations.register(name, made)
-        return made
+        perturbations.register(name, perturbation)
+        return perturbation
 
     return register
 
@@ -72,8 +72,8 @@ def _arithmetic(name: str) -> Callable[[Write], SitePerturbation]:
 def symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement:
     """Adds (1-1)+ to a number or an expression.
 
-    A single number gets brackets around it, so that nothing of the sentence binds tighter; of an
-    equation the left side changes.
+    A single number gets brackets, so that nothing around it binds tighter; in an equation the left
+    side changes.
     """
     body = text[site.start : site.end]
     zero = "(1-1)" if body[0] in "+-−" else "(1-1)+"
@@ -86,7 +86,7 @@ def symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement:
 def symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement:
     """Multiplies a number or an expression by 1.
 
-    Sums, signed and mixed numbers are put in brackets first; of an equation the left side changes.
+    Sums, signed and mixed numbers get brackets first; in an equation the left side changes.
     """
     body = text[site.start : site.end]
     times = "×" if "×" in body else "*"
@@ -109,8 +109,8 @@ _SYMBOL = re.compile(r"\s*([*×÷·])\s*")
 def latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
     r"""Writes numbers and expressions as LaTeX between dollar signs.
 
-    Fractions become `\frac`, signs of multiplication their commands; a dollar or percent sign is
-    taken in and escaped.
+    Fractions become `\frac`, multiplication and division signs become commands; a dollar or percent
+    sign is included and escaped.
     """
     body = text[site.start : site.end]
     if _POWER_OF_BRACKET.search(body):

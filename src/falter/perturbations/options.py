@@ -25,7 +25,7 @@ def _can_relabel(prompt: Prompt, labels: str) -> bool:
 
 
 def _order(prompt: Prompt, rng: Rng) -> list[int]:
-    """Which option comes to each place; never an order that reads as before."""
+    """The option for each place, in an order that reads differently."""
     choices = prompt.choices
     groups = movable(choices, prompt.labels)
     while True:
@@ -37,7 +37,7 @@ def _order(prompt: Prompt, rng: Rng) -> list[int]:
             return order
 
 
-def _taken(values: Sequence[str], order: Sequence[int]) -> list[str]:
+def _reordered(values: Sequence[str], order: Sequence[int]) -> list[str]:
     return [values[at] for at in order]
 
 
@@ -56,12 +56,12 @@ def _moved(prompt: Prompt, order: Sequence[int]) -> int | str | None:
     eligible=_can_shuffle,
 )
 def shuffle_choice_texts(prompt: Prompt, rng: Rng) -> Prompt:
-    """Leaves the labels where they are and gives the options' texts another order.
+    """Shuffles the options' texts and leaves the labels in place.
 
-    The target's label moves with its text. Options that speak of others keep their place.
+    The target's label changes with its text. Options that refer to others keep their place.
     """
     order = _order(prompt, rng)
-    return relisted(prompt, _taken(prompt.choices, order), prompt.labels, _moved(prompt, order))
+    return relisted(prompt, _reordered(prompt.choices, order), prompt.labels, _moved(prompt, order))
 
 
 @prompt_perturbation(
@@ -73,9 +73,9 @@ def shuffle_choice_texts(prompt: Prompt, rng: Rng) -> Prompt:
     eligible=_can_shuffle,
 )
 def shuffle_choice_order(prompt: Prompt, rng: Rng) -> Prompt:
-    """Lists the options in another order, each under the label it had."""
+    """Lists the options in another order, each with its own label."""
     order = _order(prompt, rng)
-    choices, labels = _taken(prompt.choices, order), _taken(prompt.labels, order)
+    choices, labels = _reordered(prompt.choices, order), _reordered(prompt.labels, order)
     return relisted(prompt, choices, labels, _moved(prompt, order))
 
 
@@ -91,9 +91,9 @@ def shuffle_choice_order(prompt: Prompt, rng: Rng) -> Prompt:
     eligible=_can_relabel,
 )
 def relabel_choices(prompt: Prompt, rng: Rng, labels: str) -> Prompt:
-    """Gives the options other labels, or none, here and in the demonstrations.
+    """Gives the options other labels, or none, in the prompt and its demonstrations.
 
-    Words of the template that speak of letters follow. Where an option names another one by its
-    label, or is itself what another one would be called, nothing is changed.
+    Words of the template about letters are adapted. Nothing changes if an option names another by
+    its label, or if its text would be the new label of another.
     """
     return relabelled(prompt, labels) or prompt

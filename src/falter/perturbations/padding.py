@@ -57,8 +57,8 @@ def pad_newlines(prompt: Prompt, rng: Rng, count: int) -> Prompt:
     return framed(prompt, "padding", "\n" * count, "\n" * count)
 
 
-# 64 characters: consonants and signs, so that neither a word nor a number comes out, and no brace,
-# angle bracket, backslash, backtick or quotation mark, so that nothing looks like markup.
+# 64 characters: consonants and signs, so that they form neither words nor numbers; no brace, angle
+# bracket, backslash, backtick or quotation mark, so that nothing looks like markup.
 _RANDOM = b"bcdfghjklmnpqrstvwxzBCDFGHJKLMNPQRSTVWXZ!#$%&()*+,-./:;=?@[]^_|~"
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _TO_RANDOM = bytes.maketrans(_BASE64, _RANDOM)
@@ -68,7 +68,7 @@ _LENGTH = Parameter(
 
 
 def _random_text(rng: Rng, count: int) -> str:
-    """So many random characters: one draw, made long by a hash, since 140 draws take long."""
+    """Random characters: a single draw, extended by a hash, because 140 draws are slow."""
     drawn = hashlib.shake_128(rng.below(1 << 53).to_bytes(8, "big")).digest(count)
     return b64encode(drawn).translate(_TO_RANDOM)[:count].decode("ascii")
 
@@ -81,9 +81,9 @@ def _random_text(rng: Rng, count: int) -> str:
     invariants=(*_MEANING, "lines"),
 )
 def pad_random(prompt: Prompt, rng: Rng, count: int) -> Prompt:
-    """Puts a random string before and another one after the whole prompt, a space between.
+    """Puts a random string before the whole prompt and another after it, set off by spaces.
 
-    The strings are of consonants and signs, so that they hold no word and no number.
+    The strings consist of consonants and signs, so that they contain no word and no number.
     """
     if not count:
         return prompt
@@ -104,7 +104,7 @@ _CHARACTER = Parameter(
     name="character",
     type=str,
     default="tab",
-    help="what stands for a space",
+    help="what replaces a space",
     options=tuple(_CHARACTERS),
 )
 
@@ -124,11 +124,12 @@ def _has_space(prompt: Prompt, character: str) -> bool:
 def replace_spaces(prompt: Prompt, rng: Rng, character: str) -> Prompt:
     """Replaces every space of the whole prompt, demonstrations included, by another character.
 
-    Not in system words, the answers of demonstrations, protected text and earlier edits.
+    The system message, the answers of demonstrations, protected text and earlier edits stay.
     """
     put = _CHARACTERS[character]
     demonstrations = tuple(
-        replace(shown, sections=_respaced(shown.sections, put)) for shown in prompt.demonstrations
+        replace(demonstration, sections=_respaced(demonstration.sections, put))
+        for demonstration in prompt.demonstrations
     )
     changed = prompt.with_sections(_respaced(prompt.sections, put))
     return replace(changed, demonstrations=demonstrations) if demonstrations else changed
@@ -153,11 +154,11 @@ def _with_character(section: Section, put: str) -> Section:
         kind=section.kind,
         text=text,
         protected=section.protected,
-        edits=tuple([_one(at) for at, _ in places]),
+        edits=tuple([_one_character_edit(at) for at, _ in places]),
     )
 
 
 @lru_cache(maxsize=4096)
-def _one(at: int) -> Edit:
-    """One character for another; made once, since it is the same in every text."""
+def _one_character_edit(at: int) -> Edit:
+    """One character replaced by another; shared, because it is the same in every text."""
     return Edit(start=at, end=at + 1, new_start=at, new_end=at + 1)

@@ -1,4 +1,4 @@
-"""Paraphrases, tones and reworded templates: made by a model beforehand."""
+"""Paraphrases, tones and reworded templates, which a model writes beforehand."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def paraphrase_syntactic(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
     protect: Sequence[str],
 ) -> Prompt:  # fmt: skip
-    """Builds the sentences in another way, words kept where possible."""
+    """Rebuilds the sentences, keeping the words where possible."""
     return put_sections(prompt, rewritten, scope, protect)
 
 
@@ -126,12 +126,17 @@ def paraphrase_free(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
     protect: Sequence[str],
 ) -> Prompt:  # fmt: skip
-    """Says it in another way; only the meaning is kept."""
+    """Rewords freely; only the meaning is kept."""
     return put_sections(prompt, rewritten, scope, protect)
 
 
 _TOP = Parameter(
-    name="top", type=int, default=1, low=1, high=20, help="sentences for each one of the summary"
+    name="top",
+    type=int,
+    default=1,
+    low=1,
+    high=20,
+    help="sentences for each sentence of the summary",
 )
 _METHOD = Parameter(
     name="method", type=str, default="tfidf", options=("rouge1", "tfidf"),
@@ -153,7 +158,7 @@ def paraphrase_relevant(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
     protect: Sequence[str], top: int, method: str,
 ) -> Prompt:  # fmt: skip
-    """Rewords the sentences that the expected summary comes from."""
+    """Rewords the sentences that the expected summary is based on."""
     relevant, _ = relevant_places(prompt, scope, protect, top, method)
     return put_sentences(prompt, rewritten, relevant)
 
@@ -172,9 +177,9 @@ def paraphrase_irrelevant(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
     protect: Sequence[str], top: int, method: str,
 ) -> Prompt:  # fmt: skip
-    """Rewords as many other sentences, drawn by chance: the control."""
-    relevant, others = relevant_places(prompt, scope, protect, top, method)
-    return put_sentences(prompt, rewritten, other_sentences(relevant, others, rng))
+    """Rewords as many other sentences, chosen at random: the control."""
+    relevant, irrelevant = relevant_places(prompt, scope, protect, top, method)
+    return put_sentences(prompt, rewritten, other_sentences(relevant, irrelevant, rng))
 
 
 @rewriting(
@@ -185,7 +190,11 @@ def paraphrase_irrelevant(
     group="tone",
     parameters=(
         Parameter(
-            name="tone", type=str, default="formal", help="how it sounds", options=tuple(TONES)
+            name="tone",
+            type=str,
+            default="formal",
+            help="the tone of the new text",
+            options=tuple(TONES),
         ),
     ),
     invariants=_MEANING,
@@ -194,7 +203,7 @@ def tone(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
     protect: Sequence[str], tone: str,
 ) -> Prompt:  # fmt: skip
-    """Says it in another tone: formal, casual, polite, impatient, angry, terse or chatty."""
+    """Rewords in another tone: formal, casual, polite, impatient, angry, terse or chatty."""
     return put_sections(prompt, rewritten, scope, protect)
 
 
@@ -211,5 +220,5 @@ def template_paraphrase(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
     protect: Sequence[str],
 ) -> Prompt:  # fmt: skip
-    """Rewords the template around the item, the same for all items and for the examples shown."""
+    """Rewords the template around the item, in the same way for all items and solved examples."""
     return put_template(prompt, rewritten, scope, protect)

@@ -38,7 +38,7 @@ _MEANING = ("target", "choices", "lines", "words", "negations")
 # Parts of the template
 
 
-@lru_cache(maxsize=16)  # asked once whether there are any, and once for one of them
+@lru_cache(maxsize=16)  # called once to see whether there are any, and once to draw one
 def _context_orders(prompt: Prompt) -> list[Order]:
     return possible(prompt, moves(template_units(prompt.sections), "context"))
 
@@ -89,7 +89,7 @@ _SPLIT = Parameter(
     type=str,
     default="marked",
     options=("marked", "paragraphs"),
-    help="how the documents in one text are told apart",
+    help="how to tell the documents in one text apart",
 )
 
 
@@ -98,7 +98,7 @@ def _texts(text: str, parts: Sequence[Span]) -> list[str]:
 
 
 def _swapped(section: Section, lists: Sequence[Sequence[Span]], rng: Rng) -> Section:
-    """The section with the parts of each list in another order, what lies between them kept."""
+    """The section with the parts of each list reordered; the text between them stays."""
     changes: list[Replacement] = []
     for parts in lists:
         texts = _texts(section.text, parts)
@@ -124,22 +124,22 @@ def _can_reorder_documents(prompt: Prompt, split: Split) -> bool:
     eligible=_can_reorder_documents,
 )
 def reorder_documents(prompt: Prompt, rng: Rng, split: Split) -> Prompt:
-    """Gives the documents another order; each takes its own label along."""
+    """Reorders the documents; each keeps its own label."""
     sections = prompt.sections
     placed = placed_documents(sections)
     if placed is None:
-        found = [documents_in(section, split) for section in sections]
+        spans_by_section = [documents_in(section, split) for section in sections]
         return prompt.with_sections(
             tuple(
-                _swapped(s, [own] if own else [], rng)
-                for s, own in zip(sections, found, strict=True)
+                _swapped(s, [spans] if spans else [], rng)
+                for s, spans in zip(sections, spans_by_section, strict=True)
             )
         )
     (first, last), parts = placed
     text = "".join(section.text for section in sections[first:last])
     order = another_order(_texts(text, parts), rng)
-    made = reordered(sections[first:last], parts, order) or sections[first:last]
-    return prompt.with_sections((*sections[:first], *made, *sections[last:]))
+    moved = reordered(sections[first:last], parts, order) or sections[first:last]
+    return prompt.with_sections((*sections[:first], *moved, *sections[last:]))
 
 
 def _can_reorder_bullets(prompt: Prompt) -> bool:
@@ -155,7 +155,7 @@ def _can_reorder_bullets(prompt: Prompt) -> bool:
     eligible=_can_reorder_bullets,
 )
 def reorder_bullets(prompt: Prompt, rng: Rng) -> Prompt:
-    """Gives the items of bullet lists another order; what is nested below one moves with it."""
+    """Reorders the items of bullet lists; nested lines move with their item."""
     sections = prompt.sections
     return prompt.with_sections(
         tuple(_swapped(s, open_lists(sections, at), rng) for at, s in enumerate(sections))
@@ -166,14 +166,14 @@ def reorder_bullets(prompt: Prompt, rng: Rng) -> Prompt:
 
 
 def _mixed_orders(prompt: Prompt) -> list[Order]:
-    """The moves of both kinds together; of one kind where the other has no place to go."""
-    found = template_units(prompt.sections)
-    together = possible(prompt, both(found, "context", "output"))
+    """The moves of both kinds together; of one kind if the other has nowhere to go."""
+    template_parts = template_units(prompt.sections)
+    together = possible(prompt, both(template_parts, "context", "output"))
     return together or _context_orders(prompt) or _output_orders(prompt)
 
 
 def _kinds(prompt: Prompt) -> int:
-    """How many kinds of change the prompt has room for."""
+    """How many kinds of change the prompt allows."""
     can = (_can_move_context, _can_move_output, _can_reorder_bullets)
     return sum(able(prompt) for able in can) + _can_reorder_documents(prompt, "marked")
 
@@ -186,7 +186,7 @@ def _can_mix(prompt: Prompt) -> bool:
     "mixed_positions", family=_FAMILY, group=_GROUP, invariants=_MEANING, eligible=_can_mix
 )
 def mixed_positions(prompt: Prompt, rng: Rng) -> Prompt:
-    """Makes all of these changes at once that the prompt has room for, two kinds at least."""
+    """Makes all of these changes at once that the prompt allows, at least two kinds."""
     if _can_reorder_bullets(prompt):
         prompt = reorder_bullets(prompt, rng)
     if _can_reorder_documents(prompt, "marked"):

@@ -1,4 +1,4 @@
-"""Reasoning: the wrong answer asked for, a stray answer to ignore, steps before the answer."""
+"""Reasoning: a request for the wrong answer, a stray answer to ignore, steps before the answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from falter.core.ids import digest
 from falter.core.interfaces import Parameter
 from falter.core.records import Prompt
 from falter.core.rng import Rng
-from falter.perturbations._asking import asked, what_to_give
+from falter.perturbations._asking import what_to_give, with_instruction
 from falter.perturbations._base import has_body, prompt_perturbation
 from falter.perturbations._choices import is_listed, refers, relisted, target_of
 from falter.perturbations._frame import framed
@@ -25,16 +25,16 @@ _FAMILY = _GROUP = "reasoning"
 
 @lru_cache(maxsize=64)
 def _wrong_ones(choices: tuple[str, ...], labels: tuple[str, ...], right: int) -> tuple[int, ...]:
-    """The options that could stay beside the right one, in an order that is theirs alone.
+    """The wrong options that could remain, in an order that depends on nothing but their texts.
 
-    Not one that speaks of options that would be gone, nor one that reads like the right one.
+    Left out are options that refer to others, and options that read like the right one.
     """
     if refers(choices[right], labels) is not None:
         return ()
-    told = choices[right].casefold()
-    found = [i for i, text in enumerate(choices) if text.casefold() != told]
-    found = [i for i in found if refers(choices[i], labels) is None]
-    return tuple(sorted(found, key=choices.__getitem__))
+    right_text = choices[right].casefold()
+    wrong = [i for i, text in enumerate(choices) if text.casefold() != right_text]
+    wrong = [i for i in wrong if refers(choices[i], labels) is None]
+    return tuple(sorted(wrong, key=choices.__getitem__))
 
 
 def _can_eliminate(prompt: Prompt) -> bool:
@@ -47,31 +47,31 @@ def _can_eliminate(prompt: Prompt) -> bool:
 
 
 def _wrong_one(prompt: Prompt, right: int) -> int:
-    """The wrong option that stays beside the right one.
+    """The wrong option that remains beside the right one.
 
-    Drawn from what the options say and not from the step's generator, so that elimination, its
-    control, every draw and every order of the options have the same pair.
+    It is drawn from the options' texts and not from the step's generator, so that elimination, its
+    control, every draw and every order of the options leave the same pair.
     """
     wrong = _wrong_ones(prompt.choices, prompt.labels, right)
-    said = digest("elimination", sorted(prompt.choices), prompt.choices[right])
-    return wrong[int(said[7:23], 16) % len(wrong)]
+    hashed = digest("elimination", sorted(prompt.choices), prompt.choices[right])
+    return wrong[int(hashed[7:23], 16) % len(wrong)]
 
 
-def _eliminated(prompt: Prompt, name: str, wanted: str) -> Prompt:
+def _eliminated(prompt: Prompt, name: str, requested: str) -> Prompt:
     right = target_of(prompt) or 0
     wrong = _wrong_one(prompt, right)
-    kept = sorted((right, wrong))
-    choices = [prompt.choices[i] for i in kept]
-    labels = [prompt.labels[i] for i in kept]
-    target = kept.index(right if wanted == "right" else wrong)
-    ask = f"Whatever was said before, answer with the {wanted} one."
+    places = sorted((right, wrong))
+    choices = [prompt.choices[i] for i in places]
+    labels = [prompt.labels[i] for i in places]
+    target = places.index(right if requested == "right" else wrong)
+    request = f"Whatever was said before, answer with the {requested} one."
     if is_listed(prompt):
-        text = f"Only two options are left, and one of them is wrong. {ask}"
+        text = f"Only two options are left, and one of them is wrong. {request}"
     else:
         listed = "".join(f"- {choice}\n" for choice in choices)
-        text = f"Only two answers are left, and one of them is wrong:\n{listed}{ask}"
-    made = relisted(prompt, choices, labels, target)
-    return made.with_sections(asked(made.sections, name, text))
+        text = f"Only two answers are left, and one of them is wrong:\n{listed}{request}"
+    shortened = relisted(prompt, choices, labels, target)
+    return shortened.with_sections(with_instruction(shortened.sections, name, text))
 
 
 @prompt_perturbation("elimination", family=_FAMILY, group=_GROUP, eligible=_can_eliminate)
@@ -106,8 +106,8 @@ def _can_stray(prompt: Prompt, answer: str) -> bool:
         return target is not None or bool(str(prompt.target).strip())
     if target is not None:
         return any(text != prompt.choices[target] for text in prompt.choices)
-    given = str(prompt.target).strip()
-    return given.casefold() in _OPPOSITES or _PLAIN_NUMBER.fullmatch(given) is not None
+    text = str(prompt.target).strip()
+    return text.casefold() in _OPPOSITES or _PLAIN_NUMBER.fullmatch(text) is not None
 
 
 def _stray(prompt: Prompt, rng: Rng, answer: str) -> str:
@@ -118,13 +118,13 @@ def _stray(prompt: Prompt, rng: Rng, answer: str) -> str:
     if target is not None:
         return rng.choice([text for text in prompt.choices if text != right])
     if right.casefold() in _OPPOSITES:
-        other = _OPPOSITES[right.casefold()]
-        return other.capitalize() if right[0].isupper() else other
-    return _another_number(right, rng)
+        opposite = _OPPOSITES[right.casefold()]
+        return opposite.capitalize() if right[0].isupper() else opposite
+    return _nearby_number(right, rng)
 
 
-def _another_number(text: str, rng: Rng) -> str:
-    """A number near by, with as many decimals."""
+def _nearby_number(text: str, rng: Rng) -> str:
+    """A number close to this one, with as many decimals."""
     number = Decimal(text.replace("−", "-"))
     step = Decimal(1).scaleb(min(0, int(number.as_tuple().exponent)))
     return format(number + step * (1 + rng.below(9)), "f")
@@ -140,7 +140,7 @@ def _another_number(text: str, rng: Rng) -> str:
             type=str,
             default="incorrect",
             options=("correct", "incorrect"),
-            help="which answer is left there",
+            help="whether the stray answer is correct",
         ),
     ),
     invariants=("target", "choices", "negations"),
@@ -163,6 +163,7 @@ def ignore_above(prompt: Prompt, rng: Rng, answer: str) -> Prompt:
     scope=("instruction",),
     invariants=("target", "choices", "code"),
     reply_tokens=512,
+    reasons=True,
 )
 def chain_of_thought(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for the reasoning first, and for the answer on a last line of its own."""
@@ -171,4 +172,6 @@ def chain_of_thought(prompt: Prompt, rng: Rng) -> Prompt:
         "a short reply was asked for. Then close with a line of its own, in this form:\n"
         f"Answer: X\nwhere X is {what_to_give(prompt)}."
     )
-    return prompt.with_sections(asked(prompt.sections, "chain_of_thought", text, cue="Reasoning:"))
+    return prompt.with_sections(
+        with_instruction(prompt.sections, "chain_of_thought", text, cue="Reasoning:")
+    )

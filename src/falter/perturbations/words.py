@@ -1,4 +1,4 @@
-"""Noise in and between words of the input: the family, with its slips, losses and joints.
+"""Noise in and between words of the input: typing mistakes, dropped words, split and joined ones.
 
 Group *word manipulation* is the six of the Brittlebench tables; all others are *word noise*.
 """
@@ -82,14 +82,14 @@ def _misspelt(text: str, words: Sequence[Span], language: str) -> list[Span]:
     languages=LANGUAGES,
 )
 def typos(text: str, site: Span, rng: Rng, kind: str, language: str) -> Replacement | None:
-    """Makes one slip in a word: a neighbouring key, a swap, a drop, a double, a misspelling.
+    """Mistypes a word: a neighbouring key, a swap, a drop, a double, a misspelling.
 
     Words of three letters or more; the first letter keeps its case, and the result is never a
-    word known to be right. Negations, quantifiers and number words stay as they are.
+    correctly spelt word. Negations, quantifiers and number words stay as they are.
     """
     start, end = site
-    made = mistyped(text[start:end], kind, language, rng)
-    return None if made is None else (start, end, made)
+    mistake = mistyped(text[start:end], kind, language, rng)
+    return None if mistake is None else (start, end, mistake)
 
 
 def _spelling_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
@@ -108,29 +108,29 @@ def _spelling_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
 def spelling(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Misspells words as people do, from a table.
 
-    The rate is the share of the words that the table knows. Unlike `typos:kind=misspelling`,
-    which it shares the table with, it is a group of its own in the tables of results.
+    The rate is the share of the words that are in the table. It is the table of
+    `typos:kind=misspelling`, but the results appear in a group of their own.
     """
     start, end = site
-    made = mistyped(text[start:end], "misspelling", language, rng)
-    return None if made is None else (start, end, made)
+    misspelt = mistyped(text[start:end], "misspelling", language, rng)
+    return None if misspelt is None else (start, end, misspelt)
 
 
-# Two words that ask why; without the first, the second asks what.
+# Two words that mean *why*; without the first, the second means *what*.
 _WHY = {language: re.compile(r"\bpor qu[eéê]\b", re.IGNORECASE) for language in ("es", "pt")}
 _TOKEN = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
 
 
 def _stop_word_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    known, why = stop_words(language), _WHY.get(language)
-    found: list[Span] = []
+    stop, why = stop_words(language), _WHY.get(language)
+    spans: list[Span] = []
     for match in _TOKEN.finditer(text):
         word = match.group().replace("’", "'")
         if why is not None and why.match(text, match.start()):
             continue
-        if word.lower() in known and is_no_name(text, match.start(), word, language):
-            found.append(match.span())
-    return uncovered(found, blocked)
+        if word.lower() in stop and is_no_name(text, match.start(), word, language):
+            spans.append(match.span())
+    return uncovered(spans, blocked)
 
 
 def _drop_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
@@ -183,18 +183,18 @@ def _splittable(text: str, blocked: Sequence[Span], language: str) -> list[Span]
 def word_split(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Splits words of four letters or more in two, at least two letters on each side.
 
-    Never so that a half is a negation, quantifier or number word (*no rmal*), nor inside a Dutch
-    *ij*.
+    No half is ever a negation, quantifier or number word (*no rmal*), and a Dutch *ij* is never
+    split.
     """
     start, end = site
     at = start + 2 + rng.below(end - start - 3)
-    left, right = text[start:at], text[at:end]
-    kept = kept_words(language)
-    if left.lower() in kept or right.lower() in kept:
+    head, tail = text[start:at], text[at:end]
+    protected_words = kept_words(language)
+    if head.lower() in protected_words or tail.lower() in protected_words:
         return None
-    if language == "nl" and left[-1] == "i" and right[0] == "j":
+    if language == "nl" and head[-1] == "i" and tail[0] == "j":
         return None
-    return start, end, f"{left} {right}"
+    return start, end, f"{head} {tail}"
 
 
 def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
@@ -214,5 +214,5 @@ def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     languages=LANGUAGES,
 )
 def word_merge(text: str, site: Span, rng: Rng, language: str) -> Replacement:
-    """Joins neighbouring words by taking out the single space between them."""
+    """Joins neighbouring words by removing the single space between them."""
     return site[0], site[1], ""

@@ -1,25 +1,51 @@
-"""Floor 4: one module a paper: the experiments it is made of, and the figures that come of them."""
+"""Floor 4: whole experiments, one room a paper: the parts they are made of, and their figures."""
 
 from __future__ import annotations
 
+from falter.protocols._placing import placed_parts
 from falter.protocols._protocol import (
-    Answered,
-    Choices,
-    Found,
+    Need,
     Part,
-    ProtocolLike,
+    PartResult,
+    Protocol,
+    ScoredCell,
     TaskKind,
     Unavailable,
+    UserSettings,
     protocols,
+)
+from falter.protocols._single import SINGLE_RUN
+from falter.protocols._tables import (
+    WayOfAsking,
+    average,
+    counts_grid,
+    drops_grid,
+    group_grids,
+    models_of,
+    panels_of,
+    recipes_grid,
+    tasks_grid,
 )
 
 __all__ = [
-    "Answered",
-    "Choices",
-    "Found",
+    "SINGLE_RUN",
+    "Need",
     "Part",
-    "ProtocolLike",
+    "PartResult",
+    "Protocol",
+    "ScoredCell",
     "TaskKind",
     "Unavailable",
+    "UserSettings",
+    "WayOfAsking",
+    "average",
+    "counts_grid",
+    "drops_grid",
+    "group_grids",
+    "models_of",
+    "panels_of",
+    "placed_parts",
     "protocols",
+    "recipes_grid",
+    "tasks_grid",
 ]

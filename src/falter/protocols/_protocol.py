@@ -2,47 +2,53 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from falter.analysis import Analysis, Table
+from falter.core.errors import TaskError
 from falter.core.records import Panel, Run, Score
 from falter.core.registry import Registry
 from falter.figures import Figure
 from falter.rewrites import Agreement
+from falter.scorers import ScorerNames
 from falter.store import StoredCell
 from falter.tasks import Task
 
 __all__ = [
-    "Answered",
-    "Choices",
-    "Found",
+    "Need",
     "Part",
-    "ProtocolLike",
+    "PartResult",
+    "Protocol",
+    "ScoredCell",
     "TaskKind",
     "Unavailable",
+    "UserSettings",
     "protocols",
 ]
 
 TaskKind = Literal["choices", "numeric", "code", "open"]
+Need = Literal["text", "listed options"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """What a user chose in the place of the preset's own settings.
+class UserSettings:
+    """What a user sets instead of the preset's own settings.
 
-    `tasks` are names with their kinds, and none where the preset's are meant; the user's own data
-    has the name "". `generates` and `scores` say what every model can do, `lists` whether every
-    task has a template that lists its options.
+    `tasks` are the user's own, by name and kind; empty to use the preset's. `generates` and
+    `scores` say what every model can do, `lists` whether every task with options has a template
+    that lists them. A protocol needs these only where its parts depend on them: tasks, data and
+    limits are put in place for it.
     """
 
     preset: str
     tasks: tuple[tuple[str, TaskKind], ...] = ()
     limit: int | None = None
     demonstrations: int | None = None
-    scorer: str | None = None
+    scorer: ScorerNames | None = None
     judge: bool = False
     generates: bool = True
     scores: bool = True
@@ -53,27 +59,35 @@ class Choices:
 class Part:
     """One experiment of a protocol, in the words of an experiment file.
 
-    The items of a part that `judges` another are made of that one's answers, once it has run.
-    `compares` says whether its prompts are compared by an encoder, which takes time.
+    Its `tasks` and `limit` are those of the preset. Where the user names tasks or data, those of a
+    kind in `takes` replace them, at most `most_tasks`; so does the user's limit. A part whose
+    `needs` the user's models or tasks do not meet is left out, and the report says so. The items of
+    a part that `judges` another are made of that one's answers, once it has run. `compares` says
+    whether its prompts are compared by an encoder, which takes time. Recipes that nobody has
+    written rewrites for are left out, unless the part `insists` on all of them.
     """
 
     name: str
     title: str
     experiment: Mapping[str, Any]
+    takes: tuple[TaskKind, ...] = ("choices", "numeric", "code", "open")
+    most_tasks: int | None = None
+    needs: tuple[Need, ...] = ()
     judges: str | None = None
     compares: bool = False
+    insists: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unavailable:
-    """A part that these choices leave out, and why."""
+    """A part that the user's settings leave out, and why."""
 
     title: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class ScoredCell:
     """One place of a part's plan with its score; None when nothing arrived for it."""
 
     panel: Panel
@@ -82,50 +96,54 @@ class Answered:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class PartResult:
     """A part that has run.
 
-    `cells` reads them from the store, one by one and again each time; the analysis is made when it
-    is first looked at.
+    `cells` reads them from the store, one by one, each time it is called; the analysis is made
+    when it is first needed.
     """
 
     part: Part
     run: Run
     tables: tuple[Table, ...]
     analyse: Callable[[], Analysis]
-    cells: Callable[[], Iterator[Answered]]
+    cells: Callable[[], Iterator[ScoredCell]]
 
     @cached_property
     def analysis(self) -> Analysis:
         return self.analyse()
 
 
-class ProtocolLike(Protocol):
+class Protocol(ABC):
     """A named, complete experiment: tasks, recipes, measures and figures of one paper.
 
-    `headline` names the figures that a summary shows.
+    A subclass lists its parts and makes the figures. `presets` are the sizes in which it can be
+    run, the first by default; an unknown one is refused before. `headline` names the figures that
+    a summary shows.
     """
 
     name: str
     summary: str
-    presets: tuple[str, ...]
-    headline: tuple[str, ...]
+    presets: tuple[str, ...] = ("quick", "paper")
+    headline: tuple[str, ...] = ()
 
-    def parts(self, choices: Choices) -> tuple[tuple[Part, ...], tuple[Unavailable, ...]]:
-        """What is run, in this order, and what these choices leave out."""
-        ...
+    @abstractmethod
+    def parts(self, settings: UserSettings) -> tuple[Part, ...]:
+        """What is run, in this order."""
 
-    def judged(self, part: Part, source: Found) -> Task:
+    @abstractmethod
+    def figures(
+        self, results: Sequence[PartResult], ratings: Agreement | None
+    ) -> tuple[Figure, ...]:
+        """The figures of the report. Calls no model. `ratings` are those of rewrites, if any."""
+
+    def judged(self, part: Part, source: PartResult) -> Task:
         """The items of a part that judges the answers of another."""
-        ...
-
-    def figures(self, found: Sequence[Found], ratings: Agreement | None) -> tuple[Figure, ...]:
-        """Everything that is shown. Calls no model. `ratings` are those of rewrites, if any."""
-        ...
+        raise TaskError(f"The protocol {self.name} makes no items for its part '{part.name}'")
 
     def notes(self, preset: str) -> tuple[str, ...]:
         """What the preset takes from the paper, and what it chooses where the paper is silent."""
-        ...
+        return ()
 
 
-protocols: Registry[ProtocolLike] = Registry("protocol", "falter.protocols")
+protocols: Registry[Protocol] = Registry("protocol", "falter.protocols")

@@ -5,67 +5,64 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from falter.analysis import Counts, PanelResult, RecipeResult, Table, model_names
+from falter.analysis import Counts, PanelResult, RecipeResult, model_names
 from falter.core.records import Estimate
 from falter.figures import Column, Grid, Value
-from falter.measures import accuracy_drop, mean_over_tasks
-from falter.protocols._protocol import Found
+from falter.measures import mean_over_tasks
+from falter.protocols._protocol import PartResult
 
 __all__ = [
-    "Asked",
+    "WayOfAsking",
     "average",
     "counts_grid",
     "drops_grid",
     "group_grids",
     "models_of",
-    "negation_grid",
     "panels_of",
     "recipes_grid",
     "tasks_grid",
 ]
 
-POINTS = "Drops in points, positive where something is lost, each with its interval."
-MEAN = (
-    "Every task counts the same; a mean over tasks speaks of these tasks and of items like theirs."
-)
+POINTS = "Drops are in points, each with its interval; a positive one is a loss."
+MEAN = "Every task counts the same. A mean over tasks is about these tasks, and items like theirs."
 
 
-class Asked(NamedTuple):
+class WayOfAsking(NamedTuple):
     """A part with the words for how it was asked: `zero-shot`."""
 
     how: str
-    found: Found
+    result: PartResult
 
 
 Pick = Callable[[PanelResult], Estimate | None]
 
 
-def models_of(found: Found) -> list[str]:
+def models_of(result: PartResult) -> list[str]:
     """The names of the models of a part, in order; the same name twice carries an id."""
-    return list(dict.fromkeys(model_names(found.tables).values()))
+    return list(dict.fromkeys(model_names(result.tables).values()))
 
 
-def panels_of(found: Found, model: str) -> list[PanelResult]:
-    """A model's panels, one a task."""
-    names = model_names(found.tables)
+def panels_of(result: PartResult, model: str) -> list[PanelResult]:
+    """A model's panels, one for each task."""
+    names = model_names(result.tables)
     return [
         panel
-        for panel, table in zip(found.analysis.panels, found.tables, strict=True)
+        for panel, table in zip(result.analysis.panels, result.tables, strict=True)
         if names[table.panel.model.id] == model
     ]
 
 
 def average(panels: Sequence[PanelResult], pick: Pick) -> Estimate | None:
     """The mean of a number over a model's tasks; None where no task has it."""
-    found = [estimate for panel in panels if (estimate := pick(panel)) is not None]
-    return mean_over_tasks(found) if found else None
+    estimates = [estimate for panel in panels if (estimate := pick(panel)) is not None]
+    return mean_over_tasks(estimates) if estimates else None
 
 
-def drops_grid(asked: Sequence[Asked]) -> Grid:
-    """The main table: a line for each model and way of asking."""
-    groups = list(dict.fromkeys(g for one in asked for g in _groups(one.found)))
+def drops_grid(ways: Sequence[WayOfAsking]) -> Grid:
+    """The main table: a row for each model and way of asking."""
+    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
     rows: list[tuple[Value, ...]] = []
-    for model, how, panels in _lines(asked):
+    for model, how, panels in _lines(ways):
         cells = [average(panels, _group(group)) for group in groups]
         rows.append(
             (
@@ -77,8 +74,8 @@ def drops_grid(asked: Sequence[Asked]) -> Grid:
                 average(panels, lambda p: p.macro),
             )
         )
-    tasks = list(dict.fromkeys(t.panel.task for one in asked for t in one.found.tables))
-    recipes = max((len(p.recipes) for one in asked for p in one.found.analysis.panels), default=0)
+    tasks = list(dict.fromkeys(t.panel.task for way in ways for t in way.result.tables))
+    recipes = max((len(p.recipes) for way in ways for p in way.result.analysis.panels), default=0)
     columns = (
         Column(name="Model"),
         Column(name="Asked"),
@@ -103,24 +100,24 @@ def drops_grid(asked: Sequence[Asked]) -> Grid:
     )
 
 
-def group_grids(asked: Sequence[Asked]) -> tuple[Grid, ...]:
+def group_grids(ways: Sequence[WayOfAsking]) -> tuple[Grid, ...]:
     """One table a group: accuracy and drop under each of its perturbations."""
-    groups = list(dict.fromkeys(g for one in asked for g in _groups(one.found)))
-    return tuple(_group_grid(asked, group) for group in groups)
+    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
+    return tuple(_group_grid(ways, group) for group in groups)
 
 
-def _group_grid(asked: Sequence[Asked], group: str) -> Grid:
+def _group_grid(ways: Sequence[WayOfAsking], group: str) -> Grid:
     labels = list(
         dict.fromkeys(
             r.label
-            for one in asked
-            for p in one.found.analysis.panels
+            for way in ways
+            for p in way.result.analysis.panels
             for r in p.recipes
             if r.group == group
         )
     )
     rows: list[tuple[Value, ...]] = []
-    for model, how, panels in _lines(asked):
+    for model, how, panels in _lines(ways):
         cells: list[Value] = []
         for label in labels:
             cells.append(average(panels, _of(label, lambda r: r.accuracy)))
@@ -137,23 +134,23 @@ def _group_grid(asked: Sequence[Asked], group: str) -> Grid:
         columns.append(Column(name="Drop", unit="points", over=label))
     columns.append(Column(name="Drop", unit="points", over="Average"))
     return Grid(
-        name=f"group-{_slug(group)}",
+        name=f"group-{group.replace(' ', '-')}",
         title=_title(group),
         columns=tuple(columns),
         rows=tuple(rows),
         labels=2,
         text=(
             f"{POINTS} Accuracy and drop are over the items that a perturbation really changed, so "
-            "that they need not add up to the baseline of all items.",
+            "they need not add up to the baseline, which is over all items.",
         ),
     )
 
 
-def tasks_grid(asked: Sequence[Asked]) -> Grid:
-    """The same, task by task, with what else is known of each panel."""
-    groups = list(dict.fromkeys(g for one in asked for g in _groups(one.found)))
+def tasks_grid(ways: Sequence[WayOfAsking]) -> Grid:
+    """The same task by task, with the other numbers of each panel."""
+    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
     rows: list[tuple[Value, ...]] = []
-    for model, how, panels in _lines(asked):
+    for model, how, panels in _lines(ways):
         for panel in panels:
             rows.append(
                 (
@@ -194,17 +191,18 @@ def tasks_grid(asked: Sequence[Asked]) -> Grid:
     )
 
 
-def recipes_grid(found: Found, name: str, title: str, text: Sequence[str] = ()) -> Grid:
+def recipes_grid(result: PartResult, name: str, title: str, text: Sequence[str] = ()) -> Grid:
     """Model × task, with accuracy and drop under each recipe of a part."""
-    labels = list(dict.fromkeys(r.label for p in found.analysis.panels for r in p.recipes))
+    labels = list(dict.fromkeys(r.label for p in result.analysis.panels for r in p.recipes))
     rows: list[tuple[Value, ...]] = []
-    for model in models_of(found):
-        for panel in panels_of(found, model):
+    for model in models_of(result):
+        for panel in panels_of(result, model):
             cells: list[Value] = []
-            for label in labels:
-                cells.append(_of(label, lambda r: r.accuracy)(panel))
-                cells.append(_of(label, lambda r: r.drop)(panel))
-                cells.append(_changed(panel, label))
+            recipes = {recipe.label: recipe for recipe in panel.recipes}
+            for recipe in map(recipes.get, labels):
+                cells += (
+                    [recipe.accuracy, recipe.drop, recipe.counts.changed] if recipe else [None] * 3
+                )
             rows.append((model, panel.panel.task, panel.baseline, *cells, panel.micro))
     columns = [
         Column(name="Model"),
@@ -216,7 +214,7 @@ def recipes_grid(found: Found, name: str, title: str, text: Sequence[str] = ()) 
         columns.append(Column(name="Drop", unit="points", over=label))
         columns.append(Column(name="Changed", unit="count", over=label))
     columns.append(Column(name="Drop", unit="points", over="Average"))
-    notes = [note for p in found.analysis.panels for note in p.notes if "chance" in note]
+    notes = [note for p in result.analysis.panels for note in p.notes if "chance" in note]
     return Grid(
         name=name,
         title=title,
@@ -227,45 +225,17 @@ def recipes_grid(found: Found, name: str, title: str, text: Sequence[str] = ()) 
     )
 
 
-def negation_grid(found: Found, level: float, *, strict: bool) -> Grid | None:
-    """What it costs to be asked for the wrong option of two, beside being asked for the right."""
-    names = model_names(found.tables)
-    rows: list[tuple[Value, ...]] = []
-    for table in found.tables:
-        control, asked = _column(table, "elimination_control"), _column(table, "elimination")
-        if control is None or asked is None:
-            continue
-        values, changed = table.matrix(strict=strict), table.changed()
-        both = changed[:, control] & changed[:, asked]
-        cost = accuracy_drop(values[both, control], values[both, asked], level=level)
-        rows.append((names[table.panel.model.id], table.panel.task, cost))
-    if not rows:
-        return None
-    return Grid(
-        name="negation",
-        title="What a negation costs",
-        columns=(
-            Column(name="Model"),
-            Column(name="Task"),
-            Column(name="Right asked for, less wrong asked for", unit="points"),
-        ),
-        rows=tuple(rows),
-        labels=2,
-        text=("The same two options both times; guessing is right half of the time.",),
-    )
-
-
-def counts_grid(found: Sequence[Found]) -> Grid:
-    """How many cells of each part and recipe came out how; nothing is dropped unseen."""
+def counts_grid(results: Sequence[PartResult]) -> Grid:
+    """How many cells of each part and recipe came out how; nothing is dropped silently."""
     names = list(Counts.__dataclass_fields__)
     rows: list[tuple[Value, ...]] = []
-    for one in found:
-        panels = one.analysis.panels
+    for result in results:
+        panels = result.analysis.panels
         labels = list(dict.fromkeys(r.label for p in panels for r in p.recipes))
         for label in labels:
             counts = [r.counts for p in panels for r in p.recipes if r.label == label]
             sums = [sum(getattr(c, name) for c in counts) for name in names]
-            rows.append((one.part.name, label, *sums))
+            rows.append((result.part.name, label, *sums))
     kinds = {"changed", "unchanged", "not_applicable", "no_rewrite"}
     return Grid(
         name="counts",
@@ -285,23 +255,23 @@ def counts_grid(found: Sequence[Found]) -> Grid:
         rows=tuple(rows),
         labels=2,
         text=(
-            "Unchanged, not applicable and no rewrite are left out of both sides of a drop. "
-            "Failed requests are left out; unreadable answers are counted by the run's rule.",
+            "Prompts that are unchanged, not applicable or without a rewrite are left out of both "
+            "sides of a drop. Failed requests are left out too; unreadable answers count by the "
+            "run's rule.",
         ),
     )
 
 
-def _lines(asked: Sequence[Asked]) -> Iterator[tuple[str, str, list[PanelResult]]]:
+def _lines(ways: Sequence[WayOfAsking]) -> Iterator[tuple[str, str, list[PanelResult]]]:
     """Model by model, the ways of asking below each other."""
-    every = dict.fromkeys(model for one in asked for model in models_of(one.found))
-    for model in every:
-        for one in asked:
-            if panels := panels_of(one.found, model):
-                yield model, one.how, panels
+    for model in dict.fromkeys(model for way in ways for model in models_of(way.result)):
+        for way in ways:
+            if panels := panels_of(way.result, model):
+                yield model, way.how, panels
 
 
-def _groups(found: Found) -> list[str]:
-    return list(dict.fromkeys(g.group for p in found.analysis.panels for g in p.groups))
+def _groups(result: PartResult) -> list[str]:
+    return list(dict.fromkeys(g.group for p in result.analysis.panels for g in p.groups))
 
 
 def _group(name: str) -> Pick:
@@ -312,20 +282,8 @@ def _of(label: str, pick: Callable[[RecipeResult], Estimate]) -> Pick:
     return lambda panel: next((pick(r) for r in panel.recipes if r.label == label), None)
 
 
-def _changed(panel: PanelResult, label: str) -> int | None:
-    return next((r.counts.changed for r in panel.recipes if r.label == label), None)
-
-
-def _column(table: Table, label: str) -> int | None:
-    return next((n for n, r in enumerate(table.recipes) if r.label == label), None)
-
-
 def _title(group: str) -> str:
     return group[:1].upper() + group[1:]
-
-
-def _slug(group: str) -> str:
-    return group.replace(" ", "-")
 
 
 def _listed(tasks: Sequence[str]) -> str:

@@ -43,16 +43,16 @@ class Archive:
         """One member as a whole."""
         member = self._members[name]
         where = f"{self.path}, {name}"
-        most = min(MOST_MEMBER, self._left)
-        if member.file_size > most:
-            raise TaskError(f"{where} unpacks to more than {most:,} bytes")
+        limit = min(MOST_MEMBER, self._left)
+        if member.file_size > limit:
+            raise TaskError(f"{where} unpacks to more than {limit:,} bytes")
         try:
             with self._open(member) as stream:
-                data: bytes = stream.read(most + 1)
+                data: bytes = stream.read(limit + 1)
         except _BROKEN as error:
             raise TaskError(f"{where} cannot be read: {error}", hint="is it whole?") from error
-        if len(data) > most:
-            raise TaskError(f"{where} unpacks to more than {most:,} bytes")
+        if len(data) > limit:
+            raise TaskError(f"{where} unpacks to more than {limit:,} bytes")
         self._left -= len(data)
         return data
 

@@ -48,14 +48,14 @@ class Coded:
     def joined(cls, columns: Sequence[Coded], mark: str = "/") -> Coded:
         """Several columns as one: `GPT-4/CoT`. Only combinations that occur have a name."""
         first, *rest = columns
-        for other in rest:
-            wide = first.codes.astype(np.int64) * len(other.names) + other.codes
-            found, at, codes = np.unique(wide, return_index=True, return_inverse=True)
-            order = np.argsort(at, kind="stable")  # names in the order in which they appear
+        for column in rest:
+            combined = first.codes.astype(np.int64) * len(column.names) + column.codes
+            distinct, firsts, codes = np.unique(combined, return_index=True, return_inverse=True)
+            order = np.argsort(firsts, kind="stable")  # names in the order in which they appear
             place = np.empty_like(order)
             place[order] = np.arange(len(order))
-            pairs = [divmod(int(found[n]), len(other.names)) for n in order]
-            names = tuple(f"{first.names[a]}{mark}{other.names[b]}" for a, b in pairs)
+            pairs = [divmod(int(distinct[n]), len(column.names)) for n in order]
+            names = tuple(f"{first.names[a]}{mark}{column.names[b]}" for a, b in pairs)
             first = cls(names=names, codes=place[codes.ravel()].astype(np.int32))
         return first
 
@@ -69,8 +69,8 @@ class Coded:
         ]
         return cls(names=names.all, codes=np.concatenate(codes))
 
-    def take(self, kept: NDArray[np.bool_]) -> Coded:
-        return replace(self, codes=self.codes[kept])
+    def take(self, mask: NDArray[np.bool_]) -> Coded:
+        return replace(self, codes=self.codes[mask])
 
 
 class Names:
@@ -89,10 +89,10 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cells:
-    """What was read. `value` is NaN where there is no score; `outcome` says why.
+    """Results, one place a cell. `value` is NaN where there is no score; `outcome` says why.
 
-    `outcome` is 0 scored, 1 unparsed, 2 refused, 3 failed, 4 missing. `output` holds what was
-    answered, code -1 for nothing; `cluster` what items share. `scorers` names the score of every
+    `outcome` is 0 scored, 1 unparsed, 2 refused, 3 failed, 4 missing. `output` holds the answers,
+    code -1 where there is none; `cluster` is what items share. `scorers` names the score of every
     task; `notes` say what was assumed.
     """
 
@@ -113,39 +113,40 @@ class Cells:
 
     @property
     def digest(self) -> str:
-        """A hash of all that was read."""
-        found = hashlib.sha256()
+        """A hash of everything but notes, scorers, outputs and clusters."""
+        hashed = hashlib.sha256()
         for column in (self.model, self.task, self.item, self.condition, self.run):
-            found.update("\x1f".join(column.names).encode("utf-8", "surrogatepass"))
-            found.update(column.codes.tobytes())
-        found.update(self.value.tobytes() + self.outcome.tobytes())
-        return f"sha256:{found.hexdigest()}"
+            hashed.update("\x1f".join(column.names).encode("utf-8", "surrogatepass"))
+            hashed.update(column.codes.tobytes())
+        hashed.update(self.value.tobytes() + self.outcome.tobytes())
+        return f"sha256:{hashed.hexdigest()}"
 
-    def take(self, kept: NDArray[np.bool_]) -> Cells:
+    def take(self, mask: NDArray[np.bool_]) -> Cells:
         return replace(
             self,
-            model=self.model.take(kept),
-            task=self.task.take(kept),
-            item=self.item.take(kept),
-            condition=self.condition.take(kept),
-            run=self.run.take(kept),
-            value=self.value[kept],
-            outcome=self.outcome[kept],
-            output=None if self.output is None else self.output.take(kept),
-            cluster=None if self.cluster is None else self.cluster.take(kept),
+            model=self.model.take(mask),
+            task=self.task.take(mask),
+            item=self.item.take(mask),
+            condition=self.condition.take(mask),
+            run=self.run.take(mask),
+            value=self.value[mask],
+            outcome=self.outcome[mask],
+            output=None if self.output is None else self.output.take(mask),
+            cluster=None if self.cluster is None else self.cluster.take(mask),
         )
 
 
 def settle(cells: Cells, where: Where, hint: str) -> Cells:
-    """Every cell once: one that is there twice is an error, unless both say the same.
+    """Every cell once. Two results for the same cell are an error, unless they are equal.
 
-    `where` names the place of a cell in its file, `hint` what would tell the two apart.
+    `where` names the place of a cell in its file; `hint` says how to tell the two apart.
     """
     if not len(cells):
-        raise TaskError("No result was found in what was given", hint="is it the right file?")
+        raise TaskError("The files hold no results", hint="are they the right files?")
     if len(cells) > MOST_CELLS:
         raise TaskError(
-            f"{len(cells):,} cells are more than {MOST_CELLS:,}", hint="give the tasks one by one"
+            f"{len(cells):,} cells are more than {MOST_CELLS:,}",
+            hint="analyse fewer tasks at a time",
         )
     key = _keys([cells.model, cells.task, cells.item, cells.condition, cells.run])
     order = np.argsort(key, kind="stable")
@@ -153,14 +154,16 @@ def settle(cells: Cells, where: Where, hint: str) -> Cells:
     if not twice.any():
         return cells
     first, second = order[:-1][twice], order[1:][twice]
-    other = _differ(cells, first, second)
-    if other.any():
-        at = int(np.flatnonzero(other)[0])
-        raise DuplicateName(_told(cells, int(first[at]), int(second[at]), where), hint=hint)
-    kept = np.ones(len(cells), dtype=bool)
-    kept[second] = False
-    note = f"{len(second):,} results were there twice, both times the same; one of each was used."
-    return replace(cells.take(kept), notes=(*cells.notes, note))
+    conflicting = _differ(cells, first, second)
+    if conflicting.any():
+        place = int(np.flatnonzero(conflicting)[0])
+        raise DuplicateName(
+            _conflict(cells, int(first[place]), int(second[place]), where), hint=hint
+        )
+    mask = np.ones(len(cells), dtype=bool)
+    mask[second] = False
+    note = f"{len(second):,} results appear twice with the same value; each is counted once."
+    return replace(cells.take(mask), notes=(*cells.notes, note))
 
 
 def _keys(columns: Sequence[Coded]) -> NDArray[np.int64]:
@@ -175,15 +178,15 @@ def _keys(columns: Sequence[Coded]) -> NDArray[np.int64]:
 
 
 def _differ(cells: Cells, first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.bool_]:
-    one, two = cells.value[first], cells.value[second]
-    other = ~((one == two) | (np.isnan(one) & np.isnan(two)))
-    other |= cells.outcome[first] != cells.outcome[second]
+    left, right = cells.value[first], cells.value[second]
+    differs = ~((left == right) | (np.isnan(left) & np.isnan(right)))
+    differs |= cells.outcome[first] != cells.outcome[second]
     if cells.output is not None:
-        other |= cells.output.codes[first] != cells.output.codes[second]
-    return np.asarray(other)
+        differs |= cells.output.codes[first] != cells.output.codes[second]
+    return np.asarray(differs)
 
 
-def _told(cells: Cells, first: int, second: int, where: Where) -> str:
+def _conflict(cells: Cells, first: int, second: int, where: Where) -> str:
     def name(column: Coded) -> str:
         return repr(column.names[int(column.codes[first])][:80])
 

@@ -1,4 +1,4 @@
-"""Which column is what: named by the user, else known by its usual name."""
+"""The role of every column: as the user names it, else by the usual names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Layout = Literal["auto", "long", "wide"]
 FILE = "@file"
 # The roles that a wide table has columns for, beside its scores.
 WIDE = ("model", "task", "item", "run", "cluster")
-# The roles that hold what was found, which no fixed text can.
+# The roles that hold results, which one fixed text (`=TEXT`) cannot stand for.
 VALUES = ("score", "outcome", "output")
 
 # The first of these that a table has; names are compared without case, spaces and dashes.
@@ -39,7 +39,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMap:
-    """What the user said about the columns; empty where the usual names are to be tried.
+    """Which columns hold what, as the user says; empty roles are filled by the usual names.
 
     Each role takes a column, several (`strategy`, `swap` become one name), `=TEXT` for the same
     text everywhere, or `@file` for the name of the file. More than one `score` column makes a
@@ -59,41 +59,41 @@ class ColumnMap:
 
     @property
     def named(self) -> dict[str, tuple[str, ...]]:
-        """The roles that were given."""
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "layout"}
-        return {role: columns for role, columns in given.items() if columns}
+        """The roles that the user named columns for."""
+        by_role = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "layout"}
+        return {role: columns for role, columns in by_role.items() if columns}
 
 
 def resolve(columns: ColumnMap, names: Sequence[str], path: Path) -> dict[str, tuple[str, ...]]:
-    """Role to columns for the table of a file. Wide tables have several score columns."""
-    found = {role: _known(role, given, names) for role, given in columns.named.items()}
-    taken = {column for given in found.values() for column in given}
-    if "score" not in found and columns.layout != "wide":
-        _guess(found, taken, ("score",), names)
-    wide = columns.layout == "wide" or len(found.get("score", ())) != 1
+    """The columns of every role in a table. Wide tables have several score columns."""
+    roles = {role: _named_columns(role, texts, names) for role, texts in columns.named.items()}
+    used = {name for role_columns in roles.values() for name in role_columns}
+    if "score" not in roles and columns.layout != "wide":
+        _guess(roles, used, ("score",), names)
+    wide = columns.layout == "wide" or len(roles.get("score", ())) != 1
     if wide and columns.layout == "long":
         raise UsageError("A long table has one column of scores", hint="name it with --score")
-    _guess(found, taken, WIDE if wide else [r for r in ROLES if r != "score"], names)
-    if "score" not in found:
-        _as_wide(found, names, taken, path)
-    return found
+    _guess(roles, used, WIDE if wide else [r for r in ROLES if r != "score"], names)
+    if "score" not in roles:
+        _as_wide(roles, names, used, path)
+    return roles
 
 
 def _guess(
-    found: dict[str, tuple[str, ...]], taken: set[str], roles: Sequence[str], names: Sequence[str]
+    resolved: dict[str, tuple[str, ...]], used: set[str], roles: Sequence[str], names: Sequence[str]
 ) -> None:
     """Columns with a usual name, for the roles that have none."""
     for role in roles:
-        column = _usual(ROLES[role], [name for name in names if name not in taken])
-        if role not in found and column is not None:
-            found[role] = (column,)
-            taken.add(column)
+        column = _usual(ROLES[role], [name for name in names if name not in used])
+        if role not in resolved and column is not None:
+            resolved[role] = (column,)
+            used.add(column)
 
 
 def _as_wide(
     found: dict[str, tuple[str, ...]], names: Sequence[str], taken: set[str], path: Path
 ) -> None:
-    """Every column that is nothing else is a condition."""
+    """Every column without a role is a condition."""
     rest = tuple(name for name in names if name not in taken)
     if not rest:
         raise UsageError(
@@ -102,17 +102,17 @@ def _as_wide(
     found["score"] = rest
 
 
-def _known(role: str, given: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+def _named_columns(role: str, texts: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """The columns that were named; a comma stands between two, unless it is part of a name."""
-    out: list[str] = []
-    for text in given:
+    named: list[str] = []
+    for text in texts:
         parts = [text] if text in names or text.startswith(("=", FILE)) else text.split(",")
         for part in parts:
             free = part.startswith("=") or part == FILE
             if part not in names and not (free and role not in VALUES):
                 raise UnknownName(f"column for --{role}", part, names)
-            out.append(part)
-    return tuple(out)
+            named.append(part)
+    return tuple(named)
 
 
 def _usual(usual: Sequence[str], names: Sequence[str]) -> str | None:

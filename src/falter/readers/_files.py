@@ -1,4 +1,4 @@
-"""Files of others, read with bounds: no line, text or archive member grows without an end."""
+"""Files of others, read within bounds: no line, text or archive member can fill the memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def kind_of(path: Path) -> str:
 
 
 class Bounded(io.RawIOBase):
-    """A file that refuses to give more than a number of bytes, whatever it unpacks to."""
+    """A file that raises once it has given more than a number of bytes, however it is packed."""
 
     def __init__(self, files: Sequence[IO[bytes]], path: Path, most: int) -> None:
         self._file, self._files = files[0], files
@@ -55,14 +55,14 @@ class Bounded(io.RawIOBase):
 def bounded(path: Path, most: int = MOST_BYTES) -> io.BufferedReader:
     """A file for reading, unpacked if it ends in .gz, of at most `most` bytes."""
     try:
-        opened = path.open("rb")
+        file = path.open("rb")
     except OSError as error:
         raise TaskError(
             f"{path} cannot be opened: {error.strerror or error}", hint="is the path right?"
         ) from error
     packed = path.suffix.lower() == ".gz"
-    given: list[Any] = [gzip.GzipFile(fileobj=opened), opened] if packed else [opened]
-    return io.BufferedReader(Bounded(given, path, most), 2**20)
+    files: list[Any] = [gzip.GzipFile(fileobj=file), file] if packed else [file]
+    return io.BufferedReader(Bounded(files, path, most), 2**20)
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:

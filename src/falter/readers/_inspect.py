@@ -13,20 +13,20 @@ from falter.core.errors import TaskError, UnknownName
 from falter.readers._archive import Archive, archive
 from falter.readers._cells import FAILED, MISSING, SCORED, UNPARSED, Cells
 from falter.readers._files import read_json
-from falter.readers._logs import Log, LogChoice, cells_of, wanted
+from falter.readers._logs import Log, LogChoice, cells_of, is_chosen
 
 __all__ = ["is_log", "read_inspect"]
 
-# Correct, partial, incorrect; N is an answer that could not be found.
+# Correct, partial, incorrect. N means that the scorer could not find an answer.
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0}
 NO_ANSWER = "N"
 Sample = Mapping[str, Any]
 
 
 def is_log(value: Any) -> bool:
-    """Whether a JSON file is a log of Inspect."""
-    told = isinstance(value, dict) and isinstance(value.get("eval"), dict)
-    return bool(told and "task" in value["eval"])
+    """Whether a JSON value is an Inspect log."""
+    header = value.get("eval") if isinstance(value, dict) else None
+    return isinstance(header, dict) and "task" in header
 
 
 def read_inspect(paths: Sequence[Path], choice: LogChoice) -> Cells:
@@ -40,7 +40,7 @@ def _read(path: Path, choice: LogChoice, notes: list[str]) -> Log:
     if path.suffix.lower() != ".eval":
         whole = read_json(path)
         if not is_log(whole):
-            raise TaskError(f"{path} is no log of Inspect", hint="it has no 'eval' with a task")
+            raise TaskError(f"{path} is not an Inspect log", hint="its 'eval' names no task")
         samples = whole.get("samples")
         return _log(path, whole, _listed(samples, path), choice, notes)
     with archive(path) as opened:
@@ -61,11 +61,11 @@ def _log(
         scorer="",
         args={str(k): _short(v) for k, v in args.items()} if isinstance(args, dict) else {},
     )
-    if not wanted(log, choice):
+    if not is_chosen(log, choice):
         return log
     status = head.get("status", "started")
     if status != "success":
-        notes.append(f"{path.name} has the status '{status}': it may lack samples.")
+        notes.append(f"{path.name} has the status '{status}', so samples may be missing.")
     if not samples:
         raise TaskError(f"{path} holds no sample", hint="was it run with --no-log-samples?")
     log.scorer = _scorer(samples, choice.metric, path)
@@ -80,13 +80,13 @@ def _short(value: Any) -> str:
 
 
 def _header(opened: Archive) -> Sample:
-    """The header; of a log that was not finished, its start."""
+    """The header, or what an unfinished log starts with."""
     for name in ("header.json", "_journal/start.json"):
         if name in opened:
             head = _json(opened, name)
             if is_log(head):
                 return dict(head)
-    raise TaskError(f"{opened.path} has no header", hint="is it a log of Inspect?")
+    raise TaskError(f"{opened.path} has no header", hint="is it an Inspect log?")
 
 
 def _samples(opened: Archive) -> Iterator[Sample]:
@@ -126,10 +126,10 @@ def _listed(value: Any, path: Path) -> list[Sample]:
 
 def _scores(sample: Sample) -> Iterable[tuple[str, Any, Any]]:
     """Name, value and answer of every score; a score of several values is several scores."""
-    found = sample.get("scores")
-    if not isinstance(found, dict):
+    scores = sample.get("scores")
+    if not isinstance(scores, dict):
         return
-    for name, score in found.items():
+    for name, score in scores.items():
         value = score.get("value") if isinstance(score, dict) else score
         answer = score.get("answer") if isinstance(score, dict) else None
         if isinstance(value, dict):
@@ -138,14 +138,14 @@ def _scores(sample: Sample) -> Iterable[tuple[str, Any, Any]]:
             yield str(name), value, answer
 
 
-def _scorer(samples: Sequence[Sample], wanted: str | None, path: Path) -> str:
+def _scorer(samples: Sequence[Sample], metric: str | None, path: Path) -> str:
     """The score to use: the one named, else the first."""
-    known = list(dict.fromkeys(name for s in samples for name, _, _ in _scores(s)))
-    if wanted is not None and wanted not in known:
-        raise UnknownName(f"score of {path.name}", wanted, known)
-    if not known:
+    names = list(dict.fromkeys(name for s in samples for name, _, _ in _scores(s)))
+    if metric is not None and metric not in names:
+        raise UnknownName(f"score of {path.name}", metric, names)
+    if not names:
         raise TaskError(f"{path} has no score", hint="score it: inspect score LOG --scorer …")
-    return known[0] if wanted is None else wanted
+    return names[0] if metric is None else metric
 
 
 def _add(log: Log, sample: Sample, scorer: str, place: int) -> None:

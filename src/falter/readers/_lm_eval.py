@@ -11,7 +11,7 @@ from typing import Any
 from falter.core.errors import TaskError, UnknownName
 from falter.readers._cells import MISSING, SCORED, UNPARSED, Cells
 from falter.readers._files import json_lines, read_json
-from falter.readers._logs import Log, LogChoice, cells_of, wanted
+from falter.readers._logs import Log, LogChoice, cells_of, is_chosen
 
 __all__ = ["is_samples", "read_lm_eval"]
 
@@ -20,7 +20,7 @@ _NAME = re.compile(
 )
 # What its filters write where they find nothing.
 NOTHING_FOUND = "[invalid]"
-_OTHERS = frozenset(
+_NO_METRICS = frozenset(
     ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
      "doc_hash", "prompt_hash", "target_hash")
 )  # fmt: skip
@@ -41,66 +41,66 @@ class _Samples:
 
 def read_lm_eval(paths: Sequence[Path], choice: LogChoice) -> Cells:
     """The sample files as cells, items paired by `doc_hash`, or by `doc_id` where these differ."""
-    read = [_read(path, choice) for path in paths]
-    found = [samples for samples, _ in read]
-    notes = list(dict.fromkeys(note for _, told in read for note in told))
-    read_ones = [samples for samples in found if samples.hashes]
+    files = [_read_samples(path, choice) for path in paths]
+    every_file = [samples for samples, _ in files]
+    notes = list(dict.fromkeys(note for _, file_notes in files for note in file_notes))
+    non_empty = [samples for samples in every_file if samples.hashes]
     # Tasks that are conditions of one another have to name their items in the same way.
     as_one = choice.condition_from == "task"
-    for task in dict.fromkeys("" if as_one else samples.log.task for samples in read_ones):
-        same = [samples for samples in read_ones if as_one or samples.log.task == task]
-        if _hashed(same):
+    for task in dict.fromkeys("" if as_one else samples.log.task for samples in non_empty):
+        same = [samples for samples in non_empty if as_one or samples.log.task == task]
+        if _hashes_name_items(same):
             for samples in same:
                 samples.log.items = [h or "" for h in samples.hashes]
         elif any(samples.hashes[:1] != [None] for samples in same):
-            told = ", ".join(dict.fromkeys(samples.log.task for samples in same))
-            notes.append(f"Items of {told} are paired by doc_id: their doc_hash differ.")
-    return cells_of([samples.log for samples in found], choice, notes)
+            tasks = ", ".join(dict.fromkeys(samples.log.task for samples in same))
+            notes.append(f"Items of {tasks} are paired by doc_id, because their doc_hash differ.")
+    return cells_of([samples.log for samples in every_file], choice, notes)
 
 
-def _hashed(files: Sequence[_Samples]) -> bool:
+def _hashes_name_items(files: Sequence[_Samples]) -> bool:
     """Whether the hashes name every item once and a file's are among those of the others.
 
     A perturbation of the documents changes some hashes: their items have the same doc_id.
     """
     sets = []
     for samples in files:
-        known = [h for h in samples.hashes if h]
-        own = set(known)
-        if len(known) != len(samples.hashes) or len(own) != len(known):
+        hashes = [h for h in samples.hashes if h]
+        distinct = set(hashes)
+        if len(hashes) != len(samples.hashes) or len(distinct) != len(hashes):
             return False
-        sets.append(own)
+        sets.append(distinct)
     first = sets[0] if sets else set()
-    return bool(first) and all(own <= first or first <= own for own in sets)
+    return bool(first) and all(distinct <= first or first <= distinct for distinct in sets)
 
 
-def _read(path: Path, choice: LogChoice) -> tuple[_Samples, list[str]]:
-    """The samples of one file that the chosen filter made, and what to say about it."""
+def _read_samples(path: Path, choice: LogChoice) -> tuple[_Samples, list[str]]:
+    """The samples of one file under the chosen filter, and notes about it."""
     match = _NAME.match(path.name)
     task, stamp = (match["task"], match["stamp"] or "") if match else (path.stem, "")
     log = Log(path=path, task=task, model=_model(path, stamp), stamp=stamp, scorer="")
     samples = _Samples(log=log)
-    if not wanted(log, choice):
+    if not is_chosen(log, choice):
         return samples, []
     filters: dict[str, None] = {}
     metric: str | None = None
-    kept = choice.filter
+    chosen = choice.filter
     for line, row in json_lines(path):
         name = str(row.get("filter", "none"))
         filters[name] = None
-        kept = name if kept is None else kept
-        if name != kept:
+        chosen = name if chosen is None else chosen
+        if name != chosen:
             continue
         metric = _metric(row, choice.metric, path, line) if metric is None else metric
         _add(samples, row, metric, line)
     if not filters:
         raise TaskError(f"{path} is empty", hint="run lm-eval with --log_samples again")
-    if kept not in filters:
-        raise UnknownName("filter", str(kept), filters)
-    others = [name for name in filters if name != kept]
-    log.scorer = str(metric) if kept == "none" else f"{metric}, {kept}"
-    more = f"'{log.task}' has more filters: {', '.join(others)}; --filter chooses one."
-    return samples, [more] if others else []
+    if chosen not in filters:
+        raise UnknownName("filter", str(chosen), filters)
+    ignored = [name for name in filters if name != chosen]
+    log.scorer = str(metric) if chosen == "none" else f"{metric}, {chosen}"
+    note = f"'{log.task}' also has the filters {', '.join(ignored)}; choose with --filter."
+    return samples, [note] if ignored else []
 
 
 def _add(samples: _Samples, row: Mapping[str, Any], metric: str, line: int) -> None:
@@ -113,27 +113,27 @@ def _add(samples: _Samples, row: Mapping[str, Any], metric: str, line: int) -> N
     if output == NOTHING_FOUND and not value:
         outcome, value, output = UNPARSED, None, None
     samples.log.add(str(row["doc_id"]), value, outcome, output, line=line)
-    known = row.get("doc_hash")
-    samples.hashes.append(known if isinstance(known, str) and known else None)
+    doc_hash = row.get("doc_hash")
+    samples.hashes.append(doc_hash if isinstance(doc_hash, str) and doc_hash else None)
 
 
 def _metrics(row: Mapping[str, Any]) -> list[str]:
     """The scores of a sample: as it lists them, else whatever is a number."""
-    told = row.get("metrics")
-    if isinstance(told, list) and told:
-        return [str(name) for name in told]
-    return [k for k, v in row.items() if k not in _OTHERS and isinstance(v, (bool, int, float))]
+    listed = row.get("metrics")
+    if isinstance(listed, list) and listed:
+        return [str(name) for name in listed]
+    return [k for k, v in row.items() if k not in _NO_METRICS and isinstance(v, (bool, int, float))]
 
 
-def _metric(row: Mapping[str, Any], wanted: str | None, path: Path, line: int) -> str:
-    known = [name for name in _metrics(row) if isinstance(row.get(name), (bool, int, float))]
-    if wanted is not None:
-        if wanted not in known:
-            raise UnknownName(f"metric of {path.name}", wanted, known)
-        return wanted
-    if not known:
+def _metric(row: Mapping[str, Any], chosen: str | None, path: Path, line: int) -> str:
+    names = [name for name in _metrics(row) if isinstance(row.get(name), (bool, int, float))]
+    if chosen is not None:
+        if chosen not in names:
+            raise UnknownName(f"metric of {path.name}", chosen, names)
+        return chosen
+    if not names:
         raise TaskError(f"{path}, line {line} has no score that is a number")
-    return "acc" if "acc" in known else known[0]
+    return "acc" if "acc" in names else names[0]
 
 
 def _number(value: Any, metric: str, where: str) -> float | None:
@@ -146,14 +146,14 @@ def _number(value: Any, metric: str, where: str) -> float | None:
 
 
 def _output(row: Mapping[str, Any], metric: str) -> str | None:
-    """What was answered: the filtered text, or the option whose likelihood is the largest."""
-    given = row.get("filtered_resps")
-    if not isinstance(given, list) or not given:
+    """The answer: the filtered text, or the number of the likeliest option."""
+    replies = row.get("filtered_resps")
+    if not isinstance(replies, list) or not replies:
         return None
-    if len(given) == 1 and isinstance(given[0], str):
-        return given[0]
-    if metric == "acc" and len(given) > 1 and all(_scored(option) for option in given):
-        likelihoods = [float(option[0]) for option in given]
+    if len(replies) == 1 and isinstance(replies[0], str):
+        return replies[0]
+    if metric == "acc" and len(replies) > 1 and all(_scored(option) for option in replies):
+        likelihoods = [float(option[0]) for option in replies]
         return str(likelihoods.index(max(likelihoods)))
     return None
 
@@ -172,9 +172,9 @@ def _model(path: Path, stamp: str) -> str:
     """From the results beside it, else from the folder."""
     beside = path.with_name(f"results_{stamp}.json")
     if stamp and beside.is_file():
-        told = read_json(beside)
-        if isinstance(told, dict):
-            for name in (told.get("model_name"), told.get("model_source")):
+        results = read_json(beside)
+        if isinstance(results, dict):
+            for name in (results.get("model_name"), results.get("model_source")):
                 if isinstance(name, str) and name:
                     return name
     return path.absolute().parent.name

@@ -1,4 +1,4 @@
-"""What the logs of lm-evaluation-harness and of Inspect have in common: runs of a task."""
+"""What the logs of lm-evaluation-harness and of Inspect share: runs of a task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 from falter.core.errors import TaskError, UnknownName
 from falter.readers._cells import Cells, Coded, Names, as_numbers, settle
 
-__all__ = ["CONDITION_FROM", "Log", "LogChoice", "cells_of", "wanted"]
+__all__ = ["CONDITION_FROM", "Log", "LogChoice", "cells_of", "is_chosen"]
 
 CONDITION_FROM = ("auto", "folder", "task", "model", "args", "file")
 _KINDS = ("folder", "task", "model", "args", "file")
@@ -24,7 +24,7 @@ _KINDS = ("folder", "task", "model", "args", "file")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogChoice:
-    """What of the logs is wanted: which score, which filter, which tasks, what is a condition."""
+    """The user's choices for logs: score, filter, tasks, models, and what makes a condition."""
 
     metric: str | None = None
     filter: str | None = None
@@ -35,7 +35,7 @@ class LogChoice:
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """One run of one task: a place of the lists a result, `lines` naming where it stands."""
+    """One run of one task. The lists run in parallel, one place a result; `lines` says where."""
 
     path: Path
     task: str
@@ -64,8 +64,8 @@ class Log:
         self.lines.append(line)
 
 
-def wanted(log: Log, choice: LogChoice) -> bool:
-    """Whether the task and the model are among those asked for; both take patterns."""
+def is_chosen(log: Log, choice: LogChoice) -> bool:
+    """Whether the user chose this task and model; both may be patterns."""
     return _matches(log.task, choice.tasks) and _matches(log.model, choice.models)
 
 
@@ -74,20 +74,20 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def cells_of(logs: Sequence[Log], choice: LogChoice, notes: Sequence[str]) -> Cells:
-    """All logs as cells: a log is a condition, a model, a task, or one more run of the same."""
-    kept = [log for log in logs if wanted(log, choice)]
-    if not kept:
+    """All logs as cells. A log is a condition, a model, a task, or one more run of the same."""
+    chosen = [log for log in logs if is_chosen(log, choice)]
+    if not chosen:
         what, names = ("task", choice.tasks) if choice.tasks else ("model", choice.models)
         raise UnknownName(what, ", ".join(names), {getattr(log, what) for log in logs})
-    scored = sorted({f"{log.task}: {log.scorer}" for log in kept})
+    scored = sorted({f"{log.task}: {log.scorer}" for log in chosen})
     notes = (f"Scores used: {'; '.join(scored)}.", *notes)
-    folders = _folders(kept)
-    kept = [replace(log, folder=folder) for log, folder in zip(kept, folders, strict=True)]
-    kept.sort(key=lambda log: (log.stamp, str(log.path)))
-    given = choice.condition_from
-    kind = _kind(kept) if given == "auto" else given
-    places, told = _placed(kept, kind)
-    return _settled(kept, places, (*notes, *told))
+    folders = _folders(chosen)
+    chosen = [replace(log, folder=folder) for log, folder in zip(chosen, folders, strict=True)]
+    chosen.sort(key=lambda log: (log.stamp, str(log.path)))
+    condition_from = choice.condition_from
+    kind = _kind(chosen) if condition_from == "auto" else condition_from
+    places, placing_notes = _placed(chosen, kind)
+    return _settled(chosen, places, (*notes, *placing_notes))
 
 
 Place = tuple[str, str, str]
@@ -96,21 +96,21 @@ Place = tuple[str, str, str]
 def _kind(logs: Sequence[Log]) -> str | None:
     """Arguments where they differ for one model on one task, else folders, else nothing."""
     for kind in ("args", "folder"):
-        seen: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        labels: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         for log in logs:
-            seen[log.model, log.task].add(repr(sorted(log.args.items())) if kind == "args"
+            labels[log.model, log.task].add(repr(sorted(log.args.items())) if kind == "args"
                                           else log.folder)  # fmt: skip
-        if any(len(found) > 1 for found in seen.values()):
+        if any(len(differing) > 1 for differing in labels.values()):
             return kind
     return None
 
 
 def _placed(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[str]]:
-    """Model, task and condition of every log, and what was decided."""
+    """Model, task and condition of every log, and a note about the conditions."""
     if kind is None:
         return [(log.model, log.task, "all") for log in logs], [
-            "Every model has one log of a task, so there is one condition; --condition-from "
-            f"{'|'.join(_KINDS)} makes conditions of several."
+            "Every model has one log of a task, so there is one condition; use --condition-from "
+            f"{'|'.join(_KINDS)} to compare several."
         ]
     label: Callable[[Log], str] = {
         "folder": lambda log: log.folder,
@@ -130,8 +130,8 @@ def _placed(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[st
 def _args_label(logs: Sequence[Log]) -> Callable[[Log], str]:
     """Only the arguments that differ: `prompt=loud`."""
     keys = sorted({key for log in logs for key in log.args})
-    told = [key for key in keys if len({log.args.get(key) for log in logs}) > 1]
-    return lambda log: " ".join(f"{k}={log.args[k]}" for k in told if k in log.args) or "all"
+    differing = [key for key in keys if len({log.args.get(key) for log in logs}) > 1]
+    return lambda log: " ".join(f"{k}={log.args[k]}" for k in differing if k in log.args) or "all"
 
 
 def _common(names: Sequence[str]) -> str:
@@ -157,7 +157,7 @@ def _folders(logs: Sequence[Log]) -> list[str]:
 
 
 def _settled(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str]) -> Cells:
-    """One column each; a second log of the same place holds further runs."""
+    """The cells of all logs; a second log of the same place holds further runs."""
     axes = {name: Names() for name in ("model", "task", "condition")}
     items, runs, outputs = Names(), Names(), Names()
     first_run: Counter[Place] = Counter()
@@ -174,15 +174,15 @@ def _settled(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str])
             columns[name].append(np.full(len(log.items), axes[name](label), dtype=np.int32))
         columns["item"].append(np.array([items(item) for item in log.items], dtype=np.int32))
         start = first_run[place]
-        own = [runs(str(1 + start + epoch)) for epoch in log.epochs]
-        columns["run"].append(np.array(own, dtype=np.int32))
+        run_numbers = [runs(str(1 + start + epoch)) for epoch in log.epochs]
+        columns["run"].append(np.array(run_numbers, dtype=np.int32))
         first_run[place] += 1 + max(log.epochs, default=0)
         columns["output"].append(
             np.array([-1 if o is None else outputs(o) for o in log.outputs], dtype=np.int32)
         )
-    joined = {name: np.concatenate(found) for name, found in columns.items()}
-    named = {**axes, "item": items, "run": runs}
-    coded = {name: Coded(names=n.all, codes=joined[name]) for name, n in named.items()}
+    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    names_of = {**axes, "item": items, "run": runs}
+    coded = {name: Coded(names=n.all, codes=joined[name]) for name, n in names_of.items()}
     cells = Cells(
         **coded,
         value=as_numbers(v for log in logs for v in log.values),
@@ -193,4 +193,4 @@ def _settled(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str])
     )
     lines = [f"{log.path}, {line if isinstance(line, str) else f'line {line}'}"
              for log in logs for line in log.lines]  # fmt: skip
-    return settle(cells, lambda cell: lines[cell], "is a log there twice?")
+    return settle(cells, lambda cell: lines[cell], "is the same log there twice?")

@@ -55,24 +55,24 @@ def read_matrices(paths: Sequence[Path], columns: ColumnMap) -> Cells:
     return settle(whole, where, f"{hint}. {unused}" if unused else hint)
 
 
-def _read(path: Path, columns: ColumnMap, *, alone: bool) -> tuple[Cells, int]:
+def _read(path: Path, column_map: ColumnMap, *, alone: bool) -> tuple[Cells, int]:
     """The cells of one table, and how many rows it has."""
     names = column_names(path)
-    roles = resolve(columns, names, path)
-    wanted = list(dict.fromkeys(c for cs in roles.values() for c in cs if c in names))
-    found = read_columns(path, names, wanted)
-    rows = len(found[wanted[0]].codes)
+    roles = resolve(column_map, names, path)
+    needed = list(dict.fromkeys(c for cs in roles.values() for c in cs if c in names))
+    table = read_columns(path, names, needed)
+    rows = len(table[needed[0]].codes)
     if not rows:
         raise TaskError(f"{path} has no row below its header")
-    wide = len(roles["score"]) > 1 or (columns.layout == "wide")
+    wide = len(roles["score"]) > 1 or (column_map.layout == "wide")
     fallback = {"model": "unnamed", "task": _stem(path), "condition": "all", "run": "1"}
-    axes = {role: _axis(role, roles, found, rows, path, fallback.get(role)) for role in fallback}
-    axes["item"] = _items(roles, found, rows, path, wide)
+    axes = {role: _axis(role, roles, table, rows, path, fallback.get(role)) for role in fallback}
+    axes["item"] = _items(roles, table, rows, path, wide)
     make = _wide if wide else _long
-    cells = make(path, roles, found, axes)
+    cells = make(path, roles, table, axes)
     notes = _notes(names, roles, wide)
     if "task" not in roles and not alone:
-        notes.append("No column names the task: every file is a task of its own.")
+        notes.append("No column names the task, so every file is a task of its own.")
     scorer = "score" if wide else roles["score"][0]
     tasks = dict.fromkeys(cells.task.names, scorer)
     return replace(cells, scorers=tasks, notes=tuple(notes)), rows
@@ -85,7 +85,7 @@ def _stem(path: Path) -> str:
 def _axis(
     role: str,
     roles: Roles,
-    found: Mapping[str, Coded],
+    table: Mapping[str, Coded],
     rows: int,
     path: Path,
     fallback: str | None,
@@ -94,24 +94,24 @@ def _axis(
     for column in roles.get(role, ()):
         if column == FILE:
             parts.append(Coded.constant(_stem(path), rows))
-        elif column in found:
-            parts.append(_named(found[column], column, path))
+        elif column in table:
+            parts.append(_named(table[column], column, path))
         else:
             parts.append(Coded.constant(column.removeprefix("="), rows))
     return Coded.joined(parts) if parts else Coded.constant(fallback or "", rows)
 
 
 def _named(column: Coded, name: str, path: Path) -> Coded:
-    """A column that tells rows apart has a name in every row."""
+    """The column; a row without a name is an error, because names tell rows apart."""
     if "" in column.names:
         row = int(np.flatnonzero(column.codes == column.names.index(""))[0])
-        raise TaskError(f"{line_of(path, row)} has nothing in the column '{name}'")
+        raise TaskError(f"{line_of(path, row)} is empty in the column '{name}'")
     return column
 
 
-def _items(roles: Roles, found: Mapping[str, Coded], rows: int, path: Path, wide: bool) -> Coded:
+def _items(roles: Roles, table: Mapping[str, Coded], rows: int, path: Path, wide: bool) -> Coded:
     if "item" in roles:
-        return _axis("item", roles, found, rows, path, None)
+        return _axis("item", roles, table, rows, path, None)
     if not wide:
         raise UsageError(
             f"{path} has no column that names the items", hint="name it with --item COLUMN"
@@ -121,11 +121,11 @@ def _items(roles: Roles, found: Mapping[str, Coded], rows: int, path: Path, wide
     return Coded(names=names, codes=np.arange(rows, dtype=np.int32))
 
 
-def _long(path: Path, roles: Roles, found: Mapping[str, Coded], axes: Mapping[str, Coded]) -> Cells:
+def _long(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[str, Coded]) -> Cells:
     column = roles["score"][0]
-    value = _numbers(found[column], column, path)
-    output = found[roles["output"][0]] if "output" in roles else None
-    outcome = _outcomes(value, output, roles, found, path)
+    value = _numbers(table[column], column, path)
+    output = table[roles["output"][0]] if "output" in roles else None
+    outcome = _outcomes(value, output, roles, table, path)
     if output is not None:
         output = _read_outputs(output, outcome)
     return Cells(
@@ -133,12 +133,12 @@ def _long(path: Path, roles: Roles, found: Mapping[str, Coded], axes: Mapping[st
         value=np.where(outcome == SCORED, value, np.nan),
         outcome=outcome,
         output=output,
-        cluster=_cluster(path, roles, found),
+        cluster=_cluster(path, roles, table),
         scorers={},
     )
 
 
-def _wide(path: Path, roles: Roles, found: Mapping[str, Coded], axes: Mapping[str, Coded]) -> Cells:
+def _wide(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[str, Coded]) -> Cells:
     """The columns below each other: a score column is a condition."""
     width, rows = len(roles["score"]), len(axes["item"].codes)
     for role in ("condition", "output", "outcome"):
@@ -147,8 +147,8 @@ def _wide(path: Path, roles: Roles, found: Mapping[str, Coded], axes: Mapping[st
     conditions = Coded(
         names=roles["score"], codes=np.repeat(np.arange(width, dtype=np.int32), rows)
     )
-    value = np.concatenate([_numbers(found[c], c, path) for c in roles["score"]])
-    cluster = _cluster(path, roles, found)
+    value = np.concatenate([_numbers(table[c], c, path) for c in roles["score"]])
+    cluster = _cluster(path, roles, table)
 
     def below(column: Coded) -> Coded:
         return replace(column, codes=np.tile(column.codes, width))
@@ -166,9 +166,9 @@ def _wide(path: Path, roles: Roles, found: Mapping[str, Coded], axes: Mapping[st
     )
 
 
-def _cluster(path: Path, roles: Roles, found: Mapping[str, Coded]) -> Coded | None:
-    rows = len(next(iter(found.values())).codes)
-    return _axis("cluster", roles, found, rows, path, None) if "cluster" in roles else None
+def _cluster(path: Path, roles: Roles, table: Mapping[str, Coded]) -> Coded | None:
+    rows = len(next(iter(table.values())).codes)
+    return _axis("cluster", roles, table, rows, path, None) if "cluster" in roles else None
 
 
 def _numbers(column: Coded, name: str, path: Path) -> Floats:
@@ -191,7 +191,7 @@ def _numbers(column: Coded, name: str, path: Path) -> Floats:
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        return math.nan if "_" in text else float(text)
     except ValueError:
         return math.nan
 
@@ -200,7 +200,7 @@ def _outcomes(
     value: Floats,
     output: Coded | None,
     roles: Roles,
-    found: Mapping[str, Coded],
+    table: Mapping[str, Coded],
     path: Path,
 ) -> NDArray[np.uint8]:
     """Scored where there is a score, else missing; unparsed where an output is empty.
@@ -212,14 +212,14 @@ def _outcomes(
         blank = np.array([not name.strip() for name in output.names])[output.codes]
         outcome[blank & ~(value > 0.0)] = UNPARSED
     if "outcome" in roles:
-        told = _told(found[roles["outcome"][0]], roles["outcome"][0], path)
-        plain = (told == SCORED) & (outcome != SCORED)
-        outcome = np.where(plain, outcome, told).astype(np.uint8)
+        stated = _stated_outcomes(table[roles["outcome"][0]], roles["outcome"][0], path)
+        plain = (stated == SCORED) & (outcome != SCORED)
+        outcome = np.where(plain, outcome, stated).astype(np.uint8)
     return outcome
 
 
-def _told(column: Coded, name: str, path: Path) -> NDArray[np.uint8]:
-    kinds = np.zeros(len(column.names), dtype=np.uint8)
+def _stated_outcomes(column: Coded, name: str, path: Path) -> NDArray[np.uint8]:
+    outcomes = np.zeros(len(column.names), dtype=np.uint8)
     for place, text in enumerate(column.names):
         plain = text.strip().lower().replace(" ", "_")
         if plain not in KINDS:
@@ -228,8 +228,8 @@ def _told(column: Coded, name: str, path: Path) -> NDArray[np.uint8]:
                 f"{line_of(path, row)} has {text[:40]!r} in the column '{name}'",
                 hint="an outcome is scored, unparsed, refused, failed or missing",
             )
-        kinds[place] = KINDS[plain]
-    return np.asarray(kinds[column.codes])
+        outcomes[place] = KINDS[plain]
+    return np.asarray(outcomes[column.codes])
 
 
 def _read_outputs(output: Coded, outcome: NDArray[np.uint8]) -> Coded | None:
@@ -240,18 +240,51 @@ def _read_outputs(output: Coded, outcome: NDArray[np.uint8]) -> Coded | None:
 
 
 def _notes(names: Sequence[str], roles: Roles, wide: bool) -> list[str]:
-    """What was taken for what, and what was not used."""
-    told = [
+    """Which column was read as what, and which were not used."""
+    origins = [
         f"{role} from {', '.join(columns)}"
         for role, columns in roles.items()
         if not (wide and role == "score")
     ]
     if wide:
-        told.append(f"conditions from {len(roles['score'])} columns of scores")
+        origins.append(f"conditions from {len(roles['score'])} columns of scores")
     used = {c for columns in roles.values() for c in columns}
     unused = [name for name in names if name not in used]
-    notes = [f"Read: {'; '.join(told)}."]
+    notes = [f"Read: {'; '.join(origins)}."]
     return [*notes, f"Columns not used: {', '.join(unused)}."] if unused else notes
+
+
+def _clusters(parts: Sequence[Cells]) -> Coded | None:
+    """The cluster of every row: in a table without that column, that of the same item elsewhere."""
+    if all(part.cluster is None for part in parts):
+        return None
+    of_item: dict[tuple[str, str], str] = {}
+    for part in parts:
+        if part.cluster is not None:
+            of_item |= dict(zip(_item_names(part), _names(part.cluster), strict=True))
+    names = []
+    for part in parts:
+        if part.cluster is not None:
+            names += _names(part.cluster)
+            continue
+        for item in _item_names(part):
+            if item not in of_item:
+                raise UsageError(
+                    f"A table without clusters has the item '{item[1]}', which no other table has",
+                    hint="add the cluster column to every table, or leave it out of all of them",
+                )
+            names.append(of_item[item])
+    distinct = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    codes = np.array([distinct[name] for name in names], dtype=np.int32)
+    return Coded(names=tuple(distinct), codes=codes)
+
+
+def _names(column: Coded) -> list[str]:
+    return [column.names[code] for code in column.codes]
+
+
+def _item_names(part: Cells) -> list[tuple[str, str]]:
+    return list(zip(_names(part.task), _names(part.item), strict=True))
 
 
 def _together(parts: Sequence[Cells]) -> Cells:
@@ -268,7 +301,7 @@ def _together(parts: Sequence[Cells]) -> Cells:
         value=np.concatenate([part.value for part in parts]),
         outcome=np.concatenate([part.outcome for part in parts]),
         output=_joined_outputs(parts),
-        cluster=join("cluster"),
+        cluster=_clusters(parts),
         scorers={task: scorer for part in parts for task, scorer in part.scorers.items()},
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
     )
@@ -278,7 +311,7 @@ def _joined_outputs(parts: Sequence[Cells]) -> Coded | None:
     columns = [part.output for part in parts]
     if any(column is None for column in columns):
         return None
-    known = [column for column in columns if column is not None]
-    shifted = [replace(c, names=("", *c.names), codes=c.codes + 1) for c in known]
+    present = [column for column in columns if column is not None]
+    shifted = [replace(c, names=("", *c.names), codes=c.codes + 1) for c in present]
     whole = Coded.together(shifted)
     return replace(whole, names=whole.names[1:], codes=whole.codes - 1)

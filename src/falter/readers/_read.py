@@ -28,20 +28,20 @@ READABLE = (
 def read_results(
     paths: Sequence[Path], columns: ColumnMap | None = None, choice: LogChoice | None = None
 ) -> Cells:
-    """What files or folders hold, all of one kind: tables, lm-eval samples or Inspect logs."""
+    """The results in files or folders of one kind: tables, lm-eval samples or Inspect logs."""
     if not paths:
         raise UsageError("Nothing to analyse", hint=f"give {READABLE}")
-    found = [file for path in paths for file in _files(path)]
-    files = list(dict.fromkeys(file for _, file in found))
-    kinds = sorted({kind for kind, _ in found})
+    kinds_and_files = [file for path in paths for file in _files(path)]
+    files = list(dict.fromkeys(file for _, file in kinds_and_files))
+    kinds = sorted({kind for kind, _ in kinds_and_files})
     if len(kinds) > 1:
         raise UsageError(
-            f"These are results of several kinds: {', '.join(kinds)}", hint="read one at a time"
+            f"The files are of several kinds: {', '.join(kinds)}", hint="analyse one kind at a time"
         )
-    given = columns or ColumnMap()
+    column_map = columns or ColumnMap()
     if kinds == ["table"]:
-        return read_matrices(files, given)
-    _no_columns(given, kinds[0])
+        return read_matrices(files, column_map)
+    _no_columns(column_map, kinds[0])
     if kinds == ["lm-eval"]:
         return read_lm_eval(files, choice or LogChoice())
     return read_inspect(files, choice or LogChoice())
@@ -51,7 +51,7 @@ def _no_columns(columns: ColumnMap, kind: str) -> None:
     for role in columns.named:
         if role not in ("task", "model"):
             raise UsageError(
-                f"--{role} names a column of a table, and these are logs of {kind}",
+                f"--{role} names a column of a table, but these are {kind} logs",
                 hint="--metric, --filter and --condition-from are for logs",
             )
 
@@ -64,7 +64,10 @@ def _files(path: Path) -> list[tuple[str, Path]]:
         raise TaskError(f"{path} does not exist", hint=f"give {READABLE}")
     kind = _kind(path)
     if kind is None:
-        raise TaskError(_refused(path), hint=f"give {READABLE}")
+        why = "is not a kind of file that falter can read"
+        if path.name.startswith("results"):
+            why = "holds totals but no samples; lm-eval writes samples with --log_samples"
+        raise TaskError(f"{path} {why}", hint=f"give {READABLE}")
     return [(kind, path)]
 
 
@@ -77,12 +80,6 @@ def _kind(path: Path) -> str | None:
     if ending == "eval" or (ending == "json" and not path.name.startswith("results")):
         return "Inspect"
     return None
-
-
-def _refused(path: Path) -> str:
-    if path.name.startswith("results"):
-        return f"{path} holds sums and no samples; lm-eval writes those with --log_samples"
-    return f"{path} is of a kind that cannot be read"
 
 
 def _below(folder: Path) -> list[tuple[str, Path]]:

@@ -24,7 +24,7 @@ LONGEST = 64 * 2**20
 
 
 def column_names(path: Path) -> list[str]:
-    """The header of a table; a name that is there twice is an error."""
+    """The header of a table; a repeated name is an error."""
     if kind_of(path) == "parquet":
         with _parquet(path) as file:
             names = file.schema_arrow.names
@@ -39,22 +39,22 @@ def column_names(path: Path) -> list[str]:
     return list(names)
 
 
-def read_columns(path: Path, names: Sequence[str], wanted: Sequence[str]) -> dict[str, Coded]:
+def read_columns(path: Path, names: Sequence[str], needed: Sequence[str]) -> dict[str, Coded]:
     """The named columns, every distinct text of a column once.
 
     `names` is the header. What pyarrow does not take is read again in pure Python, which takes
     it or says in which line it is wrong.
     """
     if kind_of(path) == "parquet":
-        return _collect(_parquet_batches(path, wanted), wanted)
+        return _collect(_parquet_batches(path, needed), needed)
     try:
         import pyarrow as pa
     except ImportError:
-        return _plain(path, names, wanted)
+        return _plain(path, names, needed)
     try:
-        return _collect(_arrow_batches(path, wanted), wanted)
+        return _collect(_arrow_batches(path, needed), needed)
     except pa.ArrowException:
-        return _plain(path, names, wanted)
+        return _plain(path, names, needed)
 
 
 def line_of(path: Path, row: int) -> str:
@@ -95,11 +95,11 @@ def _short(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
         yield line
 
 
-def _plain(path: Path, names: Sequence[str], wanted: Sequence[str]) -> dict[str, Coded]:
+def _plain(path: Path, names: Sequence[str], needed: Sequence[str]) -> dict[str, Coded]:
     """Row by row. A row with another number of cells than the header is an error."""
-    places = [names.index(name) for name in wanted]
-    known = [Names() for _ in wanted]
-    codes = [array("i") for _ in wanted]
+    places = [names.index(name) for name in needed]
+    numberings = [Names() for _ in needed]
+    codes = [array("i") for _ in needed]
     with closing(_rows(path)) as rows:
         next(rows)
         for line, row in rows:
@@ -108,15 +108,15 @@ def _plain(path: Path, names: Sequence[str], wanted: Sequence[str]) -> dict[str,
                     f"{path}, line {line} has {len(row)} cells, the header has {len(names)}",
                     hint="a text with a comma needs quotes",
                 )
-            for place, number, column in zip(places, known, codes, strict=True):
-                column.append(number(row[place]))
+            for place, numbering, column in zip(places, numberings, codes, strict=True):
+                column.append(numbering(row[place]))
     return {
-        name: Coded(names=number.all, codes=np.array(column, dtype=np.int32))
-        for name, number, column in zip(wanted, known, codes, strict=True)
+        name: Coded(names=numbering.all, codes=np.array(column, dtype=np.int32))
+        for name, numbering, column in zip(needed, numberings, codes, strict=True)
     }
 
 
-def _arrow_batches(path: Path, wanted: Sequence[str]) -> Iterator[Any]:
+def _arrow_batches(path: Path, needed: Sequence[str]) -> Iterator[Any]:
     import pyarrow as pa
     from pyarrow import csv as arrow
 
@@ -127,8 +127,8 @@ def _arrow_batches(path: Path, wanted: Sequence[str]) -> Iterator[Any]:
             read_options=arrow.ReadOptions(block_size=BLOCK),
             parse_options=arrow.ParseOptions(delimiter=_delimiter(path), newlines_in_values=True),
             convert_options=arrow.ConvertOptions(
-                include_columns=list(wanted),
-                column_types=dict.fromkeys(wanted, text),
+                include_columns=list(needed),
+                column_types=dict.fromkeys(needed, text),
                 strings_can_be_null=False,
             ),
         )
@@ -146,20 +146,20 @@ def _parquet(path: Path) -> Any:
         raise TaskError(f"{path} is not Parquet: {error}", hint="is the file whole?") from error
 
 
-def _parquet_batches(path: Path, wanted: Sequence[str]) -> Iterator[Any]:
+def _parquet_batches(path: Path, needed: Sequence[str]) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     with _parquet(path) as file:
-        for batch in file.iter_batches(columns=list(wanted)):
+        for batch in file.iter_batches(columns=list(needed)):
             columns = []
-            for name in wanted:
+            for name in needed:
                 try:
                     column = pc.fill_null(pc.cast(batch.column(name), pa.string()), "")
                 except pa.ArrowException as error:
                     raise TaskError(f"{path}: the column '{name}' holds no plain values") from error
                 columns.append(column.dictionary_encode())
-            yield pa.RecordBatch.from_arrays(columns, list(wanted))
+            yield pa.RecordBatch.from_arrays(columns, list(needed))
 
 
 def _indices(column: Any) -> Any:
@@ -168,17 +168,17 @@ def _indices(column: Any) -> Any:
     return data[column.offset : column.offset + len(column)]
 
 
-def _collect(batches: Iterator[Any], wanted: Sequence[str]) -> dict[str, Coded]:
+def _collect(batches: Iterator[Any], needed: Sequence[str]) -> dict[str, Coded]:
     """Batches whose columns are dictionaries, as one column each."""
-    known = {name: Names() for name in wanted}
-    codes: dict[str, list[Any]] = {name: [] for name in wanted}
+    numberings = {name: Names() for name in needed}
+    codes: dict[str, list[Any]] = {name: [] for name in needed}
     for batch in batches:
-        for name in wanted:
+        for name in needed:
             column = batch.column(name)
-            numbers = [known[name](text) for text in column.dictionary.to_pylist()]
+            numbers = [numberings[name](text) for text in column.dictionary.to_pylist()]
             codes[name].append(np.array(numbers, dtype=np.int32)[_indices(column.indices)])
     empty = [np.zeros(0, dtype=np.int32)]
     return {
-        name: Coded(names=known[name].all, codes=np.concatenate(codes[name] or empty))
-        for name in wanted
+        name: Coded(names=numberings[name].all, codes=np.concatenate(codes[name] or empty))
+        for name in needed
     }

@@ -1,34 +1,31 @@
-"""Floor 4: what an analysis says and a study shows, on screen or as a file. Computes nothing."""
+"""Floor 1: figures on screen, as a page or as a file. Estimates nothing."""
 
 from __future__ import annotations
 
-from falter.report._data import across_csv, as_csv, as_json
-from falter.report._figure_tables import figure_table
-from falter.report._figures_data import study_csv, study_json
-from falter.report._figures_latex import run_latex, study_latex
-from falter.report._figures_terminal import study_terminal
-from falter.report._figures_text import study_markdown
-from falter.report._html import html
-from falter.report._markdown import as_markdown
-from falter.report._meaning import meaning_rows, meaning_table
-from falter.report._study import study_html
-from falter.report._terminal import terminal
+from falter.report._escape import line as shown_text
+from falter.report._rows import COLUMNS, figure_rows, figure_table
+from falter.report.forms import (
+    as_csv,
+    as_json,
+    as_latex,
+    as_markdown,
+    terminal,
+    terminal_figures,
+    write_parquet,
+)
+from falter.report.page import html
 
 __all__ = [
-    "across_csv",
+    "COLUMNS",
     "as_csv",
     "as_json",
+    "as_latex",
     "as_markdown",
+    "figure_rows",
     "figure_table",
     "html",
-    "meaning_rows",
-    "meaning_table",
-    "run_latex",
-    "study_csv",
-    "study_html",
-    "study_json",
-    "study_latex",
-    "study_markdown",
-    "study_terminal",
+    "shown_text",
     "terminal",
+    "terminal_figures",
+    "write_parquet",
 ]

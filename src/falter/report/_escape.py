@@ -1,7 +1,7 @@
 """The one place where text from outside becomes safe to show.
 
-Item texts, answers, labels and reasons come from data sets, models and servers. Nothing of them
-may act: neither as markup, nor as a terminal sequence, nor by reordering or hiding what is near.
+Item texts, answers, labels and reasons come from data sets, models and servers. They must not act
+as markup or as terminal sequences, nor reorder or hide the text around them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ LIMIT = 4_000
 LABEL = 120
 _SLACK = 20
 
-# Controls but tab and newline, lone surrogates, and what has no width or turns the direction.
-# A joiner between two emoji is part of the picture and stays.
+# Controls except tab and newline, lone surrogates, and characters without width or that change the
+# writing direction. A joiner between two emoji is part of the picture and stays.
 _EMOJI = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
 _HIDDEN = re.compile(
     f"(?!(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}]))"
@@ -45,7 +45,7 @@ class Html(str):
 
 
 def clip(text: str, limit: int) -> tuple[str, str]:
-    """The first characters, and a note about the rest; a few too many are let through."""
+    """The first characters, and a note about the rest; slightly longer texts stay whole."""
     left_out = len(text) - limit
     return (text, "") if left_out <= _SLACK else (text[:limit], f"… {left_out:,} more characters")
 
@@ -67,7 +67,7 @@ def line(text: str, limit: int = LABEL) -> str:
 
 
 def text_only(text: str, limit: int = LIMIT) -> Html:
-    """Escaped for places where no element may stand: attributes and titles."""
+    """Escaped for places that allow no elements: attributes and titles."""
     head, note = clip(text, limit)
     return Html(html.escape(unhide(head), quote=True) + note)
 

@@ -1,35 +1,42 @@
-"""The words that every kind of report shares, and the order in which a panel is told."""
+"""Texts that every form of a report shares: units, levels, dashes, methods, the guide."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections import Counter
 
-from falter.analysis import Analysis, Counts, GroupResult, PanelResult, RecipeResult
+from falter.core.ids import short
 from falter.core.records import Estimate, EstimateStatus
+from falter.figures import (
+    Bars,
+    Column,
+    Figure,
+    Grid,
+    Headline,
+    Study,
+    StudyPart,
+    Unit,
+    estimates,
+)
+from falter.figures import numbers as n
 from falter.report._escape import line
-from falter.report._numbers import NONE, level, p_value, whole
 
 __all__ = [
-    "COMPONENTS",
-    "METHODS",
-    "Line",
-    "estimates",
+    "GUIDE",
+    "PAGE_GUIDE",
+    "about",
+    "colour",
+    "counted",
+    "dashes",
     "excludes_zero",
-    "footnotes",
-    "lines",
-    "over_subjects",
-    "part",
+    "facts",
+    "guide",
+    "heading",
+    "methods",
+    "opened",
     "provenance",
     "reason",
     "rule",
-    "setbacks",
-    "significant",
-    "title",
-    "told",
-    "turned",
-    "worst",
+    "with_unit",
 ]
 
 _REASONS: dict[EstimateStatus, str] = {
@@ -37,118 +44,58 @@ _REASONS: dict[EstimateStatus, str] = {
     "undefined_zero_denominator": "undefined, because its denominator is zero",
     "undefined_zero_variance": "undefined, because every outcome is the same",
     "insufficient_data": "too few items to say",
-    "not_identified": "this design cannot tell it apart",
+    "not_identified": "this design cannot separate it from other effects",
 }
-
-_FAMILIES = {"plugin": "plug-in components", "crossed": "crossed components"}
-
-METHODS = {
-    "plugin": "Plug-in: these items, these recipes",
-    "crossed": "Crossed: items × conditions",
+_UNITS: dict[Unit, str] = {
+    "percent": "in percent",
+    "points": "in points, + is worse,",
+    "variance": "variances of scores between 0 and 1",
+    "score": "scores from 0 to 100",
+    "p": "p-values",
 }
+_SHORT: dict[Unit, str] = {"percent": "%", "points": "points", "score": "0–100"}
 
-_SHARES = {
-    "total": "total",
-    "brittleness": "brittleness: the perturbation’s share",
-    "brittleness_main": "share of the conditions",
-    "brittleness_interaction": "share of the interaction",
-}
-
-COMPONENTS: dict[str, dict[str, str]] = {
-    "plugin": {
-        "data": "item difficulty",
-        "pert": "perturbation",
-        "run": "repeats",
-    },
-    "crossed": {
-        "item": "item",
-        "condition": "condition: shifts all items alike",
-        "interaction": "interaction: which items break",
-        "run": "repeats",
-    },
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A line of the table of drops: a group's heading, a recipe, or an average over all."""
-
-    kind: Literal["group", "recipe", "total"]
-    label: str
-    drop: Estimate | None = None
-    recipe: RecipeResult | None = None
+GUIDE = (
+    "A recipe is a change of the prompt that keeps its meaning. The baseline is the original "
+    "prompt.",
+    "A drop is the score of the original prompt minus the score of the changed prompt, in points, "
+    "over the items whose prompt the recipe really changed: +4.2 means a net loss of 4.2 out of "
+    "100 such items. Lost and gained show both sides of that net loss.",
+    "The interval in brackets is about other items of the same kind, not about other changes of "
+    "the prompt: over many such sets of items, intervals like it contain the true value as often "
+    "as their level says.",
+    "If an interval excludes zero, its number is bold and coloured, and its dot filled. Otherwise "
+    "the result is undecided, which does not mean robust: few items make wide intervals.",
+    "Every interval is computed for itself. Among many changes without any effect, some intervals "
+    "exclude zero by chance; a p-value that takes this into account says so in its name.",
+    "An average drop is first computed within each item, because all recipes share the items; it "
+    "is not an average of the intervals.",
+    "Brittleness is the share of the outcomes' variance that lies between the prompts of the same "
+    "item: 0 % if every prompt gets the same outcome. It grows with the number of recipes, so "
+    "compare it only between runs with the same recipes.",
+    "The noise floor is the share of items whose outcome changes when exactly the same prompt is "
+    "asked again. If no more items than that are lost and gained, it may be nothing but noise.",
+    "A dash is a number that cannot be given, with the reason beside it; it never means zero. An "
+    "empty cell does not apply.",
+)
+PAGE_GUIDE = (
+    "Under every picture you can unfold all of its numbers, with intervals and counts. The tooltip "
+    "of a number says how it was computed, that of a dash why there is no number.",
+)
 
 
-def lines(panel: PanelResult) -> Iterator[Line]:
-    """Groups in the order given, each with its average and recipes; then the averages over all.
-
-    A group of one recipe shows no average, which would repeat the recipe's own number; nor does
-    the only group, which would repeat that of all recipes.
-    """
-    averages: dict[str, GroupResult] = {g.group: g for g in panel.groups}
-    for group in dict.fromkeys(r.group for r in panel.recipes):
-        members = [r for r in panel.recipes if r.group == group]
-        average = averages.get(group)
-        drop = average.drop if average and 1 < len(members) < len(panel.recipes) else None
-        yield Line(kind="group", label=group, drop=drop)
-        for recipe in members:
-            yield Line(kind="recipe", label=recipe.label, drop=recipe.drop, recipe=recipe)
-    if panel.recipes:
-        yield Line(kind="total", label="all recipes", drop=panel.micro)
-    if len(averages) > 1:
-        yield Line(kind="total", label="mean of groups", drop=panel.macro)
+def guide(study: Study) -> tuple[str, ...]:
+    """How to read the report."""
+    return (
+        *GUIDE,
+        f"Unreadable answers are always counted; in this report {rule(study)}. Failed requests "
+        "are left out and never count as wrong.",
+    )
 
 
 def reason(status: EstimateStatus) -> str:
     """Why there is no number."""
     return _REASONS.get(status, status)
-
-
-def rule(analysis: Analysis) -> str:
-    """What became of answers that could not be read."""
-    if analysis.unparsed == "wrong":
-        return "unreadable answers count as wrong"
-    return "unreadable answers are left out"
-
-
-def title(panel: PanelResult) -> str:
-    """What a panel is about."""
-    return f"{panel.model} on {panel.panel.task}"
-
-
-def over_subjects(found: Estimate) -> str:
-    """What a mean over subjects is called."""
-    return f"mean over {found.group.get('families', 'all')} subjects"
-
-
-def estimates(panel: PanelResult) -> Iterator[Estimate]:
-    """Every estimate of a panel."""
-    yield from (panel.baseline, panel.baseline_valid, panel.micro, panel.macro, panel.brittleness)
-    if panel.noise_floor is not None:
-        yield panel.noise_floor
-    if panel.subjects is not None:
-        yield panel.subjects
-    for recipe in panel.recipes:
-        yield from (recipe.accuracy, recipe.drop, recipe.drop_valid, recipe.drop_all)
-    for group in panel.groups:
-        yield group.drop
-    for components in panel.components.values():
-        yield from components.values()
-
-
-def footnotes(panel: PanelResult) -> str:
-    """What the dashes of a panel mean. The variance between runs has a note of its own."""
-    names: dict[str, list[str]] = {}
-    for estimate in estimates(panel):
-        if estimate.value is None and not estimate.measure.endswith(".run"):
-            family = estimate.measure.split(".")[0]
-            name = _FAMILIES.get(family, line(family, 60).replace("_", " "))
-            found = names.setdefault(reason(estimate.status), [])
-            found += [] if name in found else [name]
-    if not names:
-        return ""
-    told = "; ".join(f"{why} ({', '.join(found)})" for why, found in names.items())
-    return f"A dash ({NONE}) means: {told}."
 
 
 def excludes_zero(estimate: Estimate) -> bool:
@@ -157,69 +104,126 @@ def excludes_zero(estimate: Estimate) -> bool:
     return low is not None and high is not None and (low > 0.0 or high < 0.0)
 
 
-def worst(panel: PanelResult) -> RecipeResult | None:
-    """The recipe with the largest drop."""
-    known = [r for r in panel.recipes if r.drop.value is not None]
-    return max(known, key=lambda r: r.drop.value or 0.0, default=None)
-
-
-def significant(panel: PanelResult, at: float) -> str:
-    """Which drops differ from zero once all of the panel's tests are allowed for."""
-    tested = [r for r in panel.recipes if r.p_holm is not None]
-    if not tested:
+def colour(value: object, unit: Unit) -> str:
+    """`worse` or `better` for a change in points whose interval excludes zero, else nothing."""
+    if unit != "points" or not isinstance(value, Estimate) or value.value is None:
         return ""
-    alpha = round(1.0 - at, 10)
-    found = [r for r in tested if r.p_holm is not None and r.p_holm < alpha]
-    allowed = f"Allowing for all {len(tested)} comparisons (Holm, p\xa0<\xa0{alpha:g}),"
-    if not found:
-        return (
-            f"{allowed} no drop differs from zero. "
-            "That does not show robustness: the intervals say what remains possible."
-        )
-    return f"{allowed} {len(found)} of {len(tested)} recipes differ from the baseline."
+    if not excludes_zero(value):
+        return ""
+    return "worse" if value.value > 0 else "better"
 
 
-def part(method: str, name: str) -> str:
-    """A component of variance, or a share of one, in words."""
-    return COMPONENTS.get(method, {}).get(name) or _SHARES.get(name, name)
+def heading(column: Column, grid: Grid) -> str:
+    """A column's name, with its unit if the columns of the table have different units."""
+    if column.unit not in _SHORT or len(_open_units(grid)) < 2:
+        return column.name
+    return with_unit(column.name, column.unit)
 
 
-def told(name: str, estimate: Estimate) -> bool:
-    """Without repeats there is no variance between them, which a note says already."""
-    return name != "run" or estimate.value is not None
+def with_unit(name: str, unit: Unit) -> str:
+    """A name with the unit of its numbers, unless it contains it already."""
+    short_unit = _SHORT.get(unit, "")
+    if not short_unit or short_unit in name:
+        return name
+    return f"{name}, {short_unit}" if name else short_unit
 
 
-def turned(recipe: RecipeResult, mark: str) -> str:
-    """Items lost and gained: `11 / 2`; a dash where there is no baseline."""
-    if recipe.lost is None or recipe.gained is None:
-        return NONE
-    return f"{whole(recipe.lost)}{mark}{whole(recipe.gained)}"
-
-
-def setbacks(counts: Counts) -> str:
-    """The cells that gave no score, or whose prompt did not change: `3 unparsed, 1 failed`."""
-    named = {
-        "unparsed": counts.unparsed,
-        "refused": counts.refused,
-        "failed": counts.failed,
-        "missing": counts.missing,
-        "unchanged": counts.unchanged,
-        "not applicable": counts.not_applicable,
-        "without a rewrite": counts.no_rewrite,
+def _open_units(grid: Grid) -> set[Unit]:
+    """The units that the headings of a table do not name."""
+    columns = grid.columns[grid.labels :]
+    return {
+        c.unit for c in columns if c.unit in _SHORT and _SHORT[c.unit] not in f"{c.over} {c.name}"
     }
-    return ", ".join(f"{whole(n)} {name}" for name, n in named.items() if n)
+
+
+def about(figure: Figure) -> str:
+    """The unit of the numbers, and what the brackets contain."""
+    numbers = list(estimates(figure))
+    if not numbers:
+        return ""
+    sentences = [] if isinstance(figure, Headline) else _about_units(figure)
+    levels = sorted({e.level for e in numbers if e.low is not None})
+    if levels and (isinstance(figure, Grid | Bars | Headline) or hasattr(figure, "measured")):
+        sentences.append(f"Brackets contain {' and '.join(map(n.level, levels))} intervals.")
+    return " ".join(sentences)
+
+
+def _about_units(figure: Figure) -> list[str]:
+    if isinstance(figure, Grid):
+        units = {column.unit for column in figure.columns[figure.labels :]}
+        left_open = _open_units(figure)
+    else:
+        units = {getattr(figure, "unit", "text")}
+        left_open = units & set(_SHORT)
+    present = [unit for unit in _UNITS if unit in units]
+    if len(present) == 1 and (left_open or present[0] not in _SHORT):
+        return [f"Numbers are {_UNITS[present[0]].rstrip(',')}."]
+    if isinstance(figure, Grid) and len(left_open) == 1:
+        return [f"Numbers are {_UNITS[left_open.pop()]} unless their heading says otherwise."]
+    return ["In points, + is worse."] if "points" in units else []
+
+
+def dashes(figure: Figure) -> str:
+    """Why some numbers of a figure cannot be given."""
+    counts = Counter(reason(e.status) for e in estimates(figure) if e.value is None)
+    if not counts:
+        return ""
+    reasons = "; ".join(f"{why} ({n.whole(count)})" for why, count in counts.items())
+    return f"A dash ({n.NONE}) means: {reasons}."
 
 
 def provenance(estimate: Estimate) -> str:
-    """How a number came to be, for a tooltip."""
+    """How a number was computed, for a tooltip."""
     parts = [estimate.measure.replace("_", " ")]
     if estimate.estimand:
         parts.append(f"of: {estimate.estimand}")
     if estimate.method:
-        parts.append(f"{level(estimate.level)} interval: {estimate.method}")
+        parts.append(f"{n.level(estimate.level)} interval: {estimate.method}")
     if estimate.p_value is not None:
-        parts.append(f"p before correction: {p_value(estimate.p_value)}")
-    counted = f"{whole(estimate.items)} items"
-    counted += f", {whole(estimate.conditions)} conditions" if estimate.conditions > 1 else ""
-    counted += f", {whole(estimate.excluded)} items left out" if estimate.excluded else ""
-    return "\n".join((*parts, counted))
+        parts.append(f"p before correction: {n.p_value(estimate.p_value)}")
+    counts = f"{n.whole(estimate.items)} items"
+    counts += f", {n.whole(estimate.conditions)} conditions" if estimate.conditions > 1 else ""
+    counts += f", {n.whole(estimate.excluded)} items left out" if estimate.excluded else ""
+    return "\n".join((*parts, counts))
+
+
+def methods(study: Study) -> list[tuple[str, str, str]]:
+    """How the numbers were computed: every measure, estimand and method once."""
+    return sorted(
+        {
+            (e.measure.replace("_", " "), e.estimand, e.method)
+            for figure in study.figures
+            for e in estimates(figure)
+            if e.method or e.estimand
+        }
+    )
+
+
+def rule(study: Study) -> str:
+    """How unreadable answers count."""
+    if study.unparsed == "wrong":
+        return "unreadable answers count as wrong"
+    return "unreadable answers are left out"
+
+
+def facts(study: Study) -> str:
+    """One line: date, level, rule for unreadable answers, seed, version, id."""
+    kind = "study" if study.protocol else "run"
+    return (
+        f"{n.date(study.created_at)} · {n.level(study.level)} intervals · {rule(study)} · "
+        f"seed {study.seed} · falter {line(study.version, 60)} · "
+        f"{kind} {line(short(study.id), 40)}"
+    )
+
+
+def counted(part: StudyPart) -> str:
+    """The counts of a part: `1,300 cells, 1,290 answered, 7 failed, 3 unreadable`."""
+    counts = [f"{n.whole(part.cells)} cells", f"{n.whole(part.answered)} answered"]
+    counts += [f"{n.whole(part.failed)} failed"] if part.failed else []
+    counts += [f"{n.whole(part.unparsed)} unreadable"] if part.unparsed else []
+    return ", ".join(counts)
+
+
+def opened(part: StudyPart) -> str:
+    """The command that shows a part on its own."""
+    return f"falter report {line(short(part.run), 60)}"

@@ -10,7 +10,7 @@ from falter.rewrites._agreement import (
     agreement,
     calibrations,
 )
-from falter.rewrites._bank import Banks, MemoryBank, bank_lines, read_bank, written
+from falter.rewrites._bank import Banks, MemoryBank, bank_lines, hand_written, read_bank
 from falter.rewrites._bundled import HAND_WRITTEN, bundled_bank, bundled_rewrites
 from falter.rewrites._judging import JUDGE_TOKENS, judge_prompt, read_rating
 from falter.rewrites._page import sheet_page
@@ -40,6 +40,7 @@ __all__ = [
     "bundled_rewrites",
     "calibrations",
     "flags_of",
+    "hand_written",
     "judge_prompt",
     "make_sheet",
     "read_bank",
@@ -51,5 +52,4 @@ __all__ = [
     "sample_of",
     "sheet_csv",
     "sheet_page",
-    "written",
 ]

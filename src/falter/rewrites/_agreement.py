@@ -15,12 +15,12 @@ __all__ = ["Agreement", "Calibration", "Coefficient", "Pair", "agreement", "cali
 
 RATINGS = (1, 2, 3, 4, 5)
 JUDGE = "judge:"
-CAUGHT = 2
+CAUGHT = 2  # a rating of at most so much says that something is wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficient:
-    """One number about agreement; None with a status where it is not defined."""
+    """One number about agreement; its value is None, with a status, where it is not defined."""
 
     value: float | None
     status: EstimateStatus
@@ -45,7 +45,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Agreement of people about rewrites that were not damaged, and of their mean with judges."""
+    """Agreement of people about undamaged rewrites, and of their mean rating with judges."""
 
     raters: tuple[str, ...]
     samples: int
@@ -59,8 +59,8 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """One rater's mean rating of rewrites as they are and of damaged ones, and how many of those
-    were caught: rejected, edited, or rated 1 or 2."""
+    """One rater's mean rating of undamaged and of damaged rewrites, and how many damaged ones were
+    caught: rejected, edited, or rated 1 or 2."""
 
     rater: str
     rated: int
@@ -82,65 +82,65 @@ def agreement(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> Agree
     """Weighted kappa (quadratic), Krippendorff's alpha (ordinal), exact agreement, mean absolute
     difference and Spearman's coefficient of the ratings from 1 to 5.
 
-    Damaged samples are left out: everybody should rate them low, and that would pass for
-    agreement. A judge is a rater whose name begins with `judge:`; people's mean, rounded half up,
-    is held against it.
+    Damaged samples are left out: everybody should rate them low, and that would count as
+    agreement. A judge is a rater whose name begins with `judge:`; it is compared with the mean of
+    people's ratings, rounded half up.
     """
     from falter.stats import exact_agreement, krippendorff_alpha, weighted_kappa
 
     table = _ratings(reviews, samples)
-    everybody = sorted({rater for row in table.values() for rater in row})
-    people = [rater for rater in everybody if not rater.startswith(JUDGE)]
+    raters = sorted({rater for row in table.values() for rater in row})
+    people = [rater for rater in raters if not rater.startswith(JUDGE)]
     human = {key: row for key, row in table.items() if any(rater in row for rater in people)}
-    matrix = _matrix(human, people)
+    matrix = [[float(row.get(rater, math.nan)) for rater in people] for row in human.values()]
     twice = sum(sum(rater in row for rater in people) > 1 for row in human.values())
     few = len(people) < 2 or not twice
     return Agreement(
-        raters=tuple(everybody),
+        raters=tuple(raters),
         samples=len(table),
         rated_twice=twice,
-        kappa=_NONE if few else _shown(weighted_kappa(matrix, RATINGS)),
-        alpha=_NONE if few else _shown(krippendorff_alpha(matrix, "ordinal")),
-        exact=_NONE if few else _shown(exact_agreement(matrix)),
-        pairs=tuple(_pair(a, b, _both(human, a, b)) for a, b in combinations(people, 2)),
+        kappa=_NONE if few else _coefficient(weighted_kappa(matrix, RATINGS)),
+        alpha=_NONE if few else _coefficient(krippendorff_alpha(matrix, "ordinal")),
+        exact=_NONE if few else _coefficient(exact_agreement(matrix)),
+        pairs=tuple(
+            _pair(a, b, [(r[a], r[b]) for r in human.values() if a in r and b in r])
+            for a, b in combinations(people, 2)
+        ),
         judges=tuple(
             _pair("people", judge, _with_judge(table, people, judge))
-            for judge in everybody
+            for judge in raters
             if judge.startswith(JUDGE) and people
         ),
     )
 
 
 def calibrations(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> list[Calibration]:
-    """How each rater did on the damaged samples."""
+    """How each rater rated the damaged samples, beside the others."""
     by_rater: dict[str, list[Review]] = {}
     for review in reviews:
         if review.sample in samples:
             by_rater.setdefault(review.rater, []).append(review)
-    return [_calibration(rater, found, samples) for rater, found in sorted(by_rater.items())]
+    return [_calibration(rater, own, samples) for rater, own in sorted(by_rater.items())]
 
 
 def _calibration(
     rater: str, reviews: Sequence[Review], samples: Mapping[str, Sample]
 ) -> Calibration:
     damaged = [r for r in reviews if samples[r.sample].flaw is not None]
-    whole = [r.rating for r in reviews if samples[r.sample].flaw is None and r.rating]
-    rated = [r.rating for r in damaged if r.rating]
-    caught = [r for r in damaged if _catches(r)]
+    ratings = [r.rating for r in reviews if samples[r.sample].flaw is None and r.rating]
+    damaged_ratings = [r.rating for r in damaged if r.rating]
+    caught = [
+        r for r in damaged if (r.rating or math.inf) <= CAUGHT or r.decision in ("reject", "edit")
+    ]
     return Calibration(
         rater=rater,
-        rated=len(whole),
-        mean=sum(whole) / len(whole) if whole else None,
+        rated=len(ratings),
+        mean=sum(ratings) / len(ratings) if ratings else None,
         damaged=len(damaged),
-        damaged_rated=len(rated),
-        damaged_mean=sum(rated) / len(rated) if rated else None,
+        damaged_rated=len(damaged_ratings),
+        damaged_mean=sum(damaged_ratings) / len(damaged_ratings) if damaged_ratings else None,
         caught=len(caught),
     )
-
-
-def _catches(review: Review) -> bool:
-    low = review.rating is not None and review.rating <= CAUGHT
-    return low or review.decision in ("reject", "edit")
 
 
 def _ratings(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> dict[str, dict[str, int]]:
@@ -153,24 +153,16 @@ def _ratings(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> dict[s
     return dict(sorted(table.items()))
 
 
-def _matrix(table: Table, raters: Sequence[str]) -> list[list[float]]:
-    return [[float(row.get(rater, math.nan)) for rater in raters] for row in table.values()]
-
-
-def _both(table: Table, first: str, second: str) -> list[tuple[int, int]]:
-    return [(r[first], r[second]) for r in table.values() if first in r and second in r]
-
-
 def _with_judge(table: Table, people: Sequence[str], judge: str) -> list[tuple[int, int]]:
     """People's mean rating, rounded half up, with the judge's."""
     from falter.stats import round_half_up
 
-    found = []
+    pairs = []
     for row in table.values():
         ratings = [row[rater] for rater in people if rater in row]
         if ratings and judge in row:
-            found.append((int(round_half_up(sum(ratings) / len(ratings))), row[judge]))
-    return found
+            pairs.append((int(round_half_up(sum(ratings) / len(ratings))), row[judge]))
+    return pairs
 
 
 _NONE = Coefficient(value=None, status="insufficient_data")
@@ -179,13 +171,13 @@ _NONE = Coefficient(value=None, status="insufficient_data")
 def _pair(first: str, second: str, ratings: Sequence[tuple[int, int]]) -> Pair:
     from falter.stats import exact_agreement, krippendorff_alpha, spearman, weighted_kappa
 
-    def of(made: Any) -> Coefficient:
-        return _shown(made(ratings)) if len(ratings) > 1 else _NONE
+    def of(statistic: Any) -> Coefficient:
+        return _coefficient(statistic(ratings)) if len(ratings) > 1 else _NONE
 
     gaps = [abs(a - b) for a, b in ratings]
-    ranked = _NONE
+    correlation = _NONE
     if ratings:
-        ranked = _shown(spearman([a for a, _ in ratings], [b for _, b in ratings]))
+        correlation = _coefficient(spearman([a for a, _ in ratings], [b for _, b in ratings]))
     return Pair(
         first=first,
         second=second,
@@ -196,16 +188,16 @@ def _pair(first: str, second: str, ratings: Sequence[tuple[int, int]]) -> Pair:
         difference=Coefficient(value=sum(gaps) / len(gaps), status="ok", items=len(gaps))
         if gaps
         else _NONE,
-        spearman=ranked,
+        spearman=correlation,
     )
 
 
-def _shown(found: Any) -> Coefficient:
-    """A result of the statistics room, as it is printed."""
+def _coefficient(result: Any) -> Coefficient:
+    """The numbers of a statistic that are shown."""
     return Coefficient(
-        value=found.value,
-        status=found.status,
-        low=found.interval.low,
-        high=found.interval.high,
-        items=found.items,
+        value=result.value,
+        status=result.status,
+        low=result.interval.low,
+        high=result.interval.high,
+        items=result.items,
     )

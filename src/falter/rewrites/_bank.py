@@ -1,4 +1,4 @@
-"""A bank in a file: one rewrite a line, to publish and to use elsewhere."""
+"""Banks of rewrites: in memory, several together, and as files with one rewrite per line."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from falter.core.records import Rewrite
 from falter.core.reviews import only_one
 from falter.perturbations import Wanted, rewrite_key
 
-__all__ = ["Banks", "MemoryBank", "bank_lines", "read_bank", "written"]
+__all__ = ["Banks", "MemoryBank", "bank_lines", "hand_written", "read_bank"]
 
 STATUSES = ("ok", "refused", "empty", "identical", "cut", "broken", "rejected")
 
 
 class MemoryBank:
-    """Rewrites at hand, of one author or of the only one there is."""
+    """Rewrites in memory, of one author if one is named."""
 
     def __init__(self, rewrites: Iterable[Rewrite], author: str | None = None) -> None:
-        self._found: dict[str, list[Rewrite]] = {}
+        self._by_key: dict[str, list[Rewrite]] = {}
         for rewrite in rewrites:
             if author is None or rewrite.author == author:
-                self._found.setdefault(rewrite.key, []).append(rewrite)
+                self._by_key.setdefault(rewrite.key, []).append(rewrite)
 
     def find(self, key: str, text: str) -> Rewrite | None:
-        return only_one(self._found.get(key, ()))
+        return only_one(self._by_key.get(key, ()))
 
 
 class Banks:
-    """Several banks, one behind the other: the first that knows a text answers."""
+    """Several banks in order: the first that has a rewrite of a text answers."""
 
     def __init__(self, *banks: RewriteBank) -> None:
         self._banks = banks
 
     def find(self, key: str, text: str) -> Rewrite | None:
-        found = (bank.find(key, text) for bank in self._banks)
-        return next((rewrite for rewrite in found if rewrite is not None), None)
+        rewrites = (bank.find(key, text) for bank in self._banks)
+        return next((rewrite for rewrite in rewrites if rewrite is not None), None)
 
 
-def written(wanted: Wanted, text: str, author: str) -> Rewrite:
-    """A rewrite that somebody wrote by hand, for what a perturbation wants."""
+def hand_written(wanted: Wanted, text: str, author: str) -> Rewrite:
+    """A rewrite that somebody wrote by hand, of a text that a perturbation wants rewritten."""
     return Rewrite(
         key=wanted.key,
         perturbation=wanted.perturbation.bank,
@@ -64,7 +64,7 @@ def bank_lines(rewrites: Iterable[Rewrite]) -> Iterator[str]:
 
 
 def read_bank(path: Path | str) -> list[Rewrite]:
-    """The rewrites in a file; a line that is none, or whose key is another's, is an error."""
+    """The rewrites in a file; a damaged line, or one with the wrong key, is an error."""
     try:
         lines = Path(path).read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -90,8 +90,10 @@ def _read(line: str, where: str) -> Rewrite:
     if key != rewrite.key:
         raise UsageError(
             f"{where}: the key does not belong to this text",
-            hint="it was changed by hand, or made by another version of falter",
+            hint="the line was edited by hand, or written by another version of falter",
         )
     if (rewrite.status == "ok") != isinstance(rewrite.text, str):
-        raise UsageError(f"{where}: a rewrite has a text when its status is 'ok', and only then")
+        raise UsageError(
+            f"{where}: a rewrite must have a text if its status is 'ok', and only then"
+        )
     return rewrite

@@ -10,7 +10,7 @@ from importlib import resources
 from falter.core.errors import PluginError
 from falter.core.records import Rewrite
 from falter.perturbations import RewritePerturbation, perturbations
-from falter.rewrites._bank import MemoryBank, written
+from falter.rewrites._bank import MemoryBank, hand_written
 
 __all__ = ["HAND_WRITTEN", "bundled_bank", "bundled_rewrites"]
 
@@ -22,9 +22,9 @@ FILES = ("basics_paraphrases.jsonl",)
 def bundled_rewrites() -> tuple[Rewrite, ...]:
     """Every rewrite that comes with falter.
 
-    The files hold texts and no keys: a key is that of the first draw, with the default parameters
-    of the perturbation as it is installed. So another version of what is asked, another source
-    text, other parameters and later draws find nothing here.
+    The files hold texts and no keys: the key is made for the first draw, with the perturbation's
+    default parameters. So a different version of the request, source text, parameter or draw
+    finds nothing here.
     """
     folder = resources.files("falter.rewrites").joinpath("data")
     lines = (
@@ -34,10 +34,10 @@ def bundled_rewrites() -> tuple[Rewrite, ...]:
 
 
 def _read(row: Mapping[str, str]) -> Rewrite:
-    made = perturbations.get(row["perturbation"])
-    if not isinstance(made, RewritePerturbation):
-        raise PluginError(f"'{made.name}' takes no rewrites, and some for it are bundled")
-    return written(made.wanted(row["source"], 0), row["text"], row["author"])
+    perturbation = perturbations.get(row["perturbation"])
+    if not isinstance(perturbation, RewritePerturbation):
+        raise PluginError(f"Rewrites are bundled for '{perturbation.name}', which takes none")
+    return hand_written(perturbation.wanted(row["source"], 0), row["text"], row["author"])
 
 
 def bundled_bank() -> MemoryBank:

@@ -1,4 +1,4 @@
-"""Rewrites damaged on purpose: calibration samples that a careful reader has to catch."""
+"""Rewrites damaged on purpose: calibration samples that a careful reader should catch."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?![\w]|[.,]\d)")
 
 
 def flawed(rewrite: Rewrite, others: Sequence[Rewrite], rng: Rng) -> tuple[str, str] | None:
-    """A flaw and the damaged text; None when the text is too short for any.
+    """A kind of flaw and the damaged text; None if the text is too short for any.
 
     The kinds are tried in a seeded order. `others` are rewrites of other texts for the same
-    perturbation. Negations are put in and taken out where there is an English verb or *not*.
+    perturbation. A negation is removed where there is a *not*, and else added to an English verb.
     """
     text = rewrite.text or ""
     makers: dict[str, Callable[[], str | None]] = {
@@ -35,16 +35,16 @@ def flawed(rewrite: Rewrite, others: Sequence[Rewrite], rng: Rng) -> tuple[str, 
         "truncated": lambda: _truncated(text),
     }
     for n in rng.order(len(FLAWS)):
-        made = makers[FLAWS[n]]()
-        if made and made.split() != text.split() and made.split() != rewrite.source.split():
-            return FLAWS[n], made
+        damaged = makers[FLAWS[n]]()
+        if damaged and damaged.split() not in (text.split(), rewrite.source.split()):
+            return FLAWS[n], damaged
     return None
 
 
 def _negated(text: str, rng: Rng) -> str | None:
-    found = _NOT.search(text)
-    if found is not None:
-        return text[: found.start()] + text[found.end() :]
+    negation = _NOT.search(text)
+    if negation is not None:
+        return text[: negation.start()] + text[negation.end() :]
     verbs = list(_VERB.finditer(text))
     if not verbs:
         return None
@@ -56,8 +56,8 @@ def _renumbered(text: str, rng: Rng) -> str | None:
     numbers = list(_NUMBER.finditer(text))
     if not numbers:
         return None
-    found = rng.choice(numbers)
-    return text[: found.start()] + str(int(found[0]) + 1 + rng.below(8)) + text[found.end() :]
+    number = rng.choice(numbers)
+    return text[: number.start()] + str(int(number[0]) + 1 + rng.below(8)) + text[number.end() :]
 
 
 def _swapped(rewrite: Rewrite, others: Sequence[Rewrite], rng: Rng) -> str | None:

@@ -31,7 +31,7 @@ LONGEST = 20_000
 
 
 def judge_prompt(sample: Sample) -> Prompt:
-    """The question to the judge about one sample; it does not say which are damaged."""
+    """The question to the judge about one sample; it does not say whether the text is damaged."""
     return Prompt(
         sections=(
             Section(name="rubric", kind="instruction", text=_RUBRIC + "\n<original>\n"),
@@ -45,9 +45,9 @@ def judge_prompt(sample: Sample) -> Prompt:
 
 def read_rating(text: str | None) -> int | None:
     """The rating in a judge's answer: the last `Rating: n`, or a number that stands alone."""
-    said = (text or "")[-LONGEST:]
-    named = _LINE.findall(said)
-    if named:
-        return int(named[-1])
-    alone = _ALONE.match(said)
+    reply = (text or "")[-LONGEST:]
+    ratings = _LINE.findall(reply)
+    if ratings:
+        return int(ratings[-1])
+    alone = _ALONE.match(reply)
     return None if alone is None else int(alone[1])

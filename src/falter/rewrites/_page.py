@@ -1,4 +1,4 @@
-"""The review sheet as a page: one file, no network, one script that its policy names by hash."""
+"""The review sheet as a page: one file without network access, its only script allowed by hash."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ __all__ = ["sheet_page"]
 
 
 def sheet_page(sheet: str, rows: Mapping[str, Sample], *, language: str | None = None) -> str:
-    """A page to review a sheet in a browser. Texts are data to it, never markup.
+    """A page to review a sheet in a browser. Texts are data, never markup.
 
-    Drafts stay in the browser's own storage; a button writes the same CSV that a spreadsheet
-    would have given back.
+    Drafts stay in the browser's own storage; a button saves the same CSV as a spreadsheet would.
     """
     script, style = _part("review.js"), _part("review.css")
     policy = (

@@ -1,6 +1,7 @@
-"""What a rewriter answered, read: the new text, or why there is none.
+"""Reads a rewriter's reply: the new text, or why there is none.
 
-The reply comes from a model and may be anything. It is bounded before any pattern looks at it.
+The reply comes from a model and may be anything, so its length is checked before any pattern is
+tried on it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ LONGEST_EXTRA = 4_000
 
 
 class Reading(NamedTuple):
-    """A status, the text when it is `ok`, the reason when it is not."""
+    """A status, the text if it is `ok`, the reason if it is not."""
 
     status: RewriteStatus
     text: str | None = None
@@ -26,8 +27,8 @@ class Reading(NamedTuple):
 
 
 def read_rewrite(wanted: Wanted, response: Response, author: str) -> Rewrite:
-    """The record of what an author made of a text."""
-    found = read_reply(wanted, response)
+    """The record of an author's rewrite of a text."""
+    reading = read_reply(wanted, response)
     return Rewrite(
         key=wanted.key,
         perturbation=wanted.perturbation.bank,
@@ -36,34 +37,30 @@ def read_rewrite(wanted: Wanted, response: Response, author: str) -> Rewrite:
         source=wanted.text,
         draw=wanted.draw,
         author=author,
-        status=found.status,
-        text=found.text,
-        reason=found.reason,
+        status=reading.status,
+        text=reading.text,
+        reason=reading.reason,
     )
 
 
 def read_reply(wanted: Wanted, response: Response) -> Reading:
     """The new text, without what models put around it, or the reason why it cannot be used."""
-    source, said = wanted.text, _without_thoughts(response.text or "")
+    source, reply = wanted.text, _without_thoughts(response.text or "")
     if response.finish_reason == "content_filter":
         return Reading("refused", reason="the server's content filter stopped the answer")
-    if len(said) > 2 * (TIMES_LONGER * len(source) + ROOM) + LONGEST_EXTRA:
-        return Reading("broken", reason=f"{len(said):,} characters for {len(source):,}")
-    text = _bare(said, source)
+    if len(reply) > 2 * (TIMES_LONGER * len(source) + ROOM) + LONGEST_EXTRA:
+        return Reading("broken", reason=f"{len(reply):,} characters for {len(source):,}")
+    text = _bare(reply, source)
     if _refused(text, source):
         return Reading("refused", reason=_first_line(text))
     if response.finish_reason == "length":
         return Reading("cut", reason="the answer reached its limit of tokens")
     if not text:
         return Reading("empty", reason="the answer has no text")
-    if _same(text, source) and not wanted.perturbation.may_repeat(source):
+    if text.split() == source.split() and not wanted.perturbation.may_repeat(source):
         return Reading("identical", reason="the answer is the text itself")
     problem = _misshapen(text, source) or wanted.perturbation.problem(source, text, wanted.asked)
     return Reading("ok", text) if problem is None else Reading("broken", reason=problem)
-
-
-def _same(text: str, source: str) -> bool:
-    return text.split() == source.split()
 
 
 def _misshapen(text: str, source: str) -> str | None:
@@ -133,25 +130,25 @@ _SORRY = re.compile(r"\b(?:sorry|apolog|unable|cannot|can['’]t)", re.IGNORECAS
 
 
 def _refused(text: str, source: str) -> bool:
-    """Whether the model says no itself; a text that says such a thing may well be reworded."""
+    """Whether the model itself refuses, and not the text that it was to reword."""
     if _REFUSAL.match(text):
         return _REFUSAL.match(source) is None
     return _FOREIGN.match(text) is not None and _SORRY.search(source) is None
 
 
-def _without_thoughts(said: str) -> str:
-    """What comes after the thoughts that some models write first; nothing when they never end."""
-    said = said.strip()
+def _without_thoughts(reply: str) -> str:
+    """What follows the thoughts that some models write first; nothing if they never end."""
+    reply = reply.strip()
     for name in _THOUGHTS:
-        if said.startswith(f"<{name}>"):
-            return said.partition(f"</{name}>")[2].strip()
-    return said
+        if reply.startswith(f"<{name}>"):
+            return reply.partition(f"</{name}>")[2].strip()
+    return reply
 
 
-def _bare(said: str, source: str) -> str:
-    """The answer without fences, tags, lead-ins, quotation marks and afterwords, each
-    only where the source does not have the like itself."""
-    text = _unwrapped(said, source)
+def _bare(reply: str, source: str) -> str:
+    """The answer without fences, tags, lead-ins, quotation marks and afterwords, unless the source
+    has them too."""
+    text = _unwrapped(reply, source)
     lead = _LEAD_IN.match(text)
     if lead and text[lead.end() :].strip() and not _LEAD_IN.match(source):
         text = _unwrapped(text[lead.end() :].strip(), source)

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import floor
 
 from falter.core.errors import InvalidValue, UsageError
@@ -22,11 +23,11 @@ COLUMNS = (
     "row", "perturbation", "source", "rewrite", "decision", "edited", "rating", "comment", "rater",
 )  # fmt: skip
 DECISIONS: tuple[Decision, ...] = ("accept", "edit", "reject")
-NOTED = "flags"
+FLAGS = "flags"
 
 
 def sample_of(rewrite: Rewrite) -> Sample:
-    """A rewrite as it is shown; without a text, for somebody to write one."""
+    """A rewrite as a row shows it; one without a text is for somebody to write."""
     return Sample(
         key=rewrite.key,
         author=rewrite.author,
@@ -40,11 +41,11 @@ def sample_of(rewrite: Rewrite) -> Sample:
 def make_sheet(
     rewrites: Sequence[Rewrite], *, calibration: float = 0.1, seed: int = 0
 ) -> tuple[str, dict[str, Sample]]:
-    """A sheet's name, and its rows in their order with what each shows.
+    """A sheet's name, and its rows in order with what each shows.
 
-    A share of the rewrites, at least one, is damaged on purpose. A damaged one takes the place of
-    the rewrite it was made from, since the same source twice would give it away. Names of rows
-    and their order say nothing about it. The same rewrites and seed give the same sheet.
+    A share of the rewrites, at least one, is damaged on purpose. A damaged one replaces the rewrite
+    it was made from, since the same source twice would give it away. The names and order of rows
+    reveal nothing about it. The same rewrites and seed give the same sheet.
     """
     if not 0 <= calibration <= 0.5:
         raise InvalidValue("calibration", calibration, "a share from 0 to 0.5")
@@ -60,43 +61,29 @@ def make_sheet(
             break
         rewrite = rewrites[usable[place]]
         rng = Rng(step_seed(seed, "calibration", 1, 1, rewrite.key, rewrite.draw))
-        made = flawed(rewrite, pools[_pool(rewrite)], rng)
-        if made is not None:
-            samples[usable[place]] = _damaged(samples[usable[place]], *made)
+        damage = flawed(rewrite, pools[_pool(rewrite)], rng)
+        if damage is not None:
+            flaw, text = damage
+            samples[usable[place]] = replace(samples[usable[place]], shown=text, flaw=flaw)
             wanted -= 1
     sheet = digest("sheet", seed, sorted(sample.id for sample in samples))
     order = Rng(step_seed(seed, "sheet", 1, 0, sheet, 0)).order(len(samples))
-    return short(sheet), {_row(sheet, n): samples[place] for n, place in enumerate(order)}
+    names = (short(digest("row", sheet, n), 12) for n in range(len(samples)))
+    return short(sheet), {name: samples[n] for name, n in zip(names, order, strict=True)}
 
 
 def _pool(rewrite: Rewrite) -> str:
     return digest("pool", rewrite.perturbation, dict(rewrite.params))
 
 
-def _damaged(sample: Sample, flaw: str, text: str) -> Sample:
-    return Sample(
-        key=sample.key,
-        author=sample.author,
-        perturbation=sample.perturbation,
-        source=sample.source,
-        shown=text,
-        params=sample.params,
-        flaw=flaw,
-    )
-
-
-def _row(sheet: str, number: int) -> str:
-    return short(digest("row", sheet, number), 12)
-
-
 def flags_of(sample: Sample, language: str = "en") -> list[str]:
-    """What a check without a model finds missing or added; translations are not checked."""
+    """What a check without a model notices as missing or added; translations are not checked."""
     if "to" in sample.params or not sample.shown:
         return []
     return [f"{f.check}: {f.lost}" for f in meaning_flags(sample.source, sample.shown, language)]
 
 
-# The table. Spreadsheets run what begins like a formula, so an apostrophe is put before it.
+# The table. Spreadsheets run a cell that begins like a formula, so an apostrophe goes before it.
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 
@@ -107,27 +94,27 @@ def guarded(text: str) -> str:
 
 
 def unguarded(text: str) -> str:
-    """The text before `guarded`."""
+    """The text as it was before `guarded`."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
 
 
 def sheet_csv(rows: Mapping[str, Sample], *, language: str | None = None) -> str:
     """The sheet as CSV with a byte order mark, for spreadsheets; with a language, with flags."""
-    out = io.StringIO()
-    out.write("\ufeff")
-    table = csv.writer(out)
-    extra = () if language is None else (NOTED,)
+    sheet = io.StringIO()
+    sheet.write("\ufeff")
+    table = csv.writer(sheet)
+    extra = () if language is None else (FLAGS,)
     table.writerow((*COLUMNS, *extra))
     for row, sample in rows.items():
         cells = [row, described(sample), sample.source, sample.shown, *[""] * 5]
         if language is not None:
             cells.append("; ".join(flags_of(sample, language)))
         table.writerow([guarded(cell) for cell in cells])
-    return out.getvalue()
+    return sheet.getvalue()
 
 
 def described(sample: Sample) -> str:
-    """The perturbation with what was asked of it: `tone(angry)`."""
+    """The perturbation with its parameters: `tone(angry)`."""
     values = [str(value) for key, value in sample.params.items() if key != "protect"]
     return f"{sample.perturbation}({','.join(values)})" if values else sample.perturbation
 
@@ -135,12 +122,12 @@ def described(sample: Sample) -> str:
 def read_reviews(
     text: str, where: str, samples: Mapping[str, Sample], *, rater: str
 ) -> list[Review]:
-    """The reviews in a filled-in sheet; rows without any word are left out.
+    """The reviews in a filled-in sheet; empty rows are left out.
 
-    The column `rater`, where it is filled in, names the rater. Every row is checked, and the
-    first that does not fit raises, so that a sheet is taken whole or not at all.
+    The column `rater`, if it is filled in, names the rater. Every row is checked and the first
+    wrong one raises, so that a sheet is taken in full or not at all.
     """
-    found: dict[str, Review] = {}
+    reviews: dict[str, Review] = {}
     for number, cells in _table(text, where):
         place = f"{where}, line {number}"
         row = cells.get("row", "").strip()
@@ -152,16 +139,16 @@ def read_reviews(
         review = _review(cells, place, samples[row], rater)
         if review is None:
             continue
-        if found.get(row, review) != review:
+        if reviews.get(row, review) != review:
             raise InvalidValue(f"{place}: row", row, "each row once")
-        found[row] = review
-    raters = sorted({review.rater for review in found.values()})
+        reviews[row] = review
+    raters = sorted({review.rater for review in reviews.values()})
     if len(raters) > 1:
         raise UsageError(
             f"{where} has {len(raters)} raters: {', '.join(raters)}",
-            hint="give one file a rater",
+            hint="make one file for each rater",
         )
-    return list(found.values())
+    return list(reviews.values())
 
 
 def rows_of(text: str, where: str) -> list[str]:
@@ -184,7 +171,7 @@ def _table(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
         if name not in names:
             raise UsageError(
                 f"{where} has no column '{name}'",
-                hint="take the sheet that 'falter rewrites export' writes, and keep its columns",
+                hint="use the sheet that 'falter rewrites export' wrote, and keep its columns",
             )
     for number, line in enumerate(lines[1:], start=2):
         if any(cell.strip() for cell in line):
@@ -199,9 +186,9 @@ def _review(cells: Mapping[str, str], place: str, sample: Sample, rater: str) ->
         decision = "edit"
     if decision and decision not in DECISIONS:
         raise InvalidValue(f"{place}: decision", decision, f"one of: {', '.join(DECISIONS)}")
-    decided = next((known for known in DECISIONS if known == decision), None)
+    valid_decision = next((known for known in DECISIONS if known == decision), None)
     if decision == "edit" and not edited:
-        raise InvalidValue(f"{place}: edited", edited, "the better text, since it says 'edit'")
+        raise InvalidValue(f"{place}: edited", edited, "the better text, as the decision is 'edit'")
     if decision == "accept" and not sample.shown:
         raise InvalidValue(f"{place}: decision", decision, "edit or reject: there is no text yet")
     if rating and not re.fullmatch(r"[1-5](?:[.,]0+)?", rating):
@@ -211,7 +198,7 @@ def _review(cells: Mapping[str, str], place: str, sample: Sample, rater: str) ->
     return Review(
         sample=sample.id,
         rater=cells.get("rater", "").strip() or rater,
-        decision=decided,
+        decision=valid_decision,
         text=edited if decision == "edit" else None,
         rating=int(rating[0]) if rating else None,
         comment=comment or None,

@@ -1,4 +1,4 @@
-"""Responses on their way to the store: committed by count and by age, whichever comes first."""
+"""Responses on their way to the store, committed when they are many or old enough."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ AGE = 0.05
 class Buffer:
     """Collects landed responses and commits them inline, in small batches.
 
-    Inline and not in a thread: a writer thread starves on the interpreter lock under load, and
-    what it holds back is what a killed process loses. A batch waits at most `AGE` seconds.
+    Not in a thread: under load a writer thread starves on the interpreter lock, and whatever it
+    holds back is lost if the process is killed. A batch waits at most `AGE` seconds.
     """
 
     def __init__(self, store: ResponseStore) -> None:
@@ -30,7 +30,7 @@ class Buffer:
         self.error: BaseException | None = None
 
     def add(self, request: Request, response: Response) -> None:
-        """Take one response; failures are kept apart, so that a later run asks again."""
+        """Add one response; failures are stored apart, so that a later run asks again."""
         if response.failure is None:
             self._landed.append((request, response))
             self._keys.add(request.key)
@@ -45,7 +45,7 @@ class Buffer:
         return key in self._keys
 
     def flush(self) -> None:
-        """Commit everything that waits."""
+        """Commit everything that is waiting."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

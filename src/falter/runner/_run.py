@@ -1,4 +1,4 @@
-"""Windowed running: a few workers a model pull what is missing, and store it as it lands."""
+"""Windowed running: a few workers a model fetch what is missing and store it as it arrives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOPELESS_ITEMS = 5
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """Counts of one lane, updated in place; whoever draws them reads them when they like."""
+    """Counts of one lane, updated in place; a display may read them at any time."""
 
     label: str
     total: int
@@ -44,7 +44,7 @@ class Progress:
 
 @dataclass(slots=True, kw_only=True)
 class Lane:
-    """One model's share of a run: its requests in plan order, its client, its width.
+    """One model's share of a run: its requests in plan order, its client, its concurrency.
 
     `on_planned` sees each stretch of the plan once, before any of it is sent.
     """
@@ -59,10 +59,11 @@ class Lane:
 async def run_lanes(
     lanes: Sequence[Lane], store: ResponseStore, stop: asyncio.Event | None = None
 ) -> None:
-    """Send what the store lacks, in all lanes at once, and store every response as it lands.
+    """Send what the store lacks, in all lanes at once, and store every response as it arrives.
 
     Raises `AuthenticationError` at once when an endpoint refuses the credentials, `RunStopped`
-    when an endpoint only ever fails or when `stop` is set. What has landed is stored in any case.
+    when an endpoint only ever fails or when `stop` is set. Responses that arrived are stored in
+    any case.
     """
     stop = stop or asyncio.Event()
     buffer = Buffer(store)
@@ -74,27 +75,27 @@ async def run_lanes(
                 for _ in range(width):
                     group.create_task(_work(feed, buffer, stop))
     except BaseExceptionGroup as group_error:
-        raise _first(group_error) from group_error
+        raise _main_error(group_error) from group_error
     finally:
         buffer.flush()
     if stop.is_set():
         raise RunStopped("The run was interrupted", hint="run the same command again to resume")
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that matters most: refused credentials before anything that followed from them."""
+def _main_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that matters most: refused credentials come before their consequences."""
     flat: list[BaseException] = []
     for error in group.exceptions:
-        flat.append(_first(error) if isinstance(error, BaseExceptionGroup) else error)
+        flat.append(_main_error(error) if isinstance(error, BaseExceptionGroup) else error)
     return next((e for e in flat if isinstance(e, AuthenticationError)), flat[0])
 
 
 class _Feed:
-    """What one lane still has to send.
+    """The requests that one lane still has to send.
 
-    The plan is pulled a stretch at a time and looked up in the store, so a plan of a million
+    The plan is read a stretch at a time and looked up in the store, so a plan of a million
     requests is never in memory. A request that is in flight or on its way to the store is not
-    sent a second time; once it is stored, the look-up finds it.
+    sent again; once it is stored, the look-up finds it.
     """
 
     def __init__(self, lane: Lane, store: ResponseStore, buffer: Buffer) -> None:
@@ -109,20 +110,20 @@ class _Feed:
         self._missing = self._stream()
         self._ended = False
 
-    def take(self, most: int) -> list[Request]:
-        """Up to `most` requests to send next; an empty list when the plan is through."""
-        taken: list[Request] = []
-        while len(taken) < most and not self._ended:
+    def take(self, limit: int) -> list[Request]:
+        """Up to `limit` requests to send next; an empty list at the end of the plan."""
+        requests: list[Request] = []
+        while len(requests) < limit and not self._ended:
             request = next(self._missing, None)
             if request is None:
                 self._ended = True
                 break
-            taken.append(request)
-        self.progress.sent += len(taken)
-        return taken
+            requests.append(request)
+        self.progress.sent += len(requests)
+        return requests
 
     def landed(self, request: Request, response: Response) -> None:
-        """Count one response, for itself and for the cells that wait for the same request."""
+        """Count one response, also for the other cells that wait for the same request."""
         self._in_flight.discard(request.key)
         cells = 1 + self._waiting.pop(request.key, 0)
         progress = self.progress
@@ -138,14 +139,14 @@ class _Feed:
             self._stop_if_hopeless()
 
     def _stop_if_hopeless(self) -> None:
-        """Give up when nothing but failures came, for several items: one may be too long."""
+        """Give up if every response is a failure, over several items: one may just be too long."""
         progress = self.progress
         few = progress.failed < HOPELESS or len(self._failed_items) < HOPELESS_ITEMS
         if progress.landed == 0 and not few:
             raise RunStopped(
                 f"{progress.label}: the first {progress.failed} requests all failed; "
-                f"the last one with: {progress.last_failure}",
-                hint="'falter doctor' checks the endpoint; nothing is reported from this run",
+                f"the last error was: {progress.last_failure}",
+                hint="check the endpoint with 'falter doctor'; this run has nothing to report",
             )
 
     def _stream(self) -> Iterator[Request]:
@@ -176,14 +177,14 @@ async def _work(feed: _Feed, buffer: Buffer, stop: asyncio.Event) -> None:
     while not stop.is_set():
         if buffer.error is not None:
             raise buffer.error
-        taken = feed.take(batch)
-        if not taken:
+        requests = feed.take(batch)
+        if not requests:
             return
         answers: Sequence[Response]
-        if taken[0].scores:
-            answers = await client.score_many(taken)
+        if requests[0].scores:
+            answers = await client.score_many(requests)
         else:
-            answers = [await client.generate(request) for request in taken]
-        for request, response in zip(taken, answers, strict=True):
+            answers = [await client.generate(request) for request in requests]
+        for request, response in zip(requests, answers, strict=True):
             buffer.add(request, response)
             feed.landed(request, response)

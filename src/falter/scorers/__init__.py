@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from falter.scorers._aligned_json import AlignedScore, json_rouge, json_similarity
-from falter.scorers._base import scorers
+from falter.scorers._base import TextScorer, scorers
+from falter.scorers._choosing import ScorerNames, named_scorers, usual_scorer
 from falter.scorers._entities import EntityMatch, entity_match
+from falter.scorers._reply import without_sequel
 from falter.scorers._rouge import Overlap, rouge, rouge_tokens
 from falter.scorers._semantic import (
     TokenMatch,
@@ -18,15 +20,20 @@ __all__ = [
     "AlignedScore",
     "EntityMatch",
     "Overlap",
+    "ScorerNames",
+    "TextScorer",
     "TokenMatch",
     "bertscore",
     "entity_match",
     "json_rouge",
     "json_similarity",
+    "named_scorers",
     "relevance_map",
     "rouge",
     "rouge_tokens",
     "scorers",
     "semantic_similarities",
     "semantic_similarity",
+    "usual_scorer",
+    "without_sequel",
 ]

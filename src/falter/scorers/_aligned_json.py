@@ -37,12 +37,15 @@ def json_rouge(
 ) -> AlignedScore:
     """The mean over keys of ROUGE-L's F1 of their values; equal values are 1 in any script.
 
-    A key on one side only is 0 (*union*) or left out (*intersection*). A side that is no JSON
-    object, or nothing to compare: None. What a value is: `falter.scorers` in the documents.
+    A key on one side only is 0 (*union*) or left out (*intersection*). None if a
+    side is no JSON object, or if there is nothing to compare. The scorers' page defines values.
     """
 
     def compare(first: Sequence[str], second: Sequence[str]) -> list[float]:
-        return [_likeness(one, other, tokens) for one, other in zip(first, second, strict=True)]
+        return [
+            1.0 if left == right else rouge(left, right, ("rougeL",), tokens=tokens)["rougeL"].f1
+            for left, right in zip(first, second, strict=True)
+        ]
 
     return _aligned(candidate, reference, keys, compare)
 
@@ -62,26 +65,22 @@ def json_similarity(
     return _aligned(candidate, reference, keys, compare)
 
 
-def _likeness(one: str, other: str, tokens: Tokens) -> float:
-    return 1.0 if one == other else rouge(one, other, ("rougeL",), tokens=tokens)["rougeL"].f1
-
-
 def _aligned(candidate: Object, reference: Object, keys: Keys, compare: Compare) -> AlignedScore:
     if keys not in ("union", "intersection"):
         raise UnknownName("way to align keys", keys, ("union", "intersection"))
-    one, other = flat_object(candidate), flat_object(reference)
-    if one is None or other is None:
-        side = "candidate" if one is None else "reference"
+    left, right = flat_object(candidate), flat_object(reference)
+    if left is None or right is None:
+        side = "candidate" if left is None else "reference"
         return AlignedScore(value=None, reason=f"the {side} is not a JSON object")
-    both = [key for key in other if key in one]
-    found = zip(both, compare([one[k] for k in both], [other[k] for k in both]), strict=True)
-    by_key = {key: value for key, value in found if value is not None}
-    extra, lost = (tuple(k for k in a if k not in b) for a, b in ((one, other), (other, one)))
-    count = len(by_key) + (len(extra) + len(lost) if keys == "union" else 0)
+    both = [key for key in right if key in left]
+    compared = zip(both, compare([left[k] for k in both], [right[k] for k in both]), strict=True)
+    by_key = {key: value for key, value in compared if value is not None}
+    extra, missing = (tuple(k for k in a if k not in b) for a, b in ((left, right), (right, left)))
+    count = len(by_key) + (len(extra) + len(missing) if keys == "union" else 0)
     return AlignedScore(
         value=sum(by_key.values()) / count if count else None,
         reason=None if count else f"the {keys} of keys with a value is empty",
         by_key=by_key,
         candidate_only=extra,
-        reference_only=lost,
+        reference_only=missing,
     )

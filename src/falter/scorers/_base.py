@@ -1,81 +1,134 @@
-"""The registry of scorers, and what all of them do before they look at an answer."""
+"""The registry of scorers, and what they all do before they read an answer."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Literal
 
-from falter.core.interfaces import Case, Scorer
-from falter.core.records import Request, Response, Score
+from falter.core.interfaces import AnswerKind, Case, Scorer, Style
+from falter.core.records import Outcome, Response, Score
 from falter.core.registry import Registry
 from falter.scorers._reply import in_form, without_sequel
 
-__all__ = ["Style", "TextScorer", "scorers"]
+__all__ = ["TextScorer", "scorers"]
 
-Style = Literal["cloze", "letter", "open"]
 scorers: Registry[Scorer] = Registry("scorer", "falter.scorers")
 
-_REASONED = "chain_of_thought"
 _REFUSALS = frozenset({"refusal", "content_filter"})
+_LONGEST_EXTRACT = 1000  # characters
 
 
 class TextScorer(ABC):
-    """A scorer of generated text. A subclass reads the text; absence never becomes a zero."""
+    """A scorer of generated text. A subclass has a name, a summary and `read`; the rest is here.
+
+        class FirstWord(TextScorer):
+            name = "first_word"
+            summary = "the reply begins with the target"
+
+            def read(self, text, case):
+                words = text.split()
+                if not words:
+                    return self.unparsed("the reply is empty")
+                return self.scored(words[0] == case.variant.prompt.target, words[0])
+
+    `read` only gets actual replies: failed requests, refusals and replies in the wrong form are
+    dealt with before. If the recipe asks for a form, `read` gets the answer inside it; if it asks
+    for reasoning first, what `final` extracts from the reply. It returns
+    `self.scored(value, extracted)` with a value from 0 to 1 (or True and False);
+    `self.unparsed(reason)` if the reply holds no answer; or `self.failed(reason)` if the item
+    itself cannot be scored. Replies without a score are counted and left out, never taken as zero.
+
+    `case.variant.prompt` has the target and, for multiple choice, choices and labels, as the recipe
+    left them. With `needs_baseline` there is also `case.baseline`, the reply to the clean prompt;
+    if there is no such reply, the case is `failed` before `read`.
+    """
 
     name: str
     summary: str
     style: Style = "open"
+    answer_kind: AnswerKind = "text"
+    max_tokens: int = 256
     needs_scores: bool = False
     needs_choices: bool = False
-    max_tokens: int = 256
+    needs_prompt: bool = True
+    needs_baseline: bool = False
 
-    def needs(self, case: Case) -> Sequence[Request]:
-        """No judge is asked."""
-        return ()
+    def check(self) -> None:  # noqa: B027  (a subclass may do without)
+        """Raise when something that it needs is missing. By default it needs nothing."""
 
-    def score(self, case: Case, verdicts: Mapping[str, Response]) -> Score:
-        """`failed` and `refused` are settled here; the rest is the subclass's reading."""
-        response = case.response
-        if response.failure is not None:
-            return Score(scorer=self.name, outcome="failed", reason=response.failure)
-        if response.finish_reason in _REFUSALS:
-            return Score(scorer=self.name, outcome="refused", reason=response.finish_reason)
-        if response.text is None:
-            return Score(scorer=self.name, outcome="failed", reason="the response has no text")
-        return self._said(response.text, case)
+    def fault(self, target: str) -> str | None:
+        """Why no reply can be compared with this target. By default one can with any."""
+        return None
 
-    def _said(self, text: str, case: Case) -> Score:
-        """The score of what a reply says, once it is out of its form and its reasoning."""
-        recipe, form = case.variant.recipe, case.variant.recipe.output_format
-        reasoned = any(step.name == _REASONED for step in recipe.steps)
-        if form is None and not reasoned:
+    def score(self, case: Case) -> Score:
+        """The score of a reply; replies without a text never reach `read`."""
+        fault = _fault(case.response)
+        if fault is not None:
+            outcome, reason = fault
+            return Score(scorer=self.name, outcome=outcome, reason=reason)
+        if self.needs_baseline:
+            missing = _no_baseline(case.baseline)
+            if missing is not None:
+                return self.failed(missing)
+        return self._answered(case.response.text or "", case)
+
+    def _answered(self, text: str, case: Case) -> Score:
+        """The score of the answer inside a reply, without its form and its reasoning."""
+        recipe = case.variant.recipe
+        form, reasons = recipe.output_format, recipe.reasons
+        if form is None and not reasons:
             return self.read(text, case)
-        text = without_sequel(text, case.variant.prompt, reasoned=reasoned)
-        if form is not None:
-            found = in_form(text, form, reasoned=reasoned)
-            missing = f"the reply is not the {form.upper()} that was asked for"
-        else:
-            found = self.final(text, case)
-            missing = "the reply does not end with one answer"
-        return self.unparsed(missing) if found is None else self.read(found, case)
+        text = without_sequel(text, case.variant.prompt, reasoned=reasons)
+        answer = in_form(text, form, reasoned=reasons) if form else self.final(text, case)
+        if answer is not None:
+            return self.read(answer, case)
+        if form:
+            return self.unparsed(f"the reply is not the required {form.upper()}")
+        return self.unparsed("the reply does not end with one answer")
 
     def final(self, text: str, case: Case) -> str | None:
-        """What to read of a reply that was to reason first; None when there is no answer in it.
+        """The part of a reply with reasoning that holds the answer; None if there is none.
 
-        Only asked where the recipe asked for reasoning: elsewhere, "Answer:" further down is
-        more likely the start of something else than the answer. By default, the whole reply.
+        Only called if the recipe asks for reasoning: in other replies, "Answer:" further down is
+        more likely the start of something else. By default, the whole reply.
         """
         return text
 
     @abstractmethod
     def read(self, text: str, case: Case) -> Score:
-        """The score of a text that arrived."""
+        """The score of the text of a reply."""
 
-    def scored(self, right: bool, extracted: str) -> Score:
+    def scored(self, value: float, extracted: str) -> Score:
+        """A score with the answer read; replies with equal `extracted` count as the same answer."""
         return Score(
-            scorer=self.name, outcome="scored", value=float(right), extracted=extracted[:1000]
+            scorer=self.name,
+            outcome="scored",
+            value=float(value),
+            extracted=extracted[:_LONGEST_EXTRACT],
         )
 
     def unparsed(self, reason: str) -> Score:
+        """No answer could be read out of the reply."""
         return Score(scorer=self.name, outcome="unparsed", reason=reason)
+
+    def failed(self, reason: str) -> Score:
+        """Nothing could be scored, whatever the reply says."""
+        return Score(scorer=self.name, outcome="failed", reason=reason)
+
+
+def _fault(response: Response) -> tuple[Outcome, str] | None:
+    """Why a response has no text to read."""
+    if response.failure is not None:
+        return "failed", response.failure
+    if response.finish_reason in _REFUSALS:
+        return "refused", response.finish_reason or ""
+    if response.text is None:
+        return "failed", "the response has no text"
+    return None
+
+
+def _no_baseline(response: Response | None) -> str | None:
+    """Why there is no baseline to compare a reply with."""
+    if response is None:
+        return "the clean prompt has no reply to compare with"
+    fault = _fault(response)
+    return None if fault is None else f"the clean prompt has no reply to compare with: {fault[1]}"

@@ -14,7 +14,7 @@ __all__ = ["EntityMatch", "entity_match"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityMatch:
-    """The F1, or None with the reason; and each key where it belongs."""
+    """The F1, or None with the reason; every key is matched, wrong, missing or extra."""
 
     value: float | None
     reason: str | None = None
@@ -34,37 +34,37 @@ def entity_match(
 ) -> EntityMatch:
     """F1 = 2·matched/(entities of the candidate + entities of the reference).
 
-    An entity matches where the key is the same and the value too: the same text for
-    `choice_keys`; elsewhere the same text, or ROUGE-L's F1 of at least `threshold`. Values are
-    texts, numbers as they are written; of equal keys the last wins; null or blank is no entity.
-    Both sides empty: 1; one: 0. A side that cannot be read: None.
+    An entity matches if its key and its value do. Values of `choice_keys` match if they are the
+    same text; others also if ROUGE-L's F1 is at least `threshold`. Values are texts, numbers as
+    they are written; of equal keys the last wins; null and blank values do not count. 1 if both
+    sides are empty, 0 if one is. None if a side cannot be read.
     """
     _check(choice_keys, threshold)
-    one, other = flat_entities(candidate), flat_entities(reference)
-    if one is None or other is None:
-        side = "candidate" if one is None else "reference"
+    extracted, expected = flat_entities(candidate), flat_entities(reference)
+    if extracted is None or expected is None:
+        side = "candidate" if extracted is None else "reference"
         return EntityMatch(value=None, reason=f"the {side} is not a JSON object of entities")
 
     def same(key: str) -> bool:
         free = None if key in choice_keys else threshold
-        return _same(one[key], other[key], free, tokens)
+        return _same(extracted[key], expected[key], free, tokens)
 
-    both = [key for key in other if key in one]
+    both = [key for key in expected if key in extracted]
     matched = tuple(key for key in both if same(key))
-    total = len(one) + len(other)
+    total = len(extracted) + len(expected)
     return EntityMatch(
         value=2 * len(matched) / total if total else 1.0,
         matched=matched,
         wrong=tuple(key for key in both if key not in matched),
-        missing=tuple(key for key in other if key not in one),
-        extra=tuple(key for key in one if key not in other),
+        missing=tuple(key for key in expected if key not in extracted),
+        extra=tuple(key for key in extracted if key not in expected),
     )
 
 
-def _same(one: str, other: str, threshold: float | None, tokens: Tokens) -> bool:
-    if one == other or threshold is None:
-        return one == other
-    return rouge(one, other, ("rougeL",), tokens=tokens)["rougeL"].f1 >= threshold
+def _same(text: str, expected: str, threshold: float | None, tokens: Tokens) -> bool:
+    if text == expected or threshold is None:
+        return text == expected
+    return rouge(text, expected, ("rougeL",), tokens=tokens)["rougeL"].f1 >= threshold
 
 
 def _check(choice_keys: Collection[str], threshold: float) -> None:

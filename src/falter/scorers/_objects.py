@@ -11,27 +11,27 @@ Object = str | Mapping[str, object]
 _WRAPPER = "entities"
 
 
-def flat_object(given: Object) -> dict[str, str] | None:
-    """A JSON object as path → text; None where it is none.
+def flat_object(value: Object) -> dict[str, str] | None:
+    """A JSON object as path → text; None for anything else.
 
-    A text is the object, or holds it as its only fenced block. Paths are keys joined by dots, of
-    equal ones the last wins. Numbers stay as they are written, lists are joined line by line;
-    null, blank texts and empty lists are no value, so their key is not there.
+    A text is the object, or has it as its only fenced block. Paths are keys joined by dots; of
+    equal ones the last wins. Numbers stay as they are written, and lists are joined line by line.
+    Null, blank texts and empty lists are no values, so their keys are left out.
     """
-    return _flat(given, entities=False)
+    return _flat(value, entities=False)
 
 
-def flat_entities(given: Object) -> dict[str, str] | None:
-    """`flat_object`, also of what stands under a single key `entities`, and of lists of entities.
+def flat_entities(value: Object) -> dict[str, str] | None:
+    """`flat_object`, also for an object under a single key `entities`, and for lists of entities.
 
     A list of entities holds objects with a name and a value.
     """
-    return _flat(given, entities=True)
+    return _flat(value, entities=True)
 
 
-def _flat(given: Object, *, entities: bool) -> dict[str, str] | None:
+def _flat(source: Object, *, entities: bool) -> dict[str, str] | None:
     try:
-        value = _parsed(given) if isinstance(given, str) else given
+        value = _parsed(source) if isinstance(source, str) else source
         value = _unwrapped(value) if entities else value
         return dict(_leaves(value, "")) if isinstance(value, Mapping) else None
     except (ValueError, RecursionError):
@@ -55,7 +55,7 @@ def _refuse(constant: str) -> None:
 
 
 def _fenced(text: str) -> str:
-    """The inside of the only fenced block, else nothing."""
+    """The content of the only fenced block, else an empty text."""
     lines = text.splitlines()
     fences = [n for n, line in enumerate(lines) if line.lstrip().startswith("```")]
     return "\n".join(lines[fences[0] + 1 : fences[1]]) if len(fences) == 2 else ""

@@ -1,7 +1,7 @@
-"""What a reply says: read out of the form it was asked for, or from the end of its reasoning.
+"""The answer in a reply: read from the required form, or from the end of its reasoning.
 
 Replies are untrusted. Long ones are refused before they are parsed, XML and YAML that could
-expand are refused, and whatever a parser raises becomes "cannot be read".
+expand are refused, and any error of a parser means that the reply is unreadable.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class _Unreadable(Exception):
 
 
 def in_form(text: str, form: str, *, reasoned: bool = False) -> str | None:
-    """The free answer inside a reply in the given form; None when there is not exactly one.
+    """The answer inside a reply in the given form; None unless there is exactly one.
 
-    The form is the whole reply, or the only fenced block in it; after reasoning also what
-    follows the last "Answer:".
+    The form is the whole reply, or its only fenced block; after reasoning also the text behind
+    the last "Answer:".
     """
     if len(text) > _LONGEST:
         return None
@@ -51,8 +51,8 @@ def _candidates(text: str, reasoned: bool) -> Iterator[str]:
     if len(fenced) == 1:
         yield fenced[0]
     yield text
-    if reasoned and (found := list(_MARKER.finditer(text))):
-        yield text[found[-1].end() :].strip()
+    if reasoned and (markers := list(_MARKER.finditer(text))):
+        yield text[markers[-1].end() :].strip()
 
 
 def _json(text: str) -> str:
@@ -64,7 +64,7 @@ def _json(text: str) -> str:
 
 
 def _yaml(text: str) -> str:
-    """YAML with every scalar as it is written: `No` is a word here, and `1_0` no number."""
+    """YAML with every scalar as it is written: `No` is a word here, and `1_0` is no number."""
     import yaml
 
     depths = accumulate((c in "[{") - (c in "]}") for c in text)
@@ -72,7 +72,7 @@ def _yaml(text: str) -> str:
         raise _Unreadable
 
     class Plain(yaml.BaseLoader):
-        """No aliases: a few of them can stand for a text of any length."""
+        """Refuses aliases, a few of which can expand to a text of any length."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
@@ -91,7 +91,7 @@ def _yaml(text: str) -> str:
 
 
 def _valued(value: Any) -> str:
-    """The text under the one key that was asked for."""
+    """The text under the required key."""
     if not isinstance(value, dict) or value.get(KEY) is None:
         raise _Unreadable
     return _flat(value[KEY])
@@ -123,17 +123,17 @@ def _xml(text: str) -> str:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError, LookupError, RecursionError):
         raise _Unreadable from None
-    found = list(root.iter(KEY))
-    if len(found) != 1:
+    elements = list(root.iter(KEY))
+    if len(elements) != 1:
         raise _Unreadable
-    return "".join(found[0].itertext()).strip()
+    return "".join(elements[0].itertext()).strip()
 
 
 _HEADING = re.compile(r"^#{1,6}[ \t]([^\n]*)$", re.MULTILINE)
 
 
 def _markdown(text: str) -> str:
-    """What stands below the one heading `Answer`, up to the next heading."""
+    """The text below the one heading `Answer`, up to the next heading."""
     headings = list(_HEADING.finditer(text))
     named = [i for i, m in enumerate(headings) if m[1].strip(" \t#*_:").casefold() == KEY]
     if len(named) != 1:
@@ -148,13 +148,13 @@ class _Page(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.found: list[list[str]] = []
+        self.answers: list[list[str]] = []
         self._tag: str | None = None
         self._depth = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._tag is None and ("id", KEY) in attrs:
-            self.found.append([])
+            self.answers.append([])
             self._tag, self._depth = tag, 1
         elif tag == self._tag:
             self._depth += 1
@@ -167,7 +167,7 @@ class _Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._tag is not None:
-            self.found[-1].append(data)
+            self.answers[-1].append(data)
 
 
 _DOCTYPE = re.compile(r"\s*<!doctype html>", re.IGNORECASE)
@@ -177,7 +177,7 @@ _TAG = re.compile(r"</?[A-Za-z][A-Za-z0-9-]{0,30}(?:\s[^<>]{0,200})?>")
 def _html(text: str) -> str:
     """The text of the one element with the id `answer`.
 
-    Every `<` has to begin a short, closed tag: over others, Python's parser can take minutes.
+    Every `<` has to begin a short, closed tag: others can keep Python's parser busy for minutes.
     """
     text = _DOCTYPE.sub("", text, count=1)
     if text.count("<") != len(_TAG.findall(text)):
@@ -188,9 +188,9 @@ def _html(text: str) -> str:
         page.close()
     except (AssertionError, ValueError):
         raise _Unreadable from None
-    if len(page.found) != 1:
+    if len(page.answers) != 1:
         raise _Unreadable
-    return "".join(page.found[0]).strip()
+    return "".join(page.answers[0]).strip()
 
 
 _READERS: dict[str, Callable[[str], str]] = {
@@ -213,18 +213,18 @@ _MARKER = re.compile(
 
 def final_answer(text: str) -> str | None:
     """The line of the last "Answer: …" that begins a line, or the line below a bare one."""
-    found = list(_MARKER.finditer(text))
-    if not found:
+    markers = list(_MARKER.finditer(text))
+    if not markers:
         return None
-    line = text[found[-1].end() :].strip().partition("\n")[0].strip()
+    line = text[markers[-1].end() :].strip().partition("\n")[0].strip()
     return line or None
 
 
 def without_sequel(text: str, prompt: Prompt, *, reasoned: bool) -> str:
-    """The reply up to where a model that only continues texts begins another item by itself.
+    """The reply without further items, which a model that only continues texts may add.
 
-    It is known by the first words of the template, at the start of a line; after reasoning, only
-    behind an answer, since the reasoning may well repeat the question.
+    Such an item begins with the first words of the template, at the start of a line; after
+    reasoning, only behind an answer, since the reasoning may well repeat the question.
     """
     body = [s for s in prompt.sections if s.kind not in ("system", "added")]
     opening = body[0].text.strip().partition("\n")[0] if body else ""

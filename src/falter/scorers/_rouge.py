@@ -38,32 +38,33 @@ def rouge(
 ) -> dict[str, Overlap]:
     """Precision, recall and F1 = 2·hits/(n + m) of each kind, without stemming.
 
-    *rouge1* to *rouge9*: n-grams in common, counted as often as the text with fewer of them has
-    them. *rougeL*: longest common subsequence. *rougeLsum*: for each line of the reference the
-    union of its common subsequences with the candidate's lines; no word counts twice.
+    *rouge1* to *rouge9*: n-grams in common; a repeated one counts as often as both texts have it.
+    *rougeL*: longest common subsequence. *rougeLsum*: for each line of the reference the union of
+    its common subsequences with the candidate's lines; no word counts twice.
 
-    No tokens on a side, or fewer than an n-gram needs: 0, also where both are empty. `tokens` as
-    in `rouge_tokens`. Numbers are those of Google's rouge-score. Lin 2004.
+    0 if a side has no tokens, or fewer than an n-gram, even if both are empty. `tokens` as in
+    `rouge_tokens`. The numbers equal those of Google's rouge-score. Lin 2004.
     """
     _check(kinds)
     words = rouge_tokens(candidate, tokens), rouge_tokens(reference, tokens)
-    found = {}
+    overlaps = {}
     for kind in kinds:
         if kind == "rougeLsum":
-            found[kind] = _by_line(_lines(candidate, tokens), _lines(reference, tokens))
+            overlaps[kind] = _by_line(_lines(candidate, tokens), _lines(reference, tokens))
         elif kind == "rougeL":
-            found[kind] = _overlap(_lcs(*words), len(words[0]), len(words[1]))
+            overlaps[kind] = _overlap(_lcs(*words), len(words[0]), len(words[1]))
         else:
-            found[kind] = _ngrams(*words, int(kind[-1]))
-    return found
+            overlaps[kind] = _ngrams(*words, int(kind[-1]))
+    return overlaps
 
 
 def rouge_tokens(text: str, tokens: Tokens = "rouge_score") -> list[str]:
     """The words that ROUGE counts.
 
-    *rouge_score*: runs of a to z and 0 to 9 in lower case, as Google's rouge-score; *naïve* is
-    *na* and *ve*, and most scripts hold no word at all. *unicode*: runs of letters, digits and
-    marks of any script, case and width folded; each Chinese or Japanese character is a word.
+    *rouge_score*: runs of a to z and 0 to 9 in lower case, as in Google's rouge-score; *naïve* is
+    *na* and *ve*, and texts in most other scripts have no words at all. *unicode*: runs of letters,
+    digits and marks of any script, case and width folded; each Chinese or Japanese character is a
+    word.
     """
     if tokens == "rouge_score":
         return _LATIN.findall(text.lower())
@@ -99,11 +100,11 @@ def _overlap(hits: int, candidate: int, reference: int) -> Overlap:
 
 
 def _ngrams(candidate: list[str], reference: list[str], n: int) -> Overlap:
-    one, other = (
+    left, right = (
         Counter(zip(*(words[start:] for start in range(n)), strict=False))
         for words in (candidate, reference)
     )
-    return _overlap((one & other).total(), one.total(), other.total())
+    return _overlap((left & right).total(), left.total(), right.total())
 
 
 def _columns(candidate: Sequence[str], reference: Sequence[str]) -> Iterator[int]:
@@ -136,14 +137,14 @@ def _lines(text: str, tokens: Tokens) -> list[list[str]]:
 
 def _by_line(candidate: list[list[str]], reference: list[list[str]]) -> Overlap:
     """ROUGE-Lsum. A word is a hit as often as both texts have it."""
-    left = Counter(word for line in candidate for word in line)
+    unused = Counter(word for line in candidate for word in line)
     hits = 0
     for line in reference:
-        union = set().union(*(_common(other, line) for other in candidate))
+        union = set().union(*(_common(candidate_line, line) for candidate_line in candidate))
         for word in (line[n] for n in union):
-            # The reference's own count never runs out: a place of it is in one union at most.
-            if left[word]:
-                left[word] -= 1
+            # The reference's count needs no check: each of its places is in one union at most.
+            if unused[word]:
+                unused[word] -= 1
                 hits += 1
     return _overlap(hits, sum(map(len, candidate)), sum(map(len, reference)))
 
@@ -151,8 +152,8 @@ def _by_line(candidate: list[list[str]], reference: list[list[str]]) -> Overlap:
 def _common(candidate: Sequence[str], reference: Sequence[str]) -> set[int]:
     """The places in the reference of one longest common subsequence.
 
-    Of several it takes rouge-score's: from the end, a match first, then one step back in the
-    candidate where the reference's word was needed, else in the reference.
+    Of several, this is the one of rouge-score: from the end, a match first, then a step back in the
+    candidate if the reference's word was needed, else in the reference.
     """
     columns = list(_columns(candidate, reference))
     at, word = len(reference) - 1, len(candidate) - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal, InvalidOperation
 
-from falter.core.interfaces import Case
+from falter.core.interfaces import AnswerKind, Case
 from falter.core.records import Score
 from falter.scorers._base import TextScorer, scorers
 from falter.scorers._reply import final_answer
@@ -32,6 +32,7 @@ class Exact(TextScorer):
 
     name = "exact"
     summary = "the reply equals the target, apart from case, white space and a final full stop"
+    needs_prompt = False
 
     def final(self, text: str, case: Case) -> str | None:
         return final_answer(text)
@@ -43,10 +44,11 @@ class Exact(TextScorer):
 
 
 class Includes(TextScorer):
-    """The target stands in the reply as whole words."""
+    """The reply contains the target as whole words."""
 
     name = "includes"
-    summary = "the target stands in the reply as whole words, case aside"
+    summary = "the reply contains the target as whole words, in any case"
+    needs_prompt = False
 
     def final(self, text: str, case: Case) -> str | None:
         return final_answer(text)
@@ -54,9 +56,9 @@ class Includes(TextScorer):
     def read(self, text: str, case: Case) -> Score:
         if not text.strip():
             return self.unparsed("the reply is empty")
-        wanted = re.escape(_folded(_expected(case)))
-        found = re.search(rf"(?<!\w){wanted}(?!\w)", " ".join(text.casefold().split()))
-        return self.scored(found is not None, text.strip())
+        expected = re.escape(_folded(_expected(case)))
+        match = re.search(rf"(?<!\w){expected}(?!\w)", " ".join(text.casefold().split()))
+        return self.scored(match is not None, text.strip())
 
 
 def last_number(text: str) -> Decimal | None:
@@ -75,9 +77,9 @@ def last_number(text: str) -> Decimal | None:
 def _one_number(line: str) -> str | None:
     """The only number of an answer line, or the one after its last equals sign."""
     for part in (line, line.rpartition("=")[2]):
-        found = _NUMBER.findall(part)
-        if len(found) == 1:
-            return str(found[0])
+        numbers = _NUMBER.findall(part)
+        if len(numbers) == 1:
+            return str(numbers[0])
     return None
 
 
@@ -86,10 +88,12 @@ class Numeric(TextScorer):
 
     name = "numeric"
     summary = "the number after '####', or the last one in the reply, equals the target"
+    answer_kind: AnswerKind = "number"
     max_tokens = 512
+    needs_prompt = False
 
     def final(self, text: str, case: Case) -> str | None:
-        """The text after `####` or "Answer:"; a reply that was cut before is not read at all."""
+        """The text after `####` or "Answer:"; a reply cut off before that has no answer."""
         line = final_answer(text)
         if "####" in text:
             return text
@@ -97,16 +101,19 @@ class Numeric(TextScorer):
             return None if case.response.finish_reason == "length" else text
         return _one_number(line)
 
+    def fault(self, target: str) -> str | None:
+        return None if last_number(target) is not None else "the target is not a number"
+
     def read(self, text: str, case: Case) -> Score:
-        wanted = last_number(_expected(case))
-        if wanted is None:
-            return Score(
-                scorer=self.name, outcome="failed", reason="the target itself is not a number"
-            )
-        found = last_number(text)
-        if found is None:
-            return self.unparsed("the reply holds no number")
-        return self.scored(found == wanted, str(found))
+        target = _expected(case)
+        fault = self.fault(target)
+        if fault is not None:
+            return self.failed(fault)
+        expected = last_number(target)
+        number = last_number(text)
+        if number is None:
+            return self.unparsed("the reply contains no number")
+        return self.scored(number == expected, str(number))
 
 
 for _scorer in (Exact(), Includes(), Numeric()):

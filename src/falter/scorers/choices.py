@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from falter.core.interfaces import Case
-from falter.core.records import Request, Response, Score
-from falter.scorers._base import Style, TextScorer, scorers
+from falter.core.interfaces import AnswerKind, Case, Style
+from falter.core.records import Score
+from falter.scorers._base import TextScorer, scorers
 
 __all__ = ["ChoiceLetter", "ChoiceLikelihood", "extract_label", "extract_text"]
 
 
 class ChoiceLikelihood:
-    """The option with the highest log-likelihood; the first one where two are exactly equal.
+    """The option with the highest log-likelihood; the first of those that are exactly equal.
 
-    What is compared is what the prompt asks for: the options' texts or, where the prompt lists
-    the options under labels, the labels.
+    It compares what the prompt asks for: the options' texts or, if the prompt lists the options
+    under labels, the labels.
     """
 
+    answer_kind: AnswerKind = "option"
+    max_tokens = 1
     needs_scores = True
     needs_choices = True
-    max_tokens = 1
+    needs_prompt = False
+    needs_baseline = False
 
     def __init__(
         self, name: str, summary: str, *, per_character: bool, style: Style = "cloze"
@@ -30,11 +33,14 @@ class ChoiceLikelihood:
         self.name, self.summary, self.per_character = name, summary, per_character
         self.style: Style = style
 
-    def needs(self, case: Case) -> Sequence[Request]:
-        """No judge is asked."""
-        return ()
+    def check(self) -> None:
+        """Nothing is needed besides the log-likelihoods."""
 
-    def score(self, case: Case, verdicts: Mapping[str, Response]) -> Score:
+    def fault(self, target: str) -> str | None:
+        """Which option is right is all that is compared."""
+        return None
+
+    def score(self, case: Case) -> Score:
         response, prompt = case.response, case.variant.prompt
         if response.failure is not None:
             return Score(scorer=self.name, outcome="failed", reason=response.failure)
@@ -60,6 +66,7 @@ _LEAD = re.compile(
     r"\s*(?:is|would be|:|=)?\s*[:=]?\s*",
     re.IGNORECASE,
 )
+_LABEL_AND_TEXT = re.compile(r"([A-Za-z0-9]{1,6})[\s.):*_\]-]{1,8}(.*)", re.DOTALL)
 _DRESSING = " \t\r\n*_`'\"“”‘’()[]{}<>"
 
 
@@ -67,22 +74,17 @@ def extract_label(text: str, labels: Sequence[str], choices: Sequence[str]) -> s
     """The one label that a reply names, or None.
 
     Accepted: the label alone (`B`, `(b)`, `**B.**`), after a lead-in (`The answer is B.`), or
-    followed by its own option's text (`B. Paris`). A reply with anything else is not guessed at.
+    followed by its own option's text (`B. Paris`). Nothing else is accepted; there is no guessing.
     """
     body = _LEAD.sub("", text.strip(_DRESSING + ".")).strip(_DRESSING + ".:,;!")
     folded = {label.casefold(): i for i, label in enumerate(labels)}
     if body.casefold() in folded:
         return labels[folded[body.casefold()]]
-    head, mark, rest = _split_label(body)
-    index = folded.get(head.casefold())
-    if index is None or not mark:
+    match = _LABEL_AND_TEXT.match(body)
+    index = folded.get(match[1].casefold()) if match else None
+    if match is None or index is None:
         return None
-    return labels[index] if _plain(rest) == _plain(choices[index]) else None
-
-
-def _split_label(body: str) -> tuple[str, str, str]:
-    found = re.match(r"([A-Za-z0-9]{1,6})([\s.):*_\]-]{1,8})(.*)", body, re.DOTALL)
-    return (found[1], found[2], found[3]) if found else ("", "", "")
+    return labels[index] if _plain(match[2]) == _plain(choices[index]) else None
 
 
 def _plain(text: str) -> str:
@@ -93,17 +95,17 @@ _TELLING = 12
 
 
 def extract_text(text: str, choices: Sequence[str], *, cut: bool = False) -> int | None:
-    """The one option whose text a reply consists of, lead-in aside, or None.
+    """The one option whose text is the reply, apart from a lead-in, or None.
 
-    A reply that was cut may be the beginning of one, if it can be of no other.
+    A reply that was cut off may be the beginning of an option, if it fits no other.
     """
     bodies = {_plain(text), _plain(_LEAD.sub("", text.strip(_DRESSING)))}
     plain = [_plain(choice) for choice in choices]
-    found = [i for i, choice in enumerate(plain) if choice in bodies]
-    if cut and not found:
+    matching = [i for i, choice in enumerate(plain) if choice in bodies]
+    if cut and not matching:
         begun = tuple(body for body in bodies if len(body) >= _TELLING)
-        found = [i for i, c in enumerate(plain) if any(map(c.startswith, begun))]
-    return found[0] if len(found) == 1 else None
+        matching = [i for i, c in enumerate(plain) if any(map(c.startswith, begun))]
+    return matching[0] if len(matching) == 1 else None
 
 
 _ANSWER_IS = re.compile(r"\banswer[ \t*_]*(?:is\b[ \t]*:?|:)", re.IGNORECASE)
@@ -115,15 +117,17 @@ class ChoiceLetter(TextScorer):
     name = "choice_letter"
     summary = "the letter of an option, generated and extracted strictly"
     style: Style = "letter"
-    needs_choices = True
+    answer_kind: AnswerKind = "option"
     max_tokens = 16
+    needs_choices = True
+    needs_prompt = False
 
     def final(self, text: str, case: Case) -> str | None:
         """The line after the last "answer is" or "Answer:", or a reply without reasoning."""
-        found = list(_ANSWER_IS.finditer(text))
-        if not found:
+        markers = list(_ANSWER_IS.finditer(text))
+        if not markers:
             return text
-        return text[found[-1].end() :].strip(_DRESSING).partition("\n")[0]
+        return text[markers[-1].end() :].strip(_DRESSING).partition("\n")[0]
 
     def read(self, text: str, case: Case) -> Score:
         prompt = case.variant.prompt
@@ -135,13 +139,13 @@ class ChoiceLetter(TextScorer):
         return self.scored(prompt.labels.index(label) == prompt.target, label)
 
     def _read_text(self, text: str, case: Case) -> Score:
-        """Options that were listed without labels are named by their text."""
+        """Read an option's text, since the prompt lists the options without labels."""
         prompt = case.variant.prompt
         cut = case.response.finish_reason == "length"
-        found = extract_text(text, prompt.choices, cut=cut)
-        if found is None:
+        choice = extract_text(text, prompt.choices, cut=cut)
+        if choice is None:
             return self.unparsed("the reply is not the text of exactly one option")
-        return self.scored(found == prompt.target, prompt.choices[found])
+        return self.scored(choice == prompt.target, prompt.choices[choice])
 
 
 scorers.register(
@@ -162,7 +166,7 @@ scorers.register(
     "choice_letter_likelihood",
     ChoiceLikelihood(
         "choice_letter_likelihood",
-        "the letter with the highest log-likelihood, of options that are listed",
+        "the letter with the highest log-likelihood, with the options listed in the prompt",
         per_character=False,
         style="letter",
     ),

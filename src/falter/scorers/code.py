@@ -6,9 +6,10 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 
 from falter.core.ids import digest
-from falter.core.interfaces import Case
+from falter.core.interfaces import AnswerKind, Case
 from falter.core.records import Program, Score
 from falter.scorers._base import TextScorer, scorers
 from falter.scorers._sandbox import Job, Sandbox, Verdict
@@ -161,7 +162,9 @@ class UnitTests(TextScorer):
 
     name = "unit_tests"
     summary = "the reply's code passes the task's tests, run in a sandbox"
+    answer_kind: AnswerKind = "code"
     max_tokens = 512
+    needs_prompt = False
 
     def __init__(self, sandbox: Sandbox | None = None) -> None:
         self.sandbox = sandbox or Sandbox()
@@ -174,7 +177,7 @@ class UnitTests(TextScorer):
     def read(self, text: str, case: Case) -> Score:
         program = case.variant.prompt.program
         if program is None:
-            return self._failed("the task has no tests to run")
+            return self.failed("the task has no tests to run")
         code = extract_code(text, program)
         if code is None:
             return self.unparsed("the reply holds no Python that could follow the prompt")
@@ -192,17 +195,8 @@ class UnitTests(TextScorer):
 
     def _scored(self, code: str, verdict: Verdict) -> Score:
         if verdict.status == "error":
-            return self._failed(verdict.reason or "the tests could not be run")
-        return Score(
-            scorer=self.name,
-            outcome="scored",
-            value=float(verdict.status == "passed"),
-            extracted=code[:1000],
-            reason=verdict.reason,
-        )
-
-    def _failed(self, reason: str) -> Score:
-        return Score(scorer=self.name, outcome="failed", reason=reason)
+            return self.failed(verdict.reason or "the tests could not be run")
+        return replace(self.scored(verdict.status == "passed", code), reason=verdict.reason)
 
 
 def _job(code: str, program: Program) -> Job:

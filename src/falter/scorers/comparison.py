@@ -22,16 +22,18 @@ class Comparison(TextScorer):
     """A grade of the reply against the target. A target that cannot be compared is `failed`."""
 
     max_tokens = 512
+    needs_prompt = False
 
     def final(self, text: str, case: Case) -> str | None:
         return _after_answer(text)
 
     def read(self, text: str, case: Case) -> Score:
         target = _target(case)
-        fault = self.fault("" if target is None else target)
-        if target is None or fault is not None:
-            reason = "the item has no target" if target is None else fault
-            return Score(scorer=self.name, outcome="failed", reason=reason)
+        if target is None:
+            return self.failed("the item has no target")
+        fault = self.fault(target)
+        if fault is not None:
+            return self.failed(fault)
         if not text.strip():
             return self.unparsed("the reply is empty")
         return self.compare(text, target)
@@ -42,10 +44,7 @@ class Comparison(TextScorer):
 
     @abstractmethod
     def compare(self, text: str, target: str) -> Score:
-        """The score of a reply that holds something."""
-
-    def graded(self, value: float, text: str) -> Score:
-        return Score(scorer=self.name, outcome="scored", value=value, extracted=text.strip()[:1000])
+        """The score of a reply that is not empty."""
 
 
 class Rouge(Comparison):
@@ -65,8 +64,8 @@ class Rouge(Comparison):
         return f"the target has too few words{script} for {self.kind}"
 
     def compare(self, text: str, target: str) -> Score:
-        found = rouge(text, target, (self.kind,), tokens=self.tokens)
-        return self.graded(found[self.kind].f1, text)
+        overlap = rouge(text, target, (self.kind,), tokens=self.tokens)
+        return self.scored(overlap[self.kind].f1, text.strip())
 
 
 class Similarity(Comparison):
@@ -76,7 +75,7 @@ class Similarity(Comparison):
     summary = "cosine of reply and target, sentence vectors of all-MiniLM-L6-v2"
 
     def check(self) -> None:
-        """Raise unless the encoder is there."""
+        """Raise unless the encoder is available."""
         minilm()
 
     def fault(self, target: str) -> str | None:
@@ -84,7 +83,9 @@ class Similarity(Comparison):
 
     def compare(self, text: str, target: str) -> Score:
         value = semantic_similarity(text, target)
-        return self.unparsed("the reply is empty") if value is None else self.graded(value, text)
+        if value is None:
+            return self.unparsed("the reply is empty")
+        return self.scored(value, text.strip())
 
 
 class Entities(Comparison):
@@ -107,20 +108,20 @@ class Entities(Comparison):
         return _after_answer(text) or text
 
     def fault(self, target: str) -> str | None:
-        known = flat_entities(target) is not None
-        return None if known else "the target is not a JSON object of entities"
+        readable = flat_entities(target) is not None
+        return None if readable else "the target is not a JSON object of entities"
 
     def compare(self, text: str, target: str) -> Score:
-        found = entity_match(
+        match = entity_match(
             text,
             target,
             choice_keys=self.choice_keys,
             threshold=self.threshold,
             tokens=self.tokens,
         )
-        if found.value is None:
+        if match.value is None:
             return self.unparsed("the reply is not a JSON object of entities")
-        return self.graded(found.value, text)
+        return self.scored(match.value, text.strip())
 
 
 def _target(case: Case) -> str | None:
@@ -132,7 +133,7 @@ def _target(case: Case) -> str | None:
 
 
 def _after_answer(text: str) -> str | None:
-    """All that follows the last "Answer:" that begins a line; an answer may have several lines."""
+    """Everything after the last "Answer:" that begins a line; an answer may have several lines."""
     lines = text.split("\n")
     for n in reversed(range(len(lines))):
         if final_answer(f"{lines[n]}\n.") is not None:

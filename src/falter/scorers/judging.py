@@ -1,4 +1,4 @@
-"""A judge's ratings, read out of its reply: for items that ask how good some reasoning is."""
+"""A judge's ratings, read from its reply, for items that ask how good some reasoning is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DIMENSIONS = (
     "relevance",
     "overall",
 )
-"""What reasoning is rated for, `overall` last; each from 0 to 100."""
+"""The dimensions that reasoning is rated on, `overall` last; each from 0 to 100."""
 
 _LONGEST = 20_000
 _ATTEMPTS = 200
@@ -35,7 +35,7 @@ class _Unreadable(Exception):
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as it was written: a key that is there twice is kept twice."""
+    """A JSON object as it was written, with repeated keys."""
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_Pairs)
@@ -44,10 +44,9 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_Pairs)
 def read_ratings(text: str) -> Mapping[str, int] | None:
     """The whole numbers 0 to 100 that a judge gives every dimension; None without one such set.
 
-    They are the members of a JSON object, wherever it stands in the reply: in a fence, between
-    words, inside another object, behind thoughts. Other members are not looked at. A dimension
-    that is missing, anything that is not such a number, a key with two values, or a second object
-    that says something else, and there are no ratings.
+    They are the members of a JSON object anywhere in the reply: in a fence, between words, inside
+    another object, behind thoughts. Other members are ignored. There are no ratings if a dimension
+    is missing, a value is not such a number, a key has two values, or a second object differs.
 
     >>> read_ratings('{"understanding": 90}') is None
     True
@@ -62,40 +61,36 @@ class ReasoningQuality(TextScorer):
     """The judge's overall rating as a share of 100; all of its ratings as JSON in `extracted`."""
 
     name = "reasoning_quality"
-    summary = "a judge's overall rating of some reasoning, out of its JSON reply, as a share of 100"
+    summary = "a judge's overall rating of some reasoning, from its JSON reply, as a share of 100"
     max_tokens = 512
+    needs_prompt = False
 
     def read(self, text: str, case: Case) -> Score:
         try:
-            found = _ratings(text)
+            ratings = _ratings(text)
         except _Unreadable as error:
             return self.unparsed(str(error))
-        return Score(
-            scorer=self.name,
-            outcome="scored",
-            value=found["overall"] / 100.0,
-            extracted=json.dumps(found),
-        )
+        return self.scored(ratings["overall"] / 100.0, json.dumps(ratings))
 
 
 def _ratings(text: str) -> dict[str, int]:
     if len(text) > _LONGEST:
         raise _Unreadable(f"the reply is longer than {_LONGEST:,} characters")
-    sets = [_checked(found) for found in _objects(_without_thoughts(text))]
+    sets = [_checked(pairs) for pairs in _objects(_without_thoughts(text))]
     if not sets:
         raise _Unreadable("the reply holds no JSON object with ratings")
-    if any(other != sets[0] for other in sets[1:]):
+    if any(ratings != sets[0] for ratings in sets[1:]):
         raise _Unreadable("the reply holds different ratings")
     return sets[0]
 
 
 def _without_thoughts(text: str) -> str:
-    """What comes after the thoughts that some models write first; nothing if they never end."""
-    said = text.strip()
+    """The reply without the thoughts that some models write first; empty if they never end."""
+    reply = text.strip()
     for name in _THOUGHTS:
-        if said.startswith(f"<{name}>"):
-            return said.partition(f"</{name}>")[2]
-    return said
+        if reply.startswith(f"<{name}>"):
+            return reply.partition(f"</{name}>")[2]
+    return reply
 
 
 def _objects(text: str) -> Iterator[_Pairs]:
@@ -129,17 +124,17 @@ def _rating(value: Any, depth: int) -> Iterator[_Pairs]:
 
 
 def _checked(pairs: _Pairs) -> dict[str, int]:
-    found: dict[str, int] = {}
+    ratings: dict[str, int] = {}
     for key, value in pairs:
         name = _folded(key)
         if name in DIMENSIONS:
             number = _number(name, value)
-            if found.setdefault(name, number) != number:
+            if ratings.setdefault(name, number) != number:
                 raise _Unreadable(f"'{name}' has two ratings")
     for name in DIMENSIONS:
-        if name not in found:
+        if name not in ratings:
             raise _Unreadable(f"the rating of '{name}' is missing")
-    return {name: found[name] for name in DIMENSIONS}
+    return {name: ratings[name] for name in DIMENSIONS}
 
 
 def _folded(key: str) -> str:

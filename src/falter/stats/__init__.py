@@ -26,7 +26,7 @@ from falter.stats._goals import (
     MicroPrecision,
     RankingPower,
 )
-from falter.stats._interval import Interval, no_interval
+from falter.stats._interval import Interval, no_interval, normal_quantile
 from falter.stats._jackknife import jackknife, jackknife_error
 from falter.stats._logistic_mixed import (
     LogisticMixed,
@@ -155,6 +155,7 @@ __all__ = [
     "mixed_effects",
     "neyman_probabilities",
     "no_interval",
+    "normal_quantile",
     "paired_difference",
     "paired_proportions_interval",
     "poststratified_drop",

@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactAgreement:
-    """A share of equal ratings; `over` says of items or of pairs of ratings, `units` how many."""
+    """The share of items, or of pairs of ratings (`over`), that agree; `units` is their number."""
 
     value: float | None
     status: EstimateStatus
@@ -100,29 +100,37 @@ def exact_agreement(
     if over not in ("items", "pairs"):
         raise InvalidValue("over", over, "'items' (all equal) or 'pairs' (pooled)")
     counts, _, excluded, raters = rating_counts(ratings)
+    # Of every item with m ratings: what agrees, and out of how much.
     m = counts.sum(axis=1)
-    table = np.column_stack([(np.square(counts).sum(axis=1) - m) / 2.0, m * (m - 1.0) / 2.0])
     if over == "items":
-        table = np.column_stack([counts.max(axis=1, initial=0.0) == m, np.ones(len(m))])
-    enough = len(table) > 0
+        agreeing = np.column_stack([counts.max(axis=1, initial=0.0) == m, np.ones(len(m))])
+        what = "items whose ratings are all equal"
+    else:
+        equal_pairs = (np.square(counts).sum(axis=1) - m) / 2.0
+        agreeing = np.column_stack([equal_pairs, m * (m - 1.0) / 2.0])
+        what = "pairs of ratings of an item that are equal"
+
+    def share(rows: NDArray[Any]) -> float:
+        return float(rows[:, 0].sum() / rows[:, 1].sum())
+
+    enough = len(agreeing) > 0
     if not enough:
         interval = no_interval(level)
     elif over == "items":
-        interval = wilson_interval(float(table[:, 0].sum()), len(table), level=level)
+        interval = wilson_interval(float(agreeing[:, 0].sum()), len(agreeing), level=level)
     else:
-        interval = bootstrap(table, _ratio, replications=replications, level=level, seed=seed)
+        interval = bootstrap(agreeing, share, replications=replications, level=level, seed=seed)
     return ExactAgreement(
-        value=_ratio(table) if enough else None,
+        value=share(agreeing) if enough else None,
         status="ok" if enough else "insufficient_data",
         interval=interval,
         over=over,
-        units=int(table[:, 1].sum()),
+        units=int(agreeing[:, 1].sum()),
         raters=raters,
-        items=len(table),
+        items=len(agreeing),
         excluded=excluded,
         seed=seed,
-        estimand=f"all {'ratings of an item' if over == 'items' else 'pairs of ratings'} equal, "
-        "these raters, items like these",
+        estimand=f"share of {what}, these raters, items like these",
     )
 
 
@@ -137,20 +145,26 @@ def weighted_kappa(
 ) -> WeightedKappa:
     """Cohen's weighted kappa of each pair of raters on the items both rated, averaged over pairs.
 
-    1 - sum w o / sum w e, with w = ((i - j)/(K - 1))^2, or |i - j|/(K - 1), between the places of
-    two labels among the K `labels`, given in order and used or not. `ratings` is items x raters
-    with NaN or None for a missing one. A pair that expects no disagreement (both always give the
-    same label) has no kappa and is left out; if every pair is: undefined_zero_variance. Interval:
-    bootstrap of items. Items with fewer than two ratings are left out and counted; fewer than two
-    items: insufficient_data; one rater: not_identified. Source: Cohen (1968).
+        κ = 1 − Σ_ij w_ij o_ij / Σ_ij w_ij e_ij    w_ij = ((i − j)/(K − 1))², or |i − j|/(K − 1)
+
+    o_ij is the share of items that one rater gave label i and the other label j, e_ij the product
+    of the two raters' own shares. The K `labels` are in order, used or not. `ratings` is items x
+    raters with NaN or None for a missing one. A pair that expects no disagreement (both always give
+    the same label) has no kappa and is left out; if every pair is: undefined_zero_variance.
+    Interval: bootstrap of items. Items with fewer than two ratings are left out and counted; fewer
+    than two items: insufficient_data; one rater: not_identified. Source: Cohen (1968).
     """
     check_level(level)
-    distance = _distance(labels, weights)
+    _check_labels(labels, weights)
+    places = np.arange(len(labels)) / (len(labels) - 1.0)
+    distance = np.abs(places[:, None] - places)
+    distance = distance if weights == "linear" else distance**2
     codes, raters = rating_codes(ratings, labels)
-    several = (codes != MISSING).sum(axis=1) >= 2
-    used = codes[several]
-    hot = (used[:, :, None] == np.arange(len(labels))).astype(np.float64)
-    kappas, exact = _kappas(hot, distance)
+    rated_twice = (codes != MISSING).sum(axis=1) >= 2
+    used = codes[rated_twice]
+    # Items x raters x labels, 1 for the label that was given: draws of items are draws of its rows.
+    one_hot = (used[:, :, None] == np.arange(len(labels))).astype(np.float64)
+    kappas, exact = _kappas(one_hot, distance)
     defined = kappas[~np.isnan(kappas)]
     status: EstimateStatus = "ok"
     if raters < 2:
@@ -161,12 +175,14 @@ def weighted_kappa(
         status = "undefined_zero_variance"
 
     def average(rows: NDArray[Any]) -> float:
-        return _mean(_kappas(rows, distance)[0])
+        kappas, _ = _kappas(rows, distance)
+        defined = kappas[~np.isnan(kappas)]
+        return float(defined.mean()) if defined.size else math.nan
 
     return WeightedKappa(
         value=float(defined.mean()) if status == "ok" else None,
         status=status,
-        interval=bootstrap(hot, average, replications=replications, level=level, seed=seed)
+        interval=bootstrap(one_hot, average, replications=replications, level=level, seed=seed)
         if status == "ok"
         else no_interval(level),
         exact=exact,
@@ -174,7 +190,7 @@ def weighted_kappa(
         pairs=int(defined.size),
         excluded_pairs=raters * (raters - 1) // 2 - int(defined.size),
         items=len(used),
-        excluded=int((~several).sum()),
+        excluded=int((~rated_twice).sum()),
         seed=seed,
     )
 
@@ -189,13 +205,15 @@ def krippendorff_alpha(
 ) -> KrippendorffAlpha:
     """Krippendorff's alpha, 1 - observed/expected disagreement, for any raters with gaps.
 
-    The coincidence matrix o counts ordered pairs of ratings within a unit of m ratings, each with
-    weight 1/(m - 1); n is its margin. alpha = 1 - (sum n - 1) sum o d / sum n n' d, with d = 1 for
-    different values (nominal), their squared distance (interval), or the squared number of ratings
-    from the middle of one value to the middle of the other (ordinal). `ratings` is units x raters
-    with NaN or None for a missing one. Units with fewer than two ratings are left out and counted;
-    fewer than two units: insufficient_data; all ratings the same: undefined_zero_variance.
-    Interval: bootstrap of units. Source: Krippendorff (2011).
+        α = 1 − (n − 1) Σ_cd o_cd δ_cd / Σ_cd n_c n_d δ_cd
+
+    o_cd counts ordered pairs of ratings c and d within a unit of m ratings, each with the weight
+    1/(m − 1); n_c are its margins and n their sum. δ is 1 for different values (nominal), their
+    squared distance (interval), or the squared number of ratings from the middle of one value to
+    the middle of the other (ordinal). `ratings` is units x raters with NaN or None for a missing
+    one. Units with fewer than two ratings are left out and counted; fewer than two units:
+    insufficient_data; all ratings the same: undefined_zero_variance. Interval: bootstrap of units.
+    Source: Krippendorff (2011).
     """
     check_level(level)
     if metric not in ("nominal", "ordinal", "interval"):
@@ -208,12 +226,12 @@ def krippendorff_alpha(
     def alpha(rows: NDArray[Any]) -> float:
         return _alpha(rows, places, metric)
 
-    found = alpha(counts)
-    status: EstimateStatus = "undefined_zero_variance" if math.isnan(found) else "ok"
+    value = alpha(counts)
+    status: EstimateStatus = "undefined_zero_variance" if math.isnan(value) else "ok"
     if len(counts) < 2:
         status = "insufficient_data"
     return KrippendorffAlpha(
-        value=found if status == "ok" else None,
+        value=value if status == "ok" else None,
         status=status,
         interval=bootstrap(counts, alpha, replications=replications, level=level, seed=seed)
         if status == "ok"
@@ -234,15 +252,17 @@ def round_half_up(values: ArrayLike) -> Floats:
     return np.asarray(np.floor(np.asarray(values, dtype=np.float64) + 0.5))
 
 
-def _kappas(hot: NDArray[Any], distance: Floats) -> tuple[Floats, float | None]:
+def _kappas(one_hot: NDArray[Any], distance: Floats) -> tuple[Floats, float | None]:
     """Every pair's kappa, NaN where undefined, and the pooled exact agreement."""
-    items, raters, width = hot.shape
-    flat = hot.reshape(items, raters * width)
+    items, raters, width = one_hot.shape
+    flat = one_hot.reshape(items, raters * width)
+    # A labels x labels table of counts for every pair of raters.
     joint = (flat.T @ flat).reshape(raters, width, raters, width)
-    first, second = np.triu_indices(raters, k=1)
-    tables = joint[first, :, second, :]
+    rater, other = np.triu_indices(raters, k=1)
+    tables = joint[rater, :, other, :]
     sizes = tables.sum(axis=(1, 2))
     rows, columns = tables.sum(axis=2), tables.sum(axis=1)
+    # Both sums times the squared number of items, so that nothing is divided by it.
     expected = ((rows @ distance) * columns).sum(axis=1)
     observed = (tables * distance).sum(axis=(1, 2)) * sizes
     defined = expected > 0.0
@@ -257,33 +277,21 @@ def _alpha(counts: NDArray[Any], places: Floats, metric: str) -> float:
     margin = counts.sum(axis=0)
     if metric == "ordinal":
         places = np.cumsum(margin) - margin / 2.0
-    gap = np.square(places[:, None] - places)
+    delta = np.square(places[:, None] - places)
     if metric == "nominal":
-        gap = (gap > 0.0).astype(np.float64)
-    expected = float(margin @ gap @ margin)
+        delta = (delta > 0.0).astype(np.float64)
+    expected = float(margin @ delta @ margin)
     if not expected > 0.0:
         return math.nan
     # A rating differs by 0 from itself, so the pairs of a unit need no diagonal taken off.
     weighted = counts / (m - 1.0)[:, None]
-    return 1.0 - float(m.sum() - 1.0) * float(((weighted.T @ counts) * gap).sum()) / expected
+    return 1.0 - float(m.sum() - 1.0) * float(((weighted.T @ counts) * delta).sum()) / expected
 
 
-def _distance(labels: Sequence[Hashable], weights: str) -> Floats:
+def _check_labels(labels: Sequence[Hashable], weights: str) -> None:
     if weights not in ("quadratic", "linear"):
         raise InvalidValue("weights", weights, "'quadratic' or 'linear'")
     if len(labels) < 2:
         raise InvalidValue("labels", labels, "two labels or more, in order")
     if len(set(labels)) < len(labels):
-        raise DuplicateName(f"A label is there twice: {list(labels)}")
-    places = np.arange(len(labels)) / (len(labels) - 1.0)
-    gap = np.abs(places[:, None] - places)
-    return gap if weights == "linear" else gap**2
-
-
-def _ratio(rows: NDArray[Any]) -> float:
-    return float(rows[:, 0].sum() / rows[:, 1].sum())
-
-
-def _mean(values: Floats) -> float:
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if defined.size else math.nan
+        raise DuplicateName(f"A label is named twice: {list(labels)}")

@@ -26,23 +26,25 @@ def aipw_mean(
 ) -> SampleEstimate:
     """The mean over all items from those drawn and predictions, unbiased whatever these are.
 
-    `values` has NaN where an item was not drawn; `probabilities` are the recorded chances, 1 for
-    what was certain to be seen, as the cells of earlier batches. phi_i = y_i for those and
-    m_i + (y_i - m_i)/pi_i if drawn, else m_i for the others; the estimate is the mean of phi. For a
-    drop, pass baseline - outcome and baseline - predicted outcome.
+        φ_i = m_i + (y_i − m_i)/π_i if drawn, else m_i        the estimate is φ̄
+        finite: se² = Σ_drawn (1 − π_i)/π_i² (y_i − m_i)² / N²
+        super-population: se² = s²(φ)/N, with both kinds of chance in it
+
+    y are the `values`, NaN where an item was not drawn; m the `predictions`; π the recorded
+    `probabilities` of drawing an item, 1 for what was certain, as the cells of earlier batches. For
+    a drop, pass baseline - outcome and baseline - predicted outcome.
 
     Two rules make it unbiased: each item is drawn by its own independent chance, and its prediction
-    and its chance were made without its outcome. A request that failed is not one that was not
+    and its chance were decided without its outcome. A request that failed is not one that was not
     drawn: leave its item out, or its prediction passes for it. An item that was certain and is NaN
     is counted as excluded.
 
-    Standard error, finite: sqrt(sum (1 - pi_i)/pi_i^2 (y_i - m_i)^2)/N over those drawn; nothing
-    left to chance is an interval of no width. Super-population: s(phi)/sqrt(N), with both kinds of
-    chance in it. t with one degree of freedom fewer than the cells left to chance that were drawn
-    (finite), or items; fewer than two: no interval. No item: insufficient_data.
-    Source: Robins, Rotnitzky and Zhao (1994); Sarndal, Swensson and Wretman (1992).
+    The interval is φ̄ ± t se, with one degree of freedom fewer than the cells left to chance that
+    were drawn (finite), or items; fewer than two: no interval. Finite and nothing left to chance:
+    an interval of no width. No item: insufficient_data.
+    Source: Robins, Rotnitzky and Zhao (1994); Särndal, Swensson and Wretman (1992).
     """
-    y, m, pi = _vectors(values, predictions, probabilities)
+    y, m, pi = _checked(values, predictions, probabilities)
     check_level(level)
     check_target(target)
     lost = np.isnan(y) & (pi == 1.0)
@@ -51,7 +53,7 @@ def aipw_mean(
     residual = np.where(drawn, y - m, 0.0)
     phi = m + residual / pi
     items, excluded = len(y), int(lost.sum())
-    about = estimand("mean", target, items)
+    mean_of = estimand("mean", target, items)
     if items == 0:
         return SampleEstimate(
             value=None,
@@ -60,17 +62,23 @@ def aipw_mean(
             standard_error=None,
             items=0,
             excluded=excluded,
-            estimand=about,
+            estimand=mean_of,
         )
+    value = float(phi.mean())
     if target == "finite":
         error = math.sqrt(float(((1.0 - pi) / pi**2 * residual**2).sum())) / items
         units = int((drawn & (pi < 1.0)).sum())
-        chance = bool((pi < 1.0).any())
     else:
         error = float(phi.std(ddof=1)) / math.sqrt(items) if items > 1 else 0.0
-        units, chance = items, True
-    value = float(phi.mean())
-    interval = _interval(value, error, units, chance, level)
+        units = items
+    if target == "finite" and not (pi < 1.0).any():
+        method = "every cell asked, no sampling error"
+        interval = Interval(low=value, high=value, level=level, method=method)
+    elif units < 2 or error == 0.0:
+        interval = no_interval(level)
+    else:
+        half = student_quantile(level, units - 1) * error
+        interval = Interval(low=value - half, high=value + half, level=level, method="aipw, t")
     return SampleEstimate(
         value=value,
         status="ok",
@@ -78,16 +86,18 @@ def aipw_mean(
         standard_error=None if interval.low is None else error,
         items=items,
         excluded=excluded,
-        estimand=about,
+        estimand=mean_of,
     )
 
 
 def neyman_probabilities(predictions: ArrayLike, expected: float, *, floor: float = 0.25) -> Floats:
     """The chances with which to draw items whose outcome is predicted to be 1 with chance m.
 
-    pi proportional to sqrt(m (1 - m)), raised to `floor` times its mean so that a confident and
-    wrong prediction costs little; they sum to `expected` items, those beyond 1 are certain. Where
-    every prediction is 0 or 1 they are equal. Source: Neyman (1934).
+        π_i ∝ max(s_i, floor · s̄)        s_i = √(m_i (1 − m_i))        Σ π_i = expected
+
+    The `floor` makes a confident and wrong prediction cost little. A chance above 1 is certain, and
+    the others share what is left. Where every prediction is 0 or 1 all chances are equal.
+    Source: Neyman (1934).
     """
     m = np.asarray(predictions, dtype=np.float64)
     if m.ndim != 1 or not ((m >= 0.0) & (m <= 1.0)).all():
@@ -96,8 +106,8 @@ def neyman_probabilities(predictions: ArrayLike, expected: float, *, floor: floa
         raise InvalidValue("expected", expected, f"a number of items above 0, at most {len(m)}")
     if not 0.0 < floor <= 1.0:
         raise InvalidValue("floor", floor, "a share of the mean above 0, at most 1")
-    spread = np.sqrt(m * (1.0 - m))
-    size = np.maximum(spread, floor * spread.mean()) if spread.any() else np.ones(len(m))
+    s = np.sqrt(m * (1.0 - m))
+    size = np.maximum(s, floor * s.mean()) if s.any() else np.ones(len(m))
     certain = np.zeros(len(m), dtype=np.bool_)
     while True:
         # What the certain ones take leaves less to the others, which may make more of them certain.
@@ -108,26 +118,18 @@ def neyman_probabilities(predictions: ArrayLike, expected: float, *, floor: floa
         certain |= chance >= 1.0
 
 
-def _interval(value: float, error: float, units: int, chance: bool, level: float) -> Interval:
-    if not chance:
-        return Interval(low=value, high=value, level=level, method="complete, no sampling error")
-    if units < 2 or error == 0.0:
-        return no_interval(level)
-    half = student_quantile(level, units - 1) * error
-    return Interval(low=value - half, high=value + half, level=level, method="aipw, t")
-
-
-def _vectors(
+def _checked(
     values: ArrayLike, predictions: ArrayLike, probabilities: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
     y, m, pi = (np.asarray(x, dtype=np.float64) for x in (values, predictions, probabilities))
     if y.ndim != 1 or y.shape != m.shape or y.shape != pi.shape:
         shapes = (y.shape, m.shape, pi.shape)
-        raise InvalidValue("values, predictions, probabilities", shapes, "one number an item each")
+        expected = "three vectors with a number for every item"
+        raise InvalidValue("values, predictions, probabilities", shapes, expected)
     if np.isinf(y).any():
         raise InvalidValue("values", "an infinite value", "finite numbers, NaN where not drawn")
     if not np.isfinite(m).all():
-        raise InvalidValue("predictions", "a number that is not finite", "one prediction an item")
+        raise InvalidValue("predictions", "a number that is not finite", "finite numbers")
     if not ((pi > 0.0) & (pi <= 1.0)).all():
         raise InvalidValue(
             "probabilities",

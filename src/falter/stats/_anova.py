@@ -34,7 +34,7 @@ class AnovaTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anova:
-    """The terms in the order of the factors, the block last, and what they are compared with."""
+    """The terms in the order of the factors, the block last, and the residual beneath their F."""
 
     terms: tuple[AnovaTerm, ...]
     intercept: AnovaTerm
@@ -64,51 +64,69 @@ def anova(
 ) -> Anova:
     """What share of the differences between scores each factor explains, with F tests.
 
-    One score a row; `factors` gives each row's level of every factor; `order` 2 adds all products
-    of two factors, and so on. The sum of squares of a term is how much the residual grows without
-    it: `typ` 2 leaves out all products that contain the term, before and after; 3 leaves out only
-    its own columns, under sum contrasts. With `order=1` they are the same. `block` (the item)
-    takes differences between items out of the error term, where they make every test blunt.
+        SS_term = RSS(without the term) − RSS(with it)
+        F = (SS_term/df_term) / (SS_residual/df_residual)
+        η² = SS_term/SS_total        partial η² = SS_term/(SS_term + SS_residual)
 
-    eta_squared = SS/SS_total, or with `with_intercept` SS/(SS_total + SS_intercept), which is
-    smaller and not comparable; partial_eta_squared = SS/(SS + SS_residual). NaN scores are left out
-    and counted. A level, or a cell that a product needs, that cannot be told apart from others is
-    an error that names it. No degrees of freedom left: insufficient_data; no residual:
-    undefined_zero_variance; in both there is no F. Source: Yates (1934); Langsrud (2003).
+    One score per row; `factors` gives each row's level of every factor; `order` 2 adds all products
+    of two factors, and so on. RSS is the residual sum of squares: `typ` 2 leaves out all products
+    that contain the term, from both; 3 leaves out only the term's own columns, under sum contrasts.
+    With `order=1` they are the same. `block` (the item) takes differences between items out of the
+    error term, where they make every test blunt. `eta="with_intercept"` adds SS_intercept to
+    SS_total, which makes η² smaller and not comparable.
+
+    NaN scores are left out and counted. A level, or a cell that a product needs, that cannot be
+    told apart from others is an error that names it. No degrees of freedom left: insufficient_data;
+    no residual: undefined_zero_variance; in both there is no F. Source: Yates (1934); Langsrud
+    (2003).
     """
+    from scipy.special import fdtrc
+
     _check(typ, order, eta)
     y, levels, blocks, excluded = _rows(scores, factors, block)
     plan = design(levels, order, blocks)
-    x, y_within = plan.columns, y
-    if blocks is not None:
-        y_within = y - _block_means(y[:, None], blocks)[blocks, 0]
-    full = _residual(x, y_within)
-    freedom = len(y) - plan.rank
+    y_within = y if blocks is None else y - _block_means(y[:, None], blocks)[blocks, 0]
+    # SS_total and SS_residual, 0 where only rounding is left of them
     rounding = 1e-24 * float(y @ y)
     total = float(np.square(y - y.mean()).sum())
     total = 0.0 if total <= rounding else total
-    full = 0.0 if full <= 1e-12 * total + rounding else full
-    status: EstimateStatus = "ok" if full > 0.0 else "undefined_zero_variance"
-    if freedom < 1:
+    residual = _residual(plan.columns, y_within)
+    residual = 0.0 if residual <= 1e-12 * total + rounding else residual
+    residual_freedom = len(y) - plan.rank
+    status: EstimateStatus = "ok" if residual > 0.0 else "undefined_zero_variance"
+    if residual_freedom < 1:
         status = "insufficient_data"
-    sums = [(term, _sum_squares(term, plan, y_within, typ)) for term in plan.terms]
-    if blocks is not None:
-        sums.append((Term(name="block", factors=(), places=()), _block_sum(plan, y, full)))
     intercept = _intercept(plan, y, y_within, blocks)
     denominator = total + (intercept if eta == "with_intercept" else 0.0)
-    error = full / freedom if status == "ok" else None
 
-    def row(name: str, size: float, own: int) -> AnovaTerm:
-        return _term(name, size, own, error, freedom, full, denominator)
+    def row(name: str, sum_squares: float, freedom: int) -> AnovaTerm:
+        f = None
+        if status == "ok":
+            f = sum_squares / freedom / (residual / residual_freedom)
+        partial = sum_squares + residual
+        return AnovaTerm(
+            name=name,
+            sum_squares=sum_squares,
+            freedom=freedom,
+            f=f,
+            p_value=None if f is None else float(fdtrc(freedom, residual_freedom, f)),
+            eta_squared=sum_squares / denominator if denominator > 0.0 else None,
+            partial_eta_squared=sum_squares / partial if partial > 0.0 else None,
+        )
 
+    terms = [
+        row(term.name, _sum_squares(term, plan, y_within, typ), len(term.places))
+        for term in plan.terms
+    ]
+    if blocks is not None:
+        without_blocks = _residual(np.hstack([np.ones((len(y), 1)), plan.raw]), y)
+        terms.append(row("block", max(0.0, without_blocks - residual), plan.blocks - 1))
     return Anova(
-        terms=tuple(
-            row(term.name, size, len(term.places) or plan.blocks - 1) for term, size in sums
-        ),
+        terms=tuple(terms),
         intercept=row("intercept", intercept, 1),
         status=status,
-        residual=full,
-        residual_freedom=freedom,
+        residual=residual,
+        residual_freedom=residual_freedom,
         total=total,
         typ=typ,
         eta=eta,
@@ -118,31 +136,29 @@ def anova(
 
 
 def _sum_squares(term: Term, plan: Design, y: Floats, typ: int) -> float:
-    """How much the residual grows without the term."""
-    kept = set(range(plan.columns.shape[1]))
+    """How much the residual sum of squares grows without the term."""
+    columns = set(range(plan.columns.shape[1]))
     if typ == 2:
-        above = [t for t in plan.terms if set(t.factors) > set(term.factors)]
-        kept -= {place for other in above for place in other.places}
-    with_it, without = sorted(kept), sorted(kept - set(term.places))
-    gain = _residual(plan.columns[:, without], y) - _residual(plan.columns[:, with_it], y)
-    return max(0.0, gain)
-
-
-def _block_sum(plan: Design, y: Floats, full: float) -> float:
-    ones = np.ones((len(y), 1))
-    return max(0.0, _residual(np.hstack([ones, plan.raw]), y) - full)
+        products = [t for t in plan.terms if set(t.factors) > set(term.factors)]
+        columns -= {place for product in products for place in product.places}
+    with_it, without = sorted(columns), sorted(columns - set(term.places))
+    growth = _residual(plan.columns[:, without], y) - _residual(plan.columns[:, with_it], y)
+    return max(0.0, growth)
 
 
 def _intercept(plan: Design, y: Floats, y_within: Floats, blocks: NDArray[np.intp] | None) -> float:
-    """The sum of squares of the mean of all cells, or of all blocks at the mean of all levels."""
+    """The sum of squares of the mean of all cells, or of all blocks at the mean of all levels.
+
+    With blocks it is μ²/(Var(μ)/σ²): μ is the mean of the block means, less what the columns' own
+    block means c explain of it, and Var(μ)/σ² = mean(1/n_block)/blocks + c'(X'X)⁻¹c.
+    """
     if blocks is None:
-        rest = _residual(plan.columns[:, 1:], y) - _residual(plan.columns, y)
-        return max(0.0, rest)
+        return max(0.0, _residual(plan.columns[:, 1:], y) - _residual(plan.columns, y))
     slopes = np.linalg.lstsq(plan.columns, y_within, rcond=None)[0]
-    centre = _block_means(plan.raw, blocks).mean(axis=0)
-    value = _block_means(y[:, None], blocks).mean() - centre @ slopes
-    spread = np.linalg.solve(plan.columns.T @ plan.columns, centre) if len(centre) else centre
-    return float(value**2 / (np.mean(1.0 / np.bincount(blocks)) / plan.blocks + centre @ spread))
+    c = _block_means(plan.raw, blocks).mean(axis=0)
+    mu = _block_means(y[:, None], blocks).mean() - c @ slopes
+    inverse_c = np.linalg.solve(plan.columns.T @ plan.columns, c) if len(c) else c
+    return float(mu**2 / (np.mean(1.0 / np.bincount(blocks)) / plan.blocks + c @ inverse_c))
 
 
 def _residual(columns: Floats, y: Floats) -> float:
@@ -151,30 +167,6 @@ def _residual(columns: Floats, y: Floats) -> float:
         return 0.0
     upper = np.asarray(np.linalg.qr(np.column_stack([columns, y]), mode="r"))
     return float(upper[-1, -1] ** 2)
-
-
-def _term(
-    name: str,
-    size: float,
-    own: int,
-    error: float | None,
-    freedom: int,
-    residual: float,
-    denominator: float,
-) -> AnovaTerm:
-    from scipy.special import fdtrc
-
-    f = None if error is None else size / own / error
-    partial = size + residual
-    return AnovaTerm(
-        name=name,
-        sum_squares=size,
-        freedom=own,
-        f=f,
-        p_value=None if f is None else float(fdtrc(own, freedom, f)),
-        eta_squared=size / denominator if denominator > 0.0 else None,
-        partial_eta_squared=size / partial if partial > 0.0 else None,
-    )
 
 
 def _block_means(columns: Floats, blocks: NDArray[np.intp]) -> Floats:
@@ -194,18 +186,20 @@ def _rows(
     if y.ndim != 1 or np.isinf(y).any():
         raise InvalidValue("scores", y.shape, "a vector of finite numbers, NaN where missing")
     if not factors:
-        raise InvalidValue("factors", factors, "each row's level, by the name of a factor")
+        raise InvalidValue("factors", factors, "for every factor, the level of each row")
     for name, labels in factors.items():
         if len(labels) != len(y):
-            raise InvalidValue(f"factors[{name!r}]", f"{len(labels)} levels", f"{len(y)}")
+            raise InvalidValue(
+                f"factors[{name!r}]", f"{len(labels)} levels", f"a level for each of {len(y)} rows"
+            )
     if block is not None and len(block) != len(y):
-        raise InvalidValue("block", f"{len(block)} labels", f"one label a score, {len(y)}")
-    there = np.flatnonzero(~np.isnan(y)).tolist()
-    if len(there) == 0:
+        raise InvalidValue("block", f"{len(block)} labels", f"a label for each of {len(y)} scores")
+    rows = np.flatnonzero(~np.isnan(y)).tolist()
+    if len(rows) == 0:
         raise InvalidValue("scores", "no score at all", "two scores or more")
-    levels = {name: [labels[row] for row in there] for name, labels in factors.items()}
-    blocks = None if block is None else cluster_codes([block[row] for row in there], len(there))
-    return y[there], levels, blocks, len(y) - len(there)
+    levels = {name: [labels[row] for row in rows] for name, labels in factors.items()}
+    blocks = None if block is None else cluster_codes([block[row] for row in rows], len(rows))
+    return y[rows], levels, blocks, len(y) - len(rows)
 
 
 def _check(typ: int, order: int, eta: str) -> None:

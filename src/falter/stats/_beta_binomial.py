@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
 from falter.stats._bootstrap import bootstrap
+from falter.stats._checks import binary_table
 from falter.stats._interval import Interval, check_level, no_interval
 
 __all__ = ["AllAlike", "ItemCorrelation", "all_alike", "item_correlation"]
@@ -40,15 +41,17 @@ class ItemCorrelation:
     items: int
     excluded: int
     seed: int
-    estimand: str = "fixed conditions, super-population of items"
+    estimand: str = "these conditions, items like these"
 
 
 def all_alike(rate: float, correlation: float, count: int) -> AllAlike:
-    """The chance that `count` answers to an item agree, when items' success rates are a beta.
+    """The chance that all `count` answers to an item agree, where items' rates have a beta.
 
-    E[p^count] = prod (a + k)/(a + b + k) for k below `count`, with a/(a + b) = rate and
-    1/(a + b + 1) = correlation; the same of 1 - p for all wrong. At correlation 0, where all items
-    are equally hard, rate^count, which is less than any other; at 1 simply the rate.
+        E[p^count] = Π_k (a + k)/(a + b + k), k < count,   a/(a + b) = rate,
+        1/(a + b + 1) = correlation
+
+    The same of 1 − p for all wrong. At correlation 0, where all items are equally hard, it is
+    rate^count, which is less than at any other; at 1 simply the rate.
     """
     from scipy.special import gammaln
 
@@ -64,10 +67,11 @@ def all_alike(rate: float, correlation: float, count: int) -> AllAlike:
             return float(p**count)
         if correlation == 1.0 or p in (0.0, 1.0):
             return p
+        # a + b, and the product as gamma functions: Γ(a + count)/Γ(a) = Π_k (a + k)
         total = (1.0 - correlation) / correlation
         a = p * total
-        rise = gammaln(a + count) - gammaln(a) - gammaln(total + count) + gammaln(total)
-        return math.exp(float(rise))
+        log = gammaln(a + count) - gammaln(a) - gammaln(total + count) + gammaln(total)
+        return math.exp(float(log))
 
     return AllAlike(right=power(rate), wrong=power(1.0 - rate))
 
@@ -77,19 +81,17 @@ def item_correlation(
 ) -> ItemCorrelation:
     """The intra-item correlation of 0/1 outcomes, for `all_alike`, with a bootstrap of items.
 
-    (MS_B - MS_W)/(MS_B + (m - 1) MS_W), items x configurations, NaN for a missing cell; m is the
-    mean number of outcomes an item, less their variance over I times that mean. Cut at 0 below.
+        (MS_B − MS_W)/(MS_B + (m − 1) MS_W)        m = (N − Σ n_i²/N)/(I − 1)
+        MS_B = Σ n_i (p_i − p)²/(I − 1)        MS_W = Σ n_i p_i (1 − p_i)/(N − I)
+
+    with the share p_i of the n_i outcomes of item i that are right, N outcomes of I items in all,
+    and their share p; cut at 0 below. `outcomes` is items x configurations, NaN for a missing cell.
     Items with fewer than two outcomes are left out and counted. Fewer than two items:
-    insufficient_data; all outcomes the same: undefined_zero_variance. Source: Ridout, Demetrio and
-    Firth (1999).
+    insufficient_data; all outcomes the same: undefined_zero_variance.
+    Source: Ridout, Demétrio and Firth (1999), the analysis of variance estimator.
     """
     check_level(level)
-    table = np.asarray(outcomes, dtype=np.float64)
-    if table.ndim != 2:
-        raise InvalidValue("outcomes", table.shape, "items x configurations")
-    strange = table[~np.isnan(table) & ~np.isin(table, (0.0, 1.0))]
-    if strange.size:
-        raise InvalidValue("outcomes", float(strange[0]), "0, 1, or NaN where missing")
+    table = binary_table(outcomes)
     sizes = (~np.isnan(table)).sum(axis=1)
     rows = np.column_stack([np.nansum(table, axis=1), sizes])[sizes >= 2]
     status: EstimateStatus = "ok" if len(rows) >= 2 else "insufficient_data"
@@ -110,12 +112,12 @@ def item_correlation(
 
 
 def _correlation(rows: NDArray[Any]) -> float:
-    """From items' right answers and outcomes; NaN where nothing varies."""
-    right, sizes = rows[:, 0], rows[:, 1]
-    items, total = len(rows), float(sizes.sum())
-    mean = float(right.sum()) / total
-    within = float((right * (1.0 - right / sizes)).sum()) / (total - items)
-    between = float((sizes * (right / sizes - mean) ** 2).sum()) / (items - 1)
-    typical = (total - float(np.square(sizes).sum()) / total) / (items - 1)
-    room = between + (typical - 1.0) * within
-    return max(0.0, (between - within) / room) if room > 0.0 else math.nan
+    """From every item's number of right answers and of outcomes; NaN where nothing varies."""
+    right, n = rows[:, 0], rows[:, 1]
+    items, total = len(rows), float(n.sum())
+    p = float(right.sum()) / total
+    within = float((right * (1.0 - right / n)).sum()) / (total - items)
+    between = float((n * (right / n - p) ** 2).sum()) / (items - 1)
+    m = (total - float(np.square(n).sum()) / total) / (items - 1)
+    denominator = between + (m - 1.0) * within
+    return max(0.0, (between - within) / denominator) if denominator > 0.0 else math.nan

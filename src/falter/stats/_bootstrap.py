@@ -27,13 +27,19 @@ def bootstrap(
 ) -> Interval:
     """An interval for `statistic(data)` from drawing the rows of `data` again, with replacement.
 
-    A row is an item with all its conditions; single cells are never drawn. With `clusters`, whole
-    clusters are drawn. The default is BCa: percentiles shifted for median bias and for
-    acceleration, the latter from leaving out one unit at a time; where either is undefined, and on
-    request, plain percentiles. Draws whose statistic is NaN are left out. Fewer than two units, or
-    a statistic that never varies: no interval. numpy's PCG64, so the same seed draws the same rows.
+        z0 = Φ⁻¹(share of draws below the value)        l_i = ḡ − g_i
+        a = Σ l³ / (6 (Σ l²)^(3/2))        tail = Φ(z0 + (z0 + z)/(1 − a (z0 + z)))
+
+    The default is BCa: percentiles at these tails, with z the normal quantile of the plain tail,
+    g_i the statistic without unit i and ḡ their mean; so they are shifted for median bias and for
+    acceleration. Where either is undefined, and on request, plain percentiles. A row is an item
+    with all its conditions; single cells are never drawn. With `clusters`, whole clusters are
+    drawn. Draws whose statistic is NaN are left out. Fewer than two units, or a statistic that
+    never varies: no interval. numpy's PCG64, so the same seed draws the same rows.
     Source: Efron (1987).
     """
+    from scipy.special import ndtr, ndtri
+
     check_level(level)
     table = np.asarray(data)
     _check(table, replications, method)
@@ -42,19 +48,28 @@ def bootstrap(
     if len(members) < 2:
         return no_interval(level)
     value = float(statistic(table))
-    drawn = _draws(table, members, statistic, replications, seed)
-    if len(drawn) < 2 or np.ptp(drawn) == 0.0 or np.isnan(value):
+    draws = _draws(table, members, statistic, replications, seed)
+    if len(draws) < 2 or np.ptp(draws) == 0.0 or np.isnan(value):
         return no_interval(level)
     tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    used = f"{method} bootstrap of {'items' if clusters is None else 'clusters'}, PCG64"
+    name = "percentile"
     if method == "bca":
-        shifted = _shifted(tails, value, drawn, _left_out(table, members, statistic))
-        if shifted is None:
-            used = used.replace("bca", "percentile")
-        else:
-            tails = shifted
-    low, high = np.quantile(drawn, tails)
-    return Interval(low=float(low), high=float(high), level=level, method=used)
+        without = (np.delete(table, rows, axis=0) for rows in members)
+        left_out = np.array([statistic(rows) for rows in without], dtype=float)
+        below = (np.sum(draws < value) + np.sum(draws <= value)) / (2.0 * len(draws))
+        influence = left_out.mean() - left_out
+        squares = float(np.square(influence).sum())
+        if 0.0 < below < 1.0 and squares > 0.0:
+            acceleration = float((influence**3).sum()) / (6.0 * squares**1.5)
+            bias = float(ndtri(below))
+            shifted = bias + ndtri(tails)
+            tails = np.asarray(ndtr(bias + shifted / (1.0 - acceleration * shifted)))
+            name = "bca"
+    low, high = np.quantile(draws, tails)
+    units = "items" if clusters is None else "clusters"
+    return Interval(
+        low=float(low), high=float(high), level=level, method=f"{name} bootstrap of {units}, PCG64"
+    )
 
 
 def _draws(
@@ -64,43 +79,16 @@ def _draws(
     replications: int,
     seed: int,
 ) -> NDArray[np.float64]:
+    """The statistic of rows drawn again, where it is defined."""
     rng = np.random.Generator(np.random.PCG64(seed))
     units = len(members)
     values = np.empty(replications)
-    alone = all(len(rows) == 1 for rows in members)
+    no_clusters = all(len(rows) == 1 for rows in members)
     for number in range(replications):
         chosen = rng.integers(units, size=units)
-        rows = chosen if alone else np.concatenate([members[unit] for unit in chosen])
+        rows = chosen if no_clusters else np.concatenate([members[unit] for unit in chosen])
         values[number] = statistic(table[rows])
     return values[~np.isnan(values)]
-
-
-def _left_out(
-    table: NDArray[Any],
-    members: list[NDArray[np.intp]],
-    statistic: Callable[[NDArray[Any]], float],
-) -> NDArray[np.float64]:
-    return np.array([statistic(np.delete(table, rows, axis=0)) for rows in members], dtype=float)
-
-
-def _shifted(
-    tails: NDArray[np.float64],
-    value: float,
-    drawn: NDArray[np.float64],
-    left_out: NDArray[np.float64],
-) -> NDArray[np.float64] | None:
-    """The percentiles that BCa reads instead, or None where they are not defined."""
-    from scipy.special import ndtr, ndtri
-
-    below = (np.sum(drawn < value) + np.sum(drawn <= value)) / (2.0 * len(drawn))
-    gaps = left_out.mean() - left_out
-    size = float(np.square(gaps).sum())
-    if not 0.0 < below < 1.0 or not size > 0.0:
-        return None
-    acceleration = float((gaps**3).sum()) / (6.0 * size**1.5)
-    bias = float(ndtri(below))
-    moved = bias + ndtri(tails)
-    return np.asarray(ndtr(bias + moved / (1.0 - acceleration * moved)), dtype=np.float64)
 
 
 def _check(table: NDArray[Any], replications: int, method: str) -> None:

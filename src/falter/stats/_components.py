@@ -36,40 +36,59 @@ class Components:
 def components(table: NDArray[np.float64]) -> Components:
     """All components of a complete items x conditions x runs array with 2+ items and conditions.
 
-    From the cell means: MS_item, MS_condition and MS_rest of the two-way layout without
-    replication; item = (MS_item - MS_rest)/J, condition = (MS_condition - MS_rest)/I, interaction
-    = MS_rest less the variance of a cell mean between runs. With fixed conditions these estimate
-    without bias the mean covariance of two conditions, the variance of the accuracies (ddof 1)
-    and the mean variance less that covariance, whatever the distribution of the items.
+    With y_ij the mean over R runs of item i of I in condition j of J, s²_ij the variance between
+    those runs (ddof 1), and a dot for a mean:
+
+        MS_item = J Σ_i (y_i. − y_..)²/(I − 1)
+        MS_condition = I Σ_j (y_.j − y_..)²/(J − 1)
+        MS_rest = Σ_ij (y_ij − y_i. − y_.j + y_..)²/((I − 1)(J − 1))
+        MS_within = Σ_ij (y_ij − y_i.)²/(I (J − 1))
+
+        plug-in: data = Var_i(y_i.), pert = mean_i Var_j(y_ij), ddof 0, and run with ddof 0
+        two-way: item = (MS_item − MS_rest)/J, condition = (MS_condition − MS_rest)/I,
+                 interaction = MS_rest − run/R
+        one-way: item = (MS_item − MS_within)/J, pert = MS_within − run/R
+        run = mean_ij s²_ij
+
+    With fixed conditions the two-way ones estimate without bias the mean covariance of two
+    conditions, the variance of the accuracies (ddof 1) and the mean variance less that
+    covariance, whatever the distribution of the items.
+    Source: Searle, Casella and McCulloch (1992), the two-way layout without replication.
     """
     runs = table.shape[2]
-    cells, spread = _cells(table)
+    cells = table.mean(axis=2)
+    between_runs = np.square(table - cells[..., None]).sum(axis=2).mean(axis=1)
+    # No component depends on the grand mean; without it the squares below lose fewer digits.
+    cells = cells - cells.mean()
     items, width = cells.shape
     means = cells.mean(axis=1)
     within = np.square(cells - means[:, None]).sum(axis=1)
     within[np.ptp(cells, axis=1) == 0.0] = 0.0
-    columns = cells.sum(axis=0)
-    # Every sum twice over: for the table, then for the table without item 1, 2, ...
+
+    # Every sum I + 1 times: over all items, then without item 1, 2, ...
     n = np.concatenate(([items], np.full(items, items - 1.0)))
     sum_within, sum_means = _left_out(within), _left_out(means)
-    sum_squares, sum_spread = _left_out(np.square(means)), _left_out(spread)
-    own = columns @ columns
-    without = own - 2.0 * cells @ columns + np.square(cells).sum(axis=1)
-    column_squares = np.concatenate(([own], without))
+    sum_squares, sum_between_runs = _left_out(np.square(means)), _left_out(between_runs)
+    # Σ_j (Σ_i y_ij)², and |c − y_i|² = |c|² − 2 c·y_i + |y_i|² without item i
+    columns = cells.sum(axis=0)
+    all_items = columns @ columns
+    without = all_items - 2.0 * cells @ columns + np.square(cells).sum(axis=1)
+    column_squares = np.concatenate(([all_items], without))
 
-    centred_means = _positive(sum_squares - sum_means**2 / n, sum_squares)
+    # Σ_i (y_i. − y_..)², and the sums of squares of conditions and of what both leave over
+    ss_means = _positive(sum_squares - sum_means**2 / n, sum_squares)
     ss_condition = _positive(column_squares / n - width * sum_means**2 / n, column_squares / n)
     ss_rest = _positive(sum_within - ss_condition, sum_within)
     with np.errstate(invalid="ignore", divide="ignore"):
-        ms_item = width * centred_means / (n - 1)
+        ms_item = width * ss_means / (n - 1)
         ms_rest = ss_rest / ((n - 1) * (width - 1))
         ms_condition = ss_condition / (width - 1)
         ms_within = sum_within / (n * (width - 1))
-        run = sum_spread / n / (runs - 1) if runs > 1 else np.zeros_like(n)
-        run_plugin = sum_spread / n / runs
+        run = sum_between_runs / n / (runs - 1) if runs > 1 else np.zeros_like(n)
+        run_plugin = sum_between_runs / n / runs
         cell_error = run / runs
         return Components(
-            data=centred_means / n,
+            data=ss_means / n,
             pert=sum_within / (n * width),
             item=_difference(ms_item, ms_rest) / width,
             condition=_difference(ms_condition, ms_rest) / n,
@@ -81,24 +100,18 @@ def components(table: NDArray[np.float64]) -> Components:
         )
 
 
-def _cells(table: Floats) -> tuple[Floats, Floats]:
-    """Cell means less their grand mean, and each item's mean squared spread between runs."""
-    cells = table.mean(axis=2)
-    spread = np.square(table - cells[..., None]).sum(axis=2).mean(axis=1)
-    return cells - cells.mean(), spread
-
-
 def _left_out(values: Floats) -> Floats:
+    """The sum over all items, then the sums without item 1, 2, ..."""
     total = values.sum()
     return np.concatenate(([total], total - values))
 
 
-def _difference(first: Floats, second: Floats) -> Floats:
+def _difference(larger: Floats, smaller: Floats) -> Floats:
     """A difference of mean squares, exactly 0 where only rounding is left of it."""
-    gap = first - second
-    return np.where(np.abs(gap) <= 1e-12 * np.abs(first), 0.0, gap)
+    difference = larger - smaller
+    return np.where(np.abs(difference) <= 1e-12 * np.abs(larger), 0.0, difference)
 
 
 def _positive(values: Floats, scale: Floats) -> Floats:
-    """A sum of squares without the rounding error of the subtraction that made it."""
+    """A sum of squares that came from a subtraction, 0 where only rounding is left of it."""
     return np.where(values <= 1e-12 * np.abs(scale), 0.0, values)

@@ -1,9 +1,13 @@
 """Intervals for how far fixed conditions differ, where estimates are skewed and near zero.
 
-The squared distance Q of the condition means from their average is a noncentral sum of
-chi-squares. Its mean is theta + tr V and its variance 2 tr V^2 + 4 theta u'Vu, with V the
-covariance of the centred means and u the direction in which the conditions differ. A normal
-interval on any scale misses the first part; this one inverts the distribution.
+The squared distance Q = |m|² of the condition means m from their average is a noncentral sum of
+chi-squares, with V the covariance of m and u the direction in which the conditions differ:
+
+    E Q = θ + tr V        Var Q = 2 tr V² + 4θ u'Vu        θ = (J − 1) times the condition variance
+
+A normal interval on any scale misses the first part of the variance; this one inverts the
+distribution. For the share of condition + rest the same is done for their odds ω = θ/H, where H =
+(J − 1) rest is estimated from the same items: D = Q − tr V − ωH has mean 0 at the true ω.
 """
 
 from __future__ import annotations
@@ -23,21 +27,21 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Moments:
-    """What the first three cumulants of D = Q - tr V - omega H are made of; theta = omega H.
+    """What the first three cumulants of D = Q − tr V − ωH are made of.
 
-    H is `scale`, its influence per item h; a is the item's influence along u, so that the linear
-    part of D is the mean of sqrt(theta) a - omega h. `cubes` are the mean cubes of that sum.
+    H is `scale` and h_i an item's influence on it; a_i = 2u'r_i, of the item's residuals r_i, is
+    its influence on Q along u. So the linear part of D is the mean of √θ a_i − ω h_i over n items.
     """
 
-    observed: float
-    scale: float
-    trace2: float
-    trace3: float
-    along: float
-    along2: float
-    cross: float
-    noise: float
-    cubes: tuple[float, ...]
+    observed: float  # Q − tr V
+    scale: float  # H
+    trace2: float  # tr V²
+    trace3: float  # tr V³
+    along: float  # u'Vu
+    along2: float  # u'V²u
+    cross: float  # Σ a h / (n(n − 1))
+    noise: float  # Σ h² / (n(n − 1))
+    cubes: tuple[float, ...]  # the mean cube of √θ a − ωh over n², by powers of ω
 
 
 def condition_intervals(
@@ -60,7 +64,7 @@ def condition_intervals(
         return no_interval(level), no_interval(level)
     covariance = residual.T @ residual / (items - 1) / items
     plain = _moments(means, covariance, residual, 1.0, np.zeros(items))
-    low, high = (edge / (width - 1) for edge in _invert(plain, level))
+    low, high = (theta / (width - 1) for theta in _invert(plain, level))
     variance = Interval(low=low, high=high, level=level, method=method)
     if rest <= 0.0:
         return variance, no_interval(level)
@@ -97,62 +101,61 @@ def _moments(
 
 
 def _invert(m: _Moments, level: float) -> tuple[float, float]:
-    """The omegas whose two tail probabilities at the observed Q are both above (1 - level)/2."""
-    tail = (1.0 - level) / 2.0
-    low = 0.0 if _above(0.0, m) >= tail else _root(m, tail)
-    return low, _root(_at_least_median(m), 1.0 - tail)
-
-
-def _at_least_median(m: _Moments) -> _Moments:
-    """Conditions that differ less than chance would have them set no sharper upper limit.
-
-    Else the interval would shrink to the point 0 for the luckiest data; at most this raises the
-    coverage near 0 to 97.5 %. Source: Cowan, Cranmer, Gross and Vitells (2011).
-    """
+    """The ω whose two tail probabilities at the observed Q are both above (1 − level)/2."""
     from scipy.special import gammaincinv
 
+    tail = (1.0 - level) / 2.0
+    low = 0.0 if _tail_probability(0.0, m) >= tail else _solve(m, tail)
+    # Conditions that differ less than chance would have them set no sharper upper limit than the
+    # median would. Else the interval shrank to the point 0 for the luckiest data; this raises the
+    # coverage near 0 to 97.5 % at most. Source: Cowan, Cranmer, Gross and Vitells (2011).
     shape = m.trace2**3 / (2.0 * m.trace3**2)
-    away = (float(gammaincinv(shape, 0.5)) - shape) / math.sqrt(shape)
-    return replace(m, observed=max(m.observed, away * math.sqrt(2.0 * m.trace2)))
+    median = (float(gammaincinv(shape, 0.5)) - shape) / math.sqrt(shape)
+    at_least_median = max(m.observed, median * math.sqrt(2.0 * m.trace2))
+    return low, _solve(replace(m, observed=at_least_median), 1.0 - tail)
 
 
-def _root(m: _Moments, target: float) -> float:
-    """The omega at which the observed value is exceeded with the target probability."""
-    inside, outside = 0.0, float(max(m.observed, m.trace2**0.5) / m.scale)
+def _solve(m: _Moments, target: float) -> float:
+    """The ω at which the observed value is exceeded with the target probability, by bisection."""
+    low, high = 0.0, float(max(m.observed, m.trace2**0.5) / m.scale)
     # A rest that may well be 0 itself sets no upper limit to the ratio.
-    limit = 1e12 * outside
-    while _above(outside, m) < target:
-        inside, outside = outside, 2.0 * outside
-        if outside > limit:
+    limit = 1e12 * high
+    while _tail_probability(high, m) < target:
+        low, high = high, 2.0 * high
+        if high > limit:
             return math.inf
     for _ in range(50):
-        middle = (inside + outside) / 2.0
-        if _above(middle, m) < target:
-            inside = middle
+        middle = (low + high) / 2.0
+        if _tail_probability(middle, m) < target:
+            low = middle
         else:
-            outside = middle
-    return (inside + outside) / 2.0
+            high = middle
+    return (low + high) / 2.0
 
 
-def _above(omega: float, m: _Moments) -> float:
-    """P(D > observed - omega H) under omega, D a shifted gamma with the right three moments.
+def _tail_probability(omega: float, m: _Moments) -> float:
+    """P(D > Q − tr V − ωH) under ω, D a shifted gamma with these second and third cumulants:
 
-    The linear part enters the third cumulant as -2 times its own: its variance is estimated from
-    the same items, which turns the skewness of a mean around (Johnson 1978; Hall 1992).
+        κ2 = 2 tr V² + 4θ u'Vu + ω² Σh²/(n(n − 1)) − 2ω√θ Σah/(n(n − 1))
+        κ3 = 8 tr V³ + 24θ u'V²u − 2 mean (√θ a − ωh)³/n²
+        shape = 4κ2³/κ3²
+
+    The linear part enters κ3 as −2 times its own: its variance is estimated from the same items,
+    which turns the skewness of a mean around (Johnson 1978; Hall 1992).
     """
     from scipy.special import gammainc, gammaincc, ndtr
 
     theta = omega * m.scale
     root = math.sqrt(theta)
-    variance = 2.0 * m.trace2 + 4.0 * theta * m.along
-    variance += omega * omega * m.noise - 2.0 * omega * root * m.cross
-    third = 8.0 * m.trace3 + 24.0 * theta * m.along2
-    third -= 2.0 * sum(cube * root ** (3 - k) * omega**k for k, cube in enumerate(m.cubes))
-    score = (m.observed - theta) / math.sqrt(variance)
-    if abs(third) < 1e-3 * variance**1.5:
+    kappa2 = 2.0 * m.trace2 + 4.0 * theta * m.along
+    kappa2 += omega * omega * m.noise - 2.0 * omega * root * m.cross
+    kappa3 = 8.0 * m.trace3 + 24.0 * theta * m.along2
+    kappa3 -= 2.0 * sum(cube * root ** (3 - k) * omega**k for k, cube in enumerate(m.cubes))
+    score = (m.observed - theta) / math.sqrt(kappa2)
+    if abs(kappa3) < 1e-3 * kappa2**1.5:
         return float(ndtr(-score))
-    shape = 4.0 * variance**3 / (third * third)
-    away = math.sqrt(shape) * score
-    if third < 0.0:
-        return float(gammainc(shape, max(0.0, shape - away)))
-    return float(gammaincc(shape, max(0.0, shape + away)))
+    shape = 4.0 * kappa2**3 / (kappa3 * kappa3)
+    distance = math.sqrt(shape) * score
+    if kappa3 < 0.0:
+        return float(gammainc(shape, max(0.0, shape - distance)))
+    return float(gammaincc(shape, max(0.0, shape + distance)))

@@ -39,17 +39,26 @@ class ConditionalLogOdds:
 def conditional_log_odds(b: int, c: int, *, level: float = 0.95) -> ConditionalLogOdds:
     """The log odds ratio of matched pairs, from b pairs that fell and c that rose: log(c/b).
 
-    The estimate of beta_1 - beta_0 in logit P(right) = beta_j + a_i that makes no assumption about
-    the items a_i: given that a pair changed, it rose with odds exp(beta_1 - beta_0). Its sign is
-    that of an odds ratio, below 0 for a loss, where a drop is above 0. Interval: Clopper and
-    Pearson's for b/(b + c), turned into log odds, so exact given b + c. Error: sqrt(1/b + 1/c).
-    One of the counts 0: undefined_zero_denominator, with the one end that is finite; both 0:
-    insufficient_data. Source: Breslow and Day (1980), chapter 5.
+        logit P(item i is right in condition j) = β_j + a_i
+
+    Given that a pair changed, it rose with odds exp(β_1 − β_0): this estimate of β_1 − β_0 assumes
+    nothing about the items' a_i. Its sign is that of an odds ratio, below 0 for a loss, where a
+    drop is above 0. Interval: Clopper and Pearson's for b/(b + c), turned into log odds, so exact
+    given b + c. Error: √(1/b + 1/c). One of the counts 0: undefined_zero_denominator, with the one
+    end that is finite; both 0: insufficient_data.
+    Source: Breslow and Day (1980), chapter 5.
     """
     check_level(level)
     for name, count in (("b", b), ("c", c)):
         if not 0 <= count < math.inf or count != int(count):
             raise InvalidValue(name, count, "a count of discordant pairs, zero or more")
+
+    def log_odds_of_rising(fell: float | None) -> float | None:
+        # log((1 - fell)/fell); None where there is no share, or the log odds are infinite.
+        if fell is None or not 0.0 < fell < 1.0:
+            return None
+        return math.log1p(-fell) - math.log(fell)
+
     total = b + c
     share = clopper_pearson(b, total, level=level) if total else no_interval(level)
     both = b > 0 and c > 0
@@ -57,8 +66,8 @@ def conditional_log_odds(b: int, c: int, *, level: float = 0.95) -> ConditionalL
         value=math.log(c / b) if both else None,
         status="ok" if both else "undefined_zero_denominator" if total else "insufficient_data",
         interval=Interval(
-            low=_log_odds_of_rising(share.high),
-            high=_log_odds_of_rising(share.low),
+            low=log_odds_of_rising(share.high),
+            high=log_odds_of_rising(share.low),
             level=level,
             method="clopper-pearson, given b + c" if total else share.method,
         ),
@@ -68,10 +77,3 @@ def conditional_log_odds(b: int, c: int, *, level: float = 0.95) -> ConditionalL
         b=int(b),
         c=int(c),
     )
-
-
-def _log_odds_of_rising(fell: float | None) -> float | None:
-    """log((1 - fell)/fell); None where there is no share, or the log odds are infinite."""
-    if fell is None or not 0.0 < fell < 1.0:
-        return None
-    return math.log1p(-fell) - math.log(fell)

@@ -42,24 +42,31 @@ def fixed_width_stop(
     population: int | None = None,
     level: float = 0.95,
 ) -> FixedWidthStop:
-    """Stop at the first n >= `minimum` with z sqrt((s_n^2 + 1/n) (1 - n/N)/n) <= `half_width`.
+    """Stop at the first n >= `minimum` at which the interval is narrow enough:
 
-    That is also the interval's half-width. `values` are in drawn order; NaN is missing and left
+        z √((s_n² + 1/n)(1 − n/N)/n) <= half_width
+
+    The left side is the interval's half-width. `values` are in drawn order; NaN is missing and left
     out. `every` checks only at multiples of it, as batches do. `population` is N, for the mean of
     exactly these N items; without it the factor is 1. The 1/n is for values between -1 and 1: it
     keeps a run of equal ones from stopping at once, and the interval covers 93.5 % or more where
-    few items change, when with s_n alone it covers 75 %. For estimation: a decision made when this
+    few items change, when with s_n alone it covers 75 %. For estimation: a decision taken when this
     stops has no error bound. Fewer than two items: insufficient_data.
     Source: Chow and Robbins (1965).
     """
-    given = np.asarray(values, dtype=np.float64)
-    x = given[~np.isnan(given)]
-    _check(given, x, half_width, minimum, every, population)
+    vector = np.asarray(values, dtype=np.float64)
+    x = vector[~np.isnan(vector)]
+    _check(vector, x, half_width, minimum, every, population)
     n = np.arange(1, len(x) + 1)
-    half = normal_quantile(level) * np.sqrt((_variance(x) + 1.0 / n) * _left(n, population) / n)
+    # s_n² after every item; of one item there is none, and 0 stands for it.
+    away = x - x[0] if len(x) else x
+    squares = np.cumsum(away**2) - np.cumsum(away) ** 2 / n
+    variance = np.where(squares > 1e-14, squares, 0.0) / np.maximum(n - 1, 1)
+    not_drawn = np.ones(len(n)) if population is None else 1.0 - n / population
+    half = normal_quantile(level) * np.sqrt((variance + 1.0 / n) * not_drawn / n)
     allowed = (n >= max(minimum, 2)) & ((n % every == 0) | (n == population))
-    hits = np.flatnonzero(allowed & (half <= half_width))
-    stop = int(n[hits[0]]) if len(hits) else None
+    stops = np.flatnonzero(allowed & (half <= half_width))
+    stop = int(n[stops[0]]) if len(stops) else None
     used = len(x) if stop is None else stop
     value = float(x[:used].mean()) if used > 1 else None
     interval = no_interval(level)
@@ -72,31 +79,19 @@ def fixed_width_stop(
         status="insufficient_data" if value is None else "ok",
         interval=interval,
         items=used,
-        excluded=len(given) - len(x),
+        excluded=len(vector) - len(x),
         estimand=estimand(
             "mean", "super-population" if population is None else "finite", population
         ),
     )
 
 
-def _variance(x: Floats) -> Floats:
-    """The sample variance after each item; after the first there is none, and 0 stands for it."""
-    n = np.arange(1, len(x) + 1)
-    away = x - x[0] if len(x) else x
-    squares = np.cumsum(away**2) - np.cumsum(away) ** 2 / n
-    return np.where(squares > 1e-14, squares, 0.0) / np.maximum(n - 1, 1)
-
-
-def _left(n: NDArray[np.int_], population: int | None) -> Floats:
-    """The share of the finite set that is not drawn yet."""
-    return np.ones(len(n)) if population is None else 1.0 - n / population
-
-
 def _check(
-    given: Floats, x: Floats, half_width: float, minimum: int, every: int, population: int | None
+    vector: Floats, x: Floats, half_width: float, minimum: int, every: int, population: int | None
 ) -> None:
-    if given.ndim != 1:
-        raise InvalidValue("values", given.shape, "a vector, one value an item, in drawn order")
+    if vector.ndim != 1:
+        expected = "a vector with a value for every item, in the order they were drawn"
+        raise InvalidValue("values", vector.shape, expected)
     if np.isinf(x).any():
         raise InvalidValue("values", "an infinite value", "finite numbers, NaN where missing")
     if not half_width > 0.0:
@@ -105,4 +100,4 @@ def _check(
         if count < 1:
             raise InvalidValue(name, count, "a number of items, 1 or more")
     if population is not None and population < len(x):
-        raise InvalidValue("population", population, f"at least the {len(x)} items that are there")
+        raise InvalidValue("population", population, f"at least {len(x)}, the items with a value")

@@ -1,7 +1,7 @@
-"""What one may want to know, and what knowing it asks of a sample.
+"""What one may want to know, and what that takes of a sample.
 
-Each goal turns into the numbers that `sample_size` needs: the standard error it asks for, and how
-the variance of its estimate falls with the items.
+Each goal turns into the numbers that `sample_size` needs: the standard error that reaches it, and
+how the variance of its estimate falls with the items.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How the variance of an estimate falls: sampled/n + fixed/N for a super-population of items,
-    sampled/n - items/N for exactly these N items.
+    """How the variance of an estimate falls with n items asked of the N there are:
 
-    `sampled` is the variance of one item's number as it is seen, with only some of its cells,
-    `items` the part of it between whole items, `fixed` what only more items in all can lower.
+        super-population: sampled/n + fixed/N        finite: sampled/n − items/N
+
+    `sampled` is the variance of one item's number when only some of its cells are asked, `items`
+    the part of it between whole items, `fixed` what only a larger N can lower.
     """
 
     sampled: float
@@ -46,7 +47,7 @@ class Spread:
 
 
 class Goal(Protocol):
-    """What `sample_size` asks of a goal."""
+    """What `sample_size` needs to know of a goal."""
 
     about: ClassVar[str]
     what: ClassVar[str]
@@ -57,7 +58,9 @@ class Goal(Protocol):
         ...
 
     @property
-    def spread(self) -> Spread: ...
+    def spread(self) -> Spread:
+        """How the variance of its estimate falls."""
+        ...
 
     def error(self, level: float) -> float:
         """The standard error that is needed."""
@@ -68,13 +71,13 @@ class Goal(Protocol):
         ...
 
     def calls(self, items: int, available: int | None) -> int:
-        """How many cells are asked with so many items."""
+        """The number of cells to ask with so many items."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _HalfWidth:
-    """An interval of value -+ `half_width` at the level."""
+    """An interval of value ± `half_width` at the level."""
 
     half_width: float
     about: ClassVar[str] = "value"
@@ -128,12 +131,14 @@ class _Drops:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropPrecision(_Drops):
-    """Each of `conditions` drops within -+`half_width`.
+    """Each of `conditions` drops within ±`half_width`.
 
-    `discordance` is the share of items whose outcome the perturbation changes, so that an item's
-    difference has the variance discordance - drop^2. With `accuracy`, the baseline is asked on all
-    items there are and the drop is post-stratified on it: an item's variance is then
-    discordance (1 - discordance/(4 p (1 - p))), the factor 1 - phi^2 instead of 2 (1 - phi).
+        variance of an item's difference: discordance − drop²
+        post-stratified: discordance (1 − discordance/(4 p (1 − p)))
+
+    `discordance` is the share of items whose outcome the perturbation changes. With `accuracy` p,
+    the baseline is asked on all items and the drop is post-stratified on it, which costs 1 − φ²
+    instead of 2 (1 − φ).
     """
 
     half_width: float
@@ -157,11 +162,12 @@ class DropPrecision(_Drops):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EquivalencePower(_Drops):
-    """The chance `power` to show each of `conditions` drops to lie inside -+`margin`.
+    """The chance `power` to show that each of `conditions` drops lies inside ±`margin`.
 
-    Two one-sided tests at alpha = (1 - level), which is the (1 - 2 alpha) interval inside the
-    margin: power = Phi((margin - drop)/se - z) + Phi((margin + drop)/se - z) - 1. `drop` is the
-    true one; the rest as for `DropPrecision`.
+        power = Φ((margin − drop)/se − z) + Φ((margin + drop)/se − z) − 1
+
+    for two one-sided tests at α = 1 − level, which is the 1 − 2α interval inside the margin. `drop`
+    is the true one; the rest as for `DropPrecision`. Source: Schuirmann (1987).
     """
 
     margin: float
@@ -199,12 +205,14 @@ class EquivalencePower(_Drops):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MicroPrecision(_HalfWidth):
-    """The average of `conditions` drops within -+`half_width`, from the baseline and `per_item`
-    random perturbations an item.
+    """The average of `conditions` drops within ±`half_width`, from the baseline and `per_item`
+    random perturbations per item.
 
-    `discordance` is the average one; `correlation` is that of two perturbations' differences from
+        variance of an item's mean difference: discordance (ρ + (1 − ρ)/k), k perturbations
+
+    `discordance` is the average one; `correlation` ρ is that of two perturbations' differences from
     the baseline on one item. It is 1/2 where the baseline is like any other condition, since both
-    contain it. Variance of an item's mean difference: discordance (rho + (1 - rho)/k).
+    contain it.
     """
 
     discordance: float
@@ -229,12 +237,14 @@ class MicroPrecision(_HalfWidth):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrittlenessPrecision(_HalfWidth):
-    """Brittleness within -+`half_width`, from `per_item` of `conditions` conditions an item.
+    """Brittleness within ±`half_width`, from `per_item` of `conditions` conditions per item.
 
-    `conditions` includes the baseline, `accuracy` is the mean over all of them. The number of right
-    answers of an item is taken as beta-binomial with this accuracy and the correlation
-    1 - brittleness J/(J - 1), which has the wanted brittleness; the variance is that of the linear
-    influence (v_i - B (1 - 2p) y_i)/(p (1 - p)) of an item's U-statistic v_i and mean y_i.
+        the variance is that of (v_i − B (1 − 2p) y_i)/(p (1 − p))
+
+    the linear influence of an item with k of its J conditions asked, its share y_i right and its
+    U-statistic v_i = (J − 1)/J · k y_i (k − k y_i)/(k (k − 1)). The number of right answers is
+    taken as beta-binomial with the `accuracy` p and the correlation 1 − B J/(J − 1), which gives
+    the brittleness B. `conditions` includes the baseline, `accuracy` is the mean over all of them.
     """
 
     brittleness: float
@@ -261,13 +271,13 @@ class BrittlenessPrecision(_HalfWidth):
     def calls(self, items: int, available: int | None) -> int:
         return items * self.per_item
 
-    def _influence(self, seen: int) -> float:
-        """The variance of the influence of an item with `seen` cells."""
+    def _influence(self, k: int) -> float:
+        """The variance of the influence of an item of which k cells are asked."""
         p, share = self.accuracy, 1.0 - 1.0 / self.conditions
-        right = np.arange(seen + 1.0)
-        chance = _beta_binomial(seen, p, max(0.0, 1.0 - self.brittleness / share))
-        disagreement = share * right * (seen - right) / (seen * (seen - 1.0))
-        influence = disagreement - self.brittleness * (1.0 - 2.0 * p) * right / seen
+        right = np.arange(k + 1.0)
+        chance = _beta_binomial(k, p, max(0.0, 1.0 - self.brittleness / share))
+        v = share * right * (k - right) / (k * (k - 1.0))
+        influence = v - self.brittleness * (1.0 - 2.0 * p) * right / k
         variance = float(chance @ influence**2 - (chance @ influence) ** 2)
         return max(0.0, variance) / (p * (1.0 - p)) ** 2
 
@@ -276,10 +286,12 @@ class BrittlenessPrecision(_HalfWidth):
 class RankingPower:
     """The chance `power` that `models` models whose neighbours lie `gap` apart come out in order.
 
-    All are asked the same `per_item` of `conditions` conditions an item. `discordance` is the share
-    of cells in which two neighbours differ, `correlation` that of their difference between two
-    conditions of an item. Each of the models - 1 neighbouring pairs may fail with
-    (1 - power)/(models - 1).
+        se = gap/z(1 − (1 − power)/(models − 1)), so that each neighbouring pair may fail with
+        (1 − power)/(models − 1)
+
+    All are asked the same `per_item` of `conditions` conditions per item. `discordance` is the
+    share of cells in which two neighbours differ, `correlation` that of their difference between
+    two conditions of an item.
     """
 
     gap: float
@@ -324,16 +336,19 @@ class RankingPower:
 
 
 def _mean_spread(discordance: float, correlation: float, per_item: int, conditions: int) -> Spread:
-    def of(count: int) -> float:
-        return discordance * (correlation + (1.0 - correlation) / count)
-
-    return Spread(sampled=of(per_item), items=of(conditions))
+    """The variance of an item's mean difference over k conditions: discordance (ρ + (1 − ρ)/k)."""
+    sampled, items = (
+        discordance * (correlation + (1.0 - correlation) / k) for k in (per_item, conditions)
+    )
+    return Spread(sampled=sampled, items=items)
 
 
 def _beta_binomial(trials: int, share: float, correlation: float) -> Floats:
-    """The chance of 0 … trials successes, their common share spread with a correlation of 0 to 1.
+    """The chance of c = 0 … n successes in n trials with a correlation ρ from 0 to 1.
 
-    By the urn: products of share (1 - rho) + i rho, which neither end of the range disturbs.
+        (n over c) Π_{i<c} (s(1 − ρ) + iρ) Π_{i<n−c} ((1 − s)(1 − ρ) + iρ) / Π_{i<n} (1 − ρ + iρ)
+
+    Pólya's urn with the share s: unlike gamma functions, it takes ρ = 0 and ρ = 1 too.
     """
     steps = np.arange(trials) * correlation
     right = np.concatenate(([1.0], np.cumprod(share * (1.0 - correlation) + steps)))

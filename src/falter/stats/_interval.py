@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from falter.core.errors import InvalidValue
@@ -12,7 +13,7 @@ __all__ = ["Interval", "check_level", "no_interval", "normal_quantile", "student
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A confidence interval and how it was made; both ends are None where there is none."""
+    """A confidence interval and how it was computed; both ends are None where there is none."""
 
     low: float | None
     high: float | None
@@ -23,10 +24,26 @@ class Interval:
         """Whether a value lies in the interval; nothing lies in an interval that is not there."""
         return self.low is not None and self.high is not None and self.low <= value <= self.high
 
+    def mapped(self, increasing: Callable[[float], float]) -> Interval:
+        """The interval of an increasing function of the quantity; no end stays no end."""
+        return replace(
+            self,
+            low=None if self.low is None else increasing(self.low),
+            high=None if self.high is None else increasing(self.high),
+        )
+
+    def clipped(self, lowest: float, highest: float) -> Interval:
+        """The part of the interval that the quantity can reach."""
+        return replace(
+            self,
+            low=None if self.low is None else max(lowest, self.low),
+            high=None if self.high is None else min(highest, self.high),
+        )
+
 
 def no_interval(level: float) -> Interval:
     """What is returned where the items are too few, or too alike, to say how sure a number is."""
-    return Interval(low=None, high=None, level=level, method="none: items too few or all alike")
+    return Interval(low=None, high=None, level=level, method="none: too few items, or all alike")
 
 
 def check_level(level: float) -> None:

@@ -1,11 +1,13 @@
-"""The likelihood of a logistic model with item intercepts, its derivatives, and the way up.
+"""The likelihood of a logistic model with item intercepts, its derivatives, and its maximum.
 
-Given its ability sigma z, an item's outcomes enter the likelihood only through their sum, so
-items with the same conditions and the same number right are one group: J + 1 groups of a complete
-table, however many items. The integral over z is a sum over equally spaced nodes, the same for
-all groups. For smooth integrands that vanish at both ends this converges exponentially in the
-step; Gauss-Hermite nodes, adaptive ones too, do not see the cliff of an integrand where sigma is
-large and all answers to an item are right.
+    l(β, σ) = Σ_i log ∫ Π_j p_j(z)^y_ij (1 − p_j(z))^(1 − y_ij) φ(z) dz,   logit p_j(z) = β_j + σz
+
+Given σz, an item's outcomes enter the likelihood only through their sum, so items with the same
+conditions and the same number right are one group: J + 1 groups of a complete table, however many
+items. The integral over z is a sum over equally spaced nodes, the same for all groups. For smooth
+integrands that vanish at both ends this converges exponentially in the step; Gauss-Hermite nodes,
+adaptive ones too, miss the cliff of an integrand where σ is large and all answers to an item are
+right.
 """
 
 from __future__ import annotations
@@ -23,42 +25,44 @@ Floats = NDArray[np.float64]
 # The log-likelihood, its gradient, and minus its matrix of second derivatives.
 Surface = tuple[float, Floats, Floats]
 
-# Beyond it 99.97 % of the latent variance is between items, and nodes would be many.
+# Beyond it 99.97 % of the latent variance is between items, and many nodes would be needed.
 LARGEST_SIGMA = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """Items with the same conditions present (`masks`) and equally many right, and how many.
+    """The `sizes` of groups of items with the same conditions (`masks`) and equally many `right`.
 
-    `ones` is how many items are right in each condition. One row of the others is one group.
+    Their rows are groups; `totals` is the number of items that are right in each condition.
     """
 
     masks: Floats
     right: Floats
     sizes: Floats
-    ones: Floats
+    totals: Floats
 
 
-def group_items(table: Floats, there: NDArray[np.bool_]) -> Groups:
+def group_items(table: Floats, present: NDArray[np.bool_]) -> Groups:
     """The groups of an items x conditions table, those with the same conditions side by side."""
     right = np.nansum(table, axis=1)
     keys, sizes = np.unique(
-        np.column_stack([there, right])[there.any(axis=1)], axis=0, return_counts=True
+        np.column_stack([present, right])[present.any(axis=1)], axis=0, return_counts=True
     )
     return Groups(
         masks=np.ascontiguousarray(keys[:, :-1]),
         right=keys[:, -1],
         sizes=sizes.astype(np.float64),
-        ones=np.nansum(table, axis=0),
+        totals=np.nansum(table, axis=0),
     )
 
 
 def surface(point: Floats, groups: Groups) -> Surface:
-    """The log-likelihood at beta and sigma, and its derivatives: exact for the sum over nodes.
+    """The log-likelihood at β and σ, and its derivatives: exact for the sum over nodes.
 
-    By Louis' identity: observed information = mean complete information - variance of the scores,
-    which are y_j - p_j for beta_j and z sum_j (y_j - p_j) for sigma. Source: Louis (1982).
+        gradient = Σ_i E[s_i]        information = Σ_i E[complete information] − Var[s_i]
+        s_i = (y_ij − p_j for β_j, z Σ_j (y_ij − p_j) for σ)
+
+    E and Var are over z given the item's outcomes. Source: Louis (1982).
     """
     from scipy.special import expit
 
@@ -68,47 +72,58 @@ def surface(point: Floats, groups: Groups) -> Surface:
     nodes, weights = normal_nodes(sigma, int(groups.masks.sum(axis=1).max()))
     log_odds = beta[:, None] + sigma * nodes
     p, log_sum = expit(log_odds), np.logaddexp(0.0, log_odds)
-    value, gradient = float(beta @ groups.ones), np.append(groups.ones, 0.0)
+    value, gradient = float(beta @ groups.totals), np.append(groups.totals, 0.0)
     information = np.zeros((len(point), len(point)))
-    for part in _blocks(len(groups.sizes), len(nodes)):
+    # Parts of the groups whose arrays of groups x nodes stay small.
+    size = max(1, 2_000_000 // len(nodes))
+    for start in range(0, len(groups.sizes), size):
+        part = slice(start, start + size)
         masks, right, sizes = groups.masks[part], groups.right[part, None], groups.sizes[part]
-        inside = right * (sigma * nodes) - masks @ log_sum + np.log(weights)
-        top = inside.max(axis=1)
-        posterior = np.exp(inside - top[:, None])
+        # The log of each group's integrand at the nodes, and of its sum.
+        integrand = right * (sigma * nodes) - masks @ log_sum + np.log(weights)
+        largest = integrand.max(axis=1)
+        posterior = np.exp(integrand - largest[:, None])
         integral = posterior.sum(axis=1)
         posterior /= integral[:, None]
-        value += float(sizes @ (top + np.log(integral)))
-        pull = nodes * (right - masks @ p)
-        means = np.column_stack([-masks * (posterior @ p.T), (posterior * pull).sum(axis=1)])
+        value += float(sizes @ (largest + np.log(integral)))
+        # E[s], less the y_ij, which are in `totals`.
+        sigma_scores = nodes * (right - masks @ p)
+        means = np.column_stack(
+            [-masks * (posterior @ p.T), (posterior * sigma_scores).sum(axis=1)]
+        )
         gradient += sizes @ means
         posterior *= sizes[:, None]
-        information += (means.T * sizes) @ means + _information(masks, posterior, pull, p, nodes)
+        information += (means.T * sizes) @ means
+        information += _second_moments(masks, posterior, sigma_scores, p, nodes)
     return value, gradient, information
 
 
-def _information(masks: Floats, weights: Floats, pull: Floats, p: Floats, nodes: Floats) -> Floats:
+def _second_moments(
+    masks: Floats, weights: Floats, sigma_scores: Floats, p: Floats, nodes: Floats
+) -> Floats:
     """Sum over groups and nodes of the complete information less the scores' products."""
     width = len(p)
     slopes = p * (1.0 - p) * (masks.T @ weights)
-    first = np.flatnonzero(np.append(True, (masks[1:] != masks[:-1]).any(axis=1)))
-    kinds, by_kind = masks[first], np.add.reduceat(weights, first, axis=0)
-    one, other = np.triu_indices(width)
-    both = (kinds[:, one] * kinds[:, other]).T @ by_kind
+    # Groups with the same conditions stand side by side, so that products are of few masks.
+    starts = np.flatnonzero(np.append(True, (masks[1:] != masks[:-1]).any(axis=1)))
+    distinct, mask_weights = masks[starts], np.add.reduceat(weights, starts, axis=0)
+    j, k = np.triu_indices(width)
+    both = (distinct[:, j] * distinct[:, k]).T @ mask_weights
     products = np.zeros((width, width))
-    products[one, other] = products[other, one] = (both * p[one] * p[other]).sum(axis=1)
-    cross = slopes @ nodes + (p * (masks.T @ (weights * pull))).sum(axis=1)
-    found = np.empty((width + 1, width + 1))
-    found[:-1, :-1] = np.diag(slopes.sum(axis=1)) - products
-    found[:-1, -1] = found[-1, :-1] = cross
-    found[-1, -1] = (slopes @ nodes**2).sum() - (weights * pull**2).sum()
-    return found
+    products[j, k] = products[k, j] = (both * p[j] * p[k]).sum(axis=1)
+    cross = slopes @ nodes + (p * (masks.T @ (weights * sigma_scores))).sum(axis=1)
+    moments = np.empty((width + 1, width + 1))
+    moments[:-1, :-1] = np.diag(slopes.sum(axis=1)) - products
+    moments[:-1, -1] = moments[-1, :-1] = cross
+    moments[-1, -1] = (slopes @ nodes**2).sum() - (weights * sigma_scores**2).sum()
+    return moments
 
 
 def normal_nodes(sigma: float, width: int) -> tuple[Floats, Floats]:
     """Equally spaced nodes of a standard normal, as far apart as an item's posterior is wide.
 
-    `width` conditions know at most sigma^2 width/4 of z, where its prior knows 1; and a step of at
-    most 0.7 in log odds keeps the poles of the logistic, pi away, out of sight.
+    Beside the prior's information on z, which is 1, `width` conditions have at most σ² width/4; and
+    a step of at most 0.7 in log odds keeps the poles of the logistic, π away, out of sight.
     """
     step = 1.0 / math.sqrt(4.0 + sigma**2 * max(8.0, width) / 4.0)
     count = math.ceil(8.5 / step)
@@ -117,34 +132,30 @@ def normal_nodes(sigma: float, width: int) -> tuple[Floats, Floats]:
     return nodes, np.asarray(weights / weights.sum())
 
 
-def _blocks(groups: int, nodes: int) -> list[slice]:
-    """Parts of the groups whose arrays of groups x nodes stay small."""
-    size = max(1, 2_000_000 // nodes)
-    return [slice(first, first + size) for first in range(0, groups, size)]
-
-
 def climb(
     surface_at: Callable[[Floats], Surface], start: Floats, *, left: float = 1e-11
 ) -> tuple[Floats, Surface, bool]:
     """Newton's method upwards, until twice what is left to gain is below `left`.
 
-    Curvatures of the wrong sign are turned, steps too long halved.
+    The step is information⁻¹ gradient, with curvatures of the wrong sign turned; a step that is too
+    long is halved.
     """
-    point, here = start, surface_at(start)
+    point, current = start, surface_at(start)
     for _ in range(100):
-        curvature, axes = np.linalg.eigh(here[2])
+        value, gradient, information = current
+        curvature, axes = np.linalg.eigh(information)
         curvature = np.maximum(np.abs(curvature), 1e-9 * np.abs(curvature).max())
-        step = axes @ ((axes.T @ here[1]) / curvature)
-        gain = float(step @ here[1])
+        step = axes @ ((axes.T @ gradient) / curvature)
+        gain = float(step @ gradient)
         if gain < left:
             # The last step costs nothing and squares what error is left.
-            return point + step, here, True
+            return point + step, current, True
         for _ in range(30):
-            there = surface_at(point + step)
-            if there[0] >= here[0] - 1e-12 * abs(here[0]):
+            candidate = surface_at(point + step)
+            if candidate[0] >= value - 1e-12 * abs(value):
                 break
             step = step / 2.0
         else:
-            return point, here, gain < 1e-6
-        point, here = point + step, there
-    return point, here, False
+            return point, current, gain < 1e-6
+        point, current = point + step, candidate
+    return point, current, False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -40,8 +40,8 @@ class MaxTCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxT:
-    """All perturbations and the worst: `value` is its observed drop, which is biased upwards,
-    `low` what it costs at least.
+    """All perturbations and the worst one: `value` is its observed drop, too high because it was
+    chosen for being the largest; `low` is what the worst costs at least.
     """
 
     value: float | None
@@ -70,20 +70,6 @@ class SplitWorst:
     seed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Family:
-    """Differences (items x conditions) with what the flips need of them."""
-
-    gaps: Floats
-    clusters: list[int] | None
-    means: Floats
-    counts: NDArray[np.intp]
-    units: int
-    observed: Floats
-    null: Floats
-    centred: Floats
-
-
 def max_t(
     baseline: ArrayLike,
     perturbed: ArrayLike,
@@ -97,47 +83,83 @@ def max_t(
 ) -> MaxT:
     """Which of several perturbations cost something, and at least how much the worst one costs.
 
-    The same sign flips go through all perturbations of an item (or cluster), so their dependence is
-    kept. T = sum of differences / root of their sum of squares. `adjusted_p`: step-down, the share
-    of flips whose largest T among this and all weaker perturbations is as large. Bounds: flipping
-    the centred differences gives the `level` quantile of the largest T; the tail of Student's t
-    beyond it is what each perturbation may spend on its own interval (`item_mean`'s, so 0/1 scores
-    have theirs). All bounds hold together with probability `level`, so also that of the worst.
+    With d_gj the difference of item (the sum of differences of cluster) g under perturbation j,
+    and the same random signs s_g for all perturbations, which keeps their dependence:
+
+        T_j(s) = Σ_g s_g d_gj / √(Σ_g d_gj²),   observed where every s_g is 1
+        adjusted p_j = P(max T_k(s) >= T_j), k over j and every perturbation with a smaller T,
+        made to rise from the largest T downwards (step-down)
+
+    Bounds: the differences less their means are flipped in the same way, and q is the `level`
+    quantile of the largest T. Student's t beyond q is the tail that each perturbation may spend on
+    its own interval (`item_mean`'s, so 0/1 scores have theirs). All bounds hold together with
+    probability `level`, and so does that of the worst.
+
     `perturbed` is items x perturbations; `two-sided` also looks for gains and adds upper bounds. A
-    perturbation without two items, or clusters, has insufficient_data and no part in the family.
+    perturbation without two items, or clusters, has insufficient_data and is not tested.
     Source: Westfall and Young (1993); Romano and Wolf (2005).
     """
     check_flips(alternative, replications)
     check_level(level)
-    gaps, labels = _gaps(baseline, perturbed, names)
-    there = ~np.isnan(gaps).all(axis=1)
-    codes = cluster_codes(clusters, len(gaps))[there]
-    gaps = gaps[there]
-    known = np.array([_units(column, codes) >= 2 for column in gaps.T], dtype=bool)
-    family = _family(gaps[:, known], codes, clustered=clusters is not None)
-    alone, adjusted, tail = _flipped(family, alternative == "loss", level, replications, seed)
-    found = iter(range(int(known.sum())))
-    conditions = tuple(
-        _condition(label, family, next(found), alone, adjusted, tail, alternative)
-        if is_known
-        else _unknown(label, int((~np.isnan(gaps[:, place])).sum()))
-        for place, (label, is_known) in enumerate(zip(labels, known, strict=True))
+    drops, labels = _checked(baseline, perturbed, names)
+    present = ~np.isnan(drops)
+    rows = present.any(axis=1)
+    codes = cluster_codes(clusters, len(drops))[rows]
+    drops, present = drops[rows], present[rows]
+    tested = np.array([len(np.unique(codes[column])) >= 2 for column in present.T], dtype=bool)
+    # T_j needs d_gj / √(Σ_g d_gj²), for the differences and for what is left without their means.
+    seen, counts = present[:, tested], present.sum(axis=0)
+    filled = np.where(seen, drops[:, tested], 0.0)
+    means = filled.sum(axis=0) / counts[tested]
+    units = len(np.unique(codes))
+    p_alone, p_adjusted, tail = _flip_all(
+        _self_normalised(filled, codes),
+        _self_normalised(np.where(seen, drops[:, tested] - means, 0.0), codes),
+        loss=alternative == "loss",
+        level=level,
+        replications=replications,
+        seed=seed,
     )
-    drawn = "every one" if family.units <= EXACT else f"{replications} draws, PCG64"
-    ok = [c for c in conditions if c.value is not None]
-    worst = max(ok, key=lambda c: c.value or 0.0, default=None)
+    members = None if clusters is None else codes.tolist()
+    conditions = [
+        MaxTCondition(
+            name=label,
+            value=None,
+            status="insufficient_data",
+            p_value=None,
+            adjusted_p=None,
+            low=None,
+            high=None,
+            items=int(count),
+        )
+        for label, count in zip(labels, counts, strict=True)
+    ]
+    for place, column in enumerate(np.flatnonzero(tested)):
+        bounds = item_mean(drops[:, column], clusters=members, level=1.0 - 2.0 * tail).interval
+        conditions[column] = replace(
+            conditions[column],
+            value=float(means[place]),
+            status="ok",
+            p_value=float(p_alone[place]),
+            adjusted_p=float(p_adjusted[place]),
+            low=bounds.low,
+            high=bounds.high if alternative == "two-sided" else None,
+        )
+    known = [c for c in conditions if c.value is not None]
+    worst = max(known, key=lambda c: c.value or 0.0, default=None)
+    arrangements = "all arrangements" if units <= EXACT else f"{replications} draws, PCG64"
     return MaxT(
         value=None if worst is None else worst.value,
         status="insufficient_data" if worst is None else "ok",
         worst=None if worst is None else worst.name,
         low=None if worst is None else worst.low,
-        conditions=conditions,
+        conditions=tuple(conditions),
         level=level,
         alternative=alternative,
-        method=f"max-T sign flips, step-down, {drawn}",
-        items=int(there.sum()),
-        excluded=int((~there).sum()),
-        clusters=None if clusters is None else len(np.unique(codes)),
+        method=f"max-T sign flips, step-down, {arrangements}",
+        items=len(drops),
+        excluded=int((~rows).sum()),
+        clusters=None if clusters is None else units,
         seed=seed,
     )
 
@@ -157,18 +179,18 @@ def split_worst(
     other half measures it by `paired_difference`. Unbiased, at twice the variance. Where no
     perturbation has an item in the picking half: insufficient_data.
     """
-    gaps, labels = _gaps(baseline, perturbed, names)
-    codes = cluster_codes(clusters, len(gaps))
+    drops, labels = _checked(baseline, perturbed, names)
+    codes = cluster_codes(clusters, len(drops))
     rng = np.random.Generator(np.random.PCG64(seed))
     units = int(codes.max(initial=-1)) + 1
     picking = np.isin(codes, rng.permutation(units)[: units // 2])
-    seen = ~np.isnan(gaps[picking])
-    counts = seen.sum(axis=0)
+    present = ~np.isnan(drops[picking])
+    counts = present.sum(axis=0)
     if not counts.any():
         return SplitWorst(
             worst=None, status="insufficient_data", difference=None, chosen_on=0, seed=seed
         )
-    means = np.where(seen, gaps[picking], 0.0).sum(axis=0) / np.maximum(counts, 1)
+    means = np.where(present, drops[picking], 0.0).sum(axis=0) / np.maximum(counts, 1)
     chosen = int(np.argmax(np.where(counts > 0, means, -np.inf)))
     difference = paired_difference(
         np.asarray(baseline, dtype=np.float64)[~picking],
@@ -185,133 +207,76 @@ def split_worst(
     )
 
 
-def _family(gaps: Floats, codes: NDArray[np.intp], *, clustered: bool) -> _Family:
-    seen = ~np.isnan(gaps)
-    counts = seen.sum(axis=0)
-    filled = np.where(seen, gaps, 0.0)
-    means = filled.sum(axis=0) / counts
-    centred = np.where(seen, gaps - means, 0.0)
-    null = _scaled(filled, codes)
-    return _Family(
-        gaps=gaps,
-        clusters=codes.tolist() if clustered else None,
-        means=means,
-        counts=counts,
-        units=len(null),
-        observed=null.sum(axis=0),
-        null=null,
-        centred=_scaled(centred, codes),
-    )
-
-
-def _scaled(table: Floats, codes: NDArray[np.intp]) -> Floats:
-    """Each column's sums within clusters, with squares that add up to 1, or all 0."""
+def _self_normalised(table: Floats, codes: NDArray[np.intp]) -> Floats:
+    """Sums within clusters, every column divided by the root of its sum of squares (or all 0)."""
     sums = np.zeros((len(np.unique(codes)), table.shape[1]))
     for place, column in enumerate(table.T):
         sums[:, place] = cluster_sums(column, codes)
     size = np.sqrt(np.square(sums).sum(axis=0))
-    nothing = size <= 1e-13 * np.abs(table).max(axis=0, initial=0.0)
-    return np.where(nothing, 0.0, sums / np.where(nothing, 1.0, size))
+    is_zero = size <= 1e-13 * np.abs(table).max(axis=0, initial=0.0)
+    return np.where(is_zero, 0.0, sums / np.where(is_zero, 1.0, size))
 
 
-def _flipped(
-    family: _Family, loss: bool, level: float, replications: int, seed: int
+def _flip_all(
+    null: Floats, centred: Floats, *, loss: bool, level: float, replications: int, seed: int
 ) -> tuple[Floats, Floats, float]:
-    """p-values alone and step-down adjusted, and the tail that each interval may spend."""
-    observed = family.observed if loss else np.abs(family.observed)
-    width = len(observed)
+    """p-values alone and step-down adjusted, and the tail that each interval may spend.
+
+    `null` and `centred` are d_gj / √(Σ_g d_gj²) of the differences, and of these less their means.
+    """
+    from scipy.special import stdtr
+
+    units, width = null.shape
+    observed = null.sum(axis=0)
+    observed = observed if loss else np.abs(observed)
     if width == 0:
         return observed, observed, 0.5
     order = np.argsort(-observed, kind="stable")
     alone, among, draws = np.zeros(width), np.zeros(width), 0
-    largest: list[Floats] = []
-    for signs in flips(family.units, replications, seed):
-        null, centred = signs @ family.null, signs @ family.centred
-        null, centred = (null, centred) if loss else (np.abs(null), np.abs(centred))
-        weaker = np.maximum.accumulate(null[:, order[::-1]], axis=1)[:, ::-1]
-        alone += (null >= observed - 1e-9).sum(axis=0)
+    largest_of_draws: list[Floats] = []
+    for signs in flips(units, replications, seed):
+        under_null, around_means = signs @ null, signs @ centred
+        if not loss:
+            under_null, around_means = np.abs(under_null), np.abs(around_means)
+        # The largest T among a perturbation and all with a smaller T, in the order of T.
+        weaker = np.maximum.accumulate(under_null[:, order[::-1]], axis=1)[:, ::-1]
+        alone += (under_null >= observed - 1e-9).sum(axis=0)
         among += (weaker >= observed[order] - 1e-9).sum(axis=0)
-        largest.append(centred.max(axis=1))
+        largest_of_draws.append(around_means.max(axis=1))
         draws += len(signs)
-    exact = family.units <= EXACT
-    alone, among = (x / draws if exact else (x + 1) / (draws + 1) for x in (alone, among))
+    exact = units <= EXACT
+    alone, among = (k / draws if exact else (k + 1) / (draws + 1) for k in (alone, among))
     adjusted = np.empty(width)
     adjusted[order] = np.maximum.accumulate(among)
-    return alone, adjusted, _tail(np.concatenate(largest), level, family.units)
+    # q, and the tail of Student's t beyond it: T = t / √(1 + (t² − 1)/n) for n units.
+    largest = np.sort(np.concatenate(largest_of_draws))
+    q = float(largest[min(len(largest), math.ceil(level * (len(largest) + 1))) - 1])
+    remaining = units - q**2
+    if remaining <= 1e-9:
+        return alone, adjusted, 1e-12
+    t = q * math.sqrt((units - 1) / remaining)
+    return alone, adjusted, min(0.49, max(1e-12, float(stdtr(units - 1, -t))))
 
 
-def _tail(largest: Floats, level: float, units: int) -> float:
-    """One tail of Student's t beyond the `level` quantile of the largest self-normalised sum."""
-    from scipy.special import stdtr
-
-    place = min(len(largest), math.ceil(level * (len(largest) + 1)))
-    edge = float(np.sort(largest)[place - 1])
-    room = units - edge**2
-    if room <= 1e-9:
-        return 1e-12
-    t = edge * math.sqrt((units - 1) / room)
-    return min(0.49, max(1e-12, float(stdtr(units - 1, -t))))
-
-
-def _condition(
-    name: str,
-    family: _Family,
-    place: int,
-    alone: Floats,
-    adjusted: Floats,
-    tail: float,
-    alternative: str,
-) -> MaxTCondition:
-    interval = item_mean(
-        family.gaps[:, place], clusters=family.clusters, level=1.0 - 2.0 * tail
-    ).interval
-    return MaxTCondition(
-        name=name,
-        value=float(family.means[place]),
-        status="ok",
-        p_value=float(alone[place]),
-        adjusted_p=float(adjusted[place]),
-        low=interval.low,
-        high=interval.high if alternative == "two-sided" else None,
-        items=int(family.counts[place]),
-    )
-
-
-def _unknown(name: str, items: int) -> MaxTCondition:
-    return MaxTCondition(
-        name=name,
-        value=None,
-        status="insufficient_data",
-        p_value=None,
-        adjusted_p=None,
-        low=None,
-        high=None,
-        items=items,
-    )
-
-
-def _units(column: Floats, codes: NDArray[np.intp]) -> int:
-    return len(np.unique(codes[~np.isnan(column)]))
-
-
-def _gaps(
+def _checked(
     baseline: ArrayLike, perturbed: ArrayLike, names: Sequence[str] | None
 ) -> tuple[Floats, list[str]]:
-    first = np.asarray(baseline, dtype=np.float64)
-    second = np.asarray(perturbed, dtype=np.float64)
-    if first.ndim != 1 or second.ndim != 2 or len(first) != len(second):
+    """Baseline - perturbed, items x perturbations, and the perturbations' names."""
+    before = np.asarray(baseline, dtype=np.float64)
+    after = np.asarray(perturbed, dtype=np.float64)
+    if before.ndim != 1 or after.ndim != 2 or len(before) != len(after):
         raise InvalidValue(
             "baseline, perturbed",
-            (first.shape, second.shape),
-            "a score an item, and items x perturbations in the same order",
+            (before.shape, after.shape),
+            "a vector of scores, and items x perturbations in the same order",
         )
-    if np.isinf(first).any() or np.isinf(second).any():
+    if np.isinf(before).any() or np.isinf(after).any():
         raise InvalidValue("perturbed", "an infinite score", "finite numbers, NaN where missing")
-    width = second.shape[1]
+    width = after.shape[1]
     labels = [str(place) for place in range(width)] if names is None else list(names)
     if len(labels) != width:
-        raise InvalidValue("names", labels, f"one name a perturbation, {width}")
+        raise InvalidValue("names", labels, f"a name for each of {width} perturbations")
     twice = [name for name, count in Counter(labels).items() if count > 1]
     if twice:
         raise DuplicateName(f"Perturbation '{twice[0]}' is named twice")
-    return first[:, None] - second, labels
+    return before[:, None] - after, labels

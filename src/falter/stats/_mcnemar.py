@@ -14,7 +14,7 @@ __all__ = ["McNemar", "mcnemar"]
 class McNemar:
     """The four usual forms. The chi-squares are None when no pair disagrees.
 
-    `exact` never rejects too often; `mid_p` is the one to use by default.
+    `exact_p` never rejects too often; `mid_p` is the one to use by default.
     """
 
     b: int
@@ -30,14 +30,19 @@ class McNemar:
 def mcnemar(b: int, c: int) -> McNemar:
     """Whether two paired 0/1 outcomes differ, from b pairs that fell and c that rose.
 
-    chi2 = (b - c)^2 / (b + c); corrected (max(|b - c| - 1, 0))^2 / (b + c); exact and mid-p from
-    Binomial(b + c, 1/2). With b + c = 0 the chi-squares are None and both exact p-values are 1.
-    The correction is clamped at 0 where b = c; statsmodels 0.15 returns 1/(b + c) there.
+        χ² = (b − c)²/(b + c)        corrected: max(|b − c| − 1, 0)²/(b + c)
+        exact p = 2 P(X <= k)        mid-p = 2 P(X <= k) − P(X = k)
+
+    with X from Binomial(b + c, 1/2) and k the smaller count. With b + c = 0 the chi-squares are
+    None and both exact p-values are 1. The correction is cut at 0 where b = c; statsmodels 0.15
+    returns 1/(b + c) there.
     Source: McNemar (1947); Fagerland, Lydersen and Laake (2013) for the mid-p.
     """
     from scipy.special import bdtr, erfc
 
-    _check_counts(b, c)
+    for name, count in (("b", b), ("c", c)):
+        if count < 0 or count != int(count):
+            raise InvalidValue(name, count, "a count of discordant pairs, zero or more")
     total = b + c
     if total == 0:
         return McNemar(
@@ -52,8 +57,11 @@ def mcnemar(b: int, c: int) -> McNemar:
         )
     chi2 = (b - c) ** 2 / total
     corrected = max(abs(b - c) - 1, 0) ** 2 / total
-    tail = float(bdtr(min(b, c), total, 0.5))
-    at = _half_pmf(min(b, c), total)
+    k = min(b, c)
+    tail = float(bdtr(k, total, 0.5))
+    # P(X = k) by hand: `scipy.stats` takes half a second to import.
+    log = math.lgamma(total + 1) - math.lgamma(k + 1) - math.lgamma(total - k + 1)
+    point = math.exp(log - total * math.log(2.0))
     return McNemar(
         b=b,
         c=c,
@@ -62,18 +70,6 @@ def mcnemar(b: int, c: int) -> McNemar:
         corrected_chi2=corrected,
         corrected_p=float(erfc((corrected / 2.0) ** 0.5)),
         exact_p=min(1.0, 2.0 * tail),
-        # Where b = c the two tails share the middle term: 2 (tail - pmf/2) is then exactly 1.
-        mid_p=1.0 if b == c else min(1.0, 2.0 * tail - at),
+        # Where b = c the two tails share the middle term: 2 (tail - point/2) is then exactly 1.
+        mid_p=1.0 if b == c else min(1.0, 2.0 * tail - point),
     )
-
-
-def _half_pmf(k: int, n: int) -> float:
-    """The chance of k out of n at one half. (`scipy.stats` takes half a second to import.)"""
-    log = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2.0)
-    return math.exp(log)
-
-
-def _check_counts(b: int, c: int) -> None:
-    for name, count in (("b", b), ("c", c)):
-        if count < 0 or count != int(count):
-            raise InvalidValue(name, count, "a count of discordant pairs, zero or more")

@@ -1,4 +1,4 @@
-"""Does one condition soften a perturbation: the mixed model of brittlebench, and the plain way."""
+"""Whether a treatment softens a perturbation: brittlebench's mixed model, and a plain contrast."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class FixedEffect:
 class MixedEffects:
     """The fit: `effects` in points of the score, `variances` of the random effects and `residual`.
 
-    `converged` is the optimiser's word; `boundary` names random effects whose variance came out as
-    0, and `message` is what it said.
+    `converged` and `message` are what the optimiser said; `boundary` names random effects whose
+    variance came out as 0.
     """
 
     effects: tuple[FixedEffect, ...]
@@ -93,18 +93,22 @@ def mixed_effects(
 ) -> MixedEffects:
     """A linear mixed model: fixed columns and their products, plus crossed random intercepts.
 
-    `fixed={"cot": …, "perturbed": …}, random={"benchmark": …, "perturbation": …}` is
-    y ~ cot * perturbed + (1|benchmark) + (1|perturbation), brittlebench's; "cot:perturbed" is how
-    much less is lost under cot. One score a row; a baseline row is a level of its own of
-    `perturbation`. For 0/1 scores this is the linear probability model: effects are in points.
+        y = Xβ + Σ_k Z_k a_k + e,   a_k ~ N(0, σ_k²) for every level of random effect k, by REML
+
+    `fixed={"cot": …, "perturbed": …}, random={"benchmark": …, "perturbation": …}` is y ~ cot *
+    perturbed + (1|benchmark) + (1|perturbation), brittlebench's; "cot:perturbed" is how much less
+    is lost under cot. One score per row; a baseline row is a level of its own of `perturbation`.
+    For 0/1 scores this is the linear probability model: effects are in points.
 
     Without a random effect for the item, its rows count as independent, and what varies between
-    items is tested as if it varied between rows: give the item too, or take
-    `difference_in_drops`. Intervals and p-values are normal, so with few levels of a random effect
-    those of anything constant within its levels are too sure. NaN scores are left out and counted.
-    Fewer rows than coefficients + 2: insufficient_data; scores all the same:
-    undefined_zero_variance. Needs the extra `stats`. Source: Pinheiro and Bates (2000).
+    items is tested as if it varied between rows: give the item too, or take `difference_in_drops`.
+    Intervals and p-values are normal, so with few levels of a random effect those of anything
+    constant within its levels are too sure. NaN scores are left out and counted. Fewer rows than
+    coefficients + 2: insufficient_data; scores all the same: undefined_zero_variance. Needs the
+    extra `stats`. Source: Pinheiro and Bates (2000).
     """
+    from scipy.special import erfc
+
     check_level(level)
     y, columns, groups, excluded = _rows(scores, fixed, random, interactions)
     levels = {name: int(codes.max()) + 1 for name, codes in groups.items()}
@@ -119,21 +123,33 @@ def mixed_effects(
             message="not fitted", items=len(y), excluded=excluded,
         )  # fmt: skip
     _check_rank(columns)
-    fit, said = _fit(y, np.column_stack(list(columns.values())), groups)
+    fit, warned = _fit(y, np.column_stack(list(columns.values())), groups)
     variances = dict(zip(groups, np.asarray(fit.vcomp, dtype=float).tolist(), strict=True))
     variances["residual"] = float(fit.scale)
     z = normal_quantile(level)
+    effects = []
+    for name, coefficient, its_error in zip(columns, fit.fe_params, fit.bse_fe, strict=True):
+        value, error = float(coefficient), float(its_error)
+        effects.append(
+            FixedEffect(
+                name=name,
+                value=value,
+                standard_error=error,
+                interval=Interval(
+                    low=value - z * error, high=value + z * error, level=level, method="wald z"
+                ),
+                # 2 (1 − Φ(|value|/error))
+                p_value=float(erfc(abs(value) / error / np.sqrt(2.0))),
+            )
+        )
     return MixedEffects(
-        effects=tuple(
-            _effect(name, float(fit.fe_params[place]), float(fit.bse_fe[place]), z, level)
-            for place, name in enumerate(columns)
-        ),
+        effects=tuple(effects),
         variances=variances,
         levels=levels,
         status="ok",
         converged=bool(fit.converged),
         boundary=tuple(n for n in groups if variances[n] <= 1e-6 * variances["residual"]),
-        message="; ".join(said) or "converged",
+        message="; ".join(warned) or "converged",
         items=len(y),
         excluded=excluded,
     )
@@ -148,28 +164,38 @@ def difference_in_drops(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> DifferenceInDrops:
-    """(treated perturbed - treated baseline) - (plain perturbed - plain baseline), within items.
+    """How much less is lost with a treatment (chain of thought, say) than without, within items.
 
-    Above 0 the treatment (chain of thought, say) mitigates. Baselines are a score an item,
-    `_perturbed` a score an item or items x perturbations, averaged over perturbations with equal
-    weight. An item counts where it has all four scores, and is the independent unit however many
-    rows it has: the interval is `item_mean`'s, t over items or CR1 over `clusters` of them (with
-    few changed 0/1 scores, its own). mitigation = 1 - treated drop/plain drop; a plain drop of 0:
-    undefined_zero_denominator.
+        (plain baseline − plain perturbed) − (treated baseline − treated perturbed)
+        mitigation = 1 − treated drop/plain drop
+
+    Above 0 the treatment mitigates. A `_baseline` has one score for every item, a `_perturbed` one
+    for every item or items x perturbations, averaged over perturbations with equal weight. An item
+    counts where it has all four scores, and is the independent unit however many rows it has: the
+    interval is `item_mean`'s, t over items or CR1 over `clusters` of them (with few changed 0/1
+    scores, its own). A plain drop of 0: the mitigation is undefined_zero_denominator.
     """
-    plain = _loss(plain_baseline, plain_perturbed, "plain")
-    treated = _loss(treated_baseline, treated_perturbed, "treated")
+    plain = _drops(plain_baseline, plain_perturbed, "plain")
+    treated = _drops(treated_baseline, treated_perturbed, "treated")
     if plain.shape != treated.shape:
         raise InvalidValue(
             "plain, treated", (plain.shape, treated.shape), "the same items and perturbations"
         )
-    gap = plain - treated
-    mean = item_mean(gap, clusters=clusters, level=level)
-    there = ~np.isnan(gap)
+    saved = plain - treated
+    mean = item_mean(saved, clusters=clusters, level=level)
+    complete = ~np.isnan(saved)
     drop_plain, drop_treated = (
-        item_mean(np.where(there, x, np.nan), clusters=clusters).value for x in (plain, treated)
+        item_mean(np.where(complete, drops, np.nan), clusters=clusters).value
+        for drops in (plain, treated)
     )
-    mitigation, mitigation_status = _mitigation(drop_plain, drop_treated)
+    mitigation = None
+    mitigation_status: EstimateStatus = "ok"
+    if drop_plain is None or drop_treated is None:
+        mitigation_status = "insufficient_data"
+    elif abs(drop_plain) <= 1e-12:
+        mitigation_status = "undefined_zero_denominator"
+    else:
+        mitigation = 1.0 - drop_treated / drop_plain
     return DifferenceInDrops(
         value=mean.value,
         status=mean.status,
@@ -186,58 +212,38 @@ def difference_in_drops(
     )
 
 
-def _mitigation(plain: float | None, treated: float | None) -> tuple[float | None, EstimateStatus]:
-    if plain is None or treated is None:
-        return None, "insufficient_data"
-    if abs(plain) <= 1e-12:
-        return None, "undefined_zero_denominator"
-    return 1.0 - treated / plain, "ok"
-
-
-def _loss(baseline: ArrayLike, perturbed: ArrayLike, arm: str) -> Floats:
-    first = np.asarray(baseline, dtype=np.float64)
-    second = np.asarray(perturbed, dtype=np.float64)
-    second = second[:, None] if second.ndim == 1 else second
-    if first.ndim != 1 or second.ndim != 2 or len(first) != len(second):
+def _drops(baseline: ArrayLike, perturbed: ArrayLike, arm: str) -> Floats:
+    """Baseline - perturbed, items x perturbations."""
+    before = np.asarray(baseline, dtype=np.float64)
+    after = np.asarray(perturbed, dtype=np.float64)
+    after = after[:, None] if after.ndim == 1 else after
+    if before.ndim != 1 or after.ndim != 2 or len(before) != len(after):
         raise InvalidValue(
             f"{arm}_baseline, {arm}_perturbed",
-            (first.shape, second.shape),
-            "a score an item, and items or items x perturbations in the same order",
+            (before.shape, after.shape),
+            "a vector of scores, and as many items, or items x perturbations, in the same order",
         )
-    return first[:, None] - second
+    return before[:, None] - after
 
 
 def _fit(
     y: Floats, columns: Floats, groups: Mapping[str, NDArray[np.intp]]
 ) -> tuple[Any, list[str]]:
-    """The REML fit and what the optimiser complained about."""
+    """The REML fit, and the optimiser's warnings."""
     try:
         from statsmodels.regression.mixed_linear_model import MixedLM, VCSpec
     except ImportError as error:
         raise MissingExtra("A mixed-effects model", "stats", "statsmodels") from error
 
-    hot = [[np.eye(int(codes.max()) + 1)[codes]] for codes in groups.values()]
-    names = [[[str(level) for level in range(part[0].shape[1])]] for part in hot]
+    one_hot = [[np.eye(int(codes.max()) + 1)[codes]] for codes in groups.values()]
+    names = [[[str(level) for level in range(part[0].shape[1])]] for part in one_hot]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = MixedLM(y, columns, np.zeros(len(y)), exog_vc=VCSpec(list(groups), names, hot))
+        spec = VCSpec(list(groups), names, one_hot)
+        model = MixedLM(y, columns, np.zeros(len(y)), exog_vc=spec)
         # Its gradient methods stop at wrong variances and say they converged; Powell's is right.
         fit = model.fit(reml=True, method=["powell"])
     return fit, sorted({str(warning.message) for warning in caught})
-
-
-def _effect(name: str, value: float, error: float, z: float, level: float) -> FixedEffect:
-    from scipy.special import erfc
-
-    return FixedEffect(
-        name=name,
-        value=value,
-        standard_error=error,
-        interval=Interval(
-            low=value - z * error, high=value + z * error, level=level, method="wald z"
-        ),
-        p_value=float(erfc(abs(value) / error / np.sqrt(2.0))),
-    )
 
 
 def _rows(
@@ -251,28 +257,29 @@ def _rows(
     if y.ndim != 1 or np.isinf(y).any():
         raise InvalidValue("scores", y.shape, "a vector of finite numbers, NaN where missing")
     if not random:
-        raise InvalidValue("random", random, "each row's level, by the name of a random effect")
-    given = {name: np.asarray(column, dtype=np.float64) for name, column in fixed.items()}
-    for name, column in given.items():
+        raise InvalidValue("random", random, "for every random effect, the level of each row")
+    effects = {name: np.asarray(column, dtype=np.float64) for name, column in fixed.items()}
+    for name, column in effects.items():
         if column.shape != y.shape or not np.isfinite(column).all():
             raise InvalidValue(f"fixed[{name!r}]", column.shape, f"{len(y)} finite numbers")
-    there = ~np.isnan(y)
-    columns = {"intercept": np.ones(int(there.sum()))}
-    for size in range(1, len(given) + 1 if interactions else min(2, len(given) + 1)):
-        for chosen in combinations(given, size):
-            columns[":".join(chosen)] = np.prod([given[n][there] for n in chosen], axis=0)
+    present = ~np.isnan(y)
+    columns = {"intercept": np.ones(int(present.sum()))}
+    for size in range(1, len(effects) + 1 if interactions else min(2, len(effects) + 1)):
+        for names in combinations(effects, size):
+            columns[":".join(names)] = np.prod([effects[n][present] for n in names], axis=0)
     groups = {}
     for name, labels in random.items():
         codes = cluster_codes(labels, len(y))
-        groups[name] = np.unique(codes[there], return_inverse=True)[1]
-    return y[there], columns, groups, int((~there).sum())
+        groups[name] = np.unique(codes[present], return_inverse=True)[1]
+    return y[present], columns, groups, int((~present).sum())
 
 
 def _check_rank(columns: Mapping[str, Floats]) -> None:
-    kept: list[Floats] = []
+    """Refuse the first column that is a combination of those before it."""
+    earlier: list[Floats] = []
     for name, column in columns.items():
-        kept.append(column)
-        if np.linalg.matrix_rank(np.column_stack(kept)) < len(kept):
+        earlier.append(column)
+        if np.linalg.matrix_rank(np.column_stack(earlier)) < len(earlier):
             raise InvalidValue(
                 "fixed", name, f"a column that can be told apart from {', '.join(columns)}"
             )

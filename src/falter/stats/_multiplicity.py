@@ -1,4 +1,4 @@
-"""Adjusting p-values for how many there are."""
+"""Adjusting p-values for the number of tests."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ __all__ = ["benjamini_hochberg", "holm"]
 
 
 def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
-    """Benjamini and Hochberg's step-up values: at 0.05, at most 5 % of what is found is false.
+    """Benjamini and Hochberg's step-up values: at 0.05, at most 5 % of the rejections are false.
 
-    The k-th smallest of m becomes the least of m p/k over it and all larger ones, at most 1. For
-    screening; a claim about a single perturbation takes `holm`. Holds for independent tests and
-    for those that depend on each other positively. None stays None and does not count into m.
+        adjusted p_(k) = min over l >= k of m p_(l)/l, at most 1
+
+    for the k-th smallest of m. For screening; a claim about a single perturbation takes `holm`.
+    Holds for independent tests and for those that depend on each other positively. None, a test
+    that could not be done, stays None and does not count into m.
     Source: Benjamini and Hochberg (1995).
     """
     _check(p_values)
@@ -30,8 +32,10 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Holm's step-down p-values: comparing them with 0.05 bounds the family's error by 0.05.
 
-    The k-th smallest of m becomes max over earlier ones of (m - k + 1) p, at most 1. None, a test
-    that could not be made, stays None and does not count into m. Source: Holm (1979).
+        adjusted p_(k) = max over l <= k of (m − l + 1) p_(l), at most 1
+
+    for the k-th smallest of m. None, a test that could not be done, stays None and does not count
+    into m. Source: Holm (1979).
     """
     _check(p_values)
     present = sorted((p, place) for place, p in enumerate(p_values) if p is not None)

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
+from falter.stats._checks import paired_vectors
 from falter.stats._interval import Interval
 from falter.stats._mcnemar import mcnemar
 from falter.stats._mean import item_mean
@@ -49,14 +49,14 @@ def paired_difference(
     0/1 scores without clusters, else Student's t. Fewer than two items, or clusters, in common:
     insufficient_data.
     """
-    first, second = _pair(baseline, perturbed)
-    mean = item_mean(first - second, clusters=clusters, level=level)
-    both = ~np.isnan(first - second)
-    first, second = first[both], second[both]
+    before, after = paired_vectors(baseline, perturbed)
+    mean = item_mean(before - after, clusters=clusters, level=level)
+    both = ~np.isnan(before - after)
+    before, after = before[both], after[both]
     b = c = None
     p_value, test = mean.p_value, "t"
-    if np.isin(first, (0.0, 1.0)).all() and np.isin(second, (0.0, 1.0)).all():
-        b, c = int(((first == 1) & (second == 0)).sum()), int(((first == 0) & (second == 1)).sum())
+    if np.isin(before, (0.0, 1.0)).all() and np.isin(after, (0.0, 1.0)).all():
+        b, c = int(((before == 1) & (after == 0)).sum()), int(((before == 0) & (after == 1)).sum())
         if clusters is None and mean.status == "ok":
             p_value, test = mcnemar(b, c).mid_p, "mcnemar mid-p"
     return PairedDifference(
@@ -72,17 +72,3 @@ def paired_difference(
         b=b,
         c=c,
     )
-
-
-def _pair(
-    baseline: ArrayLike, perturbed: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    first = np.asarray(baseline, dtype=np.float64)
-    second = np.asarray(perturbed, dtype=np.float64)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise InvalidValue(
-            "baseline, perturbed",
-            (first.shape, second.shape),
-            "two vectors with one score an item, in the same order",
-        )
-    return first, second

@@ -1,4 +1,8 @@
-"""Intervals for the difference of two paired proportions that survive rare discordance."""
+"""Intervals for the difference of two paired proportions that survive rare discordance.
+
+Of n pairs, b were right before and wrong after, and c the other way round: p10 and p01 are the
+probabilities of the two, and the difference of the proportions is p10 − p01.
+"""
 
 from __future__ import annotations
 
@@ -13,35 +17,36 @@ __all__ = ["bonett_price", "paired_proportions_interval", "tango"]
 def paired_proportions_interval(
     b: float, c: float, pairs: float, *, level: float = 0.95
 ) -> Interval:
-    """The outer ends of Tango's and of Bonett and Price's intervals for (b - c)/n.
+    """The outer ends of Tango's and of Bonett and Price's intervals for (b − c)/n.
 
     Either alone covers 91 to 94 % for some truths, but not for the same ones. Summed over the exact
     trinomial for 20 to 1,000 pairs, 1 to 70 of them discordant and up to 99.8 % in one direction,
     the two together cover at least 94.9 %, and are 4 to 10 % wider. `pairs=0` has no interval.
     """
-    first, second = tango(b, c, pairs, level=level), bonett_price(b, c, pairs, level=level)
+    score, wald = tango(b, c, pairs, level=level), bonett_price(b, c, pairs, level=level)
     method = "tango and bonett-price"
-    if first.low is None or first.high is None or second.low is None or second.high is None:
+    if score.low is None or score.high is None or wald.low is None or wald.high is None:
         return Interval(low=None, high=None, level=level, method=method)
-    low, high = min(first.low, second.low), max(first.high, second.high)
+    low, high = min(score.low, wald.low), max(score.high, wald.high)
     return Interval(low=low, high=high, level=level, method=method)
 
 
 def bonett_price(b: float, c: float, pairs: float, *, level: float = 0.95) -> Interval:
-    """Wald's interval for (b - c)/n after one more pair of either kind.
+    """Wald's interval for (b − c)/n after one more pair of either kind.
 
-    p10 = (b + 1)/(n + 2), p01 = (c + 1)/(n + 2), d = p10 - p01,
-    d -+ z sqrt((p10 + p01 - d^2)/(n + 2)), cut at -1 and 1. With b = c = 0 it is about
-    -+2.8/(n + 2). Counts may be fractions. `pairs=0` has no interval.
+        p̃10 = (b + 1)/(n + 2)        p̃01 = (c + 1)/(n + 2)        d = p̃10 − p̃01
+        d ± z √((p̃10 + p̃01 − d²)/(n + 2)), cut at −1 and 1
+
+    With b = c = 0 it is about ±2.8/(n + 2). Counts may be fractions. `pairs=0` has no interval.
     Source: Bonett and Price (2012); recommended by Fagerland, Lydersen and Laake (2014).
     """
     _check_counts(b, c, pairs)
     z = normal_quantile(level)
     if pairs == 0:
         return Interval(low=None, high=None, level=level, method="bonett-price")
-    fell, rose = (b + 1.0) / (pairs + 2.0), (c + 1.0) / (pairs + 2.0)
-    centre = fell - rose
-    half = z * math.sqrt(max(0.0, fell + rose - centre**2) / (pairs + 2.0))
+    p10, p01 = (b + 1.0) / (pairs + 2.0), (c + 1.0) / (pairs + 2.0)
+    centre = p10 - p01
+    half = z * math.sqrt(max(0.0, p10 + p01 - centre**2) / (pairs + 2.0))
     # Shrinking towards 0 must not exclude the estimate itself, which it can at |b - c| = n.
     low = max(-1.0, min(centre - half, (b - c) / pairs))
     high = min(1.0, max(centre + half, (b - c) / pairs))
@@ -49,38 +54,42 @@ def bonett_price(b: float, c: float, pairs: float, *, level: float = 0.95) -> In
 
 
 def tango(b: float, c: float, pairs: float, *, level: float = 0.95) -> Interval:
-    """The differences d that a score test of p10 - p01 = d does not reject.
+    """The differences d that a score test of p10 − p01 = d does not reject.
 
-    |b - c - n d| <= z sqrt(n (2 q + d (1 - d))), where q is the likelihood estimate of p01 at that
-    d. With b = c = 0 it is -+z^2/(n + z^2). Counts may be fractions. `pairs=0` has no interval.
-    Source: Tango (1998).
+        |b − c − nd| <= z √(n (2q + d(1 − d))),   q = (√(w² + 8ncd(1 − d)) − w)/4n,
+        w = (2n − b + c)d − b − c
+
+    q is the likelihood estimate of p01 where the difference is d. With b = c = 0 the interval is
+    ±z²/(n + z²). Counts may be fractions. `pairs=0` has no interval. Source: Tango (1998).
     """
     _check_counts(b, c, pairs)
     z = normal_quantile(level)
     if pairs == 0:
         return Interval(low=None, high=None, level=level, method="tango score")
-    high, low = _upper(b, c, pairs, z), -_upper(c, b, pairs, z)
+    # The lower end is the upper one with falls and rises exchanged, turned over.
+    high, low = _tango_upper(b, c, pairs, z), -_tango_upper(c, b, pairs, z)
     return Interval(low=low, high=high, level=level, method="tango score")
 
 
-def _upper(b: float, c: float, n: float, z: float) -> float:
+def _tango_upper(b: float, c: float, n: float, z: float) -> float:
+    """The largest d that the score test does not reject, by bisection from (b − c)/n to 1."""
+
+    def rejected(d: float) -> bool:
+        # Both sides squared: nothing is divided by a standard error that can be 0.
+        w = (2.0 * n - b + c) * d - b - c
+        q = (math.sqrt(max(0.0, w**2 + 8.0 * n * c * d * (1.0 - d))) - w) / (4.0 * n)
+        return (b - c - n * d) ** 2 - z * z * n * (2.0 * q + d * (1.0 - d)) > 0.0
+
     inside, outside = (b - c) / n, 1.0
-    if _excess(b, c, n, z, outside) <= 0.0:
+    if not rejected(outside):
         return 1.0
     for _ in range(50):
         middle = (inside + outside) / 2.0
-        if _excess(b, c, n, z, middle) > 0.0:
+        if rejected(middle):
             outside = middle
         else:
             inside = middle
     return (inside + outside) / 2.0
-
-
-def _excess(b: float, c: float, n: float, z: float, d: float) -> float:
-    """How far the squared score at d is above the squared quantile, without dividing by zero."""
-    linear = (2.0 * n - b + c) * d - b - c
-    q = (math.sqrt(max(0.0, linear**2 + 8.0 * n * c * d * (1.0 - d))) - linear) / (4.0 * n)
-    return (b - c - n * d) ** 2 - z * z * n * (2.0 * q + d * (1.0 - d))
 
 
 def _check_counts(b: float, c: float, pairs: float) -> None:

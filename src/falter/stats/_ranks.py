@@ -30,8 +30,8 @@ NO_INTERVAL = Interval(
 class RankCorrelation:
     """A coefficient between -1 and 1. `items` is the number of things ranked.
 
-    There is no interval: with six models no formula has one that can be used. Resample the
-    items behind both vectors and put it here with `dataclasses.replace`.
+    There is no interval, because no formula gives a usable one for six models. Resample the items
+    behind both vectors, and put theirs here with `dataclasses.replace`.
     """
 
     value: float | None
@@ -73,8 +73,7 @@ def spearman(first: ArrayLike, second: ArrayLike) -> RankCorrelation:
     A pair with a NaN is left out and counted. Fewer than three pairs: insufficient_data; a vector
     whose values are all the same: undefined_zero_variance. Source: Spearman (1904).
     """
-    x, y, excluded = _pairs(first, second)
-    status = _status(x, y)
+    x, y, excluded, status = _pairs(first, second)
     value = None
     if status == "ok":
         x, y = average_ranks(x), average_ranks(y)
@@ -86,23 +85,23 @@ def spearman(first: ArrayLike, second: ArrayLike) -> RankCorrelation:
 
 
 def kendall_tau(first: ArrayLike, second: ArrayLike) -> RankCorrelation:
-    """Kendall's tau-b: (C - D)/sqrt((C + D + X)(C + D + Y)), with ties X, Y in one vector only.
+    """Kendall's tau-b: (C − D)/√((C + D + X)(C + D + Y)), with ties X, Y in one vector only.
 
-    C and D are the pairs in the same and in opposite order. Left out, too little and all alike as
-    in `spearman`. Source: Kendall (1945).
+    C and D are the pairs in the same and in opposite order. What is left out, and what has no
+    value, is as in `spearman`. Source: Kendall (1945).
     """
-    x, y, excluded = _pairs(first, second)
-    status = _status(x, y)
+    x, y, excluded, status = _pairs(first, second)
     value = None
     if status == "ok":
-        order = untied_x = untied_y = 0.0
+        # C − D, and the pairs that are not tied in x, and in y
+        difference = untied_x = untied_y = 0.0
         for place in range(len(x) - 1):
-            above = np.sign(x[place + 1 :] - x[place])
-            beside = np.sign(y[place + 1 :] - y[place])
-            order += float(above @ beside)
-            untied_x += float(np.abs(above).sum())
-            untied_y += float(np.abs(beside).sum())
-        value = _clip(order / float(np.sqrt(untied_x * untied_y)))
+            x_order = np.sign(x[place + 1 :] - x[place])
+            y_order = np.sign(y[place + 1 :] - y[place])
+            difference += float(x_order @ y_order)
+            untied_x += float(np.abs(x_order).sum())
+            untied_y += float(np.abs(y_order).sum())
+        value = _clip(difference / float(np.sqrt(untied_x * untied_y)))
     return RankCorrelation(
         value=value, status=status, items=len(x), excluded=excluded, method="kendall tau-b"
     )
@@ -111,16 +110,21 @@ def kendall_tau(first: ArrayLike, second: ArrayLike) -> RankCorrelation:
 def kendall_w(scores: ArrayLike) -> Concordance:
     """Kendall's W: how far J conditions rank the same things alike, 0 not at all, 1 perfectly.
 
-    `scores` is things x conditions, ranked within each condition with average ranks. With n things,
-    rank sums R_i and T = sum of t^3 - t over the tied groups of all conditions,
-    W = 12 sum (R_i - mean)^2 / (J^2 (n^3 - n) - J T). chi2 = J (n - 1) W on n - 1 degrees of
-    freedom is Friedman's; its p-value is rough below about 15 conditions. A row with a NaN is left
-    out and counted. One condition: not_identified; fewer than two things: insufficient_data; all
-    tied in every condition: undefined_zero_variance. Source: Kendall and Babington Smith (1939).
+        W = 12 Σ_i (R_i − R̄)² / (J²(n³ − n) − J T)        χ² = J (n − 1) W, n − 1 degrees of freedom
+
+    with rank sums R_i of n things, and T the sum of t³ − t over all groups of t tied things in a
+    condition. `scores` is things x conditions, ranked within each condition with average ranks. χ²
+    is Friedman's; its p-value is rough below about 15 conditions. A row with a NaN is left out and
+    counted. One condition: not_identified; fewer than two things: insufficient_data; all tied in
+    every condition: undefined_zero_variance. Source: Kendall and Babington Smith (1939).
     """
     from scipy.special import chdtrc
 
-    table, excluded = _table(scores)
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim != 2:
+        raise InvalidValue("scores", table.shape, "things x conditions")
+    whole = ~np.isnan(table).any(axis=1)
+    table, excluded = table[whole], int((~whole).sum())
     things, conditions = table.shape
     status: EstimateStatus = "ok"
     if conditions < 2:
@@ -132,9 +136,12 @@ def kendall_w(scores: ArrayLike) -> Concordance:
     value = chi2 = None
     if status == "ok":
         sums = np.sum([average_ranks(column) for column in table.T], axis=0)
-        ties = sum(float((t**3 - t).sum()) for t in map(_tied, table.T))
-        room = conditions**2 * (things**3 - things) - conditions * ties
-        value = float(12.0 * np.square(sums - sums.mean()).sum() / room)
+        ties = 0.0
+        for column in table.T:
+            t = np.unique(column, return_counts=True)[1].astype(np.float64)
+            ties += float((t**3 - t).sum())
+        most = conditions**2 * (things**3 - things) - conditions * ties
+        value = float(12.0 * np.square(sums - sums.mean()).sum() / most)
         chi2 = conditions * (things - 1) * value
     return Concordance(
         value=value,
@@ -148,32 +155,21 @@ def kendall_w(scores: ArrayLike) -> Concordance:
     )
 
 
-def _tied(column: Floats) -> Floats:
-    return np.unique(column, return_counts=True)[1].astype(np.float64)
-
-
 def _clip(value: float) -> float:
-    """Rounding can leave 1 by a hair."""
+    """Rounding can take a coefficient past 1."""
     return min(1.0, max(-1.0, value))
 
 
-def _status(x: Floats, y: Floats) -> EstimateStatus:
-    if len(x) < 3:
-        return "insufficient_data"
-    return "ok" if np.ptp(x) > 0.0 and np.ptp(y) > 0.0 else "undefined_zero_variance"
-
-
-def _pairs(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, int]:
+def _pairs(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, int, EstimateStatus]:
+    """The pairs without a NaN, how many have one, and whether a correlation is defined."""
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape:
         raise InvalidValue("first, second", (x.shape, y.shape), "two vectors of the same length")
     both = ~np.isnan(x) & ~np.isnan(y)
-    return x[both], y[both], int((~both).sum())
-
-
-def _table(scores: ArrayLike) -> tuple[Floats, int]:
-    table = np.asarray(scores, dtype=np.float64)
-    if table.ndim != 2:
-        raise InvalidValue("scores", table.shape, "things x conditions")
-    whole = ~np.isnan(table).any(axis=1)
-    return table[whole], int((~whole).sum())
+    x, y = x[both], y[both]
+    status: EstimateStatus = "ok"
+    if len(x) < 3:
+        status = "insufficient_data"
+    elif np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
+        status = "undefined_zero_variance"
+    return x, y, int((~both).sum()), status

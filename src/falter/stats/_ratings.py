@@ -1,4 +1,4 @@
-"""Tables of ratings, items x raters, read into counts and places."""
+"""Tables of ratings, items x raters, turned into counts and numbers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MISSING = -1
 def rating_counts(ratings: ArrayLike) -> tuple[Floats, list[Any], int, int]:
     """Units x values counts of the units with two ratings or more, and the values in order."""
     table = _table(ratings)
-    values = sorted({value for value in table.ravel().tolist() if not _missing(value)})
+    values = sorted({value for value in table.ravel().tolist() if not _is_missing(value)})
     codes, raters = rating_codes(table, values)
     counts = (codes[:, :, None] == np.arange(len(values))).sum(axis=1).astype(np.float64)
-    several = counts.sum(axis=1) >= 2
-    return counts[several], values, int((~several).sum()), raters
+    rated_twice = counts.sum(axis=1) >= 2
+    return counts[rated_twice], values, int((~rated_twice).sum()), raters
 
 
 def rating_codes(ratings: ArrayLike, labels: Sequence[Hashable]) -> tuple[Codes, int]:
@@ -32,11 +32,11 @@ def rating_codes(ratings: ArrayLike, labels: Sequence[Hashable]) -> tuple[Codes,
     table = _table(ratings)
     places = {label: place for place, label in enumerate(labels)}
     codes = np.full(table.shape, MISSING, dtype=np.intp)
-    for spot, value in np.ndenumerate(table):
-        if not _missing(value):
+    for cell, value in np.ndenumerate(table):
+        if not _is_missing(value):
             if value not in places:
                 raise UnknownName("label", str(value), map(str, labels))
-            codes[spot] = places[value]
+            codes[cell] = places[value]
     return codes, int(table.shape[1])
 
 
@@ -47,16 +47,17 @@ def _table(ratings: ArrayLike) -> NDArray[Any]:
     return table
 
 
-def _missing(value: object) -> bool:
+def _is_missing(value: object) -> bool:
+    """None, or NaN, which is unlike itself."""
     return value is None or value != value
 
 
 def rating_numbers(values: Sequence[Any], metric: str) -> Floats:
     """The values as numbers, or an error that names one that is not."""
-    strange = [value for value in values if isinstance(value, str)]
-    if strange:
+    texts = [value for value in values if isinstance(value, str)]
+    if texts:
         raise InvalidValue(
-            "ratings", strange[0], f"numbers for the {metric} metric", hint="metric='nominal'"
+            "ratings", texts[0], f"numbers for the {metric} metric", hint="metric='nominal'"
         )
     numbers = np.array(values, dtype=np.float64)
     if np.isinf(numbers).any():

@@ -1,4 +1,4 @@
-"""How many items an answer needs, or that the items there are cannot give it."""
+"""How many items an answer needs, or that the available items cannot give it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
-from falter.stats._goals import Goal, Spread
+from falter.stats._goals import Goal
 from falter.stats._interval import check_level
 from falter.stats._target import Target, check_target, estimand
 
@@ -58,31 +58,39 @@ def sample_size(
 ) -> SampleSize:
     """The least n at which the goal's standard error is reached.
 
-    Super-population of items: n = v/se^2, attainable if there are so many. Exactly the N
-    `available` items (finite): n = n0/(1 + n0/N) with n0 = v/se^2, v the variance of one item's
-    number; so all N are always enough if every cell of an item is asked. Otherwise the part of the
-    variance that comes from asking some cells of an item stays, and only the part between items
-    has the finite correction. `level` is the interval's; for `EquivalencePower` it is 1 - alpha of
-    each of the two tests.
+        super-population: n = n0 = v/se²        finite: n = n0/(1 + n0/N)
+
+    with v the variance of one item's number and se the standard error that the goal needs. Finite
+    is about exactly the N `available` items, so all of them are always enough if every cell of an
+    item is asked. Otherwise the part of the variance that comes from asking some cells of an item
+    stays, and only the part between items has the finite correction. `level` is the interval's; for
+    `EquivalencePower` it is 1 - alpha of each of the two tests.
 
     Normal approximation: below some 20 items that change, plan more. Source: Cochran (1977).
     """
     _check(goal, available, target, level)
     spread, error = goal.spread, goal.error(level)
-    constant = _constant(spread, available, target)
-    least = _least(spread.sampled, error**2 - constant)
+    # The part of the variance that asking more of the available items does not change.
+    constant = 0.0
+    if available is not None:
+        constant = (spread.fixed if target == "super-population" else -spread.items) / available
+    least = _least_items(spread.sampled, error**2 - constant)
     varies = spread.sampled > 0.0
     attainable = varies and least is not None and (available is None or least <= available)
     value = least if attainable else None
+    needed = value
+    if varies and not attainable and target == "super-population":
+        needed = _least_items(spread.sampled + spread.fixed, error**2)
     best = None
     if available is not None and varies:
-        left = math.sqrt(max(0.0, spread.sampled / available + constant))
-        best = goal.best(left, level)
+        error_of_all = math.sqrt(max(0.0, spread.sampled / available + constant))
+        best = goal.best(error_of_all, level)
+    status: EstimateStatus = "ok" if attainable else "insufficient_data"
     return SampleSize(
         value=value,
-        status=_status(varies, attainable),
+        status=status if varies else "undefined_zero_variance",
         attainable=attainable,
-        needed=_needed(spread, error, target, least, attainable) if varies else None,
+        needed=needed,
         calls=None if value is None else goal.calls(value, available),
         available=available,
         what=goal.what,
@@ -105,46 +113,25 @@ def cheapest_design(
 
     If none is attainable, the one that comes closest with all available items.
     """
-    found = [(g, sample_size(g, available=available, target=target, level=level)) for g in goals]
-    if not found:
-        raise InvalidValue("goals", found, "one goal or more")
-    return min(found, key=_price)
+    sizes = [(g, sample_size(g, available=available, target=target, level=level)) for g in goals]
+    if not sizes:
+        raise InvalidValue("goals", sizes, "one goal or more")
+
+    def cost(design: tuple[Goal, SampleSize]) -> tuple[bool, float]:
+        _, size = design
+        if size.calls is not None:
+            return False, size.calls
+        return True, math.inf if size.best is None else size.best
+
+    return min(sizes, key=cost)
 
 
-def _price(found: tuple[Goal, SampleSize]) -> tuple[bool, float]:
-    size = found[1]
-    if size.calls is not None:
-        return False, size.calls
-    return True, math.inf if size.best is None else size.best
-
-
-def _constant(spread: Spread, available: int | None, target: Target) -> float:
-    """The part of the variance that asking more of the available items does not change."""
-    if available is None:
-        return 0.0
-    return (spread.fixed if target == "super-population" else -spread.items) / available
-
-
-def _least(sampled: float, allowed: float) -> int | None:
-    """The least n with sampled/n <= allowed, two at least."""
+def _least_items(sampled: float, allowed: float) -> int | None:
+    """The least n with sampled/n <= allowed, two at least; None where no number is enough."""
     if allowed <= 0.0:
         return None
+    # Rounding must not make a whole number of items one more.
     return max(2, math.ceil(sampled / allowed * (1.0 - 1e-12)))
-
-
-def _needed(
-    spread: Spread, error: float, target: Target, least: int | None, attainable: bool
-) -> int | None:
-    """The items it takes, also beyond those there are, which a finite target cannot have."""
-    if attainable or target == "finite":
-        return least if attainable else None
-    return _least(spread.sampled + spread.fixed, error**2)
-
-
-def _status(varies: bool, attainable: bool) -> EstimateStatus:
-    if not varies:
-        return "undefined_zero_variance"
-    return "ok" if attainable else "insufficient_data"
 
 
 def _check(goal: Goal, available: int | None, target: str, level: float) -> None:

@@ -11,21 +11,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
+from falter.stats._checks import paired_vectors
 from falter.stats._clusters import cluster_codes, cluster_sums
 
 __all__ = ["EXACT", "Alternative", "SignFlip", "check_flips", "flips", "sign_flip_test"]
 
 Floats = NDArray[np.float64]
 Alternative = Literal["two-sided", "loss", "gain"]
+# Up to this many units all 2^16 arrangements of signs are listed instead of drawn.
 EXACT = 16
 CHUNK = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignFlip:
-    """The mean of baseline - perturbed and how rarely flipped signs give one as large.
+    """The mean of baseline - perturbed, and how rarely flipped signs give one as large.
 
-    `flips` is how many arrangements were looked at; `exact` says whether those are all.
+    `flips` is the number of arrangements that were counted; `exact` says whether those are all.
     """
 
     value: float | None
@@ -52,48 +54,72 @@ def sign_flip_test(
 ) -> SignFlip:
     """Whether paired scores on any scale differ, without a distribution for them.
 
-    Each item's difference (each cluster's sum of them) gets a random sign; the p-value is the share
-    of arrangements whose mean is as large as the observed one. Up to 16 differences that are not 0
-    all arrangements are listed; beyond that `replications` are drawn and p = (k + 1)/(m + 1). For
-    0/1 scores the full list is McNemar's exact test. `loss` looks for positive differences only.
-    No difference at all: p = 1. Fewer than two items, or clusters: insufficient_data.
-    Source: Fisher (1935); Phipson and Smyth (2010) for the added ones.
+    With d_g the difference of item (the sum of differences of cluster) g and random signs s_g,
+
+        p = P(|Σ_g s_g d_g| >= |Σ_g d_g|)
+
+    or the same without the absolute values: `loss` looks for positive differences, `gain` for
+    negative ones. Up to 16 differences that are not 0 all arrangements of signs are listed; beyond
+    that m = `replications` are drawn, k of them as large, and p = (k + 1)/(m + 1). For 0/1 scores
+    the full list is McNemar's exact test. No difference at all: p = 1. Fewer than two items, or
+    clusters: insufficient_data.
+    Source: Fisher (1935); Phipson and Smyth (2010) for (k + 1)/(m + 1).
     """
     check_flips(alternative, replications)
-    gaps = _gaps(baseline, perturbed)
-    codes = cluster_codes(clusters, len(gaps))
-    there = ~np.isnan(gaps)
-    gaps, codes = gaps[there], codes[there]
-    sums = cluster_sums(gaps, codes)
+    before, after = paired_vectors(baseline, perturbed)
+    if np.isinf(before).any() or np.isinf(after).any():
+        expected = "finite numbers, NaN where missing"
+        raise InvalidValue("baseline, perturbed", "an infinite score", expected)
+    drops = before - after
+    codes = cluster_codes(clusters, len(drops))
+    present = ~np.isnan(drops)
+    drops, codes = drops[present], codes[present]
+    sums = cluster_sums(drops, codes)
     enough = len(sums) >= 2
     changed = sums[sums != 0.0]
     exact = len(changed) <= EXACT
-    looked = 2 ** len(changed) if exact else replications
+    arrangements = 2 ** len(changed) if exact else replications
+
+    def size(sums: Floats) -> Floats:
+        if alternative == "two-sided":
+            return np.abs(sums)
+        return sums if alternative == "loss" else -sums
+
+    p_value = None
+    if enough:
+        # Equal sums added in another order differ by rounding; they count as equal.
+        least = size(changed.sum()) - 1e-12 * float(np.abs(changed).sum())
+        as_large = sum(
+            int((size(signs @ changed) >= least).sum())
+            for signs in flips(len(changed), replications, seed)
+        )
+        p_value = as_large / arrangements if exact else (as_large + 1) / (arrangements + 1)
     return SignFlip(
-        value=float(gaps.mean()) if enough else None,
+        value=float(drops.mean()) if enough else None,
         status="ok" if enough else "insufficient_data",
-        p_value=_p_value(changed, alternative, replications, seed) if enough else None,
+        p_value=p_value,
         alternative=alternative,
         exact=exact,
-        flips=looked if enough else 0,
-        items=len(gaps),
-        excluded=int((~there).sum()),
+        flips=arrangements if enough else 0,
+        items=len(drops),
+        excluded=int((~present).sum()),
         clusters=None if clusters is None else len(sums),
         seed=seed,
     )
 
 
 def flips(units: int, replications: int, seed: int) -> Iterator[Floats]:
-    """Rows of signs, in portions: every arrangement of up to 16 units, else that many draws."""
+    """Rows of signs, in chunks: every arrangement of up to 16 units, else that many draws."""
     if units <= EXACT:
-        places = np.arange(units)
-        for first in range(0, 2**units, CHUNK):
-            numbers = np.arange(first, min(first + CHUNK, 2**units))
-            yield (2 * ((numbers[:, None] >> places) & 1) - 1).astype(np.float64)
+        # The binary digits of 0, 1, 2, ... are all the arrangements.
+        digits = np.arange(units)
+        for start in range(0, 2**units, CHUNK):
+            numbers = np.arange(start, min(start + CHUNK, 2**units))
+            yield (2 * ((numbers[:, None] >> digits) & 1) - 1).astype(np.float64)
         return
     rng = np.random.Generator(np.random.PCG64(seed))
-    for first in range(0, replications, CHUNK):
-        rows = min(CHUNK, replications - first)
+    for start in range(0, replications, CHUNK):
+        rows = min(CHUNK, replications - start)
         yield (2 * rng.integers(0, 2, size=(rows, units), dtype=np.int8) - 1).astype(np.float64)
 
 
@@ -103,37 +129,3 @@ def check_flips(alternative: str, replications: int) -> None:
         raise InvalidValue("alternative", alternative, "'two-sided', 'loss' or 'gain'")
     if replications < 1:
         raise InvalidValue("replications", replications, "one or more; 9999 is usual")
-
-
-def _p_value(changed: Floats, alternative: Alternative, replications: int, seed: int) -> float:
-    # Equal sums added in another order differ by rounding; they count as equal.
-    slack = 1e-12 * float(np.abs(changed).sum())
-    observed = _size(changed.sum(), alternative)
-    as_large = 0
-    for signs in flips(len(changed), replications, seed):
-        as_large += int((_size(signs @ changed, alternative) >= observed - slack).sum())
-    if len(changed) <= EXACT:
-        return float(as_large / 2 ** len(changed))
-    return (as_large + 1) / (replications + 1)
-
-
-def _size(sums: Floats, alternative: Alternative) -> Floats:
-    if alternative == "two-sided":
-        return np.abs(sums)
-    return sums if alternative == "loss" else -sums
-
-
-def _gaps(baseline: ArrayLike, perturbed: ArrayLike) -> Floats:
-    first = np.asarray(baseline, dtype=np.float64)
-    second = np.asarray(perturbed, dtype=np.float64)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise InvalidValue(
-            "baseline, perturbed",
-            (first.shape, second.shape),
-            "two vectors with one score an item, in the same order",
-        )
-    if np.isinf(first).any() or np.isinf(second).any():
-        raise InvalidValue(
-            "baseline, perturbed", "an infinite score", "finite numbers, NaN where missing"
-        )
-    return first - second

@@ -17,10 +17,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbitModel:
-    """Item i is right in condition j and run r iff ability + difficulty d_i - effects_j
-    + interaction g_ij + noise n_ijr > 0, with d, g and n standard normal and independent.
+    """Item i is right in condition j and run r where
 
-    `effects` has one number a condition; the first is the baseline.
+        ability + difficulty · d_i − effects_j + interaction · g_ij + noise · n_ijr > 0
+
+    with d, g and n standard normal and independent. `effects` has one number for every condition;
+    the first is the baseline's.
     """
 
     ability: float
@@ -31,12 +33,13 @@ class ProbitModel:
 
     @property
     def spread(self) -> float:
+        """The standard deviation of all that is random."""
         return float(np.sqrt(self.difficulty**2 + self.interaction**2 + self.noise**2))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedTruth:
-    """What the model implies for these conditions and a super-population of items, one run each.
+    """What the model implies for these conditions and items like these, one run each.
 
     Nothing here is simulated. `covariance` is that of one item's outcomes over the conditions.
     """
@@ -87,7 +90,7 @@ class SimulatedTruth:
 
     @cached_property
     def crossed(self) -> dict[str, float]:
-        """Mean covariance of two conditions, variance of the accuracies, and what remains."""
+        """Mean covariance of two conditions, variance of the accuracies, and what is left over."""
         count = self.conditions
         diagonal = float(np.trace(self.covariance))
         item = (float(self.covariance.sum()) - diagonal) / (count * (count - 1))
@@ -120,8 +123,10 @@ def simulate_outcomes(
 def simulated_truth(model: ProbitModel) -> SimulatedTruth:
     """The exact accuracies and covariances of `simulate_outcomes`, by normal integrals.
 
-    p_j = Phi(h_j), h_j = (ability - effects_j)/spread; P(both j and k) = Phi2(h_j, h_k; rho) with
-    rho the share of difficulty^2 in spread^2; two runs of one cell share the interaction too.
+        h_j = (ability − effects_j)/spread        P(right in j) = Φ(h_j)
+        P(right in j and k) = Φ₂(h_j, h_k; ρ), ρ = difficulty²/spread²
+
+    Two runs of one cell share the interaction too: ρ = 1 − noise²/spread².
     """
     from scipy.special import ndtr
 
@@ -131,26 +136,30 @@ def simulated_truth(model: ProbitModel) -> SimulatedTruth:
     accuracy = np.asarray(ndtr(h), dtype=np.float64)
     covariance = _excess(h[:, None], h[None, :], model.difficulty**2 / variance)
     np.fill_diagonal(covariance, accuracy * (1.0 - accuracy))
-    again = _excess(h, h, 1.0 - model.noise**2 / variance)
+    between_runs = _excess(h, h, 1.0 - model.noise**2 / variance)
+    run_variance = float((accuracy * (1.0 - accuracy) - between_runs).mean())
     return SimulatedTruth(
         accuracy=accuracy,
         covariance=covariance,
-        run_variance=float((accuracy * (1.0 - accuracy) - again).mean()) if model.noise else 0.0,
+        run_variance=run_variance if model.noise else 0.0,
     )
 
 
 def _excess(h: Floats, k: Floats, rho: float) -> Floats:
-    """Phi2(h, k; rho) - Phi(h) Phi(k), by Plackett's identity and Gauss-Legendre nodes.
+    """Φ₂(h, k; ρ) − Φ(h)Φ(k), by Plackett's identity and Gauss-Legendre nodes.
 
-    The identity integrates the bivariate density over the correlation; with rho = sin(t) that is
-    (1/2 pi) int_0^asin(rho) exp(-(h^2 + k^2 - 2 h k sin t) / (2 cos^2 t)) dt.
+    The identity integrates the bivariate density over the correlation; with ρ = sin t that is
+
+        1/2π ∫₀^asin ρ exp(−(h² + k² − 2hk sin t)/(2 cos² t)) dt
+
+    Source: Plackett (1954); Drezner and Wesolowsky (1990) for this form.
     """
     nodes, weights = np.polynomial.legendre.leggauss(400)
     top = np.arcsin(min(1.0, rho))
     t = top * (nodes + 1.0) / 2.0
     h, k = np.broadcast_arrays(h, k)
-    power = (h**2 + k**2)[..., None] / 2.0 - (h * k)[..., None] * np.sin(t)
-    return np.asarray(np.exp(-power / np.cos(t) ** 2) @ weights * top / (4.0 * np.pi))
+    exponent = (h**2 + k**2)[..., None] / 2.0 - (h * k)[..., None] * np.sin(t)
+    return np.asarray(np.exp(-exponent / np.cos(t) ** 2) @ weights * top / (4.0 * np.pi))
 
 
 def _check(model: ProbitModel, items: int, runs: int) -> None:
@@ -159,6 +168,8 @@ def _check(model: ProbitModel, items: int, runs: int) -> None:
     if runs < 1:
         raise InvalidValue("runs", runs, "one run or more")
     if not model.effects:
-        raise InvalidValue("effects", model.effects, "one number a condition, the baseline first")
+        raise InvalidValue(
+            "effects", model.effects, "a number for every condition, the baseline first"
+        )
     if not model.spread > 0:
         raise InvalidValue("model", model, "difficulty, interaction or noise above 0")

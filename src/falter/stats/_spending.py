@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
@@ -20,7 +20,8 @@ Floats = NDArray[np.float64]
 Kind = Literal["obrien_fleming", "pocock"]
 
 MAX_LOOKS = 6
-FAR = 40.0
+# A boundary that no z reaches.
+UNREACHED = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +40,17 @@ class SequentialBoundaries:
     def first_crossing(self, z: ArrayLike) -> int | None:
         """The first look, counted from 1, whose z is at its boundary or beyond; None if none is.
 
-        `z` has the looks made so far; one that has no z is NaN and crosses nothing.
+        `z` has the looks so far; a look without a z is NaN and crosses nothing.
         """
-        seen = np.asarray(z, dtype=np.float64)
-        if seen.ndim != 1 or len(seen) > len(self.z):
-            raise InvalidValue("z", seen.shape, f"one number a look, at most {len(self.z)}")
-        hits = np.abs(seen) >= np.array(self.z[: len(seen)])
-        return int(np.argmax(hits)) + 1 if hits.any() else None
+        so_far = np.asarray(z, dtype=np.float64)
+        if so_far.ndim != 1 or len(so_far) > len(self.z):
+            expected = f"a vector with a number for every look so far, at most {len(self.z)}"
+            raise InvalidValue("z", so_far.shape, expected)
+        crossed = np.abs(so_far) >= np.array(self.z[: len(so_far)])
+        return int(np.argmax(crossed)) + 1 if crossed.any() else None
 
     def interval(self, look: int, value: float, standard_error: float) -> Interval:
-        """The repeated interval value -+ z[look] SE: all looks together cover 1 - alpha."""
+        """The repeated interval value ± z[look] SE: all looks together cover 1 - alpha."""
         if not 1 <= look <= len(self.z):
             raise InvalidValue("look", look, f"a look from 1 to {len(self.z)}")
         half = self.z[look - 1] * standard_error
@@ -64,16 +66,18 @@ class SequentialBoundaries:
 def spending(
     information: ArrayLike, *, alpha: float = 0.05, kind: Kind = "obrien_fleming"
 ) -> Floats:
-    """The two-sided error that may have been spent once a share of the information is there.
+    """The two-sided error that may have been spent once a share t of the information is there.
 
-    obrien_fleming: 4 (1 - Phi(z(1 - alpha/4) / sqrt(t))), next to nothing early; pocock:
-    alpha log(1 + (e - 1) t), about evenly. Both reach alpha at t = 1.
-    Source: Lan and DeMets (1983).
+        obrien_fleming: 4 (1 − Φ(z(1 − α/4)/√t)), next to nothing early
+        pocock: α log(1 + (e − 1) t), about evenly
+
+    Both reach α at t = 1. Source: Lan and DeMets (1983).
     """
     from scipy.special import ndtr
 
     check_level(1.0 - alpha)
-    _check_kind(kind)
+    if kind not in ("obrien_fleming", "pocock"):
+        raise InvalidValue("kind", kind, "'obrien_fleming' or 'pocock'")
     t = np.asarray(information, dtype=np.float64)
     if not ((t > 0.0) & (t <= 1.0)).all():
         raise InvalidValue("information", information, "shares above 0, at most 1")
@@ -87,18 +91,22 @@ def sequential_boundaries(
 ) -> SequentialBoundaries:
     """The boundaries of |z| that spend `spending`'s error at each of up to six looks.
 
-    `looks` is how many, evenly spaced, or the share of the items at each; the last is 1. Each is
-    found by integrating the density of the z that crossed no earlier one (Armitage, McPherson and
-    Rowe 1969). For a degraded/equivalent decision compare `interval` with the margin. More looks
-    win little; for a look after every item there is `confidence_sequence`.
+    `looks` is the number of evenly spaced looks, or the share of the items at each; the last is 1.
+    A boundary comes from integrating the density of the z that crossed no earlier one (Armitage,
+    McPherson and Rowe 1969). For a degraded/equivalent decision compare `interval` with the margin.
+    More looks gain little; for a look after every item there is `confidence_sequence`.
     """
     information = _information(looks)
     spent = spending(information, alpha=alpha, kind=kind)
     path = _Path()
     bounds = []
     for t, chance in zip(information, np.diff(spent, prepend=0.0), strict=True):
-        path = path.forward(t, 0.0)
-        bounds.append(path.bound(chance))
+        path = path.at(t, 0.0)
+        low, high = 0.0, UNREACHED
+        for _ in range(60):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if path.outside(middle) > chance else (low, middle)
+        bounds.append((low + high) / 2.0)
         path = path.inside(bounds[-1])
     return SequentialBoundaries(
         z=tuple(bounds),
@@ -114,28 +122,32 @@ def crossing_probabilities(
 ) -> Floats:
     """The chance that |z| first reaches its boundary at each look.
 
-    The mean of z at information t is drift sqrt(t): drift is the true effect over its standard
-    error at the last look, and 0 gives the type I error.
+    The mean of z at information t is drift √t: drift is the true effect over its standard error at
+    the last look, and 0 gives the type I error.
     """
     times = _information(information)
     if len(z) != len(times) or not all(bound > 0.0 for bound in z):
-        raise InvalidValue("z", z, f"{len(times)} positive boundaries, one a look")
-    return np.array(list(_crossings(z, times, drift)))
-
-
-def _crossings(z: Sequence[float], times: Sequence[float], drift: float) -> Iterator[float]:
+        raise InvalidValue("z", z, f"{len(times)} positive boundaries, one for every look")
     path = _Path()
+    chances = []
     for t, bound in zip(times, z, strict=True):
-        path = path.forward(t, drift)
-        yield path.outside(bound)
+        path = path.at(t, drift)
+        chances.append(path.outside(bound))
         path = path.inside(bound)
+    return np.array(chances)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Path:
-    """The score S(t) ~ N(drift t, t) of the paths still inside: where they were and their mass.
+    """The score S(t) = z √t ~ N(drift t, t) of the paths that crossed no boundary so far.
 
-    `places` and `mass` belong to the last look; from there to `time` is a normal step.
+    `places` and `mass` are nodes and weights of its density at the last look; the step from there
+    to `time` is normal:
+
+        P(|S| >= b) = Σ mass · (Φ((−b − μ)/σ) + Φ((μ − b)/σ))
+        μ = place + drift · σ²        σ² = time − last
+
+    Source: Armitage, McPherson and Rowe (1969).
     """
 
     places: Floats = field(default_factory=lambda: np.zeros(1))
@@ -144,15 +156,18 @@ class _Path:
     time: float = 0.0
     drift: float = 0.0
 
-    def forward(self, time: float, drift: float) -> _Path:
+    def at(self, time: float, drift: float) -> _Path:
+        """The same paths at a later time."""
         return _Path(places=self.places, mass=self.mass, last=self.time, time=time, drift=drift)
 
     @property
     def step(self) -> float:
+        """σ, the standard deviation of the step."""
         return math.sqrt(self.time - self.last)
 
     @property
     def means(self) -> Floats:
+        """μ, where the step is expected to end."""
         return self.places + self.drift * (self.time - self.last)
 
     def outside(self, z: float) -> float:
@@ -163,22 +178,16 @@ class _Path:
         tails = ndtr((-edge - self.means) / self.step) + ndtr((self.means - edge) / self.step)
         return float(self.mass @ tails)
 
-    def bound(self, chance: float) -> float:
-        """The boundary that is crossed with the given chance."""
-        low, high = 0.0, FAR
-        for _ in range(60):
-            middle = (low + high) / 2.0
-            low, high = (middle, high) if self.outside(middle) > chance else (low, middle)
-        return (low + high) / 2.0
-
     def inside(self, z: float) -> _Path:
         """The paths that stay inside, as Gauss-Legendre nodes with their mass."""
         reach = abs(self.drift) * self.time + 9.0 * math.sqrt(self.time)
         edge = min(z * math.sqrt(self.time), reach)
-        nodes, weights = _nodes(edge / self.step)
+        # Enough nodes for a density as narrow as so many standard deviations of the step.
+        steps = edge / self.step
+        nodes, weights = _legendre(int(min(1024, 64 * math.ceil((64.0 + 8.0 * steps) / 64.0))))
         places = edge * nodes
-        away = (places[:, None] - self.means) / self.step
-        density = np.exp(-(away**2) / 2.0) @ self.mass / (self.step * math.sqrt(2.0 * math.pi))
+        scores = (places[:, None] - self.means) / self.step
+        density = np.exp(-(scores**2) / 2.0) @ self.mass / (self.step * math.sqrt(2.0 * math.pi))
         return _Path(
             places=places,
             mass=density * weights * edge,
@@ -188,11 +197,6 @@ class _Path:
         )
 
 
-def _nodes(steps: float) -> tuple[Floats, Floats]:
-    """Enough nodes for a density as narrow as one of `steps` standard deviations."""
-    return _legendre(int(min(1024, 64 * math.ceil((64.0 + 8.0 * steps) / 64.0))))
-
-
 @lru_cache(maxsize=8)
 def _legendre(count: int) -> tuple[Floats, Floats]:
     nodes, weights = np.polynomial.legendre.leggauss(count)
@@ -200,6 +204,7 @@ def _legendre(count: int) -> tuple[Floats, Floats]:
 
 
 def _information(looks: int | Sequence[float]) -> tuple[float, ...]:
+    """The share of the items at each look."""
     times = tuple(k / looks for k in range(1, looks + 1)) if isinstance(looks, int) else looks
     shares = tuple(float(t) for t in times)
     if not 1 <= len(shares) <= MAX_LOOKS:
@@ -210,8 +215,3 @@ def _information(looks: int | Sequence[float]) -> tuple[float, ...]:
     if not rising or abs(shares[-1] - 1.0) > 1e-12:
         raise InvalidValue("looks", looks, "rising shares of the items, the last of them 1")
     return shares
-
-
-def _check_kind(kind: str) -> None:
-    if kind not in ("obrien_fleming", "pocock"):
-        raise InvalidValue("kind", kind, "'obrien_fleming' or 'pocock'")

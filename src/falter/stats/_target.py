@@ -16,7 +16,7 @@ Target = Literal["finite", "super-population"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleEstimate:
-    """A number estimated from some of the cells; `items` were used, `excluded` could not be.
+    """A number estimated from some of the cells, from `items`; `excluded` could not be used.
 
     Without an `ok` status the value is None, and the interval has no ends.
     """
@@ -44,7 +44,7 @@ def check_target(target: str) -> None:
 
 
 def check_unit(name: str, value: float, *, ends: bool = False) -> None:
-    """Refuse a share that is not between 0 and 1; with `ends`, 0 and 1 themselves will do."""
+    """Refuse a share that is not between 0 and 1; with `ends`, 0 and 1 themselves are allowed."""
     if not (0.0 <= value <= 1.0 if ends else 0.0 < value < 1.0):
         raise InvalidValue(name, value, "a share between 0 and 1", hint="2 points are 0.02")
 
@@ -52,5 +52,5 @@ def check_unit(name: str, value: float, *, ends: bool = False) -> None:
 def estimand(what: str, target: Target, items: int | None) -> str:
     """The sentence that says what a number is about."""
     if target == "finite":
-        return f"{what}, fixed conditions, exactly these {items} items"
-    return f"{what}, fixed conditions, super-population of items"
+        return f"{what}, these conditions, exactly these {items} items"
+    return f"{what}, these conditions, items like these"

@@ -20,6 +20,7 @@ __all__ = ["Tost", "tost"]
 
 Verdict = Literal["degraded", "equivalent", "undecided"]
 Side = Literal["both", "loss"]
+# The least alpha that is looked for: intervals beyond it say nothing more.
 LEAST = 1e-12
 
 
@@ -60,51 +61,48 @@ def tost(
     between 1e-12 and 0.5, which stands for anything above. Source: Schuirmann (1987).
     """
     _check(margin, alpha, side)
-    found = paired_difference(baseline, perturbed, clusters=clusters, level=1.0 - 2.0 * alpha)
-    gaps = np.asarray(baseline, dtype=np.float64) - np.asarray(perturbed, dtype=np.float64)
+    drop = paired_difference(baseline, perturbed, clusters=clusters, level=1.0 - 2.0 * alpha)
+    drops = np.asarray(baseline, dtype=np.float64) - np.asarray(perturbed, dtype=np.float64)
 
-    def inside(at: float) -> bool:
-        interval = item_mean(gaps, clusters=clusters, level=1.0 - 2.0 * at).interval
-        return _within(interval, margin, side)
+    def is_inside(interval: Interval) -> bool:
+        if interval.low is None or interval.high is None:
+            return False
+        return interval.high < margin and (side == "loss" or interval.low > -margin)
 
-    known = found.interval.low is not None
+    def is_equivalent_at(a: float) -> bool:
+        return is_inside(item_mean(drops, clusters=clusters, level=1.0 - 2.0 * a).interval)
+
+    verdict: Verdict | None = None
+    if drop.interval.low is not None:
+        if is_inside(drop.interval):
+            verdict = "equivalent"
+        else:
+            verdict = "degraded" if drop.interval.low > 0.0 else "undecided"
     return Tost(
-        value=found.value,
-        status=found.status,
-        interval=found.interval,
-        verdict=_verdict(found.interval, margin, side) if known else None,
-        p_value=_least(inside) if known else None,
+        value=drop.value,
+        status=drop.status,
+        interval=drop.interval,
+        verdict=verdict,
+        p_value=None if verdict is None else _least_alpha(is_equivalent_at),
         margin=margin,
         alpha=alpha,
         side=side,
-        items=found.items,
-        excluded=found.excluded,
-        clusters=found.clusters,
+        items=drop.items,
+        excluded=drop.excluded,
+        clusters=drop.clusters,
     )
 
 
-def _within(interval: Interval, margin: float, side: Side) -> bool:
-    if interval.low is None or interval.high is None:
-        return False
-    return interval.high < margin and (side == "loss" or interval.low > -margin)
-
-
-def _verdict(interval: Interval, margin: float, side: Side) -> Verdict:
-    if _within(interval, margin, side):
-        return "equivalent"
-    return "degraded" if interval.low is not None and interval.low > 0.0 else "undecided"
-
-
-def _least(inside: Callable[[float], bool]) -> float:
-    """The smallest alpha at which `inside` holds: intervals widen with the level, so bisect."""
+def _least_alpha(is_equivalent_at: Callable[[float], bool]) -> float:
+    """By bisection of log alpha, since an interval becomes wider with its level."""
     low, high = math.log(LEAST), math.log(0.5 - LEAST)
-    if inside(math.exp(low)):
+    if is_equivalent_at(math.exp(low)):
         return LEAST
-    if not inside(math.exp(high)):
+    if not is_equivalent_at(math.exp(high)):
         return 0.5
     for _ in range(30):
         middle = (low + high) / 2.0
-        if inside(math.exp(middle)):
+        if is_equivalent_at(math.exp(middle)):
             high = middle
         else:
             low = middle

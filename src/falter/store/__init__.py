@@ -16,7 +16,14 @@ from falter.store._rewrites import (
     scan_samples,
 )
 from falter.store._store import PlannedCell, Store, StoredCell, StoredRun
-from falter.store._studies import StoredPart, StoredStudy, find_study, put_study, studies
+from falter.store._studies import (
+    StoredPart,
+    StoredStudy,
+    find_study,
+    put_study,
+    single_run,
+    studies,
+)
 from falter.store._verify import VerifyReport, verify
 
 __all__ = [
@@ -40,6 +47,7 @@ __all__ = [
     "scan_reviews",
     "scan_rewrites",
     "scan_samples",
+    "single_run",
     "studies",
     "verify",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 
 from falter.core.errors import StoreError
 
@@ -91,6 +92,18 @@ MIGRATIONS: tuple[str, ...] = (
         body BLOB NOT NULL
     );
     """,
+    # A step says that it asks for reasoning, a model that it is simulated. Until then one
+    # perturbation and one client did, and falter knew both by their names. Records are compact
+    # JSON with their fields in order, and quotes in a text are escaped, so this finds them alone.
+    """
+    UPDATE recipes SET body = CAST(replace(CAST(body AS TEXT),
+        '{"name":"chain_of_thought",', '{"reasons":true,"name":"chain_of_thought",') AS BLOB);
+    UPDATE models SET body = CAST(replace(CAST(body AS TEXT),
+        '{"client":"simulated",', '{"simulated":true,"client":"simulated",') AS BLOB);
+    UPDATE runs SET body = CAST(replace(replace(CAST(body AS TEXT),
+        '{"name":"chain_of_thought",', '{"reasons":true,"name":"chain_of_thought",'),
+        '{"client":"simulated",', '{"simulated":true,"client":"simulated",') AS BLOB);
+    """,
 )
 
 
@@ -111,7 +124,25 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
             hint="pip install --upgrade falter",
         )
     for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-        db.executescript(
-            f"BEGIN IMMEDIATE;\n{script}\nPRAGMA application_id = {APPLICATION_ID};\n"
-            f"PRAGMA user_version = {number};\nCOMMIT;"
-        )
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            # Another process may have been here since.
+            if db.execute("PRAGMA user_version").fetchone()[0] < number:
+                for statement in _statements(script):
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute(f"PRAGMA user_version = {number}")
+            db.execute("COMMIT")
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script, of which each ends a line."""
+    text = ""
+    for line in script.splitlines(keepends=True):
+        text += line
+        if sqlite3.complete_statement(text):
+            yield text
+            text = ""

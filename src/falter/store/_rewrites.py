@@ -1,4 +1,4 @@
-"""Rewrites and what was said about them, in the store; and the bank that runs read them from."""
+"""Rewrites and their reviews in the store, and the bank that runs read them from."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REVIEWED = """
 
 
 def put_rewrites(store: Store, rewrites: Iterable[Rewrite]) -> int:
-    """Store rewrites; how many were new. What an author made of a text once is never changed."""
+    """Store rewrites and return how many were new. A stored rewrite is never changed."""
     now = time.time()
     rows = []
     for rewrite in rewrites:
@@ -49,7 +49,7 @@ def put_rewrites(store: Store, rewrites: Iterable[Rewrite]) -> int:
 
 
 def scan_rewrites(store: Store, *, author: str | None = None) -> Iterator[Rewrite]:
-    """Every rewrite as reviews have left it, in the order in which they were stored."""
+    """Every rewrite after its reviews, in the order in which they were stored."""
     query = "SELECT body FROM rewrites WHERE ? IS NULL OR author = ? ORDER BY rowid"
     bodies = [body for (body,) in store.db.execute(query, (author, author))]
     reviewed = _reviewed_keys(store)
@@ -59,29 +59,29 @@ def scan_rewrites(store: Store, *, author: str | None = None) -> Iterator[Rewrit
 
 
 class StoreBank:
-    """The store's rewrites, of one author or of the only one there is, as reviews have left them.
+    """The store's rewrites after their reviews, by one author or by the only author there is.
 
-    A rewrite that more people rejected than kept has the status `rejected`; one that somebody
-    edited has the newest edit for its text. What was found once is not looked up again.
+    A rewrite that at least half of its reviewers rejected has the status `rejected`; one that
+    somebody edited has the newest edit as its text. Rewrites are cached once they are read.
     """
 
     def __init__(self, store: Store, author: str | None = None) -> None:
         self._store, self._author = store, author
-        self._known: dict[str, Rewrite] = {}
+        self._cache: dict[str, Rewrite] = {}
         self._reviewed = _reviewed_keys(store)
 
     def find(self, key: str, text: str) -> Rewrite | None:
-        known = self._known.get(key)
-        if known is not None:
-            return known
+        cached = self._cache.get(key)
+        if cached is not None:
+            return cached
         query = "SELECT body FROM rewrites WHERE key = ? AND (? IS NULL OR author = ?)"
         rows = self._store.db.execute(query, (blob(key), self._author, self._author)).fetchall()
-        one = only_one([from_json(Rewrite, orjson.loads(body)) for (body,) in rows])
-        if one is None:
+        stored = only_one([from_json(Rewrite, orjson.loads(body)) for (body,) in rows])
+        if stored is None:
             return None
-        found = _reviewed(self._store, one) if blob(key) in self._reviewed else one
-        self._known[key] = found
-        return found
+        rewrite = _reviewed(self._store, stored) if blob(key) in self._reviewed else stored
+        self._cache[key] = rewrite
+        return rewrite
 
 
 def settled(rewrite: Rewrite, reviews: Sequence[Review]) -> Rewrite:
@@ -106,7 +106,7 @@ def settled(rewrite: Rewrite, reviews: Sequence[Review]) -> Rewrite:
 
 
 def _reviewed_keys(store: Store) -> set[bytes]:
-    """The rewrites that somebody said something about."""
+    """The keys of the rewrites that have reviews."""
     query = "SELECT DISTINCT s.key FROM reviews r JOIN samples s ON s.id = r.sample"
     return {key for (key,) in store.db.execute(query)}
 
@@ -114,19 +114,19 @@ def _reviewed_keys(store: Store) -> set[bytes]:
 def _reviewed(store: Store, rewrite: Rewrite) -> Rewrite:
     rows = store.db.execute(_REVIEWED, (blob(rewrite.key), rewrite.author))
     reviews = [_review(body) for (body,) in rows]
-    # A damaged sample is another text: what was said of it does not count for this one.
-    own = Sample(
+    # A damaged sample shows another text, and its reviews do not count for this one.
+    current = Sample(
         key=rewrite.key, author=rewrite.author, perturbation=rewrite.perturbation,
         source=rewrite.source, shown=rewrite.text or "",
     ).id  # fmt: skip
-    return settled(rewrite, [review for review in reviews if review.sample == own])
+    return settled(rewrite, [review for review in reviews if review.sample == current])
 
 
 # Sheets and reviews
 
 
 def put_samples(store: Store, samples: Iterable[Sample]) -> None:
-    """Store what is shown to raters."""
+    """Store samples, which are what raters see."""
     rows = [(blob(s.id), blob(s.key), s.author, _dump(s)) for s in samples]
     with store.transaction():
         store.db.executemany("INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?)", rows)
@@ -143,8 +143,8 @@ def put_sheet(store: Store, sheet: str, rows: Mapping[str, Sample]) -> None:
 
 
 def find_samples(store: Store, rows: Sequence[str]) -> dict[str, Sample]:
-    """The samples behind rows of sheets; rows that no sheet has are not in it."""
-    found: dict[str, Sample] = {}
+    """The samples behind rows of sheets; unknown rows are left out."""
+    samples: dict[str, Sample] = {}
     for start in range(0, len(rows), CHUNK):
         part = rows[start : start + CHUNK]
         marks = ",".join("?" * len(part))
@@ -153,8 +153,8 @@ def find_samples(store: Store, rows: Sequence[str]) -> dict[str, Sample]:
             f"WHERE h.row IN ({marks})"
         )
         for row, body in store.db.execute(query, part):
-            found[row] = from_json(Sample, orjson.loads(body))
-    return found
+            samples[row] = from_json(Sample, orjson.loads(body))
+    return samples
 
 
 def scan_samples(store: Store) -> dict[str, Sample]:
@@ -165,7 +165,7 @@ def scan_samples(store: Store) -> dict[str, Sample]:
 
 
 def put_reviews(store: Store, reviews: Iterable[Review]) -> None:
-    """Store reviews; a rater's later word on a sample takes the place of the earlier one."""
+    """Store reviews; a rater's later review of a sample replaces the earlier one."""
     now = time.time()
     rows = [(blob(r.sample), r.rater, now, _dump(r)) for r in reviews]
     with store.transaction():
@@ -185,15 +185,15 @@ def authors(store: Store) -> list[str]:
 
 def find_responses(store: Store, keys: Sequence[str]) -> dict[str, Response]:
     """The responses stored under these keys."""
-    found: dict[str, Response] = {}
-    asked = [blob(key) for key in keys]
-    for start in range(0, len(asked), CHUNK):
-        part = asked[start : start + CHUNK]
+    responses: dict[str, Response] = {}
+    identities = [blob(key) for key in keys]
+    for start in range(0, len(identities), CHUNK):
+        part = identities[start : start + CHUNK]
         marks = ",".join("?" * len(part))
         for (body,) in store.db.execute(f"SELECT body FROM responses WHERE key IN ({marks})", part):
             response = from_json(Response, orjson.loads(body))
-            found[response.key] = response
-    return found
+            responses[response.key] = response
+    return responses
 
 
 def _review(body: bytes) -> Review:

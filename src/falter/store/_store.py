@@ -37,7 +37,7 @@ class PlannedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCell:
-    """A place of the plan with what has arrived for it."""
+    """A place of the plan with the response or failure stored for it."""
 
     panel: int
     variant: Variant
@@ -56,6 +56,11 @@ class StoredRun:
     created_at: float
     planned: bool
     finished_at: float | None
+
+    @property
+    def touched_at(self) -> float:
+        """When it was last begun or finished."""
+        return self.created_at if self.finished_at is None else self.finished_at
 
 
 def blob(identity: str) -> bytes:
@@ -140,10 +145,15 @@ class Store:
     # Plans
 
     def begin_run(self, run: Run) -> bool:
-        """Record a run; True when its whole plan is already stored."""
+        """Record a run; True when its whole plan is already stored.
+
+        A run that is stored already takes over what is not part of its identity: its labels, and
+        whether a step that the user wrote asks for reasoning.
+        """
         with self.transaction():
             self.db.execute(
-                "INSERT OR IGNORE INTO runs (id, body, created_at) VALUES (?, ?, ?)",
+                "INSERT INTO runs (id, body, created_at) VALUES (?, ?, ?) "
+                "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
                 (blob(run.id), _pack(run), time.time()),
             )
             self._put("recipes", [(blob(r.id), _pack(r)) for r in run.recipes])
@@ -192,17 +202,17 @@ class Store:
     # Responses
 
     def missing(self, keys: Sequence[str]) -> set[str]:
-        """Those of the keys that have no response yet."""
-        wanted = {blob(key): key for key in keys}
-        asked = list(wanted)
-        for start in range(0, len(asked), CHUNK):
-            part = asked[start : start + CHUNK]
+        """The keys that have no response yet."""
+        unanswered = {blob(key): key for key in keys}
+        identities = list(unanswered)
+        for start in range(0, len(identities), CHUNK):
+            part = identities[start : start + CHUNK]
             marks = ",".join("?" * len(part))
-            for (found,) in self.db.execute(
+            for (answered,) in self.db.execute(
                 f"SELECT key FROM responses WHERE key IN ({marks})", part
             ):
-                wanted.pop(found, None)
-        return set(wanted.values())
+                unanswered.pop(answered, None)
+        return set(unanswered.values())
 
     def put_responses(self, responses: Sequence[tuple[Request, Response]]) -> None:
         """Store responses in one commit. A second answer to the same request is dropped."""
@@ -236,35 +246,37 @@ class Store:
         ]
 
     def find_run(self, name: str | None = None) -> StoredRun:
-        """The run whose id starts with `name`; without a name, the newest."""
+        """The run whose id starts with `name`; without a name, the last to begin or end."""
         runs = self.runs()
         if not runs:
             raise StoreError(
                 f"The store {self.path} holds no run", hint="start one with 'falter run'"
             )
         if name is None:
-            return runs[-1]
-        found = [r for r in runs if short(r.run.id, 64).startswith(name.removeprefix("sha256:"))]
-        if len(found) == 1:
-            return found[0]
-        if found:
+            return max(runs, key=lambda stored: stored.touched_at)
+        matching = [r for r in runs if short(r.run.id, 64).startswith(name.removeprefix("sha256:"))]
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
             raise StoreError(
-                f"'{name}' fits {len(found)} runs", hint="give more digits of the run's id"
+                f"'{name}' matches {len(matching)} runs", hint="give more digits of the run's id"
             )
         raise UnknownName("run", name, [short(r.run.id) for r in runs])
 
     def cells(
         self, run: Run, *, items: Collection[str] | None = None, sections: bool = True
     ) -> Iterator[StoredCell]:
-        """Planned cells in plan order, with what has arrived; all of them, or of some items.
+        """Planned cells in plan order with their responses; all of them, or those of some items.
 
-        Without `sections` the prompts have choices and target, but no text where that is enough
-        to score: a reply that was asked for in a form is read with its prompt in sight.
+        Without `sections` the prompts have choices and target but no text, except where scoring
+        needs the text: a reply in a required form is read together with its prompt.
         """
         recipes = {self._row("recipes", r.id): r for r in run.recipes}
-        known = self._items(run)
-        asked = [] if items is None else [self._row("items", identity) for identity in items]
-        wanted = "" if items is None else f"AND c.item IN ({','.join('?' * len(asked))})"
+        items_by_number = self._items(run)
+        item_numbers = [] if items is None else [self._row("items", identity) for identity in items]
+        item_filter = (
+            "" if items is None else f"AND c.item IN ({','.join('?' * len(item_numbers))})"
+        )
         query = f"""
             SELECT c.panel, c.repeat, c.key, c.item, c.recipe, c.draw, v.status, v.prompt, r.body,
                    CASE WHEN r.body IS NULL THEN
@@ -274,9 +286,9 @@ class Store:
             JOIN variants v ON v.item = c.item AND v.recipe = c.recipe AND v.draw = c.draw
                 AND v.id = c.variant
             LEFT JOIN responses r ON r.key = c.key
-            WHERE c.run = ? {wanted} ORDER BY c.panel, c.sequence
+            WHERE c.run = ? {item_filter} ORDER BY c.panel, c.sequence
         """
-        for row in self.db.execute(query, (self._number(run.id), *asked)):
+        for row in self.db.execute(query, (self._number(run.id), *item_numbers)):
             panel, repeat, key, item, recipe, draw, status, prompt, body, failure = row
             content = orjson.loads(prompt)
             edits = sum(len(section["edits"]) for section in content["sections"])
@@ -285,7 +297,7 @@ class Store:
             yield StoredCell(
                 panel=panel,
                 variant=Variant(
-                    item=known[item],
+                    item=items_by_number[item],
                     recipe=recipes[recipe],
                     draw=draw,
                     status=status,

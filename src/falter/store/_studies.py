@@ -13,9 +13,9 @@ import orjson
 from falter.core.codec import from_json, to_json
 from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import digest, short
-from falter.store._store import Store, blob
+from falter.store._store import Store, StoredRun, blob
 
-__all__ = ["StoredPart", "StoredStudy", "find_study", "put_study", "studies"]
+__all__ = ["StoredPart", "StoredStudy", "find_study", "put_study", "single_run", "studies"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,8 @@ class StoredPart:
 class StoredStudy:
     """A protocol that was run: its settings, and the run of every part.
 
-    `settings` are the user's own words. `notes` are what was said about the plan when it was made.
+    `settings` are as the user wrote them; `notes` are the remarks on the plan when it was made.
+    A single run has no protocol, and its own id.
     """
 
     protocol: str
@@ -47,6 +48,8 @@ class StoredStudy:
 
     @cached_property
     def id(self) -> str:
+        if not self.protocol:
+            return self.parts[0].run
         return digest(
             "study",
             self.protocol,
@@ -75,28 +78,35 @@ def studies(store: Store) -> list[StoredStudy]:
     return [from_json(StoredStudy, orjson.loads(body)) for (body,) in rows]
 
 
-def find_study(store: Store, name: str | None = None) -> StoredStudy | None:
-    """The study whose id starts with `name`, if there is one.
+def single_run(stored: StoredRun) -> StoredStudy:
+    """A run as a study of one part, which is not stored as one."""
+    return StoredStudy(
+        protocol="",
+        preset="",
+        version=stored.run.version,
+        settings={},
+        parts=(StoredPart(name="run", title="", experiment={}, run=stored.run.id, compares=True),),
+        created_at=stored.created_at,
+    )
 
-    Without a name the newest, unless another run was started after it.
-    """
+
+def find_study(store: Store, name: str | None = None) -> StoredStudy:
+    """The study or run whose id starts with `name`; without a name, the latest."""
     every = studies(store)
     if name is None:
-        if not every:
-            return None
-        newest = max((run.created_at for run in store.runs()), default=0.0)
-        return every[-1] if every[-1].created_at >= newest else None
-    found = [s for s in every if short(s.id, 64).startswith(name.removeprefix("sha256:"))]
-    if len(found) > 1:
+        own = {part.run for study in every[-1:] for part in study.parts}
+        others = [run.touched_at for run in store.runs() if run.run.id not in own]
+        if every and every[-1].created_at >= max(others, default=0.0):
+            return every[-1]
+        return single_run(store.find_run(None))
+    prefix = name.removeprefix("sha256:")
+    matching = [study for study in every if short(study.id, 64).startswith(prefix)]
+    if len(matching) > 1:
         raise StoreError(
-            f"'{name}' fits {len(found)} studies", hint="give more digits of the study's id"
+            f"'{name}' matches {len(matching)} studies", hint="give more digits of the study's id"
         )
-    if found:
-        return found[0]
-    if not every or any(short(r.run.id, 64).startswith(_digits(name)) for r in store.runs()):
-        return None
-    raise UnknownName("run or study", name, [short(s.id) for s in every])
-
-
-def _digits(name: str) -> str:
-    return name.removeprefix("sha256:")
+    if matching:
+        return matching[0]
+    if every and not any(short(r.run.id, 64).startswith(prefix) for r in store.runs()):
+        raise UnknownName("run or study", name, [short(study.id) for study in every])
+    return single_run(store.find_run(name))

@@ -18,7 +18,7 @@ __all__ = ["VerifyReport", "verify"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """How many records were checked, and what is wrong with those that are not as they should."""
+    """How many records were checked, and what is wrong with the damaged ones."""
 
     checked: int
     problems: tuple[str, ...]
@@ -48,7 +48,7 @@ def verify(store: Store) -> VerifyReport:
         checked += 1
         gone = [part.name for part in study.parts if blob(part.run) not in runs]
         if gone:
-            problems.append(f"studies: {short(study.id)} names runs that are not there: {gone}")
+            problems.append(f"studies: {short(study.id)} names runs that are missing: {gone}")
     items = {
         number: from_json(Item, orjson.loads(body))
         for number, body in db.execute("SELECT number, body FROM items")
@@ -60,7 +60,7 @@ def verify(store: Store) -> VerifyReport:
     for item, recipe, draw, key, status, prompt in db.execute("SELECT * FROM variants"):
         checked += 1
         if item not in items or recipe not in recipes:
-            problems.append(f"variants: {key.hex()[:10]} names an item or recipe that is not there")
+            problems.append(f"variants: {key.hex()[:10]} names an item or recipe that is missing")
             continue
         variant = Variant(
             item=items[item],
@@ -84,5 +84,5 @@ def verify(store: Store) -> VerifyReport:
         "AND v.recipe = c.recipe AND v.draw = c.draw AND v.id = c.variant WHERE v.id IS NULL"
     ).fetchone()
     if lost:
-        problems.append(f"cells: {lost} name a variant that is not there")
+        problems.append(f"cells: {lost} name a variant that is missing")
     return VerifyReport(checked=checked, problems=tuple(problems))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from falter.tasks._files import DataSpec, read_rows, read_template_file
+from falter.tasks._files import DataSpec, read_hub, read_rows, read_template_file
 from falter.tasks._items import items_from_rows
 from falter.tasks._task import Task, pick, tasks
 from falter.tasks._template import Template
@@ -13,6 +13,7 @@ __all__ = [
     "Template",
     "items_from_rows",
     "pick",
+    "read_hub",
     "read_rows",
     "read_template_file",
     "tasks",

@@ -22,7 +22,7 @@ _READABLE = ".jsonl, .json, .csv, .tsv or .parquet (also .gz)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSpec:
-    """Where items come from and which column is what.
+    """Where items come from and what each column holds.
 
     `fields` maps placeholders to columns; without it every placeholder is a column's name.
     `choices` is one column that holds a list, or several columns with one option each.
@@ -58,7 +58,8 @@ def read_rows(path: str | Path) -> list[Row]:
             rows = _json(text, path)
         else:
             raise TaskError(
-                f"The data file {path} is of a kind falter cannot read", hint=f"use {_READABLE}"
+                f"The data file {path} is not a kind of file that falter can read",
+                hint=f"use {_READABLE}",
             )
     if not rows:
         raise TaskError(f"The data file {path} has no rows", hint="give a file with at least one")
@@ -142,7 +143,7 @@ def _csv(text: str, path: Path, delimiter: str) -> Iterator[Row]:
         for row in reader:
             if None in row or None in row.values():
                 raise TaskError(
-                    f"{path}, line {reader.line_num} has another number of cells than the header",
+                    f"{path}, line {reader.line_num} does not have as many cells as the header",
                     hint=f"the header has {len(names)}",
                 )
             yield dict(row)

@@ -18,15 +18,15 @@ __all__ = ["items_from_rows"]
 def items_from_rows(
     rows: Sequence[Row], spec: DataSpec, template: Template, task: str
 ) -> tuple[Item, ...]:
-    """Items with the fields that the template uses. Every row must fit, or none is taken."""
+    """Items with the fields that the template uses. One row that does not fit is an error."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     for placeholder, column in spec.fields.items():
-        _known(column, columns, f"field '{placeholder}'", spec.path)
-    for role, named in (("target", spec.target), ("key", spec.key)):
-        if named is not None:
-            _known(named, columns, role, spec.path)
+        _require_column(column, columns, f"field '{placeholder}'", spec.path)
+    for role, name in (("target", spec.target), ("key", spec.key)):
+        if name is not None:
+            _require_column(name, columns, role, spec.path)
     for column in (*spec.choices, *spec.tags):
-        _known(column, columns, "choices" if column in spec.choices else "tags", spec.path)
+        _require_column(column, columns, "choices" if column in spec.choices else "tags", spec.path)
     names = {**{column: column for column in columns}, **spec.fields}
     template.check(names, mapped=tuple(spec.fields), has_choices=bool(spec.choices))
     items = [_item(row, number, names, spec, template, task) for number, row in enumerate(rows, 1)]
@@ -34,11 +34,11 @@ def items_from_rows(
     return tuple(items)
 
 
-def _known(column: str, columns: Sequence[str], role: str, path: str) -> None:
+def _require_column(column: str, columns: Sequence[str], role: str, path: str) -> None:
     if column not in columns:
         close = nearest(column, columns)
         raise TaskError(
-            f"{path} has no column '{column}', named as the {role}",
+            f"{path} has no column '{column}' for the {role}",
             hint=f"did you mean '{close}'?" if close else f"columns: {', '.join(columns)}",
         )
 
@@ -49,14 +49,16 @@ def _item(
     where = f"{spec.path}, row {number}"
     fields = {name: _as_text(row.get(names[name]), name, where) for name in template.fields}
     choices = _choices(row, spec, where)
-    raw = None if spec.target is None else row.get(spec.target)
-    if spec.target is not None and raw is None:
+    value = None if spec.target is None else row.get(spec.target)
+    if spec.target is not None and value is None:
         raise TaskError(
             f"{where}: the target '{spec.target}' is empty", hint="fill or drop the row"
         )
     target: int | str | None = None
-    if raw is not None:
-        target = gold(raw, choices, spec.target_as, where) if choices else _as_text(raw, "", where)
+    if value is not None:
+        target = (
+            gold(value, choices, spec.target_as, where) if choices else _as_text(value, "", where)
+        )
     key = row.get(spec.key) if spec.key else None
     if spec.key and key in (None, ""):
         raise TaskError(f"{where}: the key '{spec.key}' is empty", hint="every item needs its own")
@@ -77,7 +79,7 @@ def _as_text(value: Any, name: str, where: str) -> str:
         if not _encodable(value):
             raise TaskError(
                 f"{where}: the field '{name}' holds half of a surrogate pair",
-                hint="the row is not valid Unicode; mend or drop it",
+                hint="the row is not valid Unicode; repair or drop it",
             )
         return value
     if isinstance(value, (bool, int, float)):
@@ -125,7 +127,7 @@ def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
 
 
 def gold(raw: Any, choices: Sequence[str], target_as: TargetAs, where: str) -> int:
-    """The index of the right option, from an index (from 0), a label (A, B …) or its text."""
+    """The index of the right option, given as an index from 0, a label (A, B …) or its text."""
     text = str(raw).strip()
     readings: dict[str, int] = {}
     if target_as in ("auto", "text") and not isinstance(raw, (int, float)) and text in choices:

@@ -1,4 +1,4 @@
-"""Which scorer means the same as a harness task's metric."""
+"""Which scorer measures the same as a harness task's metric."""
 
 from __future__ import annotations
 
@@ -18,37 +18,38 @@ _NUMERIC = re.compile(r"[-+]?\$?[\d,]*\.?\d+\.?")
 def scorer_for(task: Any, targets: Sequence[str]) -> str | None:
     """The scorer's name, None for plain accuracy.
 
-    Where no scorer means the same it is a name that no scorer has, which says whose metric it is:
-    such a task runs only with a scorer that the user chose.
+    If no scorer measures the same, the name describes the harness's metric; no scorer has that
+    name, so the task runs only with a scorer that the user chooses.
 
-    `exact` and `numeric` are a little milder than `exact_match`: they look past case, quotes
-    and a final full stop. A filter of the harness is tried out on short replies: one that
-    takes a number out of them is `numeric`, one that leaves them alone is `exact`.
+    `exact` and `numeric` are slightly more lenient than `exact_match`: they ignore case, quotes
+    and a final full stop. The harness's filter is tried on short replies: one that extracts the
+    number means `numeric`, one that changes nothing means `exact`.
     """
     metrics = set(task.aggregation())
     if task.config.process_results is not None:
-        return _foreign(f"{_names(metrics)} by a function of the task's own")
+        return _metric_of_lm_eval(f"{_names(metrics)} by a function of the task's own")
     if task.OUTPUT_TYPE == "multiple_choice":
         if "acc" in metrics:
             return None
         if "acc_norm" in metrics:
             return "choice_likelihood_norm"
-        return _foreign(_names(metrics))
+        return _metric_of_lm_eval(_names(metrics))
     if "exact_match" not in metrics:
-        return _foreign(_names(metrics))
+        return _metric_of_lm_eval(_names(metrics))
     settings = _settings(task)
     if _filtered(task, WORDS) == {WORDS} and settings <= LENIENT:
         return "exact"
-    taken = [_filtered(task, reply) for reply in NUMBERS]
+    extracted = [_filtered(task, reply) for reply in NUMBERS]
     numbers = all(_NUMERIC.fullmatch(t.rpartition("####")[2].strip()) for t in targets)
-    if numbers and any(all(_digits(text) == NUMBER for text in found) for found in taken):
+    digits = [{re.sub(r"\D", "", text) for text in texts} for texts in extracted]
+    if numbers and {NUMBER} in digits:
         return "numeric"
     how = "a filter of its own" if _filtered(task, WORDS) != {WORDS} else _names(settings)
-    return _foreign(f"exact_match with {how}")
+    return _metric_of_lm_eval(f"exact_match with {how}")
 
 
 def _settings(task: Any) -> set[str]:
-    """What the task says about its `exact_match` beyond its name."""
+    """The settings of the task's `exact_match` that change its results."""
     about = {"metric", "aggregation", "higher_is_better", "hf_evaluate"}
     return {
         key
@@ -60,11 +61,11 @@ def _settings(task: Any) -> set[str]:
 
 
 def _filtered(task: Any, reply: str) -> set[str]:
-    """What the task's filters make of a reply."""
+    """A reply after each of the task's filters."""
     from lm_eval.api.instance import Instance
     from lm_eval.filters import build_filter_ensemble
 
-    found = set()
+    replies = set()
     for settings in task.config.filter_list or ():
         steps = [
             [step["function"], {k: v for k, v in step.items() if k != "function"}]
@@ -74,17 +75,13 @@ def _filtered(task: Any, reply: str) -> set[str]:
             request_type="generate_until", doc={}, arguments=("", {}), idx=0, resps=[reply]
         )
         build_filter_ensemble(settings["name"], steps).apply([instance])
-        found.add(str(instance.filtered_resps[settings["name"]]))
-    return found or {reply}
-
-
-def _digits(text: str) -> str:
-    return re.sub(r"\D", "", text)
+        replies.add(str(instance.filtered_resps[settings["name"]]))
+    return replies or {reply}
 
 
 def _names(names: set[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-def _foreign(metric: str) -> str:
+def _metric_of_lm_eval(metric: str) -> str:
     return f"{metric} (a metric of lm-eval)"

@@ -1,8 +1,8 @@
-"""A foreign prompt cut into sections: which words are a row's own, and which stand around them.
+"""A foreign prompt cut into sections: which words come from the row, and which surround them.
 
-The function that writes the prompt is asked twice: with the row, and with the row whose texts
-are each one private character. Where those characters come out, the row's texts go. What comes
-of it is checked against the first answer, so the pieces always add up to the text itself.
+The function that writes the prompt is called twice: with the row, and with each text of the row
+replaced by one private character. Where those characters appear, the row's texts belong. The
+result is checked against the first prompt, so the pieces always add up to that prompt.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMATS = ("{label}. {text}\n", "({label}) {text}\n", "{label}) {text}\n", "{lab
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A stretch of one row's prompt; `field` names the row's text in it, None for the words."""
+    """A stretch of one row's prompt; `field` names the row's text, None for the words around it."""
 
     text: str
     kind: SectionKind = "instruction"
@@ -37,11 +37,13 @@ class Segment:
 
 
 def cut(text: str, row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[Segment]:
-    """The text's segments; all of it is input where no field of the row can be made out."""
+    """The text's segments; all of it is input if no field of the row can be recognised."""
     leaves = dict(_named(_leaves(row, "")))
     parts = None if PRIVATE.search(text) or len(leaves) > MOST else _marked(row, write)
-    found = parts and _captured(text, parts, list(leaves.items()))
-    segments = found or _searched(text, leaves) or [Segment(text=text, kind="input", field="text")]
+    captured = parts and _captured(text, parts, list(leaves.items()))
+    segments = (
+        captured or _searched(text, leaves) or [Segment(text=text, kind="input", field="text")]
+    )
     return [s for s in _numbered(segments) if s.text or s.field]
 
 
@@ -71,15 +73,15 @@ def listed(
             whole = marks[0] + "".join(s.text for s in run[1:])
             if whole == block and all(s.field for s in run[1::2]):
                 options = Segment(text=block, kind="choices", field=CHOICES)
-                kept = [*segments[:start], head, options, *segments[start + span :]]
-                return [s for s in kept if s.text or s.field], texts
+                kept_segments = [*segments[:start], head, options, *segments[start + span :]]
+                return [s for s in kept_segments if s.text or s.field], texts
     return None
 
 
 def written(rows: Sequence[Sequence[Segment]]) -> tuple[tuple[Piece, ...], list[dict[str, str]]]:
     """One template for all rows, and each row's fields.
 
-    Rows with the same words share them; where the words differ too, all of it becomes fields.
+    Rows with the same words share them; if the words differ too, every segment becomes a field.
     """
     shapes = {tuple((s.kind, s.field, s.text if s.field is None else "") for s in r) for r in rows}
     if len(shapes) == 1:
@@ -89,27 +91,27 @@ def written(rows: Sequence[Sequence[Segment]]) -> tuple[tuple[Piece, ...], list[
     names = [CHOICES if kind == "choices" else f"part_{n}" for n, kind in enumerate(slots, 1)]
     fields = []
     for row in rows:
-        filled, left = dict.fromkeys(names, ""), list(row)
+        texts, rest = dict.fromkeys(names, ""), list(row)
         for name, kind in zip(names, slots, strict=True):
-            if left and left[0].kind == kind:
-                filled[name] = left.pop(0).text
-        fields.append(filled)
+            if rest and rest[0].kind == kind:
+                texts[name] = rest.pop(0).text
+        fields.append(texts)
     kinds = zip(names, slots, strict=True)
-    return tuple(Piece(kind=_asked(kind), field=name) for name, kind in kinds), fields
+    return tuple(Piece(kind=_input_kind(kind), field=name) for name, kind in kinds), fields
 
 
 def _piece(segment: Segment) -> Piece:
     if segment.field is None:
         return Piece(kind=segment.kind, text=segment.text)
-    return Piece(kind=_asked(segment.kind), field=segment.field)
+    return Piece(kind=_input_kind(segment.kind), field=segment.field)
 
 
-def _asked(kind: SectionKind) -> SectionKind:
+def _input_kind(kind: SectionKind) -> SectionKind:
     return "input" if kind == "choices" else kind
 
 
 def _slots(kinds: Iterable[tuple[SectionKind, ...]]) -> list[SectionKind]:
-    """A sequence of kinds that every row's own is a part of."""
+    """A sequence of kinds that contains every row's sequence."""
     slots: list[SectionKind] = []
     for row in kinds:
         merged: list[SectionKind] = []
@@ -136,19 +138,19 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _named(leaves: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The leaves under names that a template can hold, each once."""
-    seen = {CHOICES}
+    """The leaves under unique names that a template can use."""
+    used = {CHOICES}
     for path, text in leaves:
         name = re.sub(r"[^\w.-]", "_", path)
         name = name if re.match(r"[A-Za-z_]", name) else f"_{name}"
-        while name in seen:
+        while name in used:
             name += "_"
-        seen.add(name)
+        used.add(name)
         yield name, text
 
 
 def _marked(row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[str] | None:
-    """The text written from private characters, cut at them; None where that cannot be done."""
+    """The prompt written from private characters, split at them; None if that fails."""
     count = iter(range(FIRST, FIRST + MOST))
 
     def marks(value: Any) -> Any:
@@ -159,27 +161,27 @@ def _marked(row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> l
         return [marks(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
     try:
-        shown = write(marks(row))
+        marked = write(marks(row))
     except Exception:
-        return None  # it looks into the texts, so it cannot be shown others
-    parts = PRIVATE.split(shown) if isinstance(shown, str) else []
+        return None  # the function reads the texts, so placeholders break it
+    parts = PRIVATE.split(marked) if isinstance(marked, str) else []
     return parts if len(parts) > 1 else None
 
 
 def _captured(
     text: str, parts: Sequence[str], leaves: Sequence[tuple[str, str]]
 ) -> list[Segment] | None:
-    """The words with what stands between them: the row's texts, whole or trimmed, or others."""
+    """The words and the texts between them: the row's, whole or trimmed, or whatever is there."""
     words = parts[0::2]
     fields = [leaves[ord(mark) - FIRST] for mark in parts[1::2]]
     for values in ([v for _, v in fields], [v.strip() for _, v in fields]):
         if _woven(words, values) == text:
             break
     else:
-        found = _between(text, words)
-        if found is None:
+        between = _between(text, words)
+        if between is None:
             return None
-        values = found
+        values = between
     segments = [Segment(text=words[0])]
     for (name, _), value, after in zip(fields, values, words[1:], strict=True):
         segments += [Segment(text=value, kind="input", field=name), Segment(text=after)]
@@ -191,18 +193,18 @@ def _woven(words: Sequence[str], values: Sequence[str]) -> str:
 
 
 def _between(text: str, words: Sequence[str]) -> list[str] | None:
-    """What stands between the words, each taken where it first occurs and the last at the end."""
+    """The texts between the words; each word counts where it first occurs, the last at the end."""
     first, *middle, last = words
     end = len(text) - len(last)
     if not text.startswith(first) or not text.endswith(last) or end < len(first):
         return None
     places, position = [(0, len(first))], len(first)
     for word in middle:
-        at = text.find(word, position, end)
-        if at < 0:
+        start = text.find(word, position, end)
+        if start < 0:
             return None
-        position = at + len(word)
-        places.append((at, position))
+        position = start + len(word)
+        places.append((start, position))
     places.append((end, len(text)))
     return [text[before[1] : after[0]] for before, after in pairwise(places)]
 
@@ -224,11 +226,11 @@ def _searched(text: str, leaves: Mapping[str, str]) -> list[Segment]:
 
 
 def _numbered(segments: Sequence[Segment]) -> Iterator[Segment]:
-    """A field's second place gets a name of its own, since the text there may be another."""
-    seen: dict[str, int] = {}
+    """Repeated fields get names of their own, since their texts may differ."""
+    counts: dict[str, int] = {}
     for segment in segments:
         if segment.field is not None:
-            seen[segment.field] = seen.get(segment.field, 0) + 1
-            if seen[segment.field] > 1:
-                segment = replace(segment, field=f"{segment.field}_{seen[segment.field]}")
+            counts[segment.field] = counts.get(segment.field, 0) + 1
+            if counts[segment.field] > 1:
+                segment = replace(segment, field=f"{segment.field}_{counts[segment.field]}")
         yield segment

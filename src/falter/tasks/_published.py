@@ -24,7 +24,7 @@ __all__ = [
 def located_rows(
     name: str, argument: str | None, hub: str, split: str = "test"
 ) -> Iterator[tuple[Row, str]]:
-    """Rows, each with the words that say where it stands.
+    """Rows, each with a phrase that says where it is.
 
     `argument` is a file or `hub:owner/name/config`; without one it is `hub`, the usual copy.
     """
@@ -38,7 +38,7 @@ def located_rows(
 
 
 def _hub_rows(name: str, owner: str, split: str) -> list[Row]:
-    hint = f"a local copy needs neither: --task {name}:PATH"
+    hint = f"or use a local copy with --task {name}:PATH"
     try:
         return read_hub(owner, split)
     except MissingExtra as error:
@@ -49,7 +49,7 @@ def _hub_rows(name: str, owner: str, split: str) -> list[Row]:
 
 
 def column(row: Row, name: str, where: str) -> Any:
-    """What the row says under a name."""
+    """The row's value in a column; a missing column is an error."""
     if name not in row:
         close = nearest(name, row)
         raise TaskError(
@@ -61,16 +61,16 @@ def column(row: Row, name: str, where: str) -> Any:
 
 def one_column(row: Row, names: Sequence[str], where: str) -> str:
     """The first of the names that the row has."""
-    there = [name for name in names if name in row]
-    if not there:
+    present = [name for name in names if name in row]
+    if not present:
         raise TaskError(
             f"{where} has none of {', '.join(map(repr, names))}", hint=f"columns: {', '.join(row)}"
         )
-    return there[0]
+    return present[0]
 
 
 def as_text(value: Any, name: str, where: str) -> str:
-    """A text with something in it, without the white space around it."""
+    """A non-empty text, stripped of white space."""
     if not isinstance(value, str) or not value.strip():
         raise unexpected(where, name, value, "a text")
     return value.strip()
@@ -83,7 +83,7 @@ def as_texts(value: Any) -> list[str] | None:
 
 
 def as_options(texts: Sequence[str], where: str) -> tuple[str, ...]:
-    """Two options or more, none of them empty, without the white space around them."""
+    """At least two options, none of them empty, stripped of white space."""
     choices = tuple(text.strip() for text in texts)
     if len(choices) < 2 or "" in choices:
         raise unexpected(where, "options", list(choices), "at least two, none of them empty")
@@ -91,7 +91,7 @@ def as_options(texts: Sequence[str], where: str) -> tuple[str, ...]:
 
 
 def as_index(answer: Any, count: int, name: str, where: str) -> int:
-    """The place of the right option: a number counts from 0, a letter from a."""
+    """The index of the right option, given as a number from 0 or a letter from a."""
     letters = {letter: place for place, letter in enumerate(LABELS[:count])}
     index = letters.get(answer.strip().upper()) if isinstance(answer, str) else answer
     if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < count:
@@ -100,5 +100,5 @@ def as_index(answer: Any, count: int, name: str, where: str) -> int:
 
 
 def unexpected(where: str, name: str, value: object, expected: str) -> TaskError:
-    """The error about a value of another shape."""
+    """The error for a value of an unexpected shape."""
     return TaskError(f"{where}: '{name}' is {value!r:.120}; expected {expected}")

@@ -1,4 +1,4 @@
-"""Tasks: a set of items, templates for the ways of asking, and the scorer that fits."""
+"""Tasks: a set of items, a template for each way of asking, and the scorer that fits."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["Task", "pick", "tasks"]
 class Task:
     """A set of items with its templates and scorer.
 
-    `templates` has one entry a way of asking: `cloze` (options by likelihood), `letter` (options
-    listed, a letter generated) and `open` (free text). `scorer` is the task's own choice, None
-    when it follows from the items and from what the model can do. `stop` and `max_tokens` are
-    the task's own limits of a generated answer, used where the user sets none.
+    `templates` has one entry for each way of asking: `cloze` (options by likelihood), `letter`
+    (options listed, a letter generated) and `open` (free text). `scorer` is the task's own choice,
+    None when it follows from the items and from what the model can do. `stop` and `max_tokens`
+    are the task's limits for a generated answer, used unless the user sets others.
     """
 
     name: str
@@ -48,7 +48,7 @@ tasks: Registry[Loader] = Registry("task", "falter.tasks")
 def pick(items: Iterable[Item], limit: int | None, seed: int) -> tuple[Item, ...]:
     """A sample of `limit` items that depends on keys and seed, not on the order of the file.
 
-    A smaller limit takes a part of what a larger one takes. The file's order is kept.
+    A smaller limit selects a subset of what a larger one selects, in the order of the file.
     """
     items = tuple(items)
     if limit is None or limit >= len(items):
@@ -56,14 +56,14 @@ def pick(items: Iterable[Item], limit: int | None, seed: int) -> tuple[Item, ...
     if limit < 1:
         raise InvalidValue("limit", limit, "a whole number of at least 1")
     by_hash = sorted(items, key=lambda item: digest("pick", seed, item.key))
-    kept = {item.key for item in by_hash[:limit]}
-    return tuple(item for item in items if item.key in kept)
+    sampled = {item.key for item in by_hash[:limit]}
+    return tuple(item for item in items if item.key in sampled)
 
 
 def no_argument(name: str, argument: str | None) -> None:
     """Raise when a task that takes no argument was given one."""
     if argument:
         raise TaskError(
-            f"The task '{name}' takes nothing after a colon, got '{argument}'",
+            f"The task '{name}' takes no argument after a colon, got '{argument}'",
             hint=f"use --task {name}",
         )

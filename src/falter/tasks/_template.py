@@ -1,4 +1,4 @@
-"""Prompt templates: the template's own words are instruction, what is substituted is input."""
+"""Prompt templates: the template's own words are instruction, the substituted fields are input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A stretch of the template: its own words, or the field that is put in."""
+    """A stretch of the template: its own words, or the field substituted there."""
 
     kind: SectionKind
     text: str = ""
@@ -91,10 +91,10 @@ class Template:
         for name in self.fields:
             if name not in columns:
                 close = nearest(name, columns)
-                known = ", ".join(sorted(columns)) or "none"
+                available = ", ".join(sorted(columns)) or "none"
                 raise TemplateError(
                     f"The template's placeholder '{{{name}}}' has no field in the data",
-                    hint=f"did you mean '{{{close}}}'?" if close else f"fields: {known}",
+                    hint=f"did you mean '{{{close}}}'?" if close else f"fields: {available}",
                 )
         for name in mapped:
             if name not in self.fields:
@@ -112,13 +112,13 @@ class Template:
         """The item's prompt."""
         labels = labels_for(item)
         block = choice_block(labels, item.choices, self.choice_format)
-        seen: dict[str, int] = {}
+        counts: dict[str, int] = {}
         sections = []
         for piece in self.pieces:
             name = piece.field or piece.kind
-            seen[name] = seen.get(name, 0) + 1
-            if seen[name] > 1:
-                name = f"{name}#{seen[name]}"
+            counts[name] = counts.get(name, 0) + 1
+            if counts[name] > 1:
+                name = f"{name}#{counts[name]}"
             if piece.field is None:
                 section = Section(name=name, kind=piece.kind, text=piece.text)
             elif piece.field == CHOICES:
@@ -139,7 +139,7 @@ class Template:
 
 
 def _program(item: Item) -> Program | None:
-    """What is executed, where the item's fields say it: `prefix`, `tests`, `entry_point`."""
+    """The program to execute, if the item has `prefix`, `tests` and `entry_point`."""
     fields = item.fields
     if not {"prefix", "tests", "entry_point"} <= fields.keys():
         return None
@@ -165,21 +165,21 @@ def _parse_parts(parts: Mapping[str, str]) -> tuple[Piece, ...]:
     for name, text in parts.items():
         if name not in _PARTS:
             raise UnknownName("template part", name, _PARTS)
-        own, substituted = _PARTS[name]
+        own_kind, substituted_kind = _PARTS[name]
         if pieces and pieces[-1].kind != "system":
             text = "\n" + text
-        pieces += _split(text, own, substituted)
+        pieces += _split(text, own_kind, substituted_kind)
     return tuple(pieces)
 
 
-def _split(text: str, own: SectionKind, substituted: SectionKind) -> list[Piece]:
+def _split(text: str, own_kind: SectionKind, substituted_kind: SectionKind) -> list[Piece]:
     pieces: list[Piece] = []
     position = 0
-    for found in _PLACEHOLDER.finditer(text):
-        if found.start() > position:
-            pieces.append(Piece(kind=own, text=text[position : found.start()]))
-        pieces.append(Piece(kind=substituted, field=found[1] or found[2]))
-        position = found.end()
+    for match in _PLACEHOLDER.finditer(text):
+        if match.start() > position:
+            pieces.append(Piece(kind=own_kind, text=text[position : match.start()]))
+        pieces.append(Piece(kind=substituted_kind, field=match[1] or match[2]))
+        position = match.end()
     if position < len(text):
-        pieces.append(Piece(kind=own, text=text[position:]))
+        pieces.append(Piece(kind=own_kind, text=text[position:]))
     return pieces

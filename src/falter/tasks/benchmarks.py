@@ -93,7 +93,7 @@ def gsm8k(argument: str | None) -> Task:
 def humaneval(argument: str | None) -> Task:
     """HumanEval: functions to complete, judged by their tests.
 
-    The prompt's code is the whole of the input, so that a base model continues it as it stands.
+    The input is the code alone, so that a base model simply continues it.
     """
     rows = located_rows("humaneval", argument, "openai/openai_humaneval")
     template = Template.parse(
@@ -116,7 +116,7 @@ def _truthfulqa(row: Row, where: str) -> Item:
     options = list(targets)
     key = short(digest("truthfulqa", question, options), 16)
     order = list(Rng(int(key[:12], 16)).order(len(options)))
-    right = [i for i, told in enumerate(targets.values()) if told]
+    right = [i for i, is_right in enumerate(targets.values()) if is_right]
     if len(right) != 1:
         raise TaskError(f"{where} has {len(right)} right answers; expected one")
     category = row.get("category")
@@ -131,15 +131,15 @@ def _truthfulqa(row: Row, where: str) -> Item:
 
 
 def _targets(value: Any, where: str) -> dict[str, int]:
-    """Option by option 1 or 0: as published, or from the hub's two lists."""
-    found: dict[str, int] = value if isinstance(value, dict) else {}
-    if found.keys() == {"choices", "labels"}:
+    """1 or 0 for every option: as published, or from the hub's two lists."""
+    targets: dict[str, int] = value if isinstance(value, dict) else {}
+    if targets.keys() == {"choices", "labels"}:
         texts, labels = as_texts(value["choices"]), value["labels"]
         paired = texts is not None and isinstance(labels, list) and len(texts) == len(labels)
-        found = dict(zip(texts or (), labels, strict=True)) if paired else {}
-    if len(found) < 2 or not all(told in (0, 1) for told in found.values()):
+        targets = dict(zip(texts or (), labels, strict=True)) if paired else {}
+    if len(targets) < 2 or not all(flag in (0, 1) for flag in targets.values()):
         raise unexpected(where, "mc1_targets", value, "options with 1 or 0, or choices and labels")
-    return found
+    return targets
 
 
 def _mmlu(row: Row, where: str) -> Item:
@@ -164,7 +164,7 @@ def _mmlu_csv(path: Path) -> Iterator[Item]:
         subject = re.sub(r"(_(test|dev|val))?\.csv(\.gz)?$", "", file.name, flags=re.IGNORECASE)
         for row, where in _cells(file):
             if len(row) != 6 or row[5] not in ("A", "B", "C", "D"):
-                raise TaskError(f"{where} is not question, four options and a letter")
+                raise TaskError(f"{where} does not have a question, four options and a letter")
             yield _mmlu_item(
                 subject,
                 as_text(row[0], "question", where),
@@ -197,7 +197,7 @@ def _mmlu_item(subject: str, question: str, choices: tuple[str, ...], target: in
 
 
 def _options(texts: Sequence[str], where: str) -> tuple[str, ...]:
-    """Published files hold options of white space only, and those stay."""
+    """The stripped options. Published files have some that are white space only; those stay."""
     if len(texts) < 2:
         raise unexpected(where, "choices", texts, "at least two")
     return tuple(text.strip() for text in texts)
@@ -268,21 +268,21 @@ def _choice_task(name: str, items: Sequence[Item]) -> Task:
 
 
 def _filled(name: str, items: Sequence[Item], *, named: bool = False) -> tuple[Item, ...]:
-    """The items; one whose content was there before is numbered, one whose name was is refused.
+    """The items; repeated content is numbered, a repeated `named` key is an error.
 
     Published files hold a few rows twice; accuracies in papers count both.
     """
     if not items:
         raise TaskError(f"The task '{name}' has no items", hint="is the file empty?")
-    seen: Counter[str] = Counter()
-    found = []
+    counts: Counter[str] = Counter()
+    numbered = []
     for item in items:
-        seen[item.key] += 1
-        if seen[item.key] > 1 and named:
+        counts[item.key] += 1
+        if counts[item.key] > 1 and named:
             raise TaskError(
-                f"{name}: the item '{item.key}' is there twice", hint="drop one of the two"
+                f"{name}: the item '{item.key}' appears twice", hint="drop one of the two"
             )
-        found.append(
-            item if seen[item.key] == 1 else replace(item, key=f"{item.key}-{seen[item.key]}")
+        numbered.append(
+            item if counts[item.key] == 1 else replace(item, key=f"{item.key}-{counts[item.key]}")
         )
-    return tuple(found)
+    return tuple(numbered)

@@ -1,7 +1,7 @@
 """Readers for the shapes in which five exams are published: ARC (two), MathQA, LogiQA, GPQA.
 
 Each takes a file, `hub:owner/name/config`, or nothing, which is the hub's usual copy. Options keep
-their published order but in GPQA, whose files give the right answer a column of its own.
+their published order, except in GPQA, whose files have a separate column for the right answer.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _MARK = re.compile(r"(?:^|,)\s*([a-e]) \) ?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
-    """What one row says."""
+    """The content of one row."""
 
     fields: Mapping[str, str]
     choices: tuple[str, ...]
@@ -94,7 +94,7 @@ def gpqa(argument: str | None) -> Task:
 
 
 def _arc(row: Row, where: str) -> _Entry:
-    """`question` holds stem and choices, or is the stem itself with `choices` beside it."""
+    """`question` holds stem and choices, or is the stem, with `choices` in a column of its own."""
     question, listed = column(row, "question", where), row.get("choices")
     if isinstance(question, dict):
         listed, question = question.get("choices"), question.get("stem")
@@ -116,7 +116,7 @@ def _arc(row: Row, where: str) -> _Entry:
 
 
 def _texts_and_labels(listed: Any) -> tuple[list[str] | None, list[str] | None]:
-    """From a list of pairs, or a pair of lists."""
+    """Texts and labels, from a list of pairs or a pair of lists."""
     if isinstance(listed, list) and all(isinstance(choice, dict) for choice in listed):
         listed = {part: [choice.get(part) for choice in listed] for part in ("text", "label")}
     if not isinstance(listed, dict):
@@ -140,7 +140,7 @@ def _mathqa(row: Row, where: str) -> _Entry:
 
 
 def _mathqa_options(text: str, where: str) -> tuple[str, ...]:
-    """The options of "a ) 12 , b ) 15 , …", also where they stand as a printed list.
+    """The options of "a ) 12 , b ) 15 , …", which may also be a printed Python list.
 
     A mark is a letter with " ) " at the start or after a comma; the marks must be a, b, c … in
     this order, so that an option with a bracket of its own is not cut in two.
@@ -150,21 +150,21 @@ def _mathqa_options(text: str, where: str) -> tuple[str, ...]:
             text = " , ".join(ast.literal_eval(text.strip()))
         except (ValueError, SyntaxError, TypeError) as error:
             raise unexpected(where, "options", text, "'a ) … , b ) … , …'") from error
-    found: list[re.Match[str]] = []
+    marks: list[re.Match[str]] = []
     for mark in _MARK.finditer(text):
-        if mark[1] == "abcde"[len(found) : len(found) + 1]:
-            found.append(mark)
-    if len(found) < 2 or text[: found[0].start()].strip() or len(_MARK.findall(text)) > len(found):
+        if mark[1] == "abcde"[len(marks) : len(marks) + 1]:
+            marks.append(mark)
+    if len(marks) < 2 or text[: marks[0].start()].strip() or len(_MARK.findall(text)) > len(marks):
         raise unexpected(
             where, "options", text, "'a ) … , b ) … , …' with each letter once, in order"
         )
-    ends = [*(mark.start() for mark in found[1:]), len(text)]
-    options = [text[m.end() : end].strip(" ,") for m, end in zip(found, ends, strict=True)]
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    options = [text[m.end() : end].strip(" ,") for m, end in zip(marks, ends, strict=True)]
     return as_options(options, where)
 
 
 def _logiqa(row: Row, where: str) -> _Entry:
-    """Version 1 says context, question or query, label or correct_option; version 2 text, answer.
+    """Version 1 has context, question or query, label or correct_option; version 2 text, answer.
 
     A number counts from 0, a letter from a.
     """
@@ -173,16 +173,17 @@ def _logiqa(row: Row, where: str) -> _Entry:
         "question": ("question", "query"),
         "answer": ("label", "correct_option", "answer"),
     }
-    named = {role: one_column(row, known, where) for role, known in names.items()}
+    columns = {role: one_column(row, possible, where) for role, possible in names.items()}
     listed = as_texts(column(row, "options", where))
     if not listed:
         raise unexpected(where, "options", row["options"], "a list of texts")
     return _Entry(
         fields={
-            role: as_text(row[named[role]], named[role], where) for role in ("passage", "question")
+            role: as_text(row[columns[role]], columns[role], where)
+            for role in ("passage", "question")
         },
         choices=as_options(listed, where),
-        target=as_index(row[named["answer"]], len(listed), named["answer"], where),
+        target=as_index(row[columns["answer"]], len(listed), columns["answer"], where),
     )
 
 
@@ -246,26 +247,26 @@ def _check_line(block: Sequence[str], where: str) -> None:
 # All rows
 
 
-def _load(name: str, argument: str | None, hub: str, read: _Read, split: str = "test") -> Task:
+def _load(name: str, argument: str | None, hub: str, read_row: _Read, split: str = "test") -> Task:
     rows = located_rows(name, argument, hub, split)
-    return _task(name, [read(row, where) for row, where in rows])
+    return _task(name, [read_row(row, where) for row, where in rows])
 
 
 def _task(name: str, entries: Sequence[_Entry]) -> Task:
     if not entries:
         raise TaskError(f"The task '{name}' has no items", hint="is the file empty?")
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     items = []
     for entry in entries:
         key = entry.key or short(digest(name, dict(entry.fields), entry.choices), 16)
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] > 1 and entry.key:
-            raise TaskError(f"{name}: the item '{key}' is there twice", hint="drop one of the two")
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] > 1 and entry.key:
+            raise TaskError(f"{name}: the item '{key}' appears twice", hint="drop one of the two")
         # Published files hold a few rows twice; accuracies in papers count both.
         items.append(
             Item(
                 task=name,
-                key=key if seen[key] == 1 else f"{key}-{seen[key]}",
+                key=key if counts[key] == 1 else f"{key}-{counts[key]}",
                 fields=entry.fields,
                 choices=entry.choices,
                 target=entry.target,

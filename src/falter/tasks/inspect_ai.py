@@ -35,7 +35,7 @@ LISTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sample:
-    """What one sample says."""
+    """The content of one sample."""
 
     key: str
     fields: Mapping[str, str]
@@ -53,7 +53,7 @@ def load(argument: str | None) -> Task:
         )
     if importlib.util.find_spec("inspect_ai") is None:
         raise MissingExtra("Reading Inspect tasks", "inspect", "inspect_ai")
-    task = _made(path, name)
+    task = _inspect_task(path, name)
     samples = [_read(sample, f"{argument}, sample {n}") for n, sample in enumerate(task.dataset, 1)]
     if not samples:
         raise TaskError(f"The Inspect task '{argument}' has no samples")
@@ -66,24 +66,24 @@ def load(argument: str | None) -> Task:
     )
 
 
-def _made(path: str, name: str) -> Any:
+def _inspect_task(path: str, name: str) -> Any:
     """The Inspect task that the named function returns."""
     module = _module(path)
     make = getattr(module, name, None)
     if not callable(make):
-        known = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
-        raise UnknownName(f"task of {path}", name, known)
+        names = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
+        raise UnknownName(f"task of {path}", name, names)
     try:
         task = make()
     except Exception as error:
         raise TaskError(
-            f"The Inspect task '{path}@{name}' could not be made: {error!r:.400}",
+            f"The Inspect task '{path}@{name}' could not be created: {error!r:.400}",
             hint="it is called without arguments",
         ) from error
     if not hasattr(task, "dataset"):
         raise TaskError(
-            f"'{path}@{name}' is no Inspect task: it returned {type(task).__name__}",
-            hint="name a function with Inspect's @task",
+            f"'{path}@{name}' is not an Inspect task: it returned {type(task).__name__}",
+            hint="name a function decorated with Inspect's @task",
         )
     return task
 
@@ -130,26 +130,29 @@ def _read(sample: Any, where: str) -> _Sample:
     return _Sample(key=str(key), fields=fields, choices=choices, target=index)
 
 
-def _texts(asked: Any, where: str) -> tuple[str, str]:
-    """The system words and the question of a text, or of messages with one question."""
-    if isinstance(asked, str):
-        return "", asked
+def _texts(messages: Any, where: str) -> tuple[str, str]:
+    """System message and question, from a text or from messages with one question."""
+    if isinstance(messages, str):
+        return "", messages
     if any(
-        part.type != "text" for m in asked if not isinstance(m.content, str) for part in m.content
+        part.type != "text"
+        for m in messages
+        if not isinstance(m.content, str)
+        for part in m.content
     ):
-        raise TaskError(f"{where} shows more than text", hint="falter asks in words alone")
-    roles = [m.role for m in asked]
+        raise TaskError(f"{where} contains more than text", hint="falter sends text only")
+    roles = [m.role for m in messages]
     if roles.count("user") != 1 or set(roles) - {"system", "user"}:
         raise TaskError(
             f"{where} is a conversation ({', '.join(roles)}); expected one question",
-            hint="falter asks one turn, after a system message or none",
+            hint="falter asks a single question, with or without a system message",
         )
-    system = "\n\n".join(m.text for m in asked if m.role == "system")
-    return system, next(m.text for m in asked if m.role == "user")
+    system = "\n\n".join(m.text for m in messages if m.role == "system")
+    return system, next(m.text for m in messages if m.role == "user")
 
 
 def _index(target: str, choices: Sequence[str], where: str) -> int:
-    """Inspect's targets are letters; an option's own text is taken too."""
+    """The target's index. Inspect's targets are letters; an option's own text will do too."""
     labels = LABELS[: len(choices)]
     if len(target) == 1 and target in labels:
         return labels.index(target)
@@ -165,7 +168,7 @@ def _items(task: str, samples: Sequence[_Sample]) -> tuple[Item, ...]:
     keys = [sample.key for sample in samples]
     if len(set(keys)) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise TaskError(f"{task}: the sample '{twice}' is there twice", hint="give each its own id")
+        raise TaskError(f"{task}: the sample '{twice}' appears twice", hint="give each its own id")
     with_system = any("system" in sample.fields for sample in samples)
     return tuple(
         Item(
@@ -193,19 +196,19 @@ def _templates(samples: Sequence[_Sample], name: str) -> dict[str, Template]:
 
 
 def _scorer(task: Any, has_choices: bool) -> str | None:
-    """Our scorer that means what the task's first scorer does; else a name that no scorer has.
+    """The scorer that measures what the task's first one does; else a name that no scorer has.
 
-    Such a task runs only with a scorer that the user chose.
+    Such a task runs only with a scorer that the user chooses.
     """
     from inspect_ai.util import registry_info
 
-    given = task.scorer[0] if isinstance(task.scorer, (list, tuple)) and task.scorer else None
-    if has_choices or given is None:
+    scorer = task.scorer[0] if isinstance(task.scorer, (list, tuple)) and task.scorer else None
+    if has_choices or scorer is None:
         return None
-    name = str(registry_info(given).name).rpartition("/")[2]
+    name = str(registry_info(scorer).name).rpartition("/")[2]
     if name in ("exact", "includes"):
         return name
-    # what a scorer was made with has no public way out
-    if name == "match" and getattr(given, "__registry_params__", {}).get("numeric"):
+    # the parameters of a scorer have no public accessor
+    if name == "match" and getattr(scorer, "__registry_params__", {}).get("numeric"):
         return "numeric"
     return f"{name} (a scorer of inspect)"

@@ -61,7 +61,7 @@ def load(argument: str | None) -> Task:
             hint="--task lm-eval:arc_easy, or lm-eval:FILE.yaml",
         )
     with _seeded():
-        name, parts = _read(argument)
+        name, parts = _load_objects(argument)
         return _joined(name, parts)
 
 
@@ -79,8 +79,8 @@ def _seeded() -> Iterator[None]:
         random.setstate(state)
 
 
-def _read(argument: str) -> tuple[str, dict[str, Any]]:
-    """The name of what was asked for, and the harness's task objects by theirs."""
+def _load_objects(argument: str) -> tuple[str, dict[str, Any]]:
+    """The requested name, and the harness's task objects by their names."""
     try:
         from lm_eval.tasks import TaskManager
     except ImportError as error:
@@ -96,32 +96,32 @@ def _read(argument: str) -> tuple[str, dict[str, Any]]:
     group = GROUP.search(path.read_text("utf-8"))
     manager = TaskManager(include_path=str(path.parent), include_defaults=False)
     if group is None:
-        found = _objects(manager, argument)
-        return next(iter(found)), found
-    try:  # a group's file is found by the group's name alone
+        objects = _objects(manager, argument)
+        return next(iter(objects)), objects
+    try:  # a group's file is loaded by the group's name
         return group[1], _objects(manager, group[1])
-    except TaskError:  # its members may be the harness's own, whose index takes seconds
+    except TaskError:  # its members may be built in, and indexing those takes seconds
         manager = TaskManager(include_path=str(path.parent))
         return group[1], _objects(manager, group[1])
 
 
 def _objects(manager: Any, name: str) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = manager.load(name)["tasks"]
+        objects: dict[str, Any] = manager.load(name)["tasks"]
     except Exception as error:
         raise TaskError(
             f"lm-eval could not load the task '{name}': {error!r:.400}",
             hint="its data may come from the hub: check the network, or the task's dataset_path",
         ) from error
-    if not found:
+    if not objects:
         raise TaskError(f"The lm-eval group '{name}' holds no tasks")
-    return found
+    return objects
 
 
 def _joined(name: str, parts: Mapping[str, Any]) -> Task:
-    """One task of ours from one or several of theirs."""
+    """One falter task from one or several of the harness."""
     for part, task in parts.items():
-        _fits(part, task)
+        _check_supported(part, task)
     kind = _same(parts, "output_type", lambda t: t.OUTPUT_TYPE)
     delimiter = _same(parts, "target_delimiter", lambda t: t.config.target_delimiter)
     open_ended = kind == "generate_until"
@@ -142,40 +142,40 @@ def _joined(name: str, parts: Mapping[str, Any]) -> Task:
     return Task(
         name=f"lm-eval:{name}",
         items=_items(f"lm-eval:{name}", questions, fields),
-        templates={"open": template} if open_ended else _ways(template, questions),
+        templates={"open": template} if open_ended else _templates(template, questions),
         scorer=scorer,
         stop=limits[0],
         max_tokens=limits[1],
     )
 
 
-def _fits(name: str, task: Any) -> None:
-    """Raise for what has no counterpart here."""
+def _check_supported(name: str, task: Any) -> None:
+    """Raise for a kind of task that falter has no counterpart for."""
     from lm_eval.api.task import ConfigurableTask
 
     why = None
     if not isinstance(task, ConfigurableTask):
-        why = "is a Python class of its own, not a configured task"
+        why = "is a Python class, not a configured task"
     elif getattr(task, "MULTIMODAL", False):
         why = "shows pictures or plays sounds"
     elif task.OUTPUT_TYPE not in ("multiple_choice", "generate_until"):
         why = f"measures {task.OUTPUT_TYPE}; falter asks multiple_choice and generate_until"
     elif task.multiple_input:
-        why = "puts the options into the question, one context an option"
+        why = "asks a separate question for every option"
     if why is not None:
         raise TaskError(f"The lm-eval task '{name}' {why}", hint="choose another task")
 
 
-def _same(parts: Mapping[str, Any], setting: str, read: Any) -> Any:
-    """A setting that all tasks of a group share, or an error that names two which differ."""
+def _same(parts: Mapping[str, Any], setting: str, setting_of: Any) -> Any:
+    """A setting that all tasks of a group share; if two differ, an error names them."""
     first, *rest = parts
-    value = read(parts[first])
+    value = setting_of(parts[first])
     for name in rest:
-        if read(parts[name]) != value:
+        if setting_of(parts[name]) != value:
             raise TaskError(
                 f"The lm-eval tasks '{first}' and '{name}' differ in their {setting}, "
                 "so they cannot be one task",
-                hint="name them one by one",
+                hint="use them as separate tasks",
             )
     return value
 
@@ -194,10 +194,10 @@ def _limits(task: Any) -> tuple[tuple[str, ...], int | None]:
 def _question(task: Any, doc: Mapping[str, Any], where: str, tags: tuple[str, ...]) -> _Question:
     text = task.doc_to_text(doc)
     whole = task.fewshot_context(doc, num_fewshot=0, gen_prefix=task.doc_to_prefix(doc))
-    at = whole.rfind(text)
-    if at < 0:
+    start = whole.rfind(text)
+    if start < 0:
         raise TaskError(f"lm-eval task {where}: the context does not hold the question")
-    head, tail = whole[:at], whole[at + len(text) :]
+    head, tail = whole[:start], whole[start + len(text) :]
     segments = [*_description(head), *with_cue(cut(text, doc, task.doc_to_text))]
     if tail:
         segments.append(Segment(text=tail, kind="cue"))
@@ -206,7 +206,7 @@ def _question(task: Any, doc: Mapping[str, Any], where: str, tags: tuple[str, ..
 
 
 def _description(head: str) -> list[Segment]:
-    """What stands before the question; a system turn where it ends as ours does."""
+    """The text before the question; a system turn if a blank line ends it, as in falter's own."""
     if not head:
         return []
     if head.endswith("\n\n"):
@@ -239,43 +239,45 @@ def _answer(task: Any, doc: Mapping[str, Any], where: str) -> tuple[tuple[str, .
 
 
 def _with_list(questions: list[_Question]) -> tuple[_Listing | None, list[_Question]]:
-    """Where every question lists its options by letters, take that as a list.
+    """If every question lists its options by letters, make that text a list of options.
 
-    Letters answer it (MMLU), or the options' own texts do (LogiQA); in both cases the listed
+    The answers are the letters (MMLU) or the options' own texts (LogiQA); in both cases the listed
     texts become the choices.
     """
     for line in FORMATS:
-        found = [
+        listings = [
             listed(q.segments, LABELS[: len(q.choices)], line) if q.choices else None
             for q in questions
         ]
-        lists = [f for f in found if f]
+        lists = [f for f in listings if f]
         if len(lists) < len(questions):
             continue
         pairs = list(zip(questions, lists, strict=True))
         if all(q.choices == tuple(LABELS[: len(q.choices)]) for q in questions):
-            by: Choicewise = "label"
+            answer_as: Choicewise = "label"
         elif all(q.choices == texts for q, (_, texts) in pairs):
-            by = "text"
+            answer_as = "text"
         else:
             break
-        made = [
+        relisted = [
             _Question(segments=segments, choices=texts, target=q.target, tags=q.tags)
             for q, (segments, texts) in pairs
         ]
-        return _Listing(line=line, answer_as=by), made
+        return _Listing(line=line, answer_as=answer_as), relisted
     return None, questions
 
 
 # All documents
 
 
-def _ways(template: Template, questions: Sequence[_Question]) -> dict[str, Template]:
-    """By likelihood as the harness asks; by letter with a list of ours where it has none."""
+def _templates(template: Template, questions: Sequence[_Question]) -> dict[str, Template]:
+    """By likelihood as the harness asks, and by letter, with falter's list if the text has none."""
     if template.lists_choices:
         return {"cloze": template, "letter": replace(template, answer_as="label")}
     if all(len(choice) <= 3 for q in questions for choice in q.choices):
-        return {"cloze": template}  # letters already, whose options the text lists in its own way
+        return {
+            "cloze": template
+        }  # the options are letters already, which the text lists in its own way
     pieces = template.pieces
     body = pieces[:-1] if pieces[-1].kind == "cue" else pieces
     letter = Template(pieces=(*body, *LETTERED), answer_as="label", delimiter=template.delimiter)
@@ -285,17 +287,19 @@ def _ways(template: Template, questions: Sequence[_Question]) -> dict[str, Templ
 def _items(
     task: str, questions: Sequence[_Question], fields: Sequence[Mapping[str, str]]
 ) -> tuple[Item, ...]:
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     items = []
-    for question, found in zip(questions, fields, strict=True):
-        own = {name: text for name, text in found.items() if name != CHOICES}
-        key = short(digest("lm-eval", question.tags, own, question.choices, question.target), 16)
-        seen[key] = seen.get(key, 0) + 1
+    for question, texts in zip(questions, fields, strict=True):
+        own_fields = {name: text for name, text in texts.items() if name != CHOICES}
+        key = short(
+            digest("lm-eval", question.tags, own_fields, question.choices, question.target), 16
+        )
+        counts[key] = counts.get(key, 0) + 1
         items.append(
             Item(
                 task=task,
-                key=key if seen[key] == 1 else f"{key}-{seen[key]}",
-                fields=own,
+                key=key if counts[key] == 1 else f"{key}-{counts[key]}",
+                fields=own_fields,
                 choices=question.choices,
                 target=question.target,
                 tags=question.tags,

@@ -1,4 +1,4 @@
-"""Doubles that users get too: scripted and replay clients, sample prompts, the property suite."""
+"""Test doubles, for users too: scripted and replay clients, sample prompts, the property suite."""
 
 from __future__ import annotations
 

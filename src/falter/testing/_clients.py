@@ -1,4 +1,4 @@
-"""Clients that answer without a model: from a script, or from responses that were kept."""
+"""Clients that answer without a model: from a script, or from stored responses."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Script = Mapping[str, Answer] | Sequence[Answer] | Callable[[Request], Answer]
 
 
 class Scripted:
-    """Answers from a script, and remembers what it was asked in `requests`.
+    """Answers from a script, and records every request in `requests`.
 
     The script is a list of answers in order, a mapping from a text in the prompt to the answer,
-    or a function of the request. An exception in it is raised. For scoring requests a text answer
-    is the continuation that gets the highest log-likelihood.
+    or a function of the request. An answer that is an exception is raised. For scoring requests a
+    text answer is the continuation that gets the highest log-likelihood.
 
     >>> client = Scripted(["A", "B"])
     """
@@ -75,23 +75,25 @@ class Scripted:
             for part, answer in self._script.items():
                 if part in text:
                     return answer
-            raise LookupError(f"no line of the script fits the prompt {text[:200]!r}")
+            raise LookupError(f"no line of the script matches the prompt {text[:200]!r}")
         if self._turn >= len(self._script):
-            raise LookupError(f"the script has {len(self._script)} answers; one more was asked for")
+            raise LookupError(
+                f"the script has {len(self._script)} answers, but was asked for one more"
+            )
         self._turn += 1
         return self._script[self._turn - 1]
 
 
 class Replay:
-    """Answers each request with the response that was kept under its key.
+    """Answers each request with the response stored under its key.
 
-    A request that was never answered is a failure, so nothing is made up.
+    A request without a stored response fails; nothing is made up.
     """
 
     def __init__(self, model: Model, responses: Iterable[Response]) -> None:
         self.model = model
         self.capabilities = Capabilities(generates=True, scores=True)
-        self._kept = {response.key: response for response in responses}
+        self._responses = {response.key: response for response in responses}
 
     async def check(self) -> None:
         """Always ready."""
@@ -99,7 +101,7 @@ class Replay:
     async def generate(self, request: Request) -> Response:
         await asyncio.sleep(0)
         missing = Response(key=request.key, failure="nothing was recorded for this request")
-        return self._kept.get(request.key, missing)
+        return self._responses.get(request.key, missing)
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         return [await self.generate(request) for request in requests]

@@ -1,4 +1,4 @@
-"""A rewrite bank for tests: it makes its rewrites up on the spot."""
+"""A rewrite bank for tests, which makes up its rewrites on the spot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from falter.text import natural_words, protect
 
 __all__ = ["MadeUpRewrites"]
 
-_KEPT = re.compile(
+_UNTOUCHED = re.compile(
     r"(?:no|not|never|none|nor|without|cannot|all|any|every|each|few|many|most|some|only"
     r"|one|two|three|four|five|six|seven|eight|nine|ten)",
     re.IGNORECASE,
@@ -17,9 +17,9 @@ _KEPT = re.compile(
 
 
 class MadeUpRewrites:
-    """Turns every ordinary word of four letters or more back to front.
+    """Reverses every ordinary word of four letters or more.
 
-    Protected text, negations and numbers stay as they are, as a careful author would leave them.
+    Protected text, negations and numbers stay as they are, just as a careful author leaves them.
     """
 
     def find(self, key: str, text: str) -> Rewrite | None:
@@ -41,7 +41,7 @@ def _reworded(text: str) -> str:
     at = 0
     for start, end in natural_words(text, protect(text)):
         word = text[start:end]
-        if len(word) >= 4 and not _KEPT.fullmatch(word):
+        if len(word) >= 4 and not _UNTOUCHED.fullmatch(word):
             parts += [text[at:start], word[::-1].lower()]
             at = end
     return "".join([*parts, text[at:]])

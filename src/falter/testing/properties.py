@@ -1,4 +1,4 @@
-"""The property suite that every perturbation has to pass, built in or your own.
+"""The property suite that every perturbation has to pass, built-in or your own.
 
 from falter.testing.properties import check_perturbation
 
@@ -45,29 +45,28 @@ def check_perturbation(
 ) -> None:
     """Raise `AssertionError` where the perturbation breaks a promise, naming it and the sample.
 
-    `others` are chained behind it, and must leave its edits alone; it is chained behind itself in
-    any case.
+    `others` are chained after it and must leave its edits alone; it is also chained after itself.
     """
     before = random.getstate()
     perturbation = _ready(perturbation)
     for sample in samples:
         for check in CHECKS:
             check(perturbation, sample)
-        for other in (perturbation, *others):
-            _check_chain(perturbation, other, sample)
+        for second in (perturbation, *others):
+            _check_chain(perturbation, second, sample)
     _check_draws(perturbation, samples)
     _require(random.getstate() == before, perturbation, "leaves the global generator alone", "any")
 
 
 def check_prompt(perturbation: Perturbation, prompt: Prompt) -> None:
-    """The same promises on one prompt of your own, or of a generator of prompts."""
+    """Check the same promises on one prompt of your own, or from a generator of prompts."""
     perturbation = _ready(perturbation)
     for check in CHECKS:
         check(perturbation, Sample(name=repr(plain(prompt))[:60], prompt=prompt))
 
 
 def _ready(perturbation: Perturbation) -> Perturbation:
-    """A model-made perturbation with rewrites at hand; any other as it is."""
+    """A model-made perturbation with its rewrites bound; any other as it is."""
     if not isinstance(perturbation, RewritePerturbation):
         return perturbation
     return perturbation.bind(MadeUpRewrites(), 0)
@@ -104,10 +103,10 @@ def check_repeats(perturbation: Perturbation, sample: Sample) -> None:
 
 
 def check_untouched(perturbation: Perturbation, sample: Sample) -> None:
-    """The input is what it was."""
-    kept = copy.deepcopy(sample.prompt)
+    """The input is unchanged."""
+    before = copy.deepcopy(sample.prompt)
     list(_outputs(perturbation, sample))
-    _require(sample.prompt == kept, perturbation, "the input stays untouched", sample.name)
+    _require(sample.prompt == before, perturbation, "the input stays untouched", sample.name)
 
 
 def check_identity(perturbation: Perturbation, sample: Sample) -> None:
@@ -139,14 +138,14 @@ _INVARIANTS: dict[str, Callable[[Prompt], Any]] = {
 
 
 def _target_text(prompt: Prompt) -> str | None:
-    """The right answer in words, wherever it stands among the choices."""
+    """The right answer in words, whatever its place among the choices."""
     if isinstance(prompt.target, int) and prompt.choices:
         return prompt.choices[prompt.target]
     return None if prompt.target is None else str(prompt.target)
 
 
 def _spelled_out(prompt: Prompt) -> str:
-    """The whole text, with every *n't* and *cannot* as *not*: to contract loses no negation."""
+    """The whole text, with every *n't* and *cannot* as *not*: contracting loses no negation."""
     return _SHORT_NOT.sub(" not", plain(prompt))
 
 
@@ -154,20 +153,20 @@ def check_invariants(perturbation: Perturbation, sample: Sample) -> None:
     """Declared invariants are known and hold."""
     for name in perturbation.invariants:
         _require(name in _INVARIANTS, perturbation, f"invariant {name!r} is known", sample.name)
-        read = _INVARIANTS[name]
+        value_of = _INVARIANTS[name]
         for after in _outputs(perturbation, sample):
-            was, now = read(sample.prompt), read(after)
-            held = was <= now if name == "negations" else was == now  # none may be lost
-            _require(held, perturbation, f"keeps {name}", sample.name)
+            was, now = value_of(sample.prompt), value_of(after)
+            holds = was <= now if name == "negations" else was == now  # none may be lost
+            _require(holds, perturbation, f"keeps {name}", sample.name)
 
 
 def check_protected(perturbation: Perturbation, sample: Sample) -> None:
-    """What must be kept is there as often as before, and so are spans a section protects."""
+    """Untouchable texts occur as often as before, and sections' protected spans stay."""
     for after in _outputs(perturbation, sample):
         before, now = _spelled_out(sample.prompt), _spelled_out(after)
-        for text in filter(lambda text: _promised(perturbation, text), sample.kept):
-            held = now.count(text) >= before.count(text)
-            _require(held, perturbation, f"keeps {text!r}", sample.name)
+        for text in filter(lambda text: _promised(perturbation, text), sample.untouchable):
+            enough = now.count(text) >= before.count(text)
+            _require(enough, perturbation, f"keeps {text!r}", sample.name)
     guarded = _guarded(sample.prompt)
     for params in _strongest(perturbation):
         after = perturbation(guarded, _rng(perturbation, 0), **params)
@@ -177,11 +176,11 @@ def check_protected(perturbation: Perturbation, sample: Sample) -> None:
 
 
 def _promised(perturbation: Perturbation, text: str) -> bool:
-    """Whether it has to stay: sums are what changes of sums change, and code those of code."""
-    kept = perturbation.invariants
+    """Whether the text has to stay: the perturbation may not change its numbers or code."""
+    invariants = perturbation.invariants
     return not (
-        ("numbers" not in kept and any(map(str.isdigit, text)))
-        or ("code" not in kept and "`" in text)
+        ("numbers" not in invariants and any(map(str.isdigit, text)))
+        or ("code" not in invariants and "`" in text)
     )
 
 
@@ -200,10 +199,10 @@ def check_edits(perturbation: Perturbation, sample: Sample) -> None:
 
 
 def _require_edits(perturbation: Perturbation, sample: Sample, after: Prompt) -> None:
-    kept = {section.name: section for section in after.sections if _own(section)}
+    sections = {section.name: section for section in after.sections if _own(section)}
     before = {section.name: section.text for section in sample.prompt.sections}
-    _require(kept.keys() == before.keys(), perturbation, "no section is lost", sample.name)
-    for name, section in kept.items():
+    _require(sections.keys() == before.keys(), perturbation, "no section is lost", sample.name)
+    for name, section in sections.items():
         rebuilt = _rebuilt(before[name], section)
         _require(rebuilt == section.text, perturbation, "edits rebuild the text", sample.name)
     for section in after.sections:
@@ -213,13 +212,12 @@ def _require_edits(perturbation: Perturbation, sample: Sample, after: Prompt) ->
 
 
 def _own(section: Section) -> bool:
-    """Whether it is one of the prompt's own sections; they are known by name, wherever they are."""
+    """Whether it is one of the prompt's own sections, which are matched by name."""
     return section.kind != "added"
 
 
 def _rebuilt(original: str, section: Section) -> str:
-    """The section's text from the original text and its edits; what lies between is not looked at
-    in the new text."""
+    """The section's text, rebuilt from the original text and the edits alone."""
     parts: list[str] = []
     at = length = 0
     for edit in section.edits:
@@ -246,16 +244,16 @@ def check_nested(perturbation: Perturbation, sample: Sample) -> None:
 
 
 def _changes(before: Prompt, after: Prompt) -> Iterator[tuple[int, int, int, str]]:
-    """Each edit as section, place and new text; a deletion as the characters it takes, because
-    neighbouring ones share a space."""
+    """Each edit as section, place and new text; a deletion character by character, because
+    neighbouring deletions share a space."""
     for at, section in enumerate(after.sections):
         for edit in section.edits:
             new = section.text[edit.new_start : edit.new_end]
             if new:
                 yield at, edit.start, edit.end, new
             else:
-                for gone in range(edit.start, edit.end):
-                    yield at, gone, gone + 1, ""
+                for place in range(edit.start, edit.end):
+                    yield at, place, place + 1, ""
 
 
 def check_round_trip(perturbation: Perturbation, sample: Sample) -> None:
@@ -270,10 +268,10 @@ def _check_chain(first: Perturbation, second: Perturbation, sample: Sample) -> N
     once = first(sample.prompt, _rng(first, 0))
     twice = second(once, _rng(second, 0, occurrence=1))
     _require_edits(first, sample, twice)
-    known = {section.name: section for section in twice.sections if _own(section)}
+    sections_after = {section.name: section for section in twice.sections if _own(section)}
     for section in filter(_own, once.sections):
-        kept = set(_texts(section)) <= set(_texts(known[section.name]))
-        _require(kept, first, f"{second.name} leaves its edits alone", sample.name)
+        untouched = set(_texts(section)) <= set(_texts(sections_after[section.name]))
+        _require(untouched, first, f"{second.name} leaves its edits alone", sample.name)
 
 
 def _texts(section: Section) -> Iterator[tuple[int, int, str]]:
@@ -286,15 +284,15 @@ def _check_draws(perturbation: Perturbation, samples: Sequence[Sample]) -> None:
     if not samples or not perturbation.applies(samples[0].prompt):
         return
     params = {"rate": 0.3} if "rate" in _parameters(perturbation) else {}
-    made = {
+    outputs = {
         plain(perturbation(samples[0].prompt, _rng(perturbation, 0, key=str(i)), **params))
         for i in range(12)
     }
     draws = "file" in _parameters(perturbation)
-    if params:  # where a weak dose is all there is, nothing is left to draw
+    if params:  # if even the weak dose edits every place, there is nothing to draw
         every = perturbation(samples[0].prompt, _rng(perturbation, 0), rate=1.0)
-        draws = plain(every) not in made
-    _require(not draws or len(made) > 1, perturbation, "items draw for themselves", "first")
+        draws = plain(every) not in outputs
+    _require(not draws or len(outputs) > 1, perturbation, "items draw for themselves", "first")
 
 
 CHECKS: tuple[Check, ...] = (

@@ -12,11 +12,11 @@ __all__ = ["SAMPLES", "Sample"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A prompt and the strings in its input that no perturbation may touch."""
+    """A prompt, and the strings in its input that no perturbation may touch."""
 
     name: str
     prompt: Prompt
-    kept: tuple[str, ...] = field(default=())
+    untouchable: tuple[str, ...] = field(default=())
 
 
 def _prompt(text: str) -> Prompt:
@@ -35,9 +35,9 @@ def _prompt(text: str) -> Prompt:
 
 
 def _shot(text: str) -> Prompt:
-    shown = (Section(name="input", kind="input", text="Which sea is the saltiest of all?"),)
+    sections = (Section(name="input", kind="input", text="Which sea is the saltiest of all?"),)
     base = _prompt(text)
-    demonstration = Demonstration(sections=shown, answer="The Dead Sea")
+    demonstration = Demonstration(sections=sections, answer="The Dead Sea")
     return Prompt(
         sections=base.sections,
         demonstrations=(demonstration, demonstration),
@@ -76,9 +76,11 @@ def _listing(choices: tuple[str, ...], target: int, rule: str, cue: str) -> Prom
 
 def _listed_shot() -> Prompt:
     base = _listing(("Danube", "Rhine", "Elbe"), 1, "\n\nGive the letter only.", "\nAnswer:")
-    other = _listing(("Ganges", "Nile"), 0, "\n\nGive the letter only.", "\nAnswer:")
-    shown = Demonstration(sections=other.sections, answer="A")
-    return replace(base, demonstrations=(shown, Demonstration(sections=base.sections, answer="C")))
+    shorter = _listing(("Ganges", "Nile"), 0, "\n\nGive the letter only.", "\nAnswer:")
+    demonstration = Demonstration(sections=shorter.sections, answer="A")
+    return replace(
+        base, demonstrations=(demonstration, Demonstration(sections=base.sections, answer="C"))
+    )
 
 
 _RIVERS = ("the Danube", "the Rhine", "both A and B", "the Elbe", "the Oder", "none of the above")
@@ -135,27 +137,39 @@ _ADDRESSES = (
 )
 
 SAMPLES: tuple[Sample, ...] = (
-    Sample(name="prose", prompt=_prompt(_PROSE), kept=("not", "all")),
-    Sample(name="few-shot", prompt=_shot(_PROSE), kept=("not", "all")),
+    Sample(name="prose", prompt=_prompt(_PROSE), untouchable=("not", "all")),
+    Sample(name="few-shot", prompt=_shot(_PROSE), untouchable=("not", "all")),
     Sample(
         name="maths",
         prompt=_prompt(_MATHS),
-        kept=("x^2 - 3x + 2 = 0", "-5", "3.5 km", "12", "$1,200", "(1-1)+5", "24 = 2p", "20 °C"),
+        untouchable=(
+            "x^2 - 3x + 2 = 0",
+            "-5",
+            "3.5 km",
+            "12",
+            "$1,200",
+            "(1-1)+5",
+            "24 = 2p",
+            "20 °C",
+        ),
     ),
     Sample(
         name="code",
         prompt=_prompt(_CODE),
-        kept=("`limit=3`", "```python\ndef total(limit):\n    return sum(range(limit))\n```"),
+        untouchable=(
+            "`limit=3`",
+            "```python\ndef total(limit):\n    return sum(range(limit))\n```",
+        ),
     ),
     Sample(
         name="unfenced code",
         prompt=_prompt(_UNFENCED),
-        kept=("\nimport os\nfor i in range(3):\n    print(os.getcwd(), i)\n",),
+        untouchable=("\nimport os\nfor i in range(3):\n    print(os.getcwd(), i)\n",),
     ),
     Sample(
         name="LaTeX",
         prompt=_prompt(_LATEX),
-        kept=(
+        untouchable=(
             r"$\frac{a}{b} \leq c$",
             r"\(\mathbb{R}^n\)",
             "\\begin{align}\n a &= b \\\\ c &= d\n\\end{align}",
@@ -164,7 +178,7 @@ SAMPLES: tuple[Sample, ...] = (
     Sample(
         name="addresses",
         prompt=_prompt(_ADDRESSES),
-        kept=(
+        untouchable=(
             "ada@example.org",
             "https://example.org/a?b=c",
             "/etc/hosts",
@@ -198,8 +212,8 @@ SAMPLES: tuple[Sample, ...] = (
         name="two options",
         prompt=_listing(("yes", "no"), 0, "", " Reply with care: A or B?\nIt is"),
     ),
-    Sample(name="documents", prompt=_DOCUMENTS, kept=("12", "[1]", "[2]")),
-    Sample(name="inline", prompt=_INLINE, kept=("3", "4")),
+    Sample(name="documents", prompt=_DOCUMENTS, untouchable=("12", "[1]", "[2]")),
+    Sample(name="inline", prompt=_INLINE, untouchable=("3", "4")),
     Sample(name="empty", prompt=_prompt("")),
     Sample(name="no section", prompt=Prompt(sections=())),
     Sample(name="huge", prompt=_prompt((_PROSE + " " + _MATHS + "\n") * 12)),

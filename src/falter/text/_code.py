@@ -1,4 +1,4 @@
-"""Code without and with fences, found line by line."""
+"""Code with and without fences, recognised line by line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fences(text: str) -> Iterator[Span]:
         yield opened[1], len(text)
 
 
-# A line that begins like this may be code even though it has no odd character in it.
+# A line that begins like this may be code even without any unusual character.
 CODE_LINE_START = (
     r"(?:import|from|return|def|class|else|try|pass|break|continue|yield|raise|assert|await)\b"
 )
@@ -73,8 +73,8 @@ _LINE_LIMIT = 2_000
 def code_lines(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
     """Runs of lines that look like code, from the line break before to the end of the last.
 
-    The indented lines below the head of a block are its body whatever they look like. Line breaks
-    and indentation between two lines of code are code: in Python they carry the sense.
+    The indented lines below the head of a block are its body, whatever they look like. Line breaks
+    and indentation between two lines of code are code too: in Python they carry meaning.
     """
     if _ODD.search(text) is None:
         return
@@ -99,7 +99,7 @@ def code_lines(text: str, start: int = 0, end: int | None = None) -> Iterator[Sp
 
 
 def indent(line: str) -> int:
-    """How many white characters a line begins with."""
+    """How many white-space characters a line begins with."""
     return len(line) - len(line.lstrip())
 
 

@@ -1,4 +1,4 @@
-"""Edits: replacing spans of a section while keeping account of what came from where."""
+"""Edits: replacing spans of a section while recording which original text each came from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Replacement = tuple[int, int, str]
 
 
 class Segment(NamedTuple):
-    """A piece of a section: the same before and after, or edited."""
+    """A piece of a section, either unchanged or edited."""
 
     kind: Literal["same", "edit"]
     before: str
@@ -24,12 +24,12 @@ class Segment(NamedTuple):
 
 
 def blocked(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
-    """Where no step may write: protected spans, the section's own, and earlier edits."""
-    found = protect(section.text, tuple(patterns))
+    """The spans where no step may write: protected ones, the section's own, and earlier edits."""
+    spans = protect(section.text, tuple(patterns))
     if not section.protected and not section.edits:
-        return found
+        return spans
     earlier = ((edit.new_start, edit.new_end) for edit in section.edits)
-    return merged((*found, *section.protected, *earlier))
+    return merged((*spans, *section.protected, *earlier))
 
 
 def replace_spans(section: Section, replacements: Sequence[Replacement]) -> Section:
@@ -55,7 +55,7 @@ def replace_spans(section: Section, replacements: Sequence[Replacement]) -> Sect
 
 
 def diff_spans(original: str, section: Section) -> list[Segment]:
-    """The section as segments, in order: what stayed, and what each edit made of what."""
+    """The section as segments, in order: unchanged text, and each edit before and after."""
     out: list[Segment] = []
     at = new_at = 0
     for edit in section.edits:
@@ -133,8 +133,8 @@ def _composed(edits: Sequence[Edit], replacements: Sequence[Replacement]) -> Ite
 def _groups(
     edits: Sequence[Edit], replacements: Sequence[Replacement]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Overlapping changes taken together: their span in the present text, how much it had grown
-    from the original and how much it grows now."""
+    """Overlapping changes merged: their span in the present text, how much it has grown since the
+    original, and how much it grows now."""
     present = [
         (e.new_start, e.new_end, e.new_end - e.new_start - e.end + e.start, 0) for e in edits
     ]

@@ -1,4 +1,4 @@
-"""Python functions and classes without fences: all code, but for the prose of their docstrings."""
+"""Python functions and classes without fences: all is code except the prose of docstrings."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ class PythonCode(NamedTuple):
 def docstring_prose(text: str) -> tuple[Span, ...]:
     """The lines of prose in docstrings of Python code without fences, without their indentation.
 
-    Doctests, their output and lines that call the function are no prose. Names of functions and
-    parameters stand in it; `protect` covers them.
+    Doctests, their output and lines that call the function are not prose. Names of functions and
+    parameters within it are; `protect` covers them.
     """
-    found = [span for code in python_code(text) for span in code.prose]
-    return tuple(uncovered(found, list(fences(text)))) if found else ()
+    prose = [span for code in python_code(text) for span in code.prose]
+    return tuple(uncovered(prose, list(fences(text)))) if prose else ()
 
 
 def python_code(text: str) -> list[PythonCode]:
-    """Runs of Python lines that hold a `def` or a `class` with its body."""
+    """Runs of Python lines that contain a `def` or a `class` with its body."""
     if ("def " not in text and "class " not in text) or _HEAD.search(text) is None:
         return []
     lines = _Lines(text)
-    found: list[PythonCode] = []
-    at = 0
-    while at < len(lines.texts):
-        if _HEAD.match(lines.texts[at]) is None:
-            at += 1
+    blocks: list[PythonCode] = []
+    number = 0
+    while number < len(lines.texts):
+        if _HEAD.match(lines.texts[number]) is None:
+            number += 1
             continue
-        first = lines.before(at, lines.index_after(found[-1].span[1]) if found else 0)
-        last, docstrings = lines.body(at)
-        found.append(_described(text, lines, first, last, docstrings))
-        at = last + 1
-    return found
+        first = lines.before(number, lines.index_after(blocks[-1].span[1]) if blocks else 0)
+        last, docstrings = lines.body(number)
+        blocks.append(_described(text, lines, first, last, docstrings))
+        number = last + 1
+    return blocks
 
 
 class _Lines:
@@ -161,7 +161,7 @@ _FIELD = re.compile(r":\w+(?:[ ][\w\[\], |.*]+)?:|@\w+|(?<=\()(?:[a-z]+(?:, opti
 def _described(
     text: str, lines: _Lines, first: int, last: int, docstrings: Sequence[Span]
 ) -> PythonCode:
-    # A space behind the line break before would indent the first line.
+    # Starts at the line break before: a space inserted behind it would indent the first line.
     start = max(0, lines.starts[first] - 1)
     end = lines.starts[last] + len(lines.texts[last])
     if not text[end : end + 200].strip() and not text[end:].strip():
@@ -177,8 +177,8 @@ def _described(
         if call.match(text, *line) is None
     ]
     names = {*heads, *parameters, *_CONSTANTS}
-    kept = [span for line in prose for span in _kept(text, line, names)]
-    return PythonCode((start, end), tuple(prose), tuple(kept))
+    kept_names = [span for line in prose for span in _kept(text, line, names)]
+    return PythonCode((start, end), tuple(prose), tuple(kept_names))
 
 
 def _names(code: str) -> tuple[list[str], list[str]]:

@@ -1,4 +1,4 @@
-"""Words whose loss changes what is asked: negations, quantifiers, number words."""
+"""Words whose loss changes the question: negations, quantifiers, number words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 def kept_words(language: str = "en") -> frozenset[str]:
     """All words of the language that noise must not touch, in lower case.
 
-    Negations, quantifiers and number words, and a few others that would turn an answer as well:
+    Negations, quantifiers and number words, and a few others that could change the answer too:
     *last*, and articles that are also the number one (*ein*, *une*).
     """
     return _union(language)
@@ -53,11 +53,11 @@ def _classes(language: str) -> Mapping[str, frozenset[str]]:
 
 
 def _parsed(text: str) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+    sections: dict[str, set[str]] = {}
     section: set[str] = set()
     for line in text.splitlines():
         if line.startswith("["):
-            section = found.setdefault(line.strip("[]"), set())
+            section = sections.setdefault(line.strip("[]"), set())
         elif not line.startswith("#"):
             section.update(line.split())
-    return {name: frozenset(words) for name, words in found.items()}
+    return {name: frozenset(words) for name, words in sections.items()}

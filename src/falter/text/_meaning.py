@@ -1,4 +1,4 @@
-"""What a changed text may no longer lose: spans, numbers, negations, quantifiers."""
+"""What a changed text must keep: protected spans, numbers, negations, quantifiers."""
 
 from __future__ import annotations
 
@@ -20,49 +20,54 @@ MeaningCheck = Literal["span", "number", "negation", "quantifier"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeaningFlag:
-    """One loss that a check found; what came in addition stands in `lost` behind a plus sign."""
+    """One difference in meaning: what was lost, or, behind a plus sign, what was added."""
 
     check: MeaningCheck
     lost: str
 
 
 def meaning_flags(before: str, after: str, language: str = "en") -> tuple[MeaningFlag, ...]:
-    """The losses of meaning that can be told without a model, in the order of the checks.
+    """The losses of meaning that can be found without a model, in the order of the checks.
 
     *span*: a protected span of `before` stands fewer times in `after`. *number*: a number in
     figures or words is lost, changed or new (`1,000` and `1000` are the same, `five` and `5` are
     not). *negation*: there are fewer or more of them; contracted and expanded ones count alike.
     *quantifier*: one is lost. A language without word lists raises.
     """
-    losses: list[tuple[MeaningCheck, list[str]]] = [("span", list(_lost_spans(before, after)))]
-    old, new = _words(before, language), _words(after, language)
+    spans = Counter(before[start:end] for start, end in protect(before))
+    lost_spans = [text for text, count in spans.items() if after.count(text) < count]
+    losses: list[tuple[MeaningCheck, list[str]]] = [("span", lost_spans)]
+    old_words, new_words = _words(before, language), _words(after, language)
     numbers = _folded("number", language)
-    counted = _counted(old, numbers) + _figures(before, language)
-    found = _counted(new, numbers) + _figures(after, language)
-    losses.append(("number", [*_more(counted, found), *_plus(_more(found, counted))]))
-    losses.append(("negation", _negations(old, new, language)))
+    old_numbers = _counted(old_words, numbers) + _figures(before, language)
+    new_numbers = _counted(new_words, numbers) + _figures(after, language)
+    losses.append(
+        ("number", [*_more(old_numbers, new_numbers), *_plus(_more(new_numbers, old_numbers))])
+    )
+    losses.append(("negation", _negations(old_words, new_words, language)))
     names = _folded("quantifier", language)
-    losses.append(("quantifier", list(_more(_counted(old, names), _counted(new, names)))))
+    losses.append(
+        ("quantifier", list(_more(_counted(old_words, names), _counted(new_words, names))))
+    )
     return tuple(MeaningFlag(check=check, lost=text) for check, texts in losses for text in texts)
 
 
-def _lost_spans(before: str, after: str) -> Iterator[str]:
-    spans = Counter(before[start:end] for start, end in protect(before))
-    return (text for text, count in spans.items() if after.count(text) < count)
-
-
 def _negations(old: Counter[str], new: Counter[str], language: str) -> list[str]:
-    """Those lost or added, where their number differs: *no* may become *not any*."""
+    """Negations lost or added, if their number differs: *no* may become *not any*."""
     names = _folded("negation", language)
-    had, has = _counted(old, names), _counted(new, names)
-    if had.total() == has.total():
+    before, after = _counted(old, names), _counted(new, names)
+    if before.total() == after.total():
         return []
-    return list(_more(had, has)) if had.total() > has.total() else _plus(_more(has, had))
+    return (
+        list(_more(before, after))
+        if before.total() > after.total()
+        else _plus(_more(after, before))
+    )
 
 
-def _more(one: Counter[str], other: Counter[str]) -> Iterator[str]:
-    """What the first has more of than the second."""
-    return (one - other).elements()
+def _more(larger: Counter[str], smaller: Counter[str]) -> Iterator[str]:
+    """What the larger has more of than the smaller."""
+    return (larger - smaller).elements()
 
 
 def _plus(added: Iterator[str]) -> list[str]:
@@ -80,7 +85,7 @@ def _folded(check: MeaningCheck, language: str) -> frozenset[str]:
 
 
 def _fold(word: str) -> str:
-    """Without case, accents in one piece: AUSSER is außer, whose capitals it is."""
+    """The word without case and with composed accents, so that AUSSER equals außer."""
     return unicodedata.normalize("NFC", word).casefold()
 
 

@@ -66,7 +66,7 @@ NUMBER = re.compile(
   | (?<![\w.])(?:{_CURRENCY}|§[ ]?)?\d+(?:[.,]\d+)*[A-Za-zµμ]{{1,3}}(?:/[a-z]{{1,3}})?\b""",
     re.VERBOSE,
 )
-# Where one may begin: scanning for one character is fast, and few places are left to try.
+# Where a number may begin. Scanning for one character is fast and leaves few places to try.
 NUMBER_CUE = re.compile(
     rf"[{DIGIT}\-+−±§.UCANH{_COINS}](?<!\w.)"
     rf"(?:(?<=[{DIGIT}§{_COINS}])|(?=[{DIGIT}.§\-+−±{_COINS}])|(?<=[UCANH])(?=[SAUZK]{_CURRENCY}))"
@@ -80,7 +80,7 @@ DATE = re.compile(
 )
 DATE_CUE = re.compile(r"[\dJFMASOND](?<!\w.)")
 
-# Numbers in a row, coordinates: without the comma they would be others.
+# Numbers in a row, such as coordinates: without the comma they would be other numbers.
 ROW = re.compile(
     r"(?<![\w.,])\(?[-+−]?\d+(?:\.\d+)?(?:,[ ]?[-+−]?\d+(?:\.\d+)?(?![:\w/])){1,200}+\)?"
 )

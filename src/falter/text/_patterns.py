@@ -41,10 +41,10 @@ _YAML = (
 
 
 class Family(NamedTuple):
-    """A pattern, what must be in the text for it to run, and where it may begin, if not anywhere.
+    """A pattern, what the text must contain for it to run, and the cue at which a match begins.
 
-    Looking for a cue of one character class is several times as fast as trying the pattern at
-    every character.
+    Looking for a cue, a single character class, is several times faster than trying the pattern
+    at every character.
     """
 
     needs: str | tuple[str, ...] | re.Pattern[str]

@@ -1,8 +1,8 @@
 """The protector: what no perturbation may touch.
 
-One cheap search decides whether a text holds anything suspicious at all; plain prose ends there.
-Otherwise each family of patterns runs when one of its trigger characters is there. Every pattern
-either has bounded quantifiers or stops at its own delimiter, so the time stays linear.
+One cheap search decides whether a text holds anything suspicious at all; for plain prose it is the
+only one. Otherwise each family of patterns runs if one of its trigger characters occurs. Every
+pattern has bounded quantifiers or stops at its own delimiter, so the time stays linear.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ def protect(text: str, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
     with sign and unit, dates, times, URLs, e-mail addresses, paths, identifiers, acronyms,
     placeholders, citations, tags and JSON, and what the user's regular expressions match.
     """
-    found: list[Span] = []
+    spans: list[Span] = []
     if SUSPICIOUS.search(text) is not None or CODE_FIRST.match(text) is not None:
-        found += fences(text)
-        found += _code(text)
-        found += braced(text)
-        found += _environments(text)
-        found += _json(text)
-        found += _expressions(text)
+        spans += fences(text)
+        spans += _code(text)
+        spans += braced(text)
+        spans += _environments(text)
+        spans += _json(text)
+        spans += _expressions(text)
         for family in FAMILIES:
-            found += _spans_of(family, text)
+            spans += _spans_of(family, text)
     for source in patterns:
-        spans = (match.span() for match in _compiled(source).finditer(text))
-        found += [(start, end) for start, end in spans if start < end]
-    return merged(found) if found else ()
+        matches = (match.span() for match in _compiled(source).finditer(text))
+        spans += [(start, end) for start, end in matches if start < end]
+    return merged(spans) if spans else ()
 
 
 def _spans_of(family: Family, text: str) -> Iterable[Span]:
@@ -53,11 +53,11 @@ def _spans_of(family: Family, text: str) -> Iterable[Span]:
     elif needs and not any(map(text.__contains__, needs)):
         return ()
     if family.cue is not None:
-        return found_at(family.cue, family.pattern, text)
+        return matches_from_cues(family.cue, family.pattern, text)
     return [match.span() for match in family.pattern.finditer(text)]
 
 
-def found_at(cue: re.Pattern[str], pattern: re.Pattern[str], text: str) -> Iterator[Span]:
+def matches_from_cues(cue: re.Pattern[str], pattern: re.Pattern[str], text: str) -> Iterator[Span]:
     """Where the pattern matches from a cue on, none inside another."""
     end = 0
     for start in cue.finditer(text):
@@ -128,7 +128,7 @@ def _json(text: str) -> Iterator[Span]:
 
 def _expressions(text: str) -> Iterator[Span]:
     """Equations and arithmetic, without a bracket whose partner is outside."""
-    for start, end in found_at(MATH_CUE, MATH, text):
+    for start, end in matches_from_cues(MATH_CUE, MATH, text):
         while end > start and text[end - 1] in ")]}" and _unbalanced(text[start:end]) < 0:
             end -= 1
         while end > start and text[start] in "([{" and _unbalanced(text[start:end]) > 0:

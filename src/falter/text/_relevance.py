@@ -1,4 +1,4 @@
-"""Which source sentence stands behind which sentence of a summary."""
+"""Which source sentences each sentence of a summary is based on."""
 
 from __future__ import annotations
 
@@ -27,22 +27,24 @@ def relevance_map(
 
     *tfidf*: cosine of tf·idf, idf = ln((1 + n) / (1 + df)) + 1 over both lists together, unit
     length, terms `\b\w\w+\b` in lower case. *rouge1*: F1 of the same terms. Ties go to the lower
-    index; with more sentences asked for than there are, all are given. None where no source
-    sentence shares a term: no index is forced. Blank sentences do not count in n.
+    index; a `top` beyond the number of source sentences returns them all. None where no source
+    sentence shares a term. Blank sentences do not count in n.
     """
     _check(top, method)
     summary, source = _terms(summary_sentences), _terms(source_sentences)
     if method == "tfidf":
-        n = sum(map(_is_written, (*summary_sentences, *source_sentences)))
+        n = sum(bool(s.strip()) for s in (*summary_sentences, *source_sentences))
         weighed = _tfidf([*summary, *source], n)
         rows, columns = weighed[: len(summary)], weighed[len(summary) :]
         return tuple(_nearest([_dot(row, column) for column in columns], top) for row in rows)
     return tuple(_nearest([_rouge1(row, column) for column in source], top) for row in summary)
 
 
-def relevant_sentences(found: Sequence[Relevance]) -> tuple[int, ...]:
+def relevant_sentences(relevance: Sequence[Relevance]) -> tuple[int, ...]:
     """The set of all indices in a relevance map, sorted: each sentence once."""
-    return tuple(sorted({index for indices in found if indices is not None for index in indices}))
+    return tuple(
+        sorted({index for indices in relevance if indices is not None for index in indices})
+    )
 
 
 def _check(top: int, method: str) -> None:
@@ -54,17 +56,13 @@ def _check(top: int, method: str) -> None:
         raise InvalidValue("method", method, f"one of: {', '.join(_METHODS)}", hint=hint)
 
 
-def _is_written(sentence: str) -> bool:
-    return bool(sentence.strip())
-
-
 def _terms(sentences: Sequence[str]) -> list[Counter[str]]:
     return [Counter(_TERM.findall(sentence.lower())) for sentence in sentences]
 
 
 def _tfidf(documents: Sequence[Counter[str]], n: int) -> list[dict[str, float]]:
-    seen = Counter(term for document in documents for term in document)
-    idf = {term: math.log((1 + n) / (1 + count)) + 1 for term, count in seen.items()}
+    document_counts = Counter(term for document in documents for term in document)
+    idf = {term: math.log((1 + n) / (1 + count)) + 1 for term, count in document_counts.items()}
     return [_unit({term: tf * idf[term] for term, tf in d.items()}) for d in documents]
 
 
@@ -73,14 +71,14 @@ def _unit(vector: dict[str, float]) -> dict[str, float]:
     return {term: value / length for term, value in vector.items()}
 
 
-def _dot(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+def _dot(left: Mapping[str, float], right: Mapping[str, float]) -> float:
     # Summed exactly, so that two equal sentences tie whatever the order of their words.
-    return math.fsum(value * other[term] for term, value in one.items() if term in other)
+    return math.fsum(value * right[term] for term, value in left.items() if term in right)
 
 
-def _rouge1(one: Counter[str], other: Counter[str]) -> float:
-    """F1 of two bags of terms, 2·|shared| / (|one| + |other|); 0 where both are empty."""
-    return 2 * (one & other).total() / max(1, one.total() + other.total())
+def _rouge1(left: Counter[str], right: Counter[str]) -> float:
+    """F1 of two bags of terms, 2·|shared| / (|left| + |right|); 0 where both are empty."""
+    return 2 * (left & right).total() / max(1, left.total() + right.total())
 
 
 def _nearest(scores: Sequence[float], top: int) -> Relevance:

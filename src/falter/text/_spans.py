@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from falter.core.records import Span
 
@@ -33,23 +34,19 @@ def overlaps(spans: Sequence[Span], start: int, end: int) -> bool:
     """
     # The ends of merged spans rise with their starts, so the first one that ends after `start`
     # decides.
-    i = bisect_right(spans, start, key=_end)
+    i = bisect_right(spans, start, key=itemgetter(1))
     return i < len(spans) and spans[i][0] < end
 
 
-def _end(span: Span) -> int:
-    return span[1]
-
-
-def uncovered(found: Iterable[Span], spans: Sequence[Span]) -> list[Span]:
-    """Those of the sorted `found` that overlap none of the merged spans, in one pass."""
-    if not spans:
-        return list(found)
+def uncovered(spans: Iterable[Span], covered: Sequence[Span]) -> list[Span]:
+    """The sorted `spans` that overlap none of the merged `covered`, in one pass."""
+    if not covered:
+        return list(spans)
     out: list[Span] = []
-    i, last = 0, len(spans)
-    for start, end in found:
-        while i < last and spans[i][1] <= start:
+    i, last = 0, len(covered)
+    for start, end in spans:
+        while i < last and covered[i][1] <= start:
             i += 1
-        if i == last or spans[i][0] >= end:
+        if i == last or covered[i][0] >= end:
             out.append((start, end))
     return out

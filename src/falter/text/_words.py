@@ -20,19 +20,15 @@ _WORD = re.compile(
 _ASCII_WORD = re.compile(r"(?<!\w)(?<!\w')(?:[A-Z][a-z]++|[a-z]{2,}+|[aAI])(?!\w)(?!'\w)", re.ASCII)
 
 
-def _listed(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
 # Symbols only: 'in', 'bar' or 'mole' are words first. All single letters but these are taken as
 # variables, labels or units.
 _SINGLE = frozenset("aAI")
-_UNITS = _listed(
+_UNITS = frozenset(
     """
     km cm mm nm dm ft yd mi kg mg lb lbs oz ml cl dl hl gal pt qt hr hrs min mins sec secs
     ms ns mph kph kmh rpm bpm psi kcal cal mol rad deg kb mb gb tb px dpi kn atm hz khz mhz
     ghz kw mw gw kwh pa kpa mpa
-    """
+    """.split()  # noqa: SIM905
 )
 
 
@@ -46,13 +42,13 @@ def natural_words(
     and not in `unnatural` (known misspellings, in lower case). Scripts without case have none:
     their words are not found by looking at letters.
     """
-    found: list[Span] = []
+    words: list[Span] = []
     if text.isascii():
         for match in _ASCII_WORD.finditer(text):
             folded = match.group().lower()
             if folded not in _UNITS and folded not in unnatural:
-                found.append(match.span())
-        return uncovered(found, protected)
+                words.append(match.span())
+        return uncovered(words, protected)
     for match in _WORD.finditer(text):
         word = match.group()
         if word.islower():
@@ -64,8 +60,8 @@ def natural_words(
         if len(word) == 1 and word not in _SINGLE:
             continue
         if folded not in _UNITS and folded not in unnatural:
-            found.append(match.span())
-    return uncovered(found, protected)
+            words.append(match.span())
+    return uncovered(words, protected)
 
 
 _STOP = re.compile(
@@ -108,6 +104,6 @@ def _goes_on(text: str, match: re.Match[str]) -> bool:
 
 def _add(out: list[Span], text: str, start: int, end: int) -> None:
     piece = text[start:end]
-    left = len(piece) - len(piece.lstrip())
-    if left < len(piece):
-        out.append((start + left, start + len(piece.rstrip())))
+    leading = len(piece) - len(piece.lstrip())
+    if leading < len(piece):
+        out.append((start + leading, start + len(piece.rstrip())))

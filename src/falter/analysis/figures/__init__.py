@@ -1,0 +1,77 @@
+"""What an analysis shows: every number of it in a figure, panel by panel and then across them."""
+
+from __future__ import annotations
+
+from falter.analysis._results import Analysis
+from falter.analysis.figures._across import across_figures
+from falter.analysis.figures._meaning import meaning_grid, meaning_losses
+from falter.analysis.figures._panel import overview, panel_figures
+from falter.analysis.figures._pooled import brittleness_bars
+from falter.analysis.figures._rankings import ranking_figures
+from falter.figures import Figure, Statement
+
+__all__ = [
+    "analysis_figures",
+    "analysis_title",
+    "brittleness_bars",
+    "main_figures",
+    "meaning_grid",
+    "meaning_losses",
+    "ranking_figures",
+]
+
+_MAIN = (
+    "overview",
+    "headline",
+    "drops",
+    "accuracies",
+    "read",
+    "failed-requests",
+    "notes",
+    "panels",
+    "unreadable-answers",
+    "brittleness-tasks",
+    "brittleness-models",
+    "rankings",
+    "rankings-changed",
+    "ranks",
+    "assumptions",
+    "meaning-lost",
+)
+
+
+def analysis_figures(analysis: Analysis) -> tuple[Figure, ...]:
+    """Everything that an analysis says, in reading order."""
+    if not analysis.panels:
+        text = "The run has no panel: no model was asked on any task."
+        return (Statement(name="nothing", title="Nothing to show", text=(text,), kind="warning"),)
+    return (
+        *overview(analysis),
+        *(
+            figure
+            for place, panel in enumerate(analysis.panels, start=1)
+            for figure in panel_figures(panel, analysis, place)
+        ),
+        *across_figures(analysis),
+        *meaning_losses(analysis.meaning),
+        *meaning_grid(analysis.meaning),
+    )
+
+
+def main_figures(analysis: Analysis) -> tuple[str, ...]:
+    """The names of those that a summary shows."""
+    names = [figure.name for figure in analysis_figures(analysis)]
+    return tuple(n for n in names if n in _MAIN or n.rstrip("0123456789").rstrip("-") in _MAIN)
+
+
+def analysis_title(analysis: Analysis) -> str:
+    """`smollm2 on basics`, or how many models on how many tasks."""
+    if len(analysis.panels) == 1:
+        return analysis.panels[0].title
+    models = len({panel.panel.model.id for panel in analysis.panels})
+    tasks = len({panel.panel.task for panel in analysis.panels})
+    return f"{_count(models, 'model')} on {_count(tasks, 'task')}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,403 @@
+"""One model on one task: the numbers to remember, the drops, the variance, examples, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+from falter.analysis._results import Analysis, Counts, PanelResult
+from falter.core.records import Estimate
+from falter.figures import (
+    Bar,
+    Bars,
+    Column,
+    Examples,
+    Figure,
+    Forest,
+    ForestRow,
+    Grid,
+    Headline,
+    HeadNumber,
+    Statement,
+    Value,
+    Verdict,
+)
+from falter.figures import numbers as n
+
+__all__ = ["overview", "panel_figures"]
+
+MOST_REASONS = 20
+
+PLUGIN_PARTS = {"data": "the item", "pert": "the prompt", "run": "asking again"}
+CROSSED_PARTS = {
+    "item": "the item",
+    "condition": "the prompt, alike for all items",
+    "interaction": "the prompt, item by item",
+    "run": "asking again",
+}
+_COUNTS = (
+    ("scored", "scored", "Answers", "answers that were read and scored"),
+    ("unparsed", "unparsed", "Answers", "answers that could not be read"),
+    ("refused", "refused", "Answers", "refusals"),
+    ("failed", "failed", "Answers", "requests that failed: left out, never wrong"),
+    ("missing", "missing", "Answers", "planned and not asked"),
+    ("changed", "changed", "Prompts", "prompts that differ from the baseline's"),
+    ("unchanged", "unchanged", "Prompts", "prompts that came out the same"),
+    ("not_applicable", "not applicable", "Prompts", "prompts that the recipe does not fit"),
+    ("no_rewrite", "no rewrite", "Prompts", "texts without a usable rewrite: left out on both "
+     "sides"),
+)  # fmt: skip
+
+
+def overview(analysis: Analysis) -> tuple[Figure, ...]:
+    """A row for each panel, where there are several."""
+    if len(analysis.panels) < 2:
+        return ()
+    columns = (
+        Column(name="Model"),
+        Column(name="Task"),
+        Column(name="Items", unit="count"),
+        Column(name="Baseline, %", unit="percent"),
+        Column(name="Average drop, points", unit="points"),
+        Column(name="Brittleness, %", unit="percent"),
+        Column(name="Largest drop, points", unit="points"),
+        Column(name="under"),
+    )
+    rows: list[tuple[Value, ...]] = []
+    for panel in analysis.panels:
+        known = [recipe for recipe in panel.recipes if recipe.drop.value is not None]
+        largest = max(known, key=lambda recipe: recipe.drop.value or 0.0, default=None)
+        rows.append(
+            (
+                panel.model,
+                panel.panel.task,
+                panel.items,
+                panel.baseline,
+                panel.micro,
+                panel.brittleness,
+                None if largest is None else largest.drop,
+                None if largest is None else largest.label,
+            )
+        )
+    text = "The largest drop was picked from several, so it is likely overstated."
+    return (
+        Grid(
+            name="overview",
+            title="Overview",
+            columns=columns,
+            rows=tuple(rows),
+            labels=2,
+            text=(text,),
+        ),
+    )
+
+
+def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterator[Figure]:
+    """Everything about one panel. Where there are several, its number ends every name."""
+    tail, section = ("", "") if len(analysis.panels) == 1 else (f"-{place}", panel.title)
+    figures = (
+        _headline(panel),
+        *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis.level)),
+        *_read(panel),
+        *_failed(panel),
+        *_notes(panel),
+        *_variance(panel),
+        *_examples(panel),
+        *_recipes(panel),
+    )
+    for figure in figures:
+        yield replace(figure, name=f"{figure.name}{tail}", section=section)
+
+
+def _headline(panel: PanelResult) -> Headline:
+    """The numbers to remember, and how they were made."""
+    count = len(panel.recipes)
+    numbers = [HeadNumber(label="Baseline accuracy", estimate=panel.baseline, unit="percent",
+                          about="as asked")]  # fmt: skip
+    if panel.subjects is not None:
+        subjects = panel.subjects.group.get("families", "all")
+        numbers.append(
+            HeadNumber(label="Mean over subjects", estimate=panel.subjects, unit="percent",
+                       about=f"each of {subjects} counts the same")
+        )  # fmt: skip
+    numbers += [
+        HeadNumber(label="Average drop", estimate=panel.micro, unit="points",
+                   about=f"points, over {'all' if count != 1 else 'the one'} "
+                   f"recipe{'s' if count != 1 else ''}"),
+        HeadNumber(label="Brittleness", estimate=panel.brittleness, unit="percent",
+                   about="of the variance comes from the prompt"),
+        HeadNumber(label="Noise floor", estimate=panel.noise_floor, unit="percent",
+                   about="of items change when asked again" if panel.noise_floor
+                   else "not measured: nothing was asked twice"),
+    ]  # fmt: skip
+    served = ", ".join(panel.served_by[:5])
+    more = len(panel.served_by) - 5
+    facts = [
+        f"scorer {panel.panel.scorer}",
+        f"{n.whole(panel.items)} items",
+        f"{n.whole(panel.counts.cells)} cells",
+        *([f"served by {served}{f' and {more} more' if more > 0 else ''}"] if served else []),
+    ]
+    return Headline(
+        name="headline",
+        title=panel.title,
+        text=(" · ".join(facts),),
+        numbers=tuple(numbers),
+        signature=panel.signature,
+    )
+
+
+def _drops(panel: PanelResult, level: float) -> Iterator[Figure]:
+    """The forest plot: groups with their averages and recipes, then the averages over all.
+
+    A group of one recipe shows no average, which would repeat the recipe's own number; nor does
+    the only group, which would repeat that of all recipes.
+    """
+    if not panel.recipes:
+        yield Statement(name="drops", title="Drops", text=("No recipe was run.",), kind="note")
+        return
+    averages = {group.group: group.drop for group in panel.groups}
+    rows: list[ForestRow] = []
+    for group in dict.fromkeys(recipe.group for recipe in panel.recipes):
+        members = [recipe for recipe in panel.recipes if recipe.group == group]
+        shown = 1 < len(members) < len(panel.recipes)
+        rows.append(_forest_row(group, "group", averages.get(group) if shown else None))
+        rows += [
+            ForestRow(
+                label=recipe.label,
+                kind="member",
+                estimate=recipe.drop,
+                verdict=_verdict(recipe.drop),
+                cells=(recipe.p_holm, recipe.counts.changed, recipe.lost, recipe.gained),
+            )
+            for recipe in members
+        ]
+    rows.append(_forest_row("all recipes", "total", panel.micro))
+    if len(averages) > 1:
+        rows.append(_forest_row("mean of groups", "total", panel.macro))
+    yield Forest(
+        name="drops",
+        title="Drop in points, recipe by recipe",
+        text=tuple(filter(None, [_significant(panel, level)])),
+        measured="drop",
+        of="recipe",
+        scale="drops",
+        columns=(
+            Column(name="p (Holm)", unit="p", about="allows for all recipes compared here"),
+            Column(name="Changed", unit="count", about="items whose prompt really changed"),
+            Column(name="Lost", unit="count", about="items whose answer turned wrong"),
+            Column(name="Gained", unit="count", about="items whose answer turned right"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | None) -> ForestRow:
+    verdict = None if drop is None else _verdict(drop)
+    return ForestRow(label=label, kind=kind, estimate=drop, verdict=verdict)
+
+
+def _verdict(drop: Estimate) -> Verdict:
+    if drop.low is not None and drop.low > 0.0:
+        return "degraded"
+    return "improved" if drop.high is not None and drop.high < 0.0 else "undecided"
+
+
+def _significant(panel: PanelResult, level: float) -> str:
+    """Which drops differ from zero once all of the panel's tests are allowed for."""
+    tested = [recipe.p_holm for recipe in panel.recipes if recipe.p_holm is not None]
+    if not tested:
+        return ""
+    alpha = round(1.0 - level, 10)
+    clear = sum(p < alpha for p in tested)
+    of_all = f"all {len(tested)} comparisons" if len(tested) > 1 else "the one comparison"
+    allowed = f"Allowing for {of_all} (Holm, p\xa0<\xa0{alpha:g}),"
+    if not clear:
+        return (
+            f"{allowed} no drop differs from zero. That alone does not show robustness: the "
+            "intervals say how large the drops may still be."
+        )
+    return f"{allowed} {clear} of {len(tested)} recipes differ from the baseline."
+
+
+def _accuracies(panel: PanelResult) -> Iterator[Figure]:
+    """Where no condition is the baseline: the accuracy under each."""
+    yield Grid(
+        name="accuracies",
+        title="Accuracy, condition by condition",
+        text=("No condition is the baseline, so there are no drops.",),
+        columns=(Column(name="Condition"), Column(name="Accuracy, %", unit="percent")),
+        rows=tuple((recipe.label, recipe.accuracy) for recipe in panel.recipes),
+    )
+
+
+def _read(panel: PanelResult) -> Iterator[Figure]:
+    """What was not scored, and what was not changed."""
+    counts = panel.counts
+    by_name = {
+        "unparsed": counts.unparsed,
+        "refused": counts.refused,
+        "failed": counts.failed,
+        "missing": counts.missing,
+        "unchanged": counts.unchanged,
+        "not applicable": counts.not_applicable,
+        "without a rewrite": counts.no_rewrite,
+    }
+    listed = ", ".join(f"{n.whole(count)} {name}" for name, count in by_name.items() if count)
+    if listed:
+        text = f"Of {n.whole(counts.cells)} cells: {listed}."
+        yield Statement(name="read", title="Not scored, or not changed", text=(text,), kind="note")
+
+
+def _failed(panel: PanelResult) -> Iterator[Figure]:
+    """Why requests failed, the most frequent reason first."""
+    if not panel.failures:
+        return
+    ranked = sorted(panel.failures.items(), key=lambda pair: (-pair[1], pair[0]))
+    more = len(ranked) - MOST_REASONS
+    yield Grid(
+        name="failed-requests",
+        title="Failed requests",
+        text=(f"{n.whole(more)} more reasons are left out.",) if more > 0 else (),
+        columns=(Column(name="Reason"), Column(name="Requests", unit="count")),
+        rows=tuple(ranked[:MOST_REASONS]),
+    )
+
+
+def _notes(panel: PanelResult) -> Iterator[Figure]:
+    if panel.notes:
+        yield Statement(name="notes", title="To keep in mind", text=panel.notes, kind="note")
+
+
+def _variance(panel: PanelResult) -> Iterator[Figure]:
+    """Where the variance of the outcomes comes from, in two ways."""
+    plugin, crossed = panel.components.get("plugin"), panel.components.get("crossed")
+    if plugin is not None:
+        yield _stacked(
+            "variance",
+            "Where the variance comes from",
+            "For exactly these items and recipes (plug-in): how much of the outcomes' variance "
+            "lies between items, and how much within an item, between its prompts. The share of "
+            "the prompts is called brittleness. It grows with the number of recipes.",
+            "these items, these recipes",
+            {label: plugin[name] for name, label in PLUGIN_PARTS.items()},
+            "brittleness",
+            plugin["brittleness"],
+        )
+    if crossed is not None:
+        yield _stacked(
+            "variance-crossed",
+            "Is it the prompt itself, or some items under it?",
+            "For items like these (crossed): how much comes from prompts that shift all items "
+            "alike, and how much from prompts that each break different items. An estimate can "
+            "fall below zero; read that as none.",
+            "items like these",
+            {label: crossed[name] for name, label in CROSSED_PARTS.items()},
+            "share of the prompt, item by item",
+            crossed["brittleness_interaction"],
+        )
+    rest: list[tuple[Value, ...]] = []
+    if plugin is not None:
+        rest.append(("plug-in: total variance", plugin["total"], None))
+    if crossed is not None:
+        rest.append(("crossed: share of the prompt, alike for all items", None,
+                     crossed["brittleness_main"]))  # fmt: skip
+    if rest:
+        yield Grid(
+            name="variance-more",
+            title="More about the variance",
+            columns=(
+                Column(name="Part"),
+                Column(name="Variance", unit="variance"),
+                Column(name="Share, %", unit="percent"),
+            ),
+            rows=tuple(rest),
+            folded=True,
+        )
+
+
+def _stacked(
+    name: str,
+    title: str,
+    text: str,
+    label: str,
+    parts: dict[str, Estimate],
+    share: str,
+    estimate: Estimate,
+) -> Bars:
+    """One bar. A part that this design cannot tell apart is left out; a note says so already."""
+    known = {part: e for part, e in parts.items() if e.status != "not_identified"}
+    return Bars(
+        name=name,
+        title=title,
+        text=(text,),
+        across="variance",
+        parts=tuple(known),
+        share=share,
+        bars=(Bar(label=label, parts=tuple(known.values()), share=estimate),),
+    )
+
+
+def _examples(panel: PanelResult) -> Iterator[Figure]:
+    if panel.examples:
+        yield Examples(
+            name="examples", title="Right as asked, wrong when changed", examples=panel.examples
+        )
+
+
+def _recipes(panel: PanelResult) -> Iterator[Figure]:
+    """Every recipe with its accuracy, its drop by three rules, and its counts."""
+    if not panel.recipes:
+        return
+    rewritten = any(recipe.counts.no_rewrite for recipe in panel.recipes)
+    counted = [count for count in _COUNTS if rewritten or count[0] != "no_rewrite"]
+    columns = (
+        Column(name="Recipe"),
+        Column(name="Group"),
+        Column(name="Accuracy, %", unit="percent", about="over the items that the recipe changed"),
+        Column(name="Accuracy of read answers, %", unit="percent"),
+        Column(name="changed items", unit="points", over="Drop", about="the headline"),
+        Column(name="read answers", unit="points", over="Drop",
+               about="unparsed and refused answers left out"),
+        Column(name="all items", unit="points", over="Drop",
+               about="unchanged items carry the baseline's outcome"),
+        Column(name="p (Holm)", unit="p", about="allows for all recipes compared here"),
+        Column(name="lost", unit="count", over="Items", about="their answer turned wrong"),
+        Column(name="gained", unit="count", over="Items", about="their answer turned right"),
+        Column(name="Edits", unit="count", about="mean number of edits where the prompt changed"),
+        Column(name="Cells", unit="count", about="items × draws × repeats"),
+        *(Column(name=name, unit="count", over=over, about=about)
+          for _, name, over, about in counted),
+    )  # fmt: skip
+
+    def numbers(counts: Counts | None) -> list[int | None]:
+        return [getattr(counts, field, None) for field in ("cells", *(c[0] for c in counted))]
+
+    baseline = ("baseline", "", panel.baseline, panel.baseline_valid, *[None] * 7)
+    rows: list[tuple[Value, ...]] = [(*baseline, *numbers(panel.baseline_counts))]
+    for recipe in panel.recipes:
+        rows.append(
+            (
+                recipe.label,
+                recipe.group,
+                recipe.accuracy,
+                None,
+                recipe.drop,
+                recipe.drop_valid,
+                recipe.drop_all,
+                recipe.p_holm,
+                recipe.lost,
+                recipe.gained,
+                recipe.edits_mean,
+                *numbers(recipe.counts),
+            )
+        )
+    yield Grid(
+        name="recipes",
+        title="Every number, recipe by recipe",
+        columns=columns,
+        rows=tuple(rows),
+        labels=2,
+        folded=True,
+    )

@@ -1,0 +1,86 @@
+"""The forms of a report on the command line, the same for every command that shows one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from falter.core.errors import UnknownName
+from falter.experiment import write_report
+from falter.figures import Study
+from falter.report import as_csv, as_json, as_latex, as_markdown, terminal
+
+__all__ = ["FILE", "FORM_NAMES", "form_options", "html_option", "show", "write_page"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+FILE = click.Path(dir_okay=False, path_type=Path)
+PRINTED = {"json": as_json, "csv": as_csv, "md": as_markdown, "latex": as_latex}
+
+FORM_NAMES = ("html_path", "parquet_path", "figures", *(f"show_{form}" for form in PRINTED))
+
+html_option = click.option("--html", "html_path", type=FILE, help="Write the report as a page.")
+_FORMS = (
+    html_option,
+    click.option("--parquet", "parquet_path", type=FILE, help="Write one row for each number."),
+    click.option("--json", "show_json", is_flag=True, help="Print everything as JSON."),
+    click.option("--csv", "show_csv", is_flag=True, help="Print one row for each number as CSV."),
+    click.option("--md", "show_md", is_flag=True, help="Print Markdown tables."),
+    click.option("--latex", "show_latex", is_flag=True, help="Print a LaTeX document."),
+    click.option(
+        "--figure", "figures", multiple=True, metavar="NAME",
+        help="Show only the figure with this name, in any form; 'all' prints all of them.",
+    ),
+)  # fmt: skip
+
+
+def form_options(command: F) -> F:
+    """Add the options for the form of a report; `show` takes them."""
+    for option in reversed(_FORMS):
+        command = option(command)
+    return command
+
+
+def show(
+    study: Study,
+    *,
+    html_path: Path | None,
+    parquet_path: Path | None,
+    figures: tuple[str, ...],
+    **printed: bool,
+) -> None:
+    """Write and print a study in the forms that were asked for; else print it for the terminal."""
+    forms = [form for form in PRINTED if printed[f"show_{form}"]]
+    if len(forms) > 1:
+        raise click.UsageError(
+            f"{' and '.join(f'--{form}' for form in forms)} cannot be used together"
+        )
+    every_name = [figure.name for figure in study.figures]
+    for name in figures:
+        if name not in (*every_name, "all"):
+            raise UnknownName("figure", name, [*every_name, "all"])
+    names = every_name if "all" in figures else figures
+    if names:
+        chosen = tuple(figure for figure in study.figures if figure.name in names)
+        shown = replace(study, figures=chosen, headline=())
+    else:
+        shown = study
+    if html_path is not None:
+        write_page(shown, html_path)
+    if parquet_path is not None:
+        write_report(shown, parquet_path)
+        click.echo(f"numbers: {parquet_path}", err=True)
+    for form in forms:
+        click.echo(PRINTED[form](shown).rstrip("\n"))
+    if not (forms or html_path or parquet_path):
+        terminal(study, Console(), names)
+
+
+def write_page(study: Study, path: Path) -> None:
+    """Write the report as a page, and say where it is."""
+    write_report(study, path)
+    click.echo(f"report: {path}", err=True)

@@ -1,0 +1,144 @@
+"""The connections to one server: the key in its header, time-outs, bounds, and nothing leaked."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from falter.clients import _replies as replies
+from falter.clients._address import proxy_for
+from falter.clients._deadlines import Deadlines
+from falter.clients._retry import Outcome
+
+__all__ = ["Connection", "Reply"]
+
+LONGEST_MESSAGE = 500
+SECRET_LENGTH = 8
+"""Keys from this length on are also cut out of answers; a shorter one is a stand-in ("EMPTY")."""
+
+
+Reply = tuple[int, Mapping[str, str], bytes]
+"""What a server answered: status, headers, and a body in which the key is masked."""
+
+
+class Connection:
+    """A session with one server, opened by the first request in the loop it runs in.
+
+    What goes wrong below HTTP is an `Outcome`. Redirects are not followed, cookies not kept, and
+    the environment's proxy is used for other machines only.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        connections: int,
+        timeout: float,
+        headers: Mapping[str, str],
+        key: str | None,
+    ) -> None:
+        self._base_url = base_url
+        self._connections = connections
+        self._timeout = timeout
+        self._headers = {
+            "Content-Type": "application/json", "Accept-Encoding": "identity", **headers
+        }  # fmt: skip
+        self._key = key
+        self._secrets: tuple[bytes, ...] = ()
+        if key is not None and len(key) >= SECRET_LENGTH:
+            self._secrets = tuple({key.encode(), orjson.dumps(key)[1:-1]})
+        self._session: aiohttp.ClientSession | None = None
+        self._deadlines: Deadlines | None = None
+        self._proxy: dict[str, Any] = {}
+
+    async def post(self, url: URL, body: bytes) -> Reply | Outcome:
+        """One attempt, ended by the time-out."""
+        session, deadlines = self._open()
+        # aiohttp warns about large bodies that are bytes, and sends files in pieces.
+        data = body if len(body) < 2**20 else io.BytesIO(body)
+        task = deadlines.start()
+        try:
+            response = await session.post(url, data=data, allow_redirects=False, **self._proxy)
+            return await self._reply(response)
+        except asyncio.CancelledError:
+            if not deadlines.is_over(task):
+                raise
+            return self._broken(TimeoutError(), self._timeout)
+        except (TimeoutError, aiohttp.ClientError, OSError, replies.TooLargeError) as error:
+            return self._broken(error, self._timeout)
+        finally:
+            deadlines.stop(task)
+
+    async def get(self, url: URL, most_seconds: float) -> Reply | Outcome:
+        """A question that costs nothing and is not worth a long wait."""
+        session, _ = self._open()
+        seconds = min(most_seconds, self._timeout)
+        limit = aiohttp.ClientTimeout(total=seconds)
+        try:
+            response = await session.get(url, allow_redirects=False, timeout=limit, **self._proxy)
+            return await self._reply(response)
+        except (TimeoutError, aiohttp.ClientError, OSError, replies.TooLargeError) as error:
+            return self._broken(error, seconds)
+
+    async def close(self) -> None:
+        """Close the connections. Safe to call twice; the next request opens new ones."""
+        session, self._session = self._session, None
+        if self._deadlines is not None:
+            self._deadlines.close()
+        if session is not None:
+            await session.close()
+            await asyncio.sleep(0)
+
+    def clean(self, text: str) -> str:
+        """A message fit to be shown: on one line, bounded, without the key."""
+        if self._key is not None:
+            text = text.replace(self._key, "…")
+        text = " ".join(text[: 8 * LONGEST_MESSAGE].split())
+        text = "".join(c for c in text if c.isprintable())
+        return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+
+    def _open(self) -> tuple[aiohttp.ClientSession, Deadlines]:
+        if self._session is None or self._deadlines is None:
+            # The environment's proxy is resolved once. aiohttp's trust_env would do it for every
+            # request, in a thread, and send passwords from ~/.netrc along.
+            proxy = proxy_for(self._base_url)
+            self._proxy = {} if proxy is None else {"proxy": URL(proxy)}
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._connections, ttl_dns_cache=300),
+                timeout=aiohttp.ClientTimeout(total=None),
+                headers=self._headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+            self._deadlines = Deadlines(self._timeout)
+        return self._session, self._deadlines
+
+    async def _reply(self, response: aiohttp.ClientResponse) -> Reply:
+        """The whole body, bounded; read in one go where its size is known."""
+        length, headers = response.content_length, response.headers
+        if length is None or length > replies.LARGEST_BODY or "Content-Encoding" in headers:
+            raw = await replies.read_bounded(response)
+        else:
+            raw = await response.read()
+        for secret in self._secrets:
+            if secret in raw:
+                raw = raw.replace(secret, "…".encode())
+        return response.status, headers, raw
+
+    def _broken(self, error: Exception, seconds: float) -> Outcome:
+        """No whole answer came."""
+        if isinstance(error, replies.TooLargeError):
+            size = f"more than {replies.LARGEST_BODY // 2**20} MiB"
+            return Outcome(what="unusable answer", message=size, final=True)
+        if isinstance(error, TimeoutError):
+            return Outcome(what="timed out", message=f"no answer within {seconds:g} s")
+        return Outcome(
+            what="connection failed",
+            message=self.clean(replies.connection_trouble(error)),
+            final=isinstance(error, aiohttp.ClientConnectorCertificateError),
+        )

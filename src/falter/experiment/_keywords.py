@@ -1,0 +1,91 @@
+"""The settings of an experiment file as types, for `falter.run(**settings)`.
+
+Made from the table of settings by `python tests/experiment_page.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Required, TypedDict
+
+__all__ = ["ExperimentSettings"]
+
+RecipeSettings = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
+"""A perturbation's name, a mapping of it to its parameters, or a chain of these."""
+
+
+class DataSettings(TypedDict, total=False):
+    """Your own data."""
+
+    path: Required[str]
+    target: Required[str]
+    target_as: Literal["auto", "index", "label", "text"] | None
+    choices: str | Sequence[str] | None
+    fields: Mapping[str, str] | None
+    key: str | None
+    tags: str | Sequence[str] | None
+    split: str | None
+
+
+class PriceSettings(TypedDict, total=False):
+    """A price."""
+
+    input: float | None
+    output: float | None
+    currency: str | None
+
+
+class ModelSettings(TypedDict, total=False):
+    """A model."""
+
+    name: Required[str]
+    base_url: str | None
+    api: Literal["chat", "completions"] | None
+    api_key_env: str | None
+    concurrency: int | None
+    requests_per_minute: float | None
+    tokens_per_minute: float | None
+    timeout: float | None
+    max_attempts: int | None
+    price: PriceSettings | None
+    scorer: str | None
+    options: Mapping[str, Any] | None
+
+
+class SamplingSettings(TypedDict, total=False):
+    """Sampling."""
+
+    temperature: float | None
+    top_p: float | None
+    max_tokens: int | None
+    stop: str | Sequence[str] | None
+    seed: int | None
+
+
+class ExperimentSettings(TypedDict, total=False):
+    """An experiment, or a protocol."""
+
+    task: str | Sequence[str] | None
+    tasks: str | Sequence[str] | None
+    data: DataSettings | None
+    template: str | Mapping[str, str] | None
+    template_file: str | None
+    models: str | ModelSettings | Sequence[str | ModelSettings] | None
+    recipes: RecipeSettings | Sequence[RecipeSettings] | None
+    scorer: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
+    limit: int | None
+    demonstrations: int | None
+    perturb_demonstrations: bool | None
+    draws: int | None
+    repeats: int | None
+    seed: int | None
+    sampling: SamplingSettings | None
+    protect: str | Sequence[str] | None
+    language: str | None
+    rewriter: str | ModelSettings | None
+    rewrites: str | None
+    unparsed: Literal["wrong", "excluded"] | None
+    level: float | None
+    protocol: str | None
+    preset: str | None
+    judge: str | ModelSettings | None

@@ -1,0 +1,156 @@
+"""The one place where a number, and a number with its interval, becomes text.
+
+Fractions inside, percentages and points outside: `+4.2` is a loss of 4.2 points.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from falter.core.records import Estimate
+from falter.figures._kinds import Unit, Value
+
+__all__ = [
+    "NONE",
+    "Shown",
+    "as_text",
+    "coefficient",
+    "count",
+    "date",
+    "decimal",
+    "level",
+    "p_value",
+    "percent",
+    "points",
+    "shown",
+    "variance",
+    "whole",
+]
+
+NONE = "–"
+MINUS = "−"
+
+
+def _fixed(value: float | None, digits: int, *, sign: bool = False) -> str:
+    if value is None or math.isnan(value):
+        return NONE
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    text = f"{abs(value):,.{digits}f}"
+    if not text.strip("0."):
+        return text
+    return (MINUS if value < 0 else "+" if sign else "") + text
+
+
+def points(value: float | None) -> str:
+    """A difference of fractions in points, with its sign: `+4.2`, `−0.3`, `0.0`."""
+    return _fixed(None if value is None else 100 * value, 1, sign=True)
+
+
+def percent(value: float | None) -> str:
+    """A fraction in percent, without the sign: `62.0`."""
+    return _fixed(None if value is None else 100 * value, 1)
+
+
+def variance(value: float | None) -> str:
+    """A variance of scores between 0 and 1: `0.0712`."""
+    return _fixed(value, 4)
+
+
+def coefficient(value: float | None) -> str:
+    """A rank correlation, a concordance, a test statistic: `0.86`, `−0.12`."""
+    return _fixed(value, 2)
+
+
+def decimal(value: float | None, digits: int = 1) -> str:
+    """Any other number: `3.4`."""
+    return _fixed(value, digits)
+
+
+def whole(value: int) -> str:
+    """A count: `1,300`."""
+    return f"{value:,}"
+
+
+def count(value: float | None) -> str:
+    """A count, or the mean of counts: `1,300`, `2.4`."""
+    return _fixed(value, 0 if value is None or not math.isfinite(value) or value % 1 == 0 else 1)
+
+
+def p_value(value: float | None) -> str:
+    """`0.012`, `<0.001`, `>0.999`; a p-value is never 0."""
+    if value is None or math.isnan(value):
+        return NONE
+    if value < 0.001:
+        return "<0.001"
+    return ">0.999" if 0.9995 <= value < 1.0 else f"{value:.3f}"
+
+
+def level(value: float) -> str:
+    """A confidence level: `95 %`."""
+    return f"{round(100 * value, 6):g} %"
+
+
+def date(seconds: float) -> str:
+    """A moment in UTC: `2026-03-01 14:05 UTC`."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (OverflowError, ValueError, OSError):
+        return NONE
+
+
+_RENDER = {
+    "points": points,
+    "percent": percent,
+    "variance": variance,
+    "coefficient": coefficient,
+    "score": percent,
+    "p": p_value,
+    "count": count,
+    "text": coefficient,
+}
+_BARE: frozenset[Unit] = frozenset({"p", "count", "text"})
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A number and its interval as text; the interval is empty where there is no number."""
+
+    value: str
+    interval: str
+
+    @property
+    def text(self) -> str:
+        """Both together: `+4.2 [+1.0, +7.4]`."""
+        return f"{self.value} {self.interval}".rstrip()
+
+    def with_unit(self, unit: str) -> str:
+        """Both, with the unit after the number: `62.0 % [52.2, 70.9]`."""
+        if self.value == NONE:
+            return NONE
+        return f"{self.value}{unit} {self.interval}"
+
+
+def shown(estimate: Estimate, kind: Unit) -> Shown:
+    """An estimate as text. A bound that is not known is a dash: `+4.2 [–, –]`.
+
+    A p-value and a count have no interval unless one is given, nor has a number that is exact.
+    """
+    render = _RENDER[kind]
+    if estimate.value is None:
+        return Shown(NONE, "")
+    unbounded = estimate.low is None and estimate.high is None
+    if unbounded and (kind in _BARE or estimate.method.startswith("none")):
+        return Shown(render(estimate.value), "")
+    return Shown(render(estimate.value), f"[{render(estimate.low)}, {render(estimate.high)}]")
+
+
+def as_text(value: Value, kind: Unit) -> str:
+    """Any cell of a figure as text: an estimate with its interval, a bare number, or words."""
+    if isinstance(value, Estimate):
+        return shown(value, kind).text
+    if value is None or isinstance(value, str):
+        return value or ""
+    return count(value) if kind == "text" and isinstance(value, int) else _RENDER[kind](value)

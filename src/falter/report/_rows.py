@@ -1,0 +1,180 @@
+"""Every figure as plain rows: long, one for each number or text, or wide, like its table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from falter.core.records import Estimate
+from falter.figures import (
+    Bars,
+    Curves,
+    Examples,
+    Figure,
+    Forest,
+    Grid,
+    Headline,
+    HeatMap,
+    Statement,
+    Strips,
+    Unit,
+    Value,
+)
+from falter.figures import numbers as n
+from falter.report._tables import grids
+
+__all__ = ["COLUMNS", "Row", "figure_rows", "figure_table"]
+
+COLUMNS = (
+    "figure", "title", "section", "row", "column", "x", "unit", "text",
+    "value", "low", "high", "level", "p_value", "status", "items", "conditions", "excluded",
+    "model", "task", "recipe", "measure", "method", "estimand", "seed", "signature",
+)  # fmt: skip
+_OF_AN_ESTIMATE = (
+    "value", "low", "high", "level", "p_value", "status", "items", "conditions", "excluded",
+    "measure", "method", "estimand", "seed", "signature",
+)  # fmt: skip
+_OF_ITS_GROUP = ("model", "task", "recipe")
+
+Row = dict[str, Any]
+
+
+def figure_rows(figure: Figure) -> list[Row]:
+    """One row for each number or word that a figure shows, under `COLUMNS`.
+
+    Numbers are in full precision and fractions stay fractions. Cells that do not apply have no row.
+    """
+    top = {"figure": figure.name, "title": figure.title, "section": figure.section}
+    return [dict.fromkeys(COLUMNS) | top | row for row in _rows(figure)]
+
+
+def figure_table(figure: Figure) -> list[Row]:
+    """One row for each row of a figure's table, under plain names: `recipe`, `drop`, `p_holm`.
+
+    An estimate fills several columns: `drop`, `drop_low`, `drop_high`, `drop_status` and
+    `drop_items`. The rows of a forest plot say their `kind`: member, group or total.
+    """
+    rows: list[Row] = []
+    for grid in grids(figure)[-1:]:
+        names = _plain_names(grid)
+        for values in grid.rows:
+            row: Row = {}
+            for name, value in zip(names, values, strict=True):
+                if isinstance(value, Estimate):
+                    row |= {
+                        name: value.value,
+                        f"{name}_low": value.low,
+                        f"{name}_high": value.high,
+                        f"{name}_status": value.status,
+                        f"{name}_items": value.items,
+                    }
+                else:
+                    row[name] = value
+            rows.append(row)
+    if isinstance(figure, Forest):
+        return [row | {"kind": line.kind} for row, line in zip(rows, figure.rows, strict=True)
+                if line.estimate is not None]  # fmt: skip
+    return rows
+
+
+def _plain_names(grid: Grid) -> list[str]:
+    """Column headings as names; one that is taken already, or empty, gets its number.
+
+    The names that go with an estimate are taken by it.
+    """
+    names: list[str] = []
+    taken: set[str] = set()
+    for place, column in enumerate(grid.columns, start=1):
+        words = re.sub(r", (%|points)", "", f"{column.over} {column.name}".strip())
+        name = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_") or f"column_{place}"
+        free, number = name, place
+        while free in taken:
+            free, number = f"{name}_{number}", number + 1
+        taken |= {free, *(f"{free}_{end}" for end in ("low", "high", "status", "items"))}
+        names.append(free)
+    return names
+
+
+def _rows(figure: Figure) -> Iterator[Row]:
+    if isinstance(figure, Statement):
+        for place, text in enumerate(figure.text, start=1):
+            yield _cell(str(place), figure.kind, "text", text)
+    elif isinstance(figure, Headline):
+        for number in figure.numbers:
+            if number.estimate is not None:
+                yield _cell(number.label, number.about, number.unit, number.estimate)
+    elif isinstance(figure, Forest):
+        yield from _forest_rows(figure)
+    elif isinstance(figure, Grid):
+        yield from _grid_rows(figure)
+    elif isinstance(figure, HeatMap):
+        for down, cells in zip(figure.rows, figure.cells, strict=True):
+            for across, cell in zip(figure.columns, cells, strict=True):
+                if cell is not None:
+                    yield _cell(down, across, figure.unit, cell)
+    elif isinstance(figure, Curves):
+        for curve in figure.curves:
+            for x, estimate in curve.points:
+                yield _cell(curve.label, curve.facet, figure.unit, estimate) | {"x": x}
+    elif isinstance(figure, Bars):
+        for bar in figure.bars:
+            for name, part in zip(figure.parts, bar.parts, strict=True):
+                if part is not None:
+                    yield _cell(bar.label, name, figure.unit, part)
+            yield _cell(bar.label, figure.share, "percent", bar.share)
+    elif isinstance(figure, Strips):
+        for strip in figure.strips:
+            for name, value in strip.values:
+                yield _cell(strip.label, strip.kind, figure.unit, value) | {"text": name}
+    else:
+        yield from _example_rows(figure)
+
+
+def _forest_rows(figure: Forest) -> Iterator[Row]:
+    """The rows of a forest plot; the verdict is the text of the estimate's row."""
+    for row in figure.rows:
+        if row.estimate is not None:
+            estimate = _cell(row.label, figure.measured, figure.unit, row.estimate)
+            yield estimate | {"text": row.verdict}
+        for column, value in zip(figure.columns, row.cells, strict=False):
+            if value is not None:
+                yield _cell(row.label, column.name, column.unit, value)
+
+
+def _grid_rows(grid: Grid) -> Iterator[Row]:
+    """The rows of a table; a row with labels only is kept too."""
+    for place, row in enumerate(grid.rows, start=1):
+        pairs = list(zip(grid.columns, row, strict=True))
+        label = " · ".join(filter(None, (n.as_text(v, c.unit) for c, v in pairs[: grid.labels])))
+        label = label or str(place)
+        cells = [
+            _cell(label, f"{c.over}: {c.name}" if c.over else c.name, c.unit, value)
+            for at, (c, value) in enumerate(pairs)
+            if value is not None and (at >= grid.labels or isinstance(value, Estimate))
+        ]
+        yield from cells or [{"row": label}]
+
+
+def _example_rows(figure: Examples) -> Iterator[Row]:
+    for example in figure.examples:
+        label = f"{example.recipe} · {example.item}"
+        yield _cell(label, "expected", "text", example.expected)
+        for name, side, which in (
+            ("as asked", example.baseline, "before"),
+            ("as changed", example.perturbed, "after"),
+        ):
+            prompt = "".join(getattr(segment, which) for segment in example.segments)
+            yield _cell(label, f"prompt {name}", "text", prompt)
+            yield _cell(label, f"answer {name}", "text", side.answer)
+            yield _cell(label, f"outcome {name}", "text", "right" if side.right else "wrong")
+
+
+def _cell(row: str, column: str, unit: Unit, value: Value) -> Row:
+    place: Row = {"row": row, "column": column, "unit": unit}
+    if isinstance(value, str):
+        return place | {"text": value}
+    if not isinstance(value, Estimate):
+        return place | {"value": value}
+    place |= {name: getattr(value, name) for name in _OF_AN_ESTIMATE}
+    return place | {name: value.group.get(name) for name in _OF_ITS_GROUP}

@@ -1,0 +1,51 @@
+"""Drawing figures for a page: one module a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from falter.figures import (
+    Bars,
+    Curves,
+    Examples,
+    Figure,
+    Forest,
+    Grid,
+    Headline,
+    HeatMap,
+    Strips,
+)
+from falter.report._escape import Html
+from falter.report.drawing._bars import bar_table
+from falter.report.drawing._curves import curves_chart
+from falter.report.drawing._examples import example_pairs
+from falter.report.drawing._forest import forest_chart
+from falter.report.drawing._grid import grid_table
+from falter.report.drawing._headline import head_numbers
+from falter.report.drawing._heat import heat_table
+from falter.report.drawing._scale import Scale, scales_of
+from falter.report.drawing._strips import strip_table
+from falter.report.drawing._style import FIGURE_STYLE
+
+__all__ = ["FIGURE_STYLE", "Scale", "drawn", "grid_table", "scales_of"]
+
+
+def drawn(figure: Figure, scales: Mapping[str, Scale]) -> Html:
+    """The picture or table of a figure; empty for texts. `scales` are those of forest plots."""
+    if isinstance(figure, Grid):
+        return grid_table(figure)
+    if isinstance(figure, Headline):
+        return head_numbers(figure)
+    if isinstance(figure, Forest):
+        return forest_chart(figure, scales[figure.scale])
+    if isinstance(figure, Bars):
+        return bar_table(figure)
+    if isinstance(figure, Examples):
+        return example_pairs(figure.examples)
+    if isinstance(figure, HeatMap):
+        return heat_table(figure)
+    if isinstance(figure, Curves):
+        return curves_chart(figure)
+    if isinstance(figure, Strips):
+        return strip_table(figure)
+    return Html("")

@@ -1,0 +1,170 @@
+"""A forest plot: a table with one drawn column, readable at any width.
+
+Places are percentages of the column, so the drawing stretches and its text does not.
+"""
+
+from __future__ import annotations
+
+from falter.core.records import Estimate
+from falter.figures import Column, Forest, ForestRow, Value, Verdict
+from falter.figures import numbers as n
+from falter.report._escape import Html
+from falter.report._markup import cell, dash, head, label, number, tag
+from falter.report._words import provenance
+from falter.report.drawing._grid import empty_note
+from falter.report.drawing._scale import Scale
+
+__all__ = ["forest_chart"]
+
+_DIAMOND = "M0 -6.5L6.5 0L0 6.5L-6.5 0Z"
+_ARROWS = {"left": "M0 0L6 -4V4Z", "right": "M0 0L-6 -4V4Z"}
+_CLASSES: dict[Verdict | None, str] = {"degraded": "worse", "improved": "better"}
+
+
+def forest_chart(figure: Forest, scale: Scale) -> Html:
+    """Legend, and one row each: dot, interval, numbers; averages as diamonds."""
+    if not figure.rows:
+        return empty_note()
+    bodies: list[list[Html]] = []
+    last = ""
+    for row in figure.rows:
+        if row.kind == "group" or (row.kind == "total" and last != "total") or not bodies:
+            bodies.append([])
+        bodies[-1].append(_row(row, figure, scale))
+        last = row.kind
+    chart = tag("table", _head(figure, scale), *[tag("tbody", *b) for b in bodies], class_="chart")
+    return Html(_legend() + chart)
+
+
+def _head(figure: Forest, scale: Scale) -> Html:
+    levels = {row.estimate.level for row in figure.rows if row.estimate is not None}
+    interval = f" [{n.level(max(levels))} interval]" if levels else ""
+    measured = figure.measured[:1].upper() + figure.measured[1:]
+    return tag(
+        "thead",
+        tag(
+            "tr",
+            head(label(figure.of[:1].upper() + figure.of[1:], 40)),
+            head(_axis(scale, figure), class_="plot", aria_label=f"{measured[:80]}, drawn"),
+            head(measured, tag("span", interval, class_="ci"), class_="r"),
+            *[head(label(column.name, 60), class_="r wide", title=column.about or None)
+              for column in figure.columns],
+        ),
+    )  # fmt: skip
+
+
+def _row(row: ForestRow, figure: Forest, scale: Scale) -> Html:
+    name = tag("th", label(row.label), scope="row" if row.kind != "group" else "rowgroup")
+    picture = cell(_picture(row, figure, scale), class_="plot")
+    value = cell()
+    if row.estimate is not None:
+        value = cell(number(row.estimate, figure.unit), class_=f"r {_class(row)}")
+    cells = row.cells or (None,) * len(figure.columns)
+    more_cells = [
+        cell(_content(content, column, row.estimate), class_="r wide")
+        for content, column in zip(cells, figure.columns, strict=True)
+    ]
+    return tag("tr", name, picture, value, *more_cells, class_=row.kind)
+
+
+def _content(content: Value, column: Column, estimate: Estimate | None) -> Html:
+    """The cell; a missing p-value gets the reason of its estimate."""
+    if content is None and column.unit == "p" and estimate is not None and estimate.value is None:
+        return dash(estimate)
+    return Html(tag("span", n.as_text(content, column.unit), class_="num"))
+
+
+def _class(row: ForestRow) -> str:
+    return _CLASSES.get(row.verdict, "open")
+
+
+def _picture(row: ForestRow, figure: Forest, scale: Scale) -> Html:
+    """The drawing of a row: grid, average, interval, and a dot or a diamond."""
+    ground = [_upright(scale.at(t), "grid") for t in scale.ticks if t]
+    ground.append(_upright(scale.at(0.0), "zero"))
+    average = figure.average
+    if average is not None and average.value is not None:
+        ground.append(_upright(scale.at(average.value), "average"))
+    estimate = row.estimate
+    if estimate is None or estimate.value is None:
+        return tag("svg", *ground, aria_hidden="true")
+    text = n.shown(estimate, figure.unit).text
+    about = f"{row.label}: {figure.measured} {text} {figure.unit}"
+    return tag(
+        "svg",
+        tag("title", f"{about}\n{provenance(estimate)}"),
+        tag("rect", width="100%", height="100%", fill="transparent"),
+        *ground,
+        *_whisker(estimate, scale),
+        _mark(row, scale.at(estimate.value)),
+        role="img",
+        aria_label=about,
+        class_=_class(row),
+    )
+
+
+def _whisker(estimate: Estimate, scale: Scale) -> list[Html]:
+    if estimate.low is None or estimate.high is None:
+        return []
+    ends = scale.at(estimate.low), scale.at(estimate.high)
+    shapes = [
+        tag("line", x1=_share(ends[0]), x2=_share(ends[1]), y1="50%", y2="50%", class_="whisker")
+    ]
+    for value, end, side in ((estimate.low, ends[0], "left"), (estimate.high, ends[1], "right")):
+        if scale.beyond(value):
+            shapes.append(_placed(end, tag("path", d=_ARROWS[side], class_="arrow")))
+    return shapes
+
+
+def _mark(row: ForestRow, at: float) -> Html:
+    if row.kind != "member":
+        return _placed(at, tag("path", d=_DIAMOND, class_="dot"))
+    return tag("circle", cx=_share(at), cy="50%", r=4.5, class_="dot")
+
+
+def _placed(at: float, shape: Html) -> Html:
+    """A shape of fixed size at a place that stretches with the drawing."""
+    return tag("svg", shape, x=_share(at), y="50%", overflow="visible", class_="at")
+
+
+def _upright(at: float, kind: str) -> Html:
+    x = _share(at)
+    return tag("line", x1=x, x2=x, y1=0, y2="100%", class_=kind)
+
+
+def _share(at: float) -> str:
+    return f"{100 * at:.3f}%"
+
+
+def _axis(scale: Scale, figure: Forest) -> Html:
+    """The ticks; on narrow screens only zero and the far end keep their numbers."""
+    far = max(scale.ticks, key=abs, default=0.0)
+    marks = []
+    for tick in scale.ticks:
+        text = n.as_text(tick, figure.unit).removesuffix(".0")
+        kind = None if tick in (0.0, far) else "wide"
+        marks.append(tag("text", text, x=_share(scale.at(tick)), y="75%", class_=kind))
+    return tag("svg", *marks, aria_hidden="true")
+
+
+def _legend() -> Html:
+    """What the marks mean."""
+    dot = tag("circle", cx=13, cy=8, r=4.5, class_="dot")
+    bar = tag("line", x1=1, x2=25, y1=8, y2=8, class_="whisker")
+    diamond = tag("svg", tag("path", d=_DIAMOND, class_="dot"), x=13, y=8, class_="at")
+    line = tag("line", x1=13, x2=13, y1=0, y2=16, class_="average")
+    keys = [
+        (bar + dot, "worse", "worse"),
+        (bar + dot, "better", "better"),
+        (bar + dot, "open", "undecided: interval contains zero"),
+        (diamond, "open", "average of several recipes"),
+        (line, "open", "average of all"),
+    ]
+    return tag(
+        "ul",
+        *[
+            tag("li", tag("svg", Html(shapes), class_=kind, aria_hidden="true"), text)
+            for shapes, kind, text in keys
+        ],
+        class_="legend",
+    )

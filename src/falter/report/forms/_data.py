@@ -1,0 +1,125 @@
+"""A report as data: everything as JSON; one row for each number as CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unicodedata import category
+
+from falter.core.codec import to_json
+from falter.core.errors import MissingExtra
+from falter.figures import Figure, Study
+from falter.report._escape import unhide
+from falter.report._marks import marked
+from falter.report._rows import COLUMNS, Row, figure_rows
+
+__all__ = ["as_csv", "as_json", "write_parquet"]
+
+# Besides the ASCII signs: spreadsheets accept their full-width forms too.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_NUMBERS = ("x", "value", "low", "high", "level", "p_value")
+_COUNTS = ("items", "conditions", "excluded", "seed")
+
+
+def as_json(study: Study) -> str:
+    """The study, and every figure with its rows as `figure_rows` gives them.
+
+    In full precision and always in the same order. Numbers that JSON cannot express become null;
+    characters that a terminal would act upon are escaped.
+    """
+    top = {name: value for name, value in to_json(study).items() if name != "figures"}
+    figures = [
+        {
+            "kind": _kind(figure),
+            "name": figure.name,
+            "title": figure.title,
+            "section": figure.section,
+            "text": list(figure.text),
+            "rows": figure_rows(figure),
+        }
+        for figure in marked(study, None)
+    ]
+    text = json.dumps(
+        _finite({**top, "figures": figures}),
+        ensure_ascii=False,
+        sort_keys=True,
+        indent=2,
+        allow_nan=False,
+    )
+    return (
+        text.translate({ord(c): _escaped(c) for c in set(text) - {"\n"} if category(c) in _ACTING})
+        + "\n"
+    )
+
+
+def _kind(figure: Figure) -> str:
+    """`grid`, `heat map`, …: the class's name in words."""
+    name = type(figure).__name__
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
+
+
+def _escaped(character: str) -> str:
+    """As JSON escapes: two for a character beyond the first 65,536."""
+    return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def as_csv(study: Study) -> str:
+    """One row for each number or text of all figures, with empty cells for missing values.
+
+    Text that a spreadsheet would take for a formula starts with an apostrophe.
+    """
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in _every_row(study):
+        writer.writerow([_safe(row[name]) for name in COLUMNS])
+    return file.getvalue()
+
+
+def _every_row(study: Study) -> Iterator[Row]:
+    for figure in marked(study, None):
+        yield from figure_rows(figure)
+
+
+def _safe(value: Any) -> Any:
+    """A cell's value that no spreadsheet acts upon; None is an empty cell."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        text = unhide(value)
+        return f"'{text}" if value.lstrip(" ").startswith(_FORMULA) else text
+    return repr(value) if isinstance(value, float) else value
+
+
+def write_parquet(study: Study, path: Path) -> int:
+    """Write the rows of the CSV with their types; return how many there are."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtra("Parquet", "parquet", "pyarrow") from error
+    rows = list(_every_row(study))
+    types = {name: pa.float64() for name in _NUMBERS} | {name: pa.int64() for name in _COUNTS}
+    columns = {
+        name: pa.array(
+            [unhide(v) if isinstance(v := row[name], str) else v for row in rows],
+            type=types.get(name, pa.string()),
+        )
+        for name in COLUMNS
+    }
+    pq.write_table(pa.table(columns), path)
+    return len(rows)

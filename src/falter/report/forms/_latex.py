@@ -1,0 +1,172 @@
+"""A report as one LaTeX file that compiles by itself with pdflatex.
+
+It needs booktabs, colortbl, xcolor and pgfplots, and is plain ASCII whatever the names are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from falter.core.ids import short
+from falter.figures import (
+    Bars,
+    Column,
+    Curves,
+    Examples,
+    Figure,
+    Forest,
+    Grid,
+    Headline,
+    HeatMap,
+    Statement,
+    Strips,
+    Study,
+    Value,
+)
+from falter.report._marks import marked, model_names, warning
+from falter.report._tables import grids
+from falter.report._words import about, counted, dashes, facts, guide, methods, opened
+from falter.report.drawing import Scale, scales_of
+from falter.report.forms._latex_charts import bar_plots, curve_plots, forest_plot, strip_plots
+from falter.report.forms._latex_grid import grid_tables, heat_tables
+from falter.report.forms._latex_text import latex, words
+
+__all__ = ["as_latex"]
+
+_TOP = r"""% Compiles by itself: pdflatex FILE.tex
+\documentclass[10pt,a4paper]{article}
+\usepackage[table]{xcolor}
+\usepackage{colortbl}
+\usepackage{booktabs}
+\usepackage{pgfplots}
+\pgfplotsset{compat=1.13}
+\setlength{\textwidth}{17.4cm}\setlength{\oddsidemargin}{-0.74cm}
+\setlength{\textheight}{25cm}\setlength{\topmargin}{-1.6cm}
+\setlength{\parindent}{0pt}\setlength{\parskip}{5pt plus 1pt}
+\setlength{\emergencystretch}{3em}\raggedbottom
+\definecolor{worse}{HTML}{B5450B}\definecolor{better}{HTML}{0A62A9}
+\definecolor{heatz}{HTML}{F1F3F5}
+\definecolor{heatw1}{HTML}{FDE6D3}\definecolor{heatw2}{HTML}{FBCDA8}
+\definecolor{heatw3}{HTML}{F5AD77}\definecolor{heatw4}{HTML}{E58A4A}
+\definecolor{heatw5}{HTML}{B9500F}\definecolor{heatw6}{HTML}{8C3403}
+\definecolor{heatb1}{HTML}{DCEAF7}\definecolor{heatb2}{HTML}{B9D5EF}
+\definecolor{heatb3}{HTML}{8FBAE3}\definecolor{heatb4}{HTML}{629DD2}
+\definecolor{heatb5}{HTML}{2B6FB3}\definecolor{heatb6}{HTML}{0B4A84}
+\definecolor{ka}{HTML}{C8540F}\definecolor{kb}{HTML}{1D74B4}\definecolor{kc}{HTML}{7D5BB5}
+\definecolor{kd}{HTML}{977000}\definecolor{ke}{HTML}{2C7F6B}\definecolor{kf}{HTML}{66717D}
+\definecolor{kitem}{HTML}{7A8796}\definecolor{alarm}{HTML}{FFF3D6}
+\newcolumntype{L}[1]{>{\raggedright\arraybackslash\hspace{0pt}}p{#1}}
+\newcommand{\faltercell}[2]{\raisebox{-0.45\height}{\shortstack{\strut #1\\{\tiny #2}}}%
+\rule[-9pt]{0pt}{22pt}}
+\newcommand{\falterneed}[1]{\par\begingroup\dimen0=\pagegoal\advance\dimen0-\pagetotal
+\ifdim\pagetotal>0pt\ifdim\dimen0<#1\newpage\fi\fi\endgroup}
+\newsavebox{\falterbox}
+\newenvironment{falterfit}{\par\medskip\begin{lrbox}{\falterbox}\footnotesize}{\end{lrbox}%
+\ifdim\wd\falterbox>\linewidth\resizebox{\linewidth}{!}{\usebox{\falterbox}}%
+\else\usebox{\falterbox}\fi\par\medskip}
+\pgfplotsset{falter/.style={scale only axis=false,tick align=outside,tick pos=left,
+axis line style={gray},major grid style={gray!20},label style={font=\footnotesize},
+tick label style={font=\scriptsize},title style={font=\footnotesize\bfseries},
+scaled ticks=false,unbounded coords=jump}}
+\begin{document}
+"""
+
+
+def as_latex(study: Study) -> str:
+    """Every figure: booktabs tables, coloured heat maps, charts with tables of their numbers."""
+    models = ", ".join(latex(model, 120) for model in model_names(study)) or "none"
+    parts = [
+        rf"\section*{{falter: {latex(study.title)}}}",
+        rf"{{\small {words(facts(study))}\par Models: {models}}}",
+    ]
+    if text := warning(study):
+        parts.append(_alarm(text))
+    figures = marked(study)
+    scales = scales_of(figures)
+    section = ""
+    for place, figure in enumerate(figures, start=1):
+        if figure.section and figure.section != section:
+            parts.append(rf"\section*{{{latex(figure.section, 200)}}}")
+        section = figure.section
+        parts += _figure(figure, f"{place}. " if study.protocol else "", place > 1, scales)
+    parts += _foot(study)
+    return _TOP + "\n\n".join(filter(None, parts)) + "\n\\end{document}\n"
+
+
+def _alarm(text: str) -> str:
+    box = r"\begin{minipage}{0.96\linewidth}\raggedright\bfseries "
+    return rf"\fcolorbox{{kd}}{{alarm}}{{{box}{latex(text, 2_000)}\end{{minipage}}}}"
+
+
+def _figure(figure: Figure, number: str, later: bool, scales: Mapping[str, Scale]) -> Iterator[str]:
+    if not isinstance(figure, Headline | Statement) and later:
+        yield r"\falterneed{8cm}"
+    if not isinstance(figure, Headline):
+        yield rf"\subsection*{{{number}{latex(figure.title or figure.name, 200)}}}"
+    yield from (latex(text, 1_000) for text in figure.text)
+    if note := " ".join(filter(None, (about(figure), dashes(figure)))):
+        yield rf"{{\small {words(note)}}}"
+    yield from _picture(figure, scales)
+
+
+def _picture(figure: Figure, scales: Mapping[str, Scale]) -> Iterator[str]:
+    """The picture; under a chart, the table of its numbers."""
+    tables = [grid_tables(grid) for grid in grids(figure) if grid.rows and grid.columns]
+    if isinstance(figure, Grid):
+        yield grid_tables(figure)
+    elif isinstance(figure, HeatMap):
+        yield heat_tables(figure)
+    elif isinstance(figure, Examples):
+        yield from _examples(figure)
+    else:
+        if isinstance(figure, Forest):
+            yield forest_plot(figure, scales[figure.scale])
+        elif isinstance(figure, Curves):
+            yield curve_plots(figure)
+        elif isinstance(figure, Bars):
+            yield bar_plots(figure)
+        elif isinstance(figure, Strips):
+            yield strip_plots(figure)
+            tables = tables[:1]
+        yield from tables
+    if isinstance(figure, Headline) and figure.signature:
+        yield rf"{{\scriptsize {latex(figure.signature, 1_000)}}}"
+
+
+def _examples(figure: Examples) -> Iterator[str]:
+    for example in figure.examples:
+        lines = [rf"\textbf{{{latex(example.recipe)}}} on item {latex(example.item)}"]
+        for title, side, which in (
+            ("As asked", example.baseline, "before"),
+            ("As changed", example.perturbed, "after"),
+        ):
+            prompt = "".join(getattr(segment, which) for segment in example.segments)
+            outcome = "right" if side.right else "wrong"
+            lines.append(
+                rf"{title}: {latex(prompt, 600)} \emph{{{outcome}}}: {latex(side.answer, 300)}"
+            )
+        yield r"\par ".join(lines)
+
+
+def _foot(study: Study) -> list[str]:
+    parts = []
+    if study.parts and study.protocol:
+        rows = [
+            (part.title or part.name, short(part.run), counted(part), opened(part))
+            for part in study.parts
+        ]
+        names = ("Part", "Run", "Cells", "Open it with")
+        parts += [r"\subsection*{Runs behind the figures}", grid_tables(_words(names, rows))]
+    if study.notes:
+        parts += [r"\subsection*{Notes}", *(latex(note, 2_000) for note in study.notes)]
+    if listed := methods(study):
+        heads = ("Measure", "What it estimates", "Interval and test")
+        parts += [r"\subsection*{Methods}", grid_tables(_words(heads, listed))]
+    items = "\n".join(rf"\item {words(text)}" for text in guide(study))
+    listing = rf"\begin{{itemize}}\setlength{{\itemsep}}{{0pt}}{items}\end{{itemize}}"
+    return [*parts, r"\subsection*{How to read this}", rf"{{\small {listing}}}"]
+
+
+def _words(names: Iterable[str], rows: Iterable[tuple[Value, ...]]) -> Grid:
+    columns = tuple(Column(name=name) for name in names)
+    return Grid(name="", title="", columns=columns, rows=tuple(rows), labels=len(columns))

@@ -1,0 +1,127 @@
+"""A report in Markdown: every figure as tables of all its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from falter.core.ids import short
+from falter.figures import Examples, Figure, Grid, Headline, Statement, Study, Value
+from falter.figures import numbers as n
+from falter.report._marks import marked, model_names, warning
+from falter.report._tables import grids
+from falter.report._words import about, counted, dashes, facts, guide, heading, methods, opened
+from falter.report.forms._markdown_safe import code, text
+
+__all__ = ["as_markdown"]
+
+LONGEST_TEXT = 1_500
+
+
+def as_markdown(study: Study) -> str:
+    """A heading for each section and figure, then its text and its tables with every interval."""
+    models = ", ".join(text(model) for model in model_names(study)) or "none"
+    parts = [
+        f"# falter: {text(study.title, 200)}",
+        f"{text(facts(study), 400)}  \nModels: {models}",
+    ]
+    if alarm := warning(study):
+        parts.append(f"> **{text(alarm, 2_000)}**")
+    section = ""
+    for place, figure in enumerate(marked(study), start=1):
+        if figure.section and figure.section != section:
+            parts.append(f"## {text(figure.section, 200)}")
+        section = figure.section
+        number = f"{place}. " if study.protocol else ""
+        parts += _figure(figure, f"{'###' if section else '##'} {number}")
+    parts += _parts(study)
+    if study.notes:
+        parts += ["## Notes", *(f"> {text(note, 2_000)}" for note in study.notes)]
+    parts += ["## How to read this", "\n".join(f"- {text(line, 800)}" for line in guide(study))]
+    parts += _methods(study)
+    return "\n\n".join(parts) + "\n"
+
+
+def _figure(figure: Figure, level: str) -> Iterator[str]:
+    if not isinstance(figure, Headline):
+        yield f"{level}{text(figure.title or figure.name, 200)}"
+    mark = "> " if isinstance(figure, Statement) and figure.kind != "finding" else ""
+    yield from (f"{mark}{text(words, 1_000)}" for words in figure.text)
+    yield from filter(None, [about(figure)])
+    if isinstance(figure, Headline):
+        yield from _head_numbers(figure)
+    elif isinstance(figure, Examples):
+        yield from _examples(figure)
+    elif not isinstance(figure, Statement):
+        tables = [_table(grid) for grid in grids(figure) if grid.rows and grid.columns]
+        yield from tables or ["Nothing was measured for this figure."]
+    yield from filter(None, [dashes(figure)])
+
+
+def _head_numbers(figure: Headline) -> Iterator[str]:
+    rows = []
+    for number in figure.numbers:
+        value = n.NONE
+        if number.estimate is not None:
+            value = n.shown(number.estimate, number.unit).with_unit(
+                " %" if number.unit == "percent" else ""
+            )
+        rows.append(f"- **{text(number.label)}** {value} {text(number.about, 200)}")
+    yield "\n".join(rows)
+    if figure.signature:
+        yield f"`{code(figure.signature)}`"
+
+
+def _examples(figure: Examples) -> Iterator[str]:
+    for example in figure.examples:
+        yield f"**{text(example.recipe)}** on item {text(example.item)}"
+        rows = []
+        for title, side, which in (
+            ("As asked", example.baseline, "before"),
+            ("As changed", example.perturbed, "after"),
+        ):
+            prompt = "".join(getattr(segment, which) for segment in example.segments)
+            outcome = "right" if side.right else "wrong"
+            rows.append(
+                f"- {title}: {text(prompt, LONGEST_TEXT)}  \n  "
+                f"{outcome}: {text(side.answer, LONGEST_TEXT)}"
+            )
+        rows.append(f"- Expected: {text(example.expected, LONGEST_TEXT)}")
+        yield "\n".join(rows)
+
+
+def _table(grid: Grid) -> str:
+    """A table; grouped headings are joined: `word: typos`."""
+    heads, rule = [], []
+    for at, column in enumerate(grid.columns):
+        name = heading(column, grid)
+        whole = f"{column.over}: {name}" if column.over and name else column.over or name
+        heads.append(text(whole, 160))
+        rule.append(":--" if at < grid.labels or column.unit == "text" else "--:")
+    rows = [[_cell(value, grid, at) for at, value in enumerate(row)] for row in grid.rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows))
+
+
+def _cell(value: Value, grid: Grid, at: int) -> str:
+    formatted = n.as_text(value, grid.columns[at].unit)
+    if isinstance(value, str):
+        return text(formatted)
+    return formatted.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _parts(study: Study) -> list[str]:
+    if not study.parts or not study.protocol:
+        return []
+    rows = ["| Part | Run | Cells | Open it with |", "|:--|:--|:--|:--|"]
+    rows += [
+        f"| {text(part.title or part.name)} | {text(short(part.run), 60)} | {counted(part)} | "
+        f"{text(opened(part), 90)} |"
+        for part in study.parts
+    ]
+    return ["## Runs behind the figures", "\n".join(rows)]
+
+
+def _methods(study: Study) -> list[str]:
+    listed = methods(study)
+    rows = ["| Measure | What it estimates | Interval and test |", "|:--|:--|:--|"]
+    rows += [f"| {' | '.join(text(part, 400) for part in row)} |" for row in listed]
+    return ["## Methods", "\n".join(rows)] if listed else []

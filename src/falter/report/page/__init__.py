@@ -1,0 +1,7 @@
+"""What a page is: header, contents, sections, guide, and how all of it looks."""
+
+from __future__ import annotations
+
+from falter.report.page._page import html
+
+__all__ = ["html"]

@@ -1,0 +1,42 @@
+"""The replies that answers are read from: every case has a reading that its own fields allow."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+REPLIES = Path(__file__).parent / "data" / "replies"
+KINDS = ("letters", "labels", "numbers", "yesno", "json")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cases_are_whole(kind: str) -> None:
+    """A reading is one of the options or labels, a number, yes or no, or nothing."""
+    lines = (REPLIES / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
+    cases = [json.loads(line) for line in lines]
+    assert max(Counter(case["id"] for case in cases).values()) == 1
+    for case in cases:
+        assert case["reply"] is not None
+        assert case["why"]
+        if case["read"] is None:
+            continue
+        match kind:
+            case "letters":
+                assert case["read"] in case["options"], case["id"]
+            case "labels":
+                assert case["read"] in case["labels"], case["id"]
+            case "numbers":
+                float(case["read"])
+            case "yesno":
+                assert case["read"] in ("yes", "no"), case["id"]
+
+
+def test_traps_name_cases() -> None:
+    """Every trap is a case of the files."""
+    ids = {
+        json.loads(line)["id"]
+        for kind in KINDS
+        for line in (REPLIES / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
+    }
+    assert set(json.loads((REPLIES / "traps.json").read_text(encoding="utf-8"))) <= ids

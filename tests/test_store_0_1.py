@@ -1,0 +1,82 @@
+"""A store that falter 0.1.0 wrote opens, and its run and its study give the same estimates."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import lzma
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from every_estimate import every_estimate
+from falter.experiment import Result, open_result
+from falter.figures import estimates
+from falter.store import Store, verify
+
+DATA = Path(__file__).parent / "data" / "store_0_1"
+Key = tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("earlier") / "falter.db"
+    path.write_bytes(lzma.decompress((DATA / "falter.db.xz").read_bytes()))
+    return path
+
+
+def recorded(figures: set[str] | None = None) -> Counter[Key]:
+    """Value, interval, p-value, status and number of items, as 0.1.0 gave them."""
+    text = gzip.decompress((DATA / "estimates.csv.gz").read_bytes()).decode()
+    rows = list(csv.DictReader(text.splitlines()))
+    known = {row["figure"] for row in rows}
+    assert len(rows) > 400 and "run" in known
+    chosen = figures if figures is not None else known - {"run"}
+    return Counter(
+        _key(*(row[n] for n in ("measure", "value", "low", "high", "p_value", "status", "items")))
+        for row in rows
+        if row["figure"] in chosen
+    )
+
+
+def _key(measure: str, *numbers: object) -> Key:
+    """Twelve digits of each number; the measure's name without its family."""
+    return measure, *(f"{float(n):.12g}" if _is_number(n) else str(n or "") for n in numbers)
+
+
+def _is_number(text: object) -> bool:
+    try:
+        float(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def held(result: Result, *, everywhere: bool) -> Counter[Key]:
+    found = (
+        (e for part in result.parts for e in every_estimate(part.analysis))
+        if everywhere
+        else (e for figure in result.figures for e in estimates(figure))
+    )
+    return Counter(
+        _key(e.measure, e.value, e.low, e.high, e.p_value, e.status, e.items) for e in found
+    )
+
+
+def test_the_store_is_whole(store: Path) -> None:
+    with Store(store) as opened:
+        assert verify(opened).problems == ()
+
+
+def test_its_run_gives_the_same_estimates(store: Path) -> None:
+    """Every number of the analysis, to twelve digits."""
+    result = open_result(store, "937e30456c")
+    assert not recorded({"run"}) - held(result, everywhere=True)
+
+
+def test_its_study_gives_the_same_estimates(store: Path) -> None:
+    """Every number of every figure."""
+    result = open_result(store, "cd0da75bd8")
+    assert result.study.title == "brittlebench, preset quick"
+    assert not recorded().keys() - held(result, everywhere=False).keys()
