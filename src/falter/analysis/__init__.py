@@ -17,6 +17,7 @@ from falter.analysis._across_results import (
     Worst,
 )
 from falter.analysis._analyse import analyse, analyse_tables
+from falter.analysis._answers import Answer, AnswerKind, UnreadReply, answers, unread_replies
 from falter.analysis._cells import PanelCells, table_of
 from falter.analysis._export import score_rows, write_scores
 from falter.analysis._meaning import MEANING_CHECKS, Cosine, Rewording, meaning
@@ -48,6 +49,8 @@ __all__ = [
     "STATUSES",
     "Across",
     "Analysis",
+    "Answer",
+    "AnswerKind",
     "Concordance",
     "Consistency",
     "Cosine",
@@ -67,12 +70,14 @@ __all__ = [
     "Settings",
     "Survival",
     "Table",
+    "UnreadReply",
     "Verdict",
     "Worst",
     "analyse",
     "analyse_tables",
     "analysis_figures",
     "analysis_title",
+    "answers",
     "brittleness_bars",
     "main_figures",
     "meaning",
@@ -86,5 +91,6 @@ __all__ = [
     "scored_cells",
     "subject_mean",
     "table_of",
+    "unread_replies",
     "write_scores",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from falter.experiment._analyze import analyze_cells, analyze_files, tables_of
+from falter.experiment._answers import Answers, PickedAnswers, answers_study, pick_answers
 from falter.experiment._api import (
     FORMS,
     Result,
@@ -90,6 +91,7 @@ __all__ = [
     "GOALS",
     "SCHEMA_FILE",
     "STUDY",
+    "Answers",
     "Assumptions",
     "Block",
     "DemonstrationChanges",
@@ -101,6 +103,7 @@ __all__ = [
     "Opinions",
     "Option",
     "PanelPlan",
+    "PickedAnswers",
     "PlannedGoal",
     "Prepared",
     "PriceList",
@@ -115,6 +118,7 @@ __all__ = [
     "Watch",
     "analyze_cells",
     "analyze_files",
+    "answers_study",
     "assumptions_of",
     "bank_for",
     "bank_in",
@@ -135,6 +139,7 @@ __all__ = [
     "options_of",
     "overlay",
     "override",
+    "pick_answers",
     "pick_rewrites",
     "plan_goals",
     "planned_cost",
