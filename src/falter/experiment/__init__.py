@@ -71,10 +71,12 @@ from falter.experiment._rewrites import (
 )
 from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
 from falter.experiment._settings import Block, Option, Setting, options_of
+from falter.experiment._stored import StoredResults, open_store
 from falter.experiment._study import (
     ResolvedStudy,
     StudySpec,
     carry_out_study,
+    planned_prompts,
     planned_study,
     read_study,
     rewriting_experiments,
@@ -112,6 +114,7 @@ __all__ = [
     "Result",
     "Setting",
     "StatusRow",
+    "StoredResults",
     "StudySettings",
     "StudySpec",
     "VariantSet",
@@ -135,6 +138,7 @@ __all__ = [
     "manifest_lines",
     "meaning_of",
     "open_result",
+    "open_store",
     "opinions",
     "options_of",
     "overlay",
@@ -143,6 +147,7 @@ __all__ = [
     "pick_rewrites",
     "plan_goals",
     "planned_cost",
+    "planned_prompts",
     "planned_study",
     "prepare",
     "price_lists",
