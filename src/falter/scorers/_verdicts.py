@@ -6,7 +6,7 @@ report of a read-only store finds it too. Without a folder to write in, programs
 
 from __future__ import annotations
 
-import contextlib
+import os
 import platform
 import sqlite3
 import threading
@@ -45,36 +45,39 @@ class Verdicts:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
+        self._db: sqlite3.Connection | None = None
+        self._opened: tuple[Path, int] | None = None
         self._lock = threading.Lock()
 
     def find(self, key: str) -> Verdict | None:
         """The verdict stored under a key; None where there is none, or none that makes sense."""
-        with self._lock, contextlib.suppress(sqlite3.Error, OSError):
-            with contextlib.closing(self._opened()) as db:
-                row = db.execute(
-                    "SELECT status, reason FROM verdicts WHERE key = ?", (key,)
-                ).fetchone()
-            if row is not None and row[0] in _KEPT and isinstance(row[1], str | None):
-                return Verdict(status=cast(Status, row[0]), reason=row[1])
+        rows = self._asked("SELECT status, reason FROM verdicts WHERE key = ?", (key,))
+        for status, reason in rows:
+            if status in _KEPT and isinstance(reason, str | None):
+                return Verdict(status=cast(Status, status), reason=reason)
         return None
 
     def put(self, key: str, verdict: Verdict) -> None:
         """Store a verdict; an error of the sandbox is none, and is tried again."""
-        if verdict.status == "error":
-            return
-        row = (key, verdict.status, verdict.reason)
-        with (
-            self._lock,
-            contextlib.suppress(sqlite3.Error, OSError),
-            contextlib.closing(self._opened()) as db,
-        ):
-            db.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", row)
+        if verdict.status != "error":
+            row = (key, verdict.status, verdict.reason)
+            self._asked("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", row)
 
-    def _opened(self) -> sqlite3.Connection:
+    def _asked(self, query: str, values: tuple[str | None, ...]) -> list[tuple[object, object]]:
+        try:
+            with self._lock:
+                return self._connected().execute(query, values).fetchall()
+        except (sqlite3.Error, OSError):
+            return []
+
+    def _connected(self) -> sqlite3.Connection:
+        """The open database; another one after a fork, or in another folder."""
         path = self._path or cache_dir() / "verdicts.db"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(path, isolation_level=None, timeout=5)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = OFF")
-        db.execute(_TABLE)
-        return db
+        if self._db is None or self._opened != (path, os.getpid()):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            db = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = OFF")
+            db.execute(_TABLE)
+            self._db, self._opened = db, (path, os.getpid())
+        return self._db
