@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.interfaces import Case, Scorer
+from falter.core.interfaces import Case, PreparedScorer, Scorer
 from falter.core.records import BASELINE, Panel, Recipe, Response, Run, Score
 from falter.store import Store, StoredCell
 
@@ -18,6 +19,7 @@ __all__ = ["OUTCOMES", "STATUSES", "Table", "run_tables", "score_cell", "scored_
 
 STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite")
 OUTCOMES = ("scored", "unparsed", "refused", "failed", "missing")
+STRETCH = 128
 SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
 
 
@@ -147,10 +149,28 @@ def scored_cells(
     by_panel = [scorers[panel.scorer] for panel in run.panels]
     baselines = _Baselines(run)
     sections = sections or any(scorer.needs_prompt for scorer in by_panel)
-    for cell in store.cells(run, items=items, sections=sections):
+    cells = store.cells(run, items=items, sections=sections)
+    if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
+        cells = _prepared(cells, by_panel)
+    for cell in cells:
         scorer = by_panel[cell.panel]
         baseline = baselines.of(cell) if scorer.needs_baseline else None
         yield cell, score_cell(cell, scorer, baseline)
+
+
+def _prepared(cells: Iterator[StoredCell], by_panel: Sequence[Scorer]) -> Iterator[StoredCell]:
+    """The same cells, a stretch at a time, each stretch shown to the scorers that prepare."""
+    while stretch := list(islice(cells, STRETCH)):
+        for place, scorer in enumerate(by_panel):
+            if isinstance(scorer, PreparedScorer):
+                scorer.prepare(
+                    [
+                        Case(variant=cell.variant, response=cell.response)
+                        for cell in stretch
+                        if cell.panel == place and cell.response is not None
+                    ]
+                )
+        yield from stretch
 
 
 class _Baselines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from falter.core.records import (
     Model,
@@ -25,6 +25,7 @@ __all__ = [
     "Client",
     "Parameter",
     "Perturbation",
+    "PreparedScorer",
     "ResponseStore",
     "RewriteBank",
     "Scorer",
@@ -167,6 +168,13 @@ class Scorer(Protocol):
         ...
 
     def score(self, case: Case) -> Score: ...
+
+
+@runtime_checkable
+class PreparedScorer(Protocol):
+    """A scorer whose work is worth doing for many cases at once; `score` then finds it done."""
+
+    def prepare(self, cases: Sequence[Case]) -> None: ...
 
 
 class ResponseStore(Protocol):
