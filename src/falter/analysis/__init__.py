@@ -26,6 +26,7 @@ from falter.analysis._results import (
     GroupResult,
     Meaning,
     PanelResult,
+    RecipeParts,
     RecipeResult,
 )
 from falter.analysis._settings import Settings
@@ -61,6 +62,7 @@ __all__ = [
     "Pooled",
     "RankRange",
     "RankingChange",
+    "RecipeParts",
     "RecipeRanking",
     "RecipeResult",
     "Rewording",
