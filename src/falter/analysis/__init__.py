@@ -27,6 +27,7 @@ from falter.analysis._results import (
     GroupResult,
     Meaning,
     PanelResult,
+    RecipeParts,
     RecipeResult,
 )
 from falter.analysis._settings import Settings
@@ -64,6 +65,7 @@ __all__ = [
     "Pooled",
     "RankRange",
     "RankingChange",
+    "RecipeParts",
     "RecipeRanking",
     "RecipeResult",
     "Rewording",

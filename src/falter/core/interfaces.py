@@ -146,7 +146,8 @@ class Scorer(Protocol):
     limits a reply unless the user sets another limit. It may need log-likelihoods of options
     (`needs_scores`), items with options (`needs_choices`), the sections and demonstrations of
     `case.variant.prompt`, which others do not get (`needs_prompt`), or `case.baseline`
-    (`needs_baseline`).
+    (`needs_baseline`). `second_reader` names the scorer that reads the same replies more
+    leniently, to tell answers that were only read badly from wrong ones; None if there is none.
     """
 
     name: str
@@ -158,6 +159,7 @@ class Scorer(Protocol):
     needs_choices: bool
     needs_prompt: bool
     needs_baseline: bool
+    second_reader: str | None
 
     def check(self) -> None:
         """Raise when something that it needs, such as a sandbox, is missing. Nothing was sent."""

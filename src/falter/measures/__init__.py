@@ -3,6 +3,7 @@
 from falter.measures._accuracy import accuracy, accuracy_drop
 from falter.measures._association import Association, association
 from falter.measures._averages import group_average, macro_average, micro_average
+from falter.measures._churn import Churn, churn
 from falter.measures._composition import ComposedPair, composition
 from falter.measures._consistency import (
     ConsistencyCurve,
@@ -38,6 +39,7 @@ from falter.measures._item_std import ItemStd, item_std
 from falter.measures._judge_correction import corrected_rate
 from falter.measures._mean_over_tasks import mean_over_tasks
 from falter.measures._noise_floor import noise_floor
+from falter.measures._parts import DropParts, drop_parts
 from falter.measures._performance_drop_rate import PerformanceDropRate, performance_drop_rate
 from falter.measures._pooled_brittleness import (
     PooledBrittleness,
@@ -92,9 +94,11 @@ __all__ = [
     "BothScorings",
     "CategoryDifficulty",
     "CategoryScore",
+    "Churn",
     "ComposedPair",
     "ConsistencyCurve",
     "CrossedComponents",
+    "DropParts",
     "ExcessChange",
     "FamilyComponents",
     "GevalScore",
@@ -132,12 +136,14 @@ __all__ = [
     "brittleness_by_task",
     "capability",
     "category_difficulty",
+    "churn",
     "composition",
     "consistency_curve",
     "content_delta",
     "contrast",
     "corrected_rate",
     "differential_failure",
+    "drop_parts",
     "excess_change",
     "family_components",
     "family_mean",

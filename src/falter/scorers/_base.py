@@ -9,12 +9,18 @@ from falter.core.records import Outcome, Response, Score
 from falter.core.registry import Registry
 from falter.scorers._reply import in_form, without_sequel
 
-__all__ = ["TextScorer", "scorers"]
+__all__ = ["TextScorer", "scorers", "second_reader"]
 
 scorers: Registry[Scorer] = Registry("scorer", "falter.scorers")
 
 _REFUSALS = frozenset({"refusal", "content_filter"})
 _LONGEST_EXTRACT = 1000  # characters
+
+
+def second_reader(scorer: Scorer) -> Scorer | None:
+    """The scorer that reads the same replies more leniently, if one is named."""
+    name = getattr(scorer, "second_reader", None)  # a scorer of the user's own may not say
+    return None if name is None else scorers.get(name)
 
 
 class TextScorer(ABC):
@@ -39,7 +45,8 @@ class TextScorer(ABC):
 
     `case.variant.prompt` has the target and, for multiple choice, choices and labels, as the recipe
     left them. With `needs_baseline` there is also `case.baseline`, the reply to the clean prompt;
-    if there is no such reply, the case is `failed` before `read`.
+    if there is no such reply, the case is `failed` before `read`. `second_reader` names a scorer
+    that reads the same replies more leniently; a report then tells bad reading from wrong answers.
     """
 
     name: str
@@ -51,6 +58,7 @@ class TextScorer(ABC):
     needs_choices: bool = False
     needs_prompt: bool = True
     needs_baseline: bool = False
+    second_reader: str | None = None
 
     def check(self) -> None:  # noqa: B027  (a subclass may do without)
         """Raise when something that it needs is missing. By default it needs nothing."""
