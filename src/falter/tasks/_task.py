@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from falter.core.errors import InvalidValue, TaskError
 from falter.core.ids import digest
@@ -19,9 +19,10 @@ class Task:
     """A set of items with its templates and scorer.
 
     `templates` has one entry for each way of asking: `cloze` (options by likelihood), `letter`
-    (options listed, a letter generated) and `open` (free text). `scorer` is the task's own choice,
-    None when it follows from the items and from what the model can do. `stop` and `max_tokens`
-    are the task's limits for a generated answer, used unless the user sets others.
+    (options listed, a letter generated) and `open` (free text); `alternatives` has a second
+    template, in other words, for some of these. `scorer` is the task's own choice, None when it
+    follows from the items and from what the model can do. `stop` and `max_tokens` are the task's
+    limits for a generated answer, used unless the user sets others.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Task:
     scorer: str | None = None
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None
+    alternatives: Mapping[str, Template] = field(default_factory=dict)
 
     @property
     def revision(self) -> str:
