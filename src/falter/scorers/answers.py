@@ -33,6 +33,7 @@ class Exact(TextScorer):
     name = "exact"
     summary = "the reply equals the target, apart from case, white space and a final full stop"
     needs_prompt = False
+    whole_reply = True
 
     def final(self, text: str, case: Case) -> str | None:
         return final_answer(text)
@@ -49,6 +50,7 @@ class Includes(TextScorer):
     name = "includes"
     summary = "the reply contains the target as whole words, in any case"
     needs_prompt = False
+    whole_reply = True
 
     def final(self, text: str, case: Case) -> str | None:
         return final_answer(text)
