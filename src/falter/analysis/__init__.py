@@ -33,7 +33,15 @@ from falter.analysis._results import (
 from falter.analysis._settings import Settings
 from falter.analysis._stack import model_names
 from falter.analysis._subjects import subject_mean
-from falter.analysis._table import OUTCOMES, STATUSES, Table, run_tables, score_cell, scored_cells
+from falter.analysis._table import (
+    OUTCOMES,
+    STATUSES,
+    UNREADABLE,
+    Table,
+    run_tables,
+    score_cell,
+    scored_cells,
+)
 from falter.analysis.figures import (
     analysis_figures,
     analysis_title,
@@ -48,6 +56,7 @@ __all__ = [
     "MEANING_CHECKS",
     "OUTCOMES",
     "STATUSES",
+    "UNREADABLE",
     "Across",
     "Analysis",
     "Answer",

@@ -14,6 +14,7 @@ from falter.core.ids import digest
 
 __all__ = [
     "BASELINE",
+    "CUT",
     "Choicewise",
     "ContinuationScore",
     "Demonstration",
@@ -56,7 +57,7 @@ SectionKind = Literal[
 ]
 VariantStatus = Literal["baseline", "changed", "unchanged", "not_applicable", "no_rewrite"]
 RewriteStatus = Literal["ok", "refused", "empty", "identical", "cut", "broken", "rejected"]
-Outcome = Literal["scored", "unparsed", "refused", "failed"]
+Outcome = Literal["scored", "unparsed", "truncated", "refused", "failed"]
 EstimateStatus = Literal[
     "ok",
     "undefined_zero_denominator",
@@ -269,6 +270,8 @@ class Recipe:
 
 
 BASELINE = Recipe(label="baseline")
+CUT = frozenset({"length", "unclosed_reasoning"})
+"""The finish reasons of a reply that was not written to its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,15 +352,23 @@ class ContinuationScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens used, which are paid for."""
+    """Tokens used, which are paid for.
+
+    `completion_tokens` include `reasoning_tokens`; `prompt_tokens` include `cached_tokens`.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The response to a request key; `failure` is set if nothing usable came back."""
+    """The response to a request key; `failure` is set if nothing usable came back.
+
+    `reasoning` is what a model wrote for itself before the text; it is never scored.
+    """
 
     key: str
     text: str | None = None
@@ -368,6 +379,14 @@ class Response:
     served_by: str | None = None
     failure: str | None = None
     received_at: float = 0.0
+    reasoning: str | None = None
+    request_id: str | None = None
+
+    @property
+    def ran_out(self) -> bool:
+        """Whether the limit was reached before a word of the answer: by reasoning, as a rule."""
+        blank = self.failure is None and not self.scores and not (self.text or "").strip()
+        return blank and self.finish_reason in CUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -337,7 +337,7 @@ def _answers(source: PartResult, pairs: Pairs) -> dict[str, list[_Answer]]:
 def _value(score: Score | None, strict: bool) -> float:
     if score is not None and score.value is not None:
         return score.value
-    unread = score is not None and score.outcome in ("unparsed", "refused")
+    unread = score is not None and score.outcome in ("unparsed", "truncated", "refused")
     return 0.0 if unread and strict else np.nan
 
 
