@@ -6,9 +6,9 @@ every answer is held against its baseline's for who served it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,7 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
         *(n for n, recipe in enumerate(table.recipes) if recipe.repeat and not recipe.perturbs),
     ]
     asked_again = scores[:, again].reshape(len(table.items), -1)
-    options = {
+    options: dict[str, Any] = {
         "clusters": table.clusters,
         "level": settings.level,
         "replications": settings.replications,
@@ -96,25 +96,26 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
             **options,
         )
         turned = churn(scores[:, 0], after, asked_again, **options)
-        reader = f" | second reader {evidence.reader or 'none'}"
+
+        def signed(estimate: Estimate) -> Estimate:
+            estimate = sign(estimate, recipe=label)
+            reader = f"second reader {evidence.reader or 'none'}"
+            return replace(estimate, signature=f"{estimate.signature} | {reader}")
+
         return RecipeParts(
             label=label,
             reader=evidence.reader,
-            split=_signed(split, sign, reader, recipe=label),
-            churn=_signed(turned, sign, "", recipe=label),
+            split=_signed(split, signed),
+            churn=_signed(turned, signed),
         )
 
     return tuple(of(n) for n in table.columns)
 
 
-def _signed(result: T, sign: Signer, more: str, **about: str) -> T:
-    """All estimates of a result with what they are about and how they were made."""
-    signed = {}
-    for field in fields(result):
-        value = getattr(result, field.name)
-        if isinstance(value, Estimate):
-            estimate = sign(value, **about)
-            signed[field.name] = replace(estimate, signature=estimate.signature + more)
+def _signed(result: T, sign: Callable[[Estimate], Estimate]) -> T:
+    """The result with all of its estimates signed."""
+    values = {field.name: getattr(result, field.name) for field in fields(result)}
+    signed: Any = {name: sign(v) for name, v in values.items() if isinstance(v, Estimate)}
     return replace(result, **signed)
 
 

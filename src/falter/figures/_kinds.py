@@ -10,6 +10,8 @@ from falter.core.records import Estimate
 __all__ = [
     "Bar",
     "Bars",
+    "Breakdown",
+    "BreakdownRow",
     "Column",
     "Curve",
     "Curves",
@@ -193,6 +195,32 @@ class Bars(_Named):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BreakdownRow:
+    """A whole and its signed parts; `lines` are read below them, `cells` belong to the columns."""
+
+    label: str
+    whole: Estimate
+    parts: tuple[Estimate, ...]
+    lines: tuple[str, ...] = ()
+    cells: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown(_Named):
+    """Parts that add up to a whole, row by row; a part may lie below zero.
+
+    `whole` is what the whole is called, `of` what the rows are.
+    """
+
+    whole: str
+    of: str
+    parts: tuple[str, ...]
+    rows: tuple[BreakdownRow, ...]
+    columns: tuple[Column, ...] = ()
+    unit: Unit = "points"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
     """Single values on one line, each with what it is of; of one `kind`, as original."""
 
@@ -259,4 +287,6 @@ class Examples(_Named):
     examples: tuple[Example, ...]
 
 
-Figure = Statement | Headline | Grid | Forest | HeatMap | Curves | Bars | Strips | Examples
+Figure = (
+    Statement | Headline | Grid | Forest | HeatMap | Curves | Bars | Breakdown | Strips | Examples
+)

@@ -9,6 +9,7 @@ from typing import Any
 from falter.core.records import Estimate
 from falter.figures import (
     Bars,
+    Breakdown,
     Curves,
     Examples,
     Figure,
@@ -123,6 +124,8 @@ def _rows(figure: Figure) -> Iterator[Row]:
                 if part is not None:
                     yield _cell(bar.label, name, figure.unit, part)
             yield _cell(bar.label, figure.share, "percent", bar.share)
+    elif isinstance(figure, Breakdown):
+        yield from _breakdown_rows(figure)
     elif isinstance(figure, Strips):
         for strip in figure.strips:
             for name, value in strip.values:
@@ -142,6 +145,19 @@ def _forest_rows(figure: Forest) -> Iterator[Row]:
         for column, value in zip(figure.columns, row.cells, strict=False):
             if value is not None:
                 yield _cell(row.label, column.name, column.unit, value)
+
+
+def _breakdown_rows(figure: Breakdown) -> Iterator[Row]:
+    """The whole, every part, the cells, and the lines as text."""
+    for row in figure.rows:
+        yield _cell(row.label, figure.whole, figure.unit, row.whole)
+        for name, part in zip(figure.parts, row.parts, strict=True):
+            yield _cell(row.label, name, figure.unit, part)
+        for column, value in zip(figure.columns, row.cells, strict=False):
+            if value is not None:
+                yield _cell(row.label, column.name, column.unit, value)
+        for place, words in enumerate(row.lines, start=1):
+            yield _cell(row.label, f"line {place}", "text", words)
 
 
 def _grid_rows(grid: Grid) -> Iterator[Row]:

@@ -36,7 +36,7 @@ class Exact(TextScorer):
     name = "exact"
     summary = "the reply equals the target, apart from case, white space and a final full stop"
     needs_prompt = False
-    second_reader = "named_answer"
+    second_reader: str | None = "named_answer"
     whole_reply = True
 
     def final(self, text: str, case: Case) -> str | None:
@@ -54,7 +54,7 @@ class Includes(TextScorer):
     name = "includes"
     summary = "the reply contains the target as whole words, in any case"
     needs_prompt = False
-    second_reader = "named_answer"
+    second_reader: str | None = "named_answer"
     whole_reply = True
 
     def final(self, text: str, case: Case) -> str | None:

@@ -122,7 +122,7 @@ class ChoiceLetter(TextScorer):
     max_tokens = 16
     needs_choices = True
     needs_prompt = False
-    second_reader = "named_answer"
+    second_reader: str | None = "named_answer"
 
     def final(self, text: str, case: Case) -> str | None:
         """The line after the last "answer is" or "Answer:", or a reply without reasoning."""

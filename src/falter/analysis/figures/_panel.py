@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from falter.analysis._results import Analysis, Counts, PanelResult
+from falter.analysis.figures._parts import parts_figures
 from falter.core.records import Estimate
 from falter.figures import (
     Bar,
@@ -101,6 +102,7 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
     figures = (
         _headline(panel),
         *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis.level)),
+        *parts_figures(panel),
         *_read(panel),
         *_failed(panel),
         *_notes(panel),

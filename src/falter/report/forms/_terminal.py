@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from rich.console import Console
 
 from falter.figures import (
+    Breakdown,
     Examples,
     Figure,
     Forest,
@@ -90,6 +91,10 @@ def _figure(figure: Figure, number: str, scales: Mapping[str, Scale], out: Print
     elif not isinstance(figure, Forest):
         out.prose(about(figure), "dim")
         _table(figure, out)
+    if isinstance(figure, Breakdown):
+        for row in figure.rows:
+            for words in row.lines:
+                out.prose(f"{line(row.label, 60)}: {line(words, 600)}")
     out.prose(dashes(figure), "dim")
 
 
