@@ -21,7 +21,8 @@ class Task:
     `templates` has one entry for each way of asking: `cloze` (options by likelihood), `letter`
     (options listed, a letter generated) and `open` (free text). `scorer` is the task's own choice,
     None when it follows from the items and from what the model can do. `stop` and `max_tokens`
-    are the task's limits for a generated answer, used unless the user sets others.
+    are the task's limits for a generated answer, used unless the user sets others. `translations`
+    are those that people wrote of its texts: by language, the text with its translation.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Task:
     scorer: str | None = None
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None
+    translations: Callable[[], Mapping[str, Mapping[str, str]]] | None = None
 
     @property
     def revision(self) -> str:
