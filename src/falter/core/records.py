@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from falter.core.answers import AnswerSchema
 from falter.core.ids import digest
 
 __all__ = [
@@ -121,7 +122,8 @@ class Prompt:
     """An item as structured sections. It includes the target, because a perturbation may move it.
 
     `target` is the index of the right choice, or the expected text. `program` is for code: changes
-    of the wording leave it alone, changes of the code itself change it too.
+    of the wording leave it alone, changes of the code itself change it too. `schema` is for answers
+    with several parts.
     """
 
     sections: tuple[Section, ...]
@@ -133,6 +135,7 @@ class Prompt:
     delimiter: str = " "
     target: int | str | None = None
     program: Program | None = None
+    schema: AnswerSchema | None = None
 
     def with_sections(self, sections: tuple[Section, ...]) -> Prompt:
         """The prompt with other sections; `dataclasses.replace`, but three times faster."""
@@ -146,6 +149,7 @@ class Prompt:
             delimiter=self.delimiter,
             target=self.target,
             program=self.program,
+            schema=self.schema,
         )
 
     def identity(self) -> list[Any]:
@@ -160,6 +164,8 @@ class Prompt:
         ]
         if self.program is not None:
             parts.append([self.program.prefix, self.program.tests, self.program.entry_point])
+        if self.schema is not None:
+            parts.append(self.schema.identity())
         return parts
 
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from falter.core.interfaces import AnswerKind, Case, Scorer, Style
 from falter.core.records import CUT, Outcome, Response, Score
 from falter.core.registry import Registry
+from falter.scorers._keyed import answer_parts, parts_as_json
 from falter.scorers._reply import in_form, without_sequel
 
 __all__ = ["TextScorer", "scorers", "second_reader"]
@@ -43,7 +44,8 @@ class TextScorer(ABC):
                 return self.scored(words[0] == case.variant.prompt.target, words[0])
 
     `read` only gets actual replies: failed requests, refusals and replies in the wrong form are
-    dealt with before. If the recipe asks for a form, `read` gets the answer inside it; if it asks
+    dealt with before. If the recipe asks for a form, `read` gets the answer inside it, and where
+    the answer has several parts, these as one JSON object of texts; if it asks
     for reasoning first, what `final` extracts from the reply. It returns
     `self.scored(value, extracted)` with a value from 0 to 1 (or True and False);
     `self.unparsed(reason)` if the reply holds no answer; or `self.failed(reason)` if the item
@@ -99,6 +101,13 @@ class TextScorer(ABC):
         """The score of the answer inside a reply, without its form and its reasoning."""
         recipe = case.variant.recipe
         form, reasons = recipe.output_format, recipe.reasons
+        schema = case.variant.prompt.schema
+        if schema is not None:
+            form = form or schema.form
+            parts = answer_parts(text, form, schema)
+            if parts is None:
+                return self.unparsed(f"the reply is not the required {form} with all of its parts")
+            return self.read(parts_as_json(parts), case)
         if form is None and not reasons:
             return self.read(text, case)
         text = without_sequel(text, case.variant.prompt, reasoned=reasons)

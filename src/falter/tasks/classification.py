@@ -113,7 +113,7 @@ def boolq(argument: str | None) -> Task:
 
 
 def mmlu_four(argument: str | None) -> Task:
-    """Four subjects of MMLU: computer security, elementary mathematics, facts, geography; bundled."""
+    """Four subjects of MMLU (computer security, mathematics, facts, geography); bundled."""
     _no_argument("mmlu_four", argument)
     with resources.as_file(_bundled("mmlu_four")) as folder:
         whole = mmlu(str(folder))
@@ -208,7 +208,7 @@ def _preference(row: Row, where: str) -> Item:
         as_text(column(row, name, where), name, where) for name in ("prompt", "chosen", "rejected")
     )
     key = digest("rewardbench", request, chosen, rejected)
-    second = Rng(int(short(key, 12), 16)).order(2)[0] == 1
+    second = next(iter(Rng(int(short(key, 12), 16)).order(2))) == 1
     answers = (rejected, chosen) if second else (chosen, rejected)
     item = _pair("rewardbench", request, answers, int(second))
     subset = row.get("subset")
