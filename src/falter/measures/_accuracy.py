@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.stats import CLUSTERED, agresti_coull, item_mean, outer, paired_difference
+from falter.stats import agresti_coull, clustered, item_mean, outer, paired_difference
 
 __all__ = ["accuracy", "accuracy_drop"]
 
@@ -37,11 +36,12 @@ def accuracy(
         interval = agresti_coull(int(present.sum()), len(present), level=level)
     elif binary and value is not None and interval.low is not None:
         right, share = value * len(present), mean.effective_share
-        interval = outer(
-            agresti_coull(right * share, len(present) * share, level=level),
-            agresti_coull(right, len(present), level=level),
+        interval = clustered(
+            outer(
+                agresti_coull(right * share, len(present) * share, level=level),
+                agresti_coull(right, len(present), level=level),
+            )
         )
-        interval = replace(interval, method=f"{interval.method}, {CLUSTERED}")
     return Estimate(
         measure="accuracy",
         value=value,

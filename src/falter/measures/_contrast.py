@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.records import EstimateStatus
 from falter.measures._resample import unit_codes
 from falter.stats import (
-    FEWEST_CLUSTERS,
     Interval,
     cluster_parts,
     no_interval,
@@ -87,9 +86,8 @@ def contrast(
     known = replace(unknown, value=value, status="ok", error=error)
     if clusters is None:
         freedom, method = float(items - 1), "t over items"
-    elif (known.clusters or 0) < FEWEST_CLUSTERS:
-        few = no_interval(level, too_few_clusters())
-        return replace(known, status="too_few_clusters", interval=few)
+    elif few := too_few_clusters(known.clusters):
+        return replace(known, status="too_few_clusters", interval=no_interval(level, few))
     else:
         parts = cluster_parts(residuals, present, codes)
         clustered, freedom = parts.error(c), parts.freedom(c, counts)

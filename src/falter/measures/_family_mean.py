@@ -14,10 +14,10 @@ from falter.core.records import Estimate
 from falter.measures._accuracy import accuracy
 from falter.measures._estimates import Basis
 from falter.stats import (
-    CLUSTERED,
     Interval,
     ItemMean,
     agresti_coull,
+    clustered,
     item_mean,
     outer,
 )
@@ -98,11 +98,10 @@ def _clustered_interval(mean: ItemMean, values: Floats, codes: NDArray[np.intp])
     plain = _stratified_interval(values, codes, interval.level)
     variance = (mean.standard_error or 0.0) ** 2
     if variance == 0.0 or not mean.design_effect:
-        return replace(plain, method=f"{plain.method}, {CLUSTERED}")
+        return clustered(plain)
     # As many items as would have this variance without clusters, of which each counts a share.
     items = value * (1.0 - value) / variance * mean.design_effect * mean.effective_share
-    clustered = agresti_coull(value * items, items, level=interval.level)
-    return replace(outer(clustered, plain), method=f"{clustered.method}, {CLUSTERED}")
+    return clustered(outer(agresti_coull(value * items, items, level=interval.level), plain))
 
 
 def _stratified_interval(values: Floats, codes: NDArray[np.intp], level: float) -> Interval:

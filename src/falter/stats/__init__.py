@@ -13,7 +13,7 @@ from falter.stats._aipw import aipw_mean, neyman_probabilities
 from falter.stats._anova import Anova, AnovaTerm, anova
 from falter.stats._beta_binomial import AllAlike, ItemCorrelation, all_alike, item_correlation
 from falter.stats._bootstrap import bootstrap
-from falter.stats._clusters import FEWEST_CLUSTERS, ClusterParts, cluster_parts, too_few_clusters
+from falter.stats._clusters import ClusterParts, cluster_parts, too_few_clusters
 from falter.stats._cochran import CochranQ, cochran_q
 from falter.stats._components import Components, components
 from falter.stats._condition import condition_intervals
@@ -38,7 +38,7 @@ from falter.stats._logistic_mixed import (
 from falter.stats._mask import balanced_mask
 from falter.stats._max_t import MaxT, MaxTCondition, SplitWorst, max_t, split_worst
 from falter.stats._mcnemar import McNemar, mcnemar
-from falter.stats._mean import CLUSTERED, ItemMean, item_mean
+from falter.stats._mean import ItemMean, clustered, item_mean
 from falter.stats._mixed import (
     DifferenceInDrops,
     FixedEffect,
@@ -83,7 +83,6 @@ __all__ = [
     "Anova",
     "AnovaTerm",
     "BrittlenessPrecision",
-    "CLUSTERED",
     "ClusterParts",
     "CochranQ",
     "Components",
@@ -94,7 +93,6 @@ __all__ = [
     "DropPrecision",
     "EquivalencePower",
     "ExactAgreement",
-    "FEWEST_CLUSTERS",
     "FixedEffect",
     "FixedWidthStop",
     "Goal",
@@ -135,6 +133,7 @@ __all__ = [
     "cheapest_design",
     "clopper_pearson",
     "cluster_parts",
+    "clustered",
     "cochran_q",
     "components",
     "condition_intervals",

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from falter.core.errors import InvalidValue
 
 __all__ = [
-    "FEWEST_CLUSTERS",
     "ClusterParts",
     "cluster_codes",
     "cluster_parts",
@@ -82,8 +81,10 @@ def cluster_parts(residuals: Floats, present: NDArray[np.bool_], codes: Any) -> 
     return ClusterParts(parts=parts, leverage=leverage)
 
 
-def too_few_clusters() -> str:
-    """Why there is no interval."""
+def too_few_clusters(count: int | None) -> str | None:
+    """Why so many clusters have no interval; None where they have one, or items are their own."""
+    if count is None or count >= FEWEST_CLUSTERS:
+        return None
     return f"fewer than {FEWEST_CLUSTERS} clusters"
 
 

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
 from falter.stats._clusters import (
-    FEWEST_CLUSTERS,
     cluster_codes,
     cluster_parts,
     too_few_clusters,
@@ -31,11 +30,9 @@ from falter.stats._paired_proportions import (
     tango,
 )
 
-__all__ = ["CLUSTERED", "RARE", "ItemMean", "item_mean"]
+__all__ = ["RARE", "ItemMean", "clustered", "item_mean"]
 
 Floats = NDArray[np.float64]
-# How an interval for 0/1 scores says that it counts clusters.
-CLUSTERED = "effective sample size of clusters, CR2"
 # Fewer items than this that differ from the others do not show how alike those of a cluster are;
 # the fewer they are, the more of this correlation within clusters is assumed at least.
 RARE, ASSUMED = 20, 0.05
@@ -190,15 +187,14 @@ def item_mean(
     known = replace(unknown, value=float(means @ weight), status="ok")
     if clusters is None:
         return _of_items(known, error, pairs)
-    if (known.clusters or 0) < FEWEST_CLUSTERS:
-        few = no_interval(level, too_few_clusters())
-        return replace(known, status="too_few_clusters", interval=few)
+    if few := too_few_clusters(known.clusters):
+        return replace(known, status="too_few_clusters", interval=no_interval(level, few))
     parts = cluster_parts(residuals, present, codes)
-    clustered = parts.error(weight)
+    by_cluster = parts.error(weight)
     return _of_clusters(
         known,
         error,
-        0.0 if clustered <= rounding else clustered,
+        0.0 if by_cluster <= rounding else by_cluster,
         parts.freedom(weight, counts),
         pairs,
         float(np.square(np.bincount(codes)).sum()) / items,
@@ -237,7 +233,7 @@ class _Inference:
                 interval = outer(self.pairs.interval(self.value, level, share), interval)
             if self.least is None:
                 return interval
-            return replace(interval, method=f"{interval.method}, {CLUSTERED}")
+            return clustered(interval)
         if self.error == 0.0:
             return no_interval(level, ALIKE)
         half = student_quantile(level, self.freedom) * self.error
@@ -254,6 +250,11 @@ class _Inference:
             # Equal values that are not 0 leave nothing to test against.
             return 1.0 if self.value == 0.0 else None
         return float(2.0 * stdtr(self.freedom, -abs(self.value / self.error)))
+
+
+def clustered(interval: Interval) -> Interval:
+    """The interval for 0/1 scores, which says that it is one of clusters."""
+    return replace(interval, method=f"{interval.method}, effective sample size of clusters, CR2")
 
 
 def _of_items(mean: ItemMean, error: float, pairs: _Counts | None) -> ItemMean:
@@ -275,36 +276,36 @@ def _of_items(mean: ItemMean, error: float, pairs: _Counts | None) -> ItemMean:
 def _of_clusters(
     mean: ItemMean,
     error: float,
-    clustered: float,
+    by_cluster: float,
     freedom: float,
     pairs: _Counts | None,
     size: float,
 ) -> ItemMean:
     """The mean with the interval and the test of clusters, an item's of `size` on average.
 
-    `error` is that of independent items, `clustered` CR2's. Clusters that do not differ at all,
+    `error` is that of independent items, `by_cluster` CR2's. Clusters that do not differ at all,
     which is no proof that others like them would not, leave the error of independent items.
     """
     level = mean.interval.level
     if freedom <= 0.0:
         return replace(mean, interval=no_interval(level, "all items of a condition in one cluster"))
-    effect = (clustered / error) ** 2 if error > 0.0 else None
+    effect = (by_cluster / error) ** 2 if error > 0.0 else None
     least = effect or 1.0
     how = _Inference(
         value=mean.value or 0.0,
-        error=clustered or error,
+        error=by_cluster or error,
         freedom=freedom,
         pairs=pairs,
         least=least if pairs is None else max(least, pairs.least_effect(size)),
         method="t over clusters, CR2"
-        if clustered > 0.0
+        if by_cluster > 0.0
         else "t over items, as the clusters do not differ",
     )
     return replace(
         mean,
         interval=how.interval(level),
         p_value=how.p_value(),
-        standard_error=clustered,
+        standard_error=by_cluster,
         freedom=freedom,
         design_effect=effect,
         effective_share=how.share(level),
