@@ -30,11 +30,12 @@ __all__ = ["COLUMNS", "Row", "figure_rows", "figure_table"]
 COLUMNS = (
     "figure", "title", "section", "row", "column", "x", "unit", "text",
     "value", "low", "high", "level", "p_value", "status", "items", "conditions", "excluded",
-    "model", "task", "recipe", "measure", "method", "estimand", "seed", "signature",
+    "clusters", "design_effect", "model", "task", "recipe", "measure", "method", "estimand", "seed",
+    "signature",
 )  # fmt: skip
 _OF_AN_ESTIMATE = (
     "value", "low", "high", "level", "p_value", "status", "items", "conditions", "excluded",
-    "measure", "method", "estimand", "seed", "signature",
+    "clusters", "design_effect", "measure", "method", "estimand", "seed", "signature",
 )  # fmt: skip
 _OF_ITS_GROUP = ("model", "task", "recipe")
 

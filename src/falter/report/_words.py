@@ -45,6 +45,7 @@ _REASONS: dict[EstimateStatus, str] = {
     "undefined_zero_denominator": "undefined, because its denominator is zero",
     "undefined_zero_variance": "undefined, because every outcome is the same",
     "insufficient_data": "too few items to say",
+    "too_few_clusters": "too few clusters to say how sure it is",
     "not_identified": "this design cannot separate it from other effects",
 }
 _UNITS: dict[Unit, str] = {

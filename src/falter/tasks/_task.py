@@ -22,8 +22,8 @@ class Task:
     (options listed, a letter generated) and `open` (free text); `alternatives` has a second
     template, in other words, for some of these. `scorer` is the task's own choice, None when it
     follows from the items and from what the model can do. `stop` and `max_tokens` are the task's
-    limits for a generated answer, used unless the user sets others. `translations` are those that people
-    wrote of its texts: by language, the text with its translation.
+    limits for a generated answer, used unless the user sets others. `translations` are those
+    that people wrote of its texts: by language, the text with its translation.
     """
 
     name: str
