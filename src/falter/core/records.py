@@ -62,7 +62,9 @@ EstimateStatus = Literal[
     "undefined_zero_denominator",
     "undefined_zero_variance",
     "insufficient_data",
+    "too_few_clusters",
     "not_identified",
+    "not_informative",
 ]
 Choicewise = Literal["text", "label"]
 Span = tuple[int, int]
@@ -403,7 +405,11 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A number with its interval, its counts and its signature. Undefined is None with a status."""
+    """A number with its interval, its counts and its signature. Undefined is None with a status.
+
+    `clusters` and `design_effect` are None where items were not clustered. Of `too_few_clusters`
+    the value is known, and how sure it is is not.
+    """
 
     measure: str
     value: float | None
@@ -418,6 +424,8 @@ class Estimate:
     items: int = 0
     conditions: int = 0
     excluded: int = 0
+    clusters: int | None = None
+    design_effect: float | None = None
     seed: int | None = None
     signature: str = ""
 
