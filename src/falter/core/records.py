@@ -66,6 +66,7 @@ EstimateStatus = Literal[
     "insufficient_data",
     "too_few_clusters",
     "not_identified",
+    "not_informative",
 ]
 Choicewise = Literal["text", "label"]
 Span = tuple[int, int]

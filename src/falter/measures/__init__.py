@@ -32,6 +32,7 @@ from falter.measures._excess import (
 from falter.measures._failures import differential_failure
 from falter.measures._families import FamilyComponents, family_components
 from falter.measures._family_mean import family_mean
+from falter.measures._flip_rate import FlipRate, flip_rate
 from falter.measures._geval import GevalScore, geval_score
 from falter.measures._human_evaluation import HumanEvaluation, best_arms, human_evaluation
 from falter.measures._intensity import IntensityCurve, intensity_curve
@@ -52,6 +53,7 @@ from falter.measures._positions import (
     position_distribution,
     position_shift,
 )
+from falter.measures._prompt_share import PromptShare, prompt_share
 from falter.measures._random_baseline import random_baseline
 from falter.measures._random_conditions import random_conditions_average
 from falter.measures._rank_agreement import RankAgreement, rank_agreement
@@ -82,6 +84,7 @@ from falter.measures._summaries import (
     spread,
     table_summary,
 )
+from falter.measures._tables import empty_conditions
 from falter.measures._variance_components import (
     CrossedComponents,
     OnewayComponents,
@@ -101,6 +104,7 @@ __all__ = [
     "DropParts",
     "ExcessChange",
     "FamilyComponents",
+    "FlipRate",
     "GevalScore",
     "HumanEvaluation",
     "IntensityCurve",
@@ -115,6 +119,7 @@ __all__ = [
     "PooledBrittleness",
     "PositionDistribution",
     "PositionShift",
+    "PromptShare",
     "QualityDelta",
     "RankAgreement",
     "RankSet",
@@ -144,9 +149,11 @@ __all__ = [
     "corrected_rate",
     "differential_failure",
     "drop_parts",
+    "empty_conditions",
     "excess_change",
     "family_components",
     "family_mean",
+    "flip_rate",
     "geval_score",
     "group_average",
     "human_evaluation",
@@ -162,6 +169,7 @@ __all__ = [
     "performance_drop_rate",
     "position_distribution",
     "position_shift",
+    "prompt_share",
     "quality_delta",
     "random_baseline",
     "random_conditions_average",

@@ -47,6 +47,7 @@ _REASONS: dict[EstimateStatus, str] = {
     "insufficient_data": "too few items to say",
     "too_few_clusters": "too few clusters to say how sure it is",
     "not_identified": "this design cannot separate it from other effects",
+    "not_informative": "not informative, because nearly every outcome is the same",
 }
 _UNITS: dict[Unit, str] = {
     "percent": "in percent",
