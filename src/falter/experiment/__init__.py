@@ -27,6 +27,7 @@ from falter.experiment._config import (
     read_settings,
     read_study_settings,
 )
+from falter.experiment._d_study import DesignError, components_in, components_of, design_errors
 from falter.experiment._demonstrations import DemonstrationChanges, demonstration_changes
 from falter.experiment._execute import Watch, planned_cost, run_async
 from falter.experiment._findings import shown_analysis
@@ -39,6 +40,7 @@ from falter.experiment._power import (
     PlannedGoal,
     assumptions_of,
     plan_goals,
+    with_usual_discordance,
 )
 from falter.experiment._prices import (
     PriceList,
@@ -97,6 +99,7 @@ __all__ = [
     "Assumptions",
     "Block",
     "DemonstrationChanges",
+    "DesignError",
     "Experiment",
     "ExperimentSettings",
     "Imported",
@@ -126,8 +129,11 @@ __all__ = [
     "bank_for",
     "bank_in",
     "carry_out_study",
+    "components_in",
+    "components_of",
     "connect",
     "demonstration_changes",
+    "design_errors",
     "encoder_if_there",
     "export_sheet",
     "identity_settings",
@@ -174,5 +180,6 @@ __all__ = [
     "variant_sets",
     "verify_manifest",
     "with_prices",
+    "with_usual_discordance",
     "write_report",
 ]

@@ -18,6 +18,7 @@ from falter.stats._cochran import CochranQ, cochran_q
 from falter.stats._components import Components, components
 from falter.stats._condition import condition_intervals
 from falter.stats._conditional_odds import ConditionalLogOdds, conditional_log_odds
+from falter.stats._d_study import Design, VarianceParts, mean_error
 from falter.stats._fixed_width import FixedWidthStop, fixed_width_stop
 from falter.stats._goals import (
     BrittlenessPrecision,
@@ -90,6 +91,7 @@ __all__ = [
     "Concordance",
     "ConditionalLogOdds",
     "ConfidenceSequence",
+    "Design",
     "DifferenceInDrops",
     "DropPrecision",
     "EquivalencePower",
@@ -122,6 +124,7 @@ __all__ = [
     "SimulatedTruth",
     "SplitWorst",
     "Tost",
+    "VarianceParts",
     "WeightedKappa",
     "agresti_coull",
     "aipw_mean",
@@ -158,6 +161,7 @@ __all__ = [
     "masked_drop",
     "max_t",
     "mcnemar",
+    "mean_error",
     "mixed_effects",
     "neyman_probabilities",
     "no_interval",
