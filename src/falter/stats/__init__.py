@@ -26,7 +26,6 @@ from falter.stats._goals import (
     MicroPrecision,
     RankingPower,
 )
-from falter.stats._incomplete import PairMoments, pair_moments
 from falter.stats._interval import Interval, no_interval, normal_quantile
 from falter.stats._jackknife import jackknife, jackknife_error
 from falter.stats._logistic_mixed import (
@@ -108,7 +107,6 @@ __all__ = [
     "McNemar",
     "MicroPrecision",
     "MixedEffects",
-    "PairMoments",
     "PairedDifference",
     "ProbitModel",
     "RankCorrelation",
@@ -158,7 +156,6 @@ __all__ = [
     "neyman_probabilities",
     "no_interval",
     "normal_quantile",
-    "pair_moments",
     "paired_difference",
     "paired_proportions_interval",
     "poststratified_drop",
