@@ -39,6 +39,7 @@ from falter.measures._intensity import IntensityCurve, intensity_curve
 from falter.measures._item_std import ItemStd, item_std
 from falter.measures._judge_correction import corrected_rate
 from falter.measures._mean_over_tasks import mean_over_tasks
+from falter.measures._missing import MissingBounds, Missingness, missing_bounds, missingness
 from falter.measures._noise_floor import noise_floor
 from falter.measures._parts import DropParts, drop_parts
 from falter.measures._performance_drop_rate import PerformanceDropRate, performance_drop_rate
@@ -109,6 +110,8 @@ __all__ = [
     "HumanEvaluation",
     "IntensityCurve",
     "ItemStd",
+    "MissingBounds",
+    "Missingness",
     "OnewayComponents",
     "OutputConsistency",
     "OverallScores",
@@ -162,6 +165,8 @@ __all__ = [
     "macro_average",
     "mean_over_tasks",
     "micro_average",
+    "missing_bounds",
+    "missingness",
     "net_relative_change",
     "noise_floor",
     "output_consistency",

@@ -28,7 +28,6 @@ from falter.stats._goals import (
     MicroPrecision,
     RankingPower,
 )
-from falter.stats._incomplete import PairMoments, pair_moments
 from falter.stats._interval import Interval, no_interval, normal_quantile, outer
 from falter.stats._jackknife import jackknife, jackknife_error
 from falter.stats._logistic_mixed import (
@@ -112,7 +111,6 @@ __all__ = [
     "McNemar",
     "MicroPrecision",
     "MixedEffects",
-    "PairMoments",
     "PairedDifference",
     "ProbitModel",
     "RankCorrelation",
@@ -167,7 +165,6 @@ __all__ = [
     "no_interval",
     "normal_quantile",
     "outer",
-    "pair_moments",
     "paired_difference",
     "paired_proportions_interval",
     "poststratified_drop",

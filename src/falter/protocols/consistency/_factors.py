@@ -62,8 +62,8 @@ def _variance(panels: Sequence[GridPanel]) -> Grid:
             "Analysis of variance of the scores by the factors of the grid. Types II and III are "
             "the same where every cell has its answer. The paper leaves the differences between "
             "items in the error, which hides most effects; within items they are taken out. η² "
-            "with the intercept in its denominator is the paper's second table and cannot be compared "
-            "with the first.",
+            "with the intercept in its denominator is the paper's second table and cannot be "
+            "compared with the first.",
         ),
     )
 
