@@ -29,7 +29,6 @@ from falter.measures._excess import (
     signed_change,
 )
 from falter.measures._failures import differential_failure
-from falter.measures._families import FamilyComponents, family_components
 from falter.measures._family_mean import family_mean
 from falter.measures._geval import GevalScore, geval_score
 from falter.measures._human_evaluation import HumanEvaluation, best_arms, human_evaluation
@@ -96,7 +95,6 @@ __all__ = [
     "ConsistencyCurve",
     "CrossedComponents",
     "ExcessChange",
-    "FamilyComponents",
     "GevalScore",
     "HumanEvaluation",
     "IntensityCurve",
@@ -139,7 +137,6 @@ __all__ = [
     "corrected_rate",
     "differential_failure",
     "excess_change",
-    "family_components",
     "family_mean",
     "geval_score",
     "group_average",

@@ -16,7 +16,6 @@ from falter.stats._bootstrap import bootstrap
 from falter.stats._cochran import CochranQ, cochran_q
 from falter.stats._components import Components, components
 from falter.stats._condition import condition_intervals
-from falter.stats._conditional_odds import ConditionalLogOdds, conditional_log_odds
 from falter.stats._d_study import Design, VarianceParts, mean_error
 from falter.stats._fixed_width import FixedWidthStop, fixed_width_stop
 from falter.stats._goals import (
@@ -28,7 +27,7 @@ from falter.stats._goals import (
     RankingPower,
 )
 from falter.stats._interval import Interval, no_interval, normal_quantile
-from falter.stats._jackknife import jackknife, jackknife_error
+from falter.stats._jackknife import jackknife
 from falter.stats._logistic_mixed import (
     LogisticMixed,
     MarginalDrop,
@@ -46,7 +45,7 @@ from falter.stats._mixed import (
     difference_in_drops,
     mixed_effects,
 )
-from falter.stats._multiplicity import benjamini_hochberg, holm
+from falter.stats._multiplicity import holm
 from falter.stats._paired import PairedDifference, paired_difference
 from falter.stats._paired_proportions import bonett_price, paired_proportions_interval, tango
 from falter.stats._poststratified import poststratified_drop
@@ -55,7 +54,6 @@ from falter.stats._ranks import (
     Concordance,
     RankCorrelation,
     average_ranks,
-    kendall_tau,
     kendall_w,
     spearman,
 )
@@ -86,7 +84,6 @@ __all__ = [
     "CochranQ",
     "Components",
     "Concordance",
-    "ConditionalLogOdds",
     "ConfidenceSequence",
     "Design",
     "DifferenceInDrops",
@@ -128,7 +125,6 @@ __all__ = [
     "anova",
     "average_ranks",
     "balanced_mask",
-    "benjamini_hochberg",
     "bonett_price",
     "bootstrap",
     "cheapest_design",
@@ -136,7 +132,6 @@ __all__ = [
     "cochran_q",
     "components",
     "condition_intervals",
-    "conditional_log_odds",
     "confidence_sequence",
     "crossing_probabilities",
     "difference_in_drops",
@@ -146,8 +141,6 @@ __all__ = [
     "item_correlation",
     "item_mean",
     "jackknife",
-    "jackknife_error",
-    "kendall_tau",
     "kendall_w",
     "krippendorff_alpha",
     "logistic_mixed",
