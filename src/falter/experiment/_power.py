@@ -110,7 +110,7 @@ def plan_goals(
     """
     if not goals:
         raise UsageError(
-            "No goal is named", hint="for example --drop 2 --discordance 0.1: each drop within ±2"
+            "No goal is named", hint="for example --drop 2: each drop within ±2 points"
         )
     if expected.conditions < 2:
         raise InvalidValue("conditions", expected.conditions, "two or more, the baseline included")

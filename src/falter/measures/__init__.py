@@ -30,7 +30,6 @@ from falter.measures._excess import (
     signed_change,
 )
 from falter.measures._failures import differential_failure
-from falter.measures._families import FamilyComponents, family_components
 from falter.measures._family_mean import family_mean
 from falter.measures._flip_rate import FlipRate, flip_rate
 from falter.measures._geval import GevalScore, geval_score
@@ -104,7 +103,6 @@ __all__ = [
     "CrossedComponents",
     "DropParts",
     "ExcessChange",
-    "FamilyComponents",
     "FlipRate",
     "GevalScore",
     "HumanEvaluation",
@@ -154,7 +152,6 @@ __all__ = [
     "drop_parts",
     "empty_conditions",
     "excess_change",
-    "family_components",
     "family_mean",
     "flip_rate",
     "geval_score",

@@ -17,7 +17,6 @@ from falter.stats._clusters import ClusterParts, cluster_parts, too_few_clusters
 from falter.stats._cochran import CochranQ, cochran_q
 from falter.stats._components import Components, components
 from falter.stats._condition import condition_intervals
-from falter.stats._conditional_odds import ConditionalLogOdds, conditional_log_odds
 from falter.stats._d_study import Design, VarianceParts, mean_error
 from falter.stats._fixed_width import FixedWidthStop, fixed_width_stop
 from falter.stats._goals import (
@@ -47,7 +46,7 @@ from falter.stats._mixed import (
     difference_in_drops,
     mixed_effects,
 )
-from falter.stats._multiplicity import benjamini_hochberg, holm
+from falter.stats._multiplicity import holm
 from falter.stats._paired import PairedDifference, paired_difference
 from falter.stats._paired_proportions import bonett_price, paired_proportions_interval, tango
 from falter.stats._poststratified import poststratified_drop
@@ -56,7 +55,6 @@ from falter.stats._ranks import (
     Concordance,
     RankCorrelation,
     average_ranks,
-    kendall_tau,
     kendall_w,
     spearman,
 )
@@ -88,7 +86,6 @@ __all__ = [
     "CochranQ",
     "Components",
     "Concordance",
-    "ConditionalLogOdds",
     "ConfidenceSequence",
     "Design",
     "DifferenceInDrops",
@@ -130,7 +127,6 @@ __all__ = [
     "anova",
     "average_ranks",
     "balanced_mask",
-    "benjamini_hochberg",
     "bonett_price",
     "bootstrap",
     "cheapest_design",
@@ -140,7 +136,6 @@ __all__ = [
     "cochran_q",
     "components",
     "condition_intervals",
-    "conditional_log_odds",
     "confidence_sequence",
     "crossing_probabilities",
     "difference_in_drops",
@@ -150,8 +145,6 @@ __all__ = [
     "item_correlation",
     "item_mean",
     "jackknife",
-    "jackknife_error",
-    "kendall_tau",
     "kendall_w",
     "krippendorff_alpha",
     "logistic_mixed",
