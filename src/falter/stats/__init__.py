@@ -145,6 +145,7 @@ __all__ = [
     "item_correlation",
     "item_mean",
     "jackknife",
+    "jackknife_error",
     "kendall_w",
     "krippendorff_alpha",
     "logistic_mixed",
