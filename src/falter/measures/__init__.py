@@ -86,6 +86,7 @@ from falter.measures._variance_components import (
     PluginComponents,
     variance_components,
 )
+from falter.measures._verdicts import FamilyVerdicts, RecipeVerdict, recipe_verdicts
 
 __all__ = [
     "Association",
@@ -97,6 +98,7 @@ __all__ = [
     "CrossedComponents",
     "ExcessChange",
     "FamilyComponents",
+    "FamilyVerdicts",
     "GevalScore",
     "HumanEvaluation",
     "IntensityCurve",
@@ -117,6 +119,7 @@ __all__ = [
     "RankingChanged",
     "RankingSurvival",
     "RatedPairs",
+    "RecipeVerdict",
     "RobustnessRegression",
     "RobustnessScore",
     "RunSummary",
@@ -164,6 +167,7 @@ __all__ = [
     "ranking_changed",
     "ranking_survival",
     "rarefied_brittleness",
+    "recipe_verdicts",
     "relative_change",
     "robustness_regression",
     "robustness_score",
