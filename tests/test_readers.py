@@ -22,7 +22,7 @@ from falter.readers import _table as table
 DATA = Path(__file__).parent / "data"
 LLMBAR = DATA / "llmbar_long.csv.gz"
 MULTI = DATA / "truthfulqa_multi_bleu_acc.csv.gz"
-SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
+SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 
 
 def write(folder: Path, text: str, name: str = "scores.csv") -> Path:

@@ -11,6 +11,7 @@ import pytest
 from falter.core.errors import DuplicateName, TaskError
 from falter.experiment import analyze_files
 from falter.readers import Cells, LogChoice, read_results
+from falter.readers._cells import MISSING, SCORED
 
 ENUMERATORS = ("capitals", "numbers")
 SEPARATORS = ("\n", ", ")
@@ -183,7 +184,11 @@ def test_long_wordings_that_begin_alike_stay_apart(tmp_path: Path) -> None:
 
 def test_a_score_that_is_not_there_is_missing(tmp_path: Path) -> None:
     rows = [full(0, "capitals", "\n", None), full(1, "capitals", "\n", 1)]
-    assert read_results([write(tmp_path / "rows.jsonl", rows)]).outcome.tolist() == [4, 0]
+    cells = read_results([write(tmp_path / "rows.jsonl", rows)])
+    assert cells.outcome.tolist() == [MISSING, SCORED]
+        MISSING,
+        SCORED,
+    ]
 
 
 def without(row: dict[str, Any], *path: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from falter.readers import _archive as archives
 
 LOGS = Path(__file__).parent / "data" / "logs"
 LM_EVAL, INSPECT = LOGS / "lm_eval", LOGS / "inspect"
-SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
+SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 
 
 def table(cells: Cells, *axes: str) -> dict[tuple[str, ...], float]:

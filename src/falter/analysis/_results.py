@@ -9,6 +9,7 @@ from typing import Literal
 from falter.analysis._across_results import Across
 from falter.core.records import Estimate, Panel
 from falter.figures import Example
+from falter.measures import Churn, DropParts
 
 __all__ = [
     "Analysis",
@@ -16,6 +17,7 @@ __all__ = [
     "GroupResult",
     "Meaning",
     "PanelResult",
+    "RecipeParts",
     "RecipeResult",
 ]
 
@@ -30,6 +32,7 @@ class Counts:
     cells: int
     scored: int
     unparsed: int
+    truncated: int = 0
     refused: int
     failed: int
     missing: int
@@ -63,6 +66,19 @@ class RecipeResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeParts:
+    """Of one recipe's drop, how much is real, and its churn.
+
+    `reader` names the second reader; None where unread answers were only left out.
+    """
+
+    label: str
+    reader: str | None
+    split: DropParts
+    churn: Churn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupResult:
     """The mean drop over the recipes of a group, as one paired quantity."""
 
@@ -77,7 +93,8 @@ class PanelResult:
 
     `components` holds the variance components by method (`plugin`, `crossed`) and name;
     `brittleness` is the plug-in share that the papers report. `subjects` is the baseline with every
-    subject counting the same, where items have several.
+    subject counting the same, where items have several. `parts` split the recipes' drops; they
+    take a store, so results of others have none.
     """
 
     panel: Panel
@@ -100,6 +117,7 @@ class PanelResult:
     notes: tuple[str, ...] = ()
     subjects: Estimate | None = None
     baseline_counts: Counts | None = None
+    parts: tuple[RecipeParts, ...] = ()
 
     @property
     def title(self) -> str:

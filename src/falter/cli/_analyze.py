@@ -38,7 +38,7 @@ _COLUMNS = (
     click.option("--output", multiple=True, metavar=_COLUMN, help="The column of answers."),
     click.option(
         "--outcome", multiple=True, metavar=_COLUMN,
-        help="The column of outcomes: scored, unparsed, refused, failed, missing.",
+        help="The column of outcomes: scored, unparsed, truncated, refused, failed, missing.",
     ),
     click.option(
         "--cluster", multiple=True, metavar=_COLUMN,

@@ -15,7 +15,7 @@ from yarl import URL
 
 from falter.clients import _replies as replies
 from falter.clients._address import ENDPOINTS, is_loopback, normal_url, read_key
-from falter.clients._answers import Answer, RequestRefused, UnusableAnswer, failed
+from falter.clients._answers import Answer, RequestRefused, UnusableAnswer, failed, refused
 from falter.clients._connection import Connection, Reply
 from falter.clients._limiter import Limiter
 from falter.clients._retry import GiveUp, Outcome, RetryPolicy, Stop
@@ -38,6 +38,8 @@ Read = Callable[[Any], Answer]
 CHARACTERS_A_TOKEN = 4
 CHECK_SECONDS = 10.0
 QUOTA = "insufficient_quota"
+FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+"""Codes of an error that is the provider's refusal of this prompt."""
 ODD_JSON = (LookupError, TypeError, AttributeError, ValueError)
 """What reading JSON of an unexpected form raises."""
 
@@ -126,6 +128,8 @@ class Transport:
                 tokens = len(body) // CHARACTERS_A_TOKEN + request.sampling.max_tokens
                 answer, seconds = await self.ask(url, body, tokens, read)
             except RequestRefused as refusal:
+                if refusal.code in FILTERED:
+                    return refused(request, "content_filter")
                 # Another request may have learnt it while this one was under way.
                 if version == shape.version and not self._learns(request, refusal):
                     return failed(request, refusal.message)

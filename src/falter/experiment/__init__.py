@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from falter.experiment._analyze import analyze_cells, analyze_files, tables_of
+from falter.experiment._answers import Answers, PickedAnswers, answers_study, pick_answers
 from falter.experiment._api import (
     FORMS,
     Result,
@@ -72,10 +73,12 @@ from falter.experiment._rewrites import (
 )
 from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
 from falter.experiment._settings import Block, Option, Setting, options_of
+from falter.experiment._stored import StoredResults, open_store
 from falter.experiment._study import (
     ResolvedStudy,
     StudySpec,
     carry_out_study,
+    planned_prompts,
     planned_study,
     read_study,
     rewriting_experiments,
@@ -92,6 +95,7 @@ __all__ = [
     "GOALS",
     "SCHEMA_FILE",
     "STUDY",
+    "Answers",
     "Assumptions",
     "Block",
     "DemonstrationChanges",
@@ -104,6 +108,7 @@ __all__ = [
     "Opinions",
     "Option",
     "PanelPlan",
+    "PickedAnswers",
     "PlannedGoal",
     "Prepared",
     "PriceList",
@@ -112,12 +117,14 @@ __all__ = [
     "Result",
     "Setting",
     "StatusRow",
+    "StoredResults",
     "StudySettings",
     "StudySpec",
     "VariantSet",
     "Watch",
     "analyze_cells",
     "analyze_files",
+    "answers_study",
     "assumptions_of",
     "bank_for",
     "bank_in",
@@ -137,13 +144,16 @@ __all__ = [
     "manifest_lines",
     "meaning_of",
     "open_result",
+    "open_store",
     "opinions",
     "options_of",
     "overlay",
     "override",
+    "pick_answers",
     "pick_rewrites",
     "plan_goals",
     "planned_cost",
+    "planned_prompts",
     "planned_study",
     "prepare",
     "price_lists",

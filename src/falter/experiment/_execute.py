@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self, TypeVar
 
 from falter.core.errors import RunStopped
-from falter.core.interfaces import Client
-from falter.core.records import Request, Run
+from falter.core.interfaces import Case, Client
+from falter.core.records import CUT, Request, Response, Run
 from falter.experiment._resolve import PanelPlan, Resolved
 from falter.plan import Cost, count_cells, estimate_cost, plan
 from falter.runner import Lane, Progress, run_lanes
@@ -126,9 +126,24 @@ def _lanes(resolved: Resolved, recorder: _Recorder) -> list[Lane]:
                 concurrency=panels[0].concurrency,
                 progress=Progress(label=panels[0].panel.model.label, total=sum(counts)),
                 on_planned=recorder.of(places, counts),
+                is_cut=_is_cut(resolved, panels),
             )
         )
     return lanes
+
+
+def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bool]:
+    """Whether an answer ended at the limit and no scorer of its task finds one whole in it."""
+
+    def is_cut(request: Request, response: Response) -> bool:
+        if response.failure is not None or response.finish_reason not in CUT:
+            return False
+        case = Case(variant=request.variant, response=response)
+        task = request.variant.item.task
+        scorers = [resolved.scorers[p.panel.scorer] for p in panels if p.panel.task == task]
+        return all(scorer.score(case).outcome == "truncated" for scorer in scorers)
+
+    return is_cut
 
 
 def _requests(panel: PanelPlan, draws: int, repeats: int) -> Iterator[Request]:

@@ -3,6 +3,7 @@
 from falter.measures._accuracy import accuracy, accuracy_drop
 from falter.measures._association import Association, association
 from falter.measures._averages import group_average, macro_average, micro_average
+from falter.measures._churn import Churn, churn
 from falter.measures._composition import ComposedPair, composition
 from falter.measures._consistency import (
     ConsistencyCurve,
@@ -30,6 +31,7 @@ from falter.measures._excess import (
 )
 from falter.measures._failures import differential_failure
 from falter.measures._family_mean import family_mean
+from falter.measures._flip_rate import FlipRate, flip_rate
 from falter.measures._geval import GevalScore, geval_score
 from falter.measures._human_evaluation import HumanEvaluation, best_arms, human_evaluation
 from falter.measures._intensity import IntensityCurve, intensity_curve
@@ -37,6 +39,7 @@ from falter.measures._item_std import ItemStd, item_std
 from falter.measures._judge_correction import corrected_rate
 from falter.measures._mean_over_tasks import mean_over_tasks
 from falter.measures._noise_floor import noise_floor
+from falter.measures._parts import DropParts, drop_parts
 from falter.measures._performance_drop_rate import PerformanceDropRate, performance_drop_rate
 from falter.measures._pooled_brittleness import (
     PooledBrittleness,
@@ -49,6 +52,7 @@ from falter.measures._positions import (
     position_distribution,
     position_shift,
 )
+from falter.measures._prompt_share import PromptShare, prompt_share
 from falter.measures._random_baseline import random_baseline
 from falter.measures._random_conditions import random_conditions_average
 from falter.measures._rank_agreement import RankAgreement, rank_agreement
@@ -79,6 +83,7 @@ from falter.measures._summaries import (
     spread,
     table_summary,
 )
+from falter.measures._tables import empty_conditions
 from falter.measures._variance_components import (
     CrossedComponents,
     OnewayComponents,
@@ -91,10 +96,13 @@ __all__ = [
     "BothScorings",
     "CategoryDifficulty",
     "CategoryScore",
+    "Churn",
     "ComposedPair",
     "ConsistencyCurve",
     "CrossedComponents",
+    "DropParts",
     "ExcessChange",
+    "FlipRate",
     "GevalScore",
     "HumanEvaluation",
     "IntensityCurve",
@@ -109,6 +117,7 @@ __all__ = [
     "PooledBrittleness",
     "PositionDistribution",
     "PositionShift",
+    "PromptShare",
     "QualityDelta",
     "RankAgreement",
     "RankSet",
@@ -130,14 +139,18 @@ __all__ = [
     "brittleness_by_task",
     "capability",
     "category_difficulty",
+    "churn",
     "composition",
     "consistency_curve",
     "content_delta",
     "contrast",
     "corrected_rate",
     "differential_failure",
+    "drop_parts",
+    "empty_conditions",
     "excess_change",
     "family_mean",
+    "flip_rate",
     "geval_score",
     "group_average",
     "human_evaluation",
@@ -153,6 +166,7 @@ __all__ = [
     "performance_drop_rate",
     "position_distribution",
     "position_shift",
+    "prompt_share",
     "quality_delta",
     "random_baseline",
     "random_conditions_average",

@@ -146,12 +146,18 @@ class _Curve:
         """A sum of the level means with fixed coefficients."""
         measure = f"intensity_curve.{part}"
         result = contrast(self.table, coefficients, clusters=self.clusters, level=self.level)
-        basis = replace(self.basis, items=result.items, excluded=result.excluded)
+        basis = replace(
+            self.basis,
+            items=result.items,
+            excluded=result.excluded,
+            clusters=result.clusters,
+            design_effect=result.design_effect,
+        )
         if result.value is None:
             why = "fewer than two items at a level"
             return basis.undefined(measure, "insufficient_data", why)
         interval = self._reachable(result.interval) if part == "auc" else result.interval
-        return basis.estimate(measure, result.value, interval)
+        return basis.estimate(measure, result.value, interval, status=result.status)
 
     def spearman(self) -> Estimate:
         """Spearman's correlation of dose and mean score."""

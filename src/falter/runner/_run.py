@@ -46,7 +46,8 @@ class Progress:
 class Lane:
     """One model's share of a run: its requests in plan order, its client, its concurrency.
 
-    `on_planned` sees each stretch of the plan once, before any of it is sent.
+    `on_planned` sees each stretch of the plan once, before any of it is sent. `is_cut` says whether
+    an answer reached the limit of tokens before there was anything to score.
     """
 
     requests: Iterable[Request]
@@ -54,6 +55,7 @@ class Lane:
     concurrency: int
     progress: Progress
     on_planned: Callable[[Sequence[Request]], None] | None = None
+    is_cut: Callable[[Request, Response], bool] = lambda _, response: response.ran_out
 
 
 async def run_lanes(
@@ -62,8 +64,8 @@ async def run_lanes(
     """Send what the store lacks, in all lanes at once, and store every response as it arrives.
 
     Raises `AuthenticationError` at once when an endpoint refuses the credentials, `RunStopped`
-    when an endpoint only ever fails or when `stop` is set. Responses that arrived are stored in
-    any case.
+    when an endpoint only ever fails, when the first answers were all cut off at the limit of
+    tokens, or when `stop` is set. Responses that arrived are stored in any case.
     """
     stop = stop or asyncio.Event()
     buffer = Buffer(store)
@@ -107,6 +109,8 @@ class _Feed:
         self._waiting: dict[str, int] = {}
         self._failed: set[str] = set()
         self._failed_items: set[str] = set()
+        self._cut_items: set[str] = set()
+        self._cut, self._some_whole = 0, False
         self._missing = self._stream()
         self._ended = False
 
@@ -131,6 +135,7 @@ class _Feed:
             progress.landed += cells
             progress.prompt_tokens += response.usage.prompt_tokens
             progress.completion_tokens += response.usage.completion_tokens
+            self._stop_if_cut(request, response)
         else:
             progress.failed += cells
             progress.last_failure = response.failure
@@ -147,6 +152,24 @@ class _Feed:
                 f"{progress.label}: the first {progress.failed} requests all failed; "
                 f"the last error was: {progress.last_failure}",
                 hint="check the endpoint with 'falter doctor'; this run has nothing to report",
+            )
+
+    def _stop_if_cut(self, request: Request, response: Response) -> None:
+        """Give up if every answer ends at the limit, over several items: more would not help."""
+        if self._some_whole:
+            return
+        if not self.lane.is_cut(request, response):
+            self._some_whole = True
+            return
+        self._cut += 1
+        self._cut_items.add(request.variant.item.key)
+        if self._cut >= HOPELESS and len(self._cut_items) >= HOPELESS_ITEMS:
+            limit = request.sampling.max_tokens
+            raise RunStopped(
+                f"{self.progress.label}: the first {self._cut} answers all reached the limit of "
+                f"{limit:,} tokens before an answer",
+                hint=f"raise max_tokens (--max-tokens {max(4096, 4 * limit)}); "
+                "this run has nothing to report",
             )
 
     def _stream(self) -> Iterator[Request]:

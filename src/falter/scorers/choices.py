@@ -26,6 +26,7 @@ class ChoiceLikelihood:
     needs_choices = True
     needs_prompt = False
     needs_baseline = False
+    second_reader: str | None = None
 
     def __init__(
         self, name: str, summary: str, *, per_character: bool, style: Style = "cloze"
@@ -121,6 +122,7 @@ class ChoiceLetter(TextScorer):
     max_tokens = 16
     needs_choices = True
     needs_prompt = False
+    second_reader: str | None = "named_answer"
 
     def final(self, text: str, case: Case) -> str | None:
         """The line after the last "answer is" or "Answer:", or a reply without reasoning."""

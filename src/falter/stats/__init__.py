@@ -13,6 +13,7 @@ from falter.stats._aipw import aipw_mean, neyman_probabilities
 from falter.stats._anova import Anova, AnovaTerm, anova
 from falter.stats._beta_binomial import AllAlike, ItemCorrelation, all_alike, item_correlation
 from falter.stats._bootstrap import bootstrap
+from falter.stats._clusters import ClusterParts, cluster_parts, too_few_clusters
 from falter.stats._cochran import CochranQ, cochran_q
 from falter.stats._components import Components, components
 from falter.stats._condition import condition_intervals
@@ -26,8 +27,9 @@ from falter.stats._goals import (
     MicroPrecision,
     RankingPower,
 )
-from falter.stats._interval import Interval, no_interval, normal_quantile
-from falter.stats._jackknife import jackknife
+from falter.stats._incomplete import PairMoments, pair_moments
+from falter.stats._interval import Interval, no_interval, normal_quantile, outer
+from falter.stats._jackknife import jackknife, jackknife_error
 from falter.stats._logistic_mixed import (
     LogisticMixed,
     MarginalDrop,
@@ -37,7 +39,7 @@ from falter.stats._logistic_mixed import (
 from falter.stats._mask import balanced_mask
 from falter.stats._max_t import MaxT, MaxTCondition, SplitWorst, max_t, split_worst
 from falter.stats._mcnemar import McNemar, mcnemar
-from falter.stats._mean import ItemMean, item_mean
+from falter.stats._mean import ItemMean, clustered, item_mean
 from falter.stats._mixed import (
     DifferenceInDrops,
     FixedEffect,
@@ -81,6 +83,7 @@ __all__ = [
     "Anova",
     "AnovaTerm",
     "BrittlenessPrecision",
+    "ClusterParts",
     "CochranQ",
     "Components",
     "Concordance",
@@ -106,6 +109,7 @@ __all__ = [
     "McNemar",
     "MicroPrecision",
     "MixedEffects",
+    "PairMoments",
     "PairedDifference",
     "ProbitModel",
     "RankCorrelation",
@@ -129,6 +133,8 @@ __all__ = [
     "bootstrap",
     "cheapest_design",
     "clopper_pearson",
+    "cluster_parts",
+    "clustered",
     "cochran_q",
     "components",
     "condition_intervals",
@@ -141,6 +147,7 @@ __all__ = [
     "item_correlation",
     "item_mean",
     "jackknife",
+    "jackknife_error",
     "kendall_w",
     "krippendorff_alpha",
     "logistic_mixed",
@@ -153,6 +160,8 @@ __all__ = [
     "neyman_probabilities",
     "no_interval",
     "normal_quantile",
+    "outer",
+    "pair_moments",
     "paired_difference",
     "paired_proportions_interval",
     "poststratified_drop",
@@ -166,6 +175,7 @@ __all__ = [
     "spending",
     "split_worst",
     "tango",
+    "too_few_clusters",
     "tost",
     "weighted_kappa",
     "wilson_interval",

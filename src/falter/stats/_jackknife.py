@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.stats._interval import Interval, check_level, no_interval, student_quantile
 
-__all__ = ["Transform", "jackknife"]
+__all__ = ["Transform", "jackknife", "jackknife_error"]
 
 Transform = Literal["identity", "log", "logit"]
 
@@ -46,16 +46,19 @@ def jackknife(
         return no_interval(level)
     # g − bias ± t(n − 1) se, and back
     centre = g - (n - 1) * (float(g_left_out.mean()) - g)
-    half = student_quantile(level, n - 1) * _error(g_left_out)
+    half = student_quantile(level, n - 1) * jackknife_error(g_left_out)
     low, high = _from_scale(np.array([centre - half, centre + half]), transform)
     return Interval(
         low=min(float(low), value), high=max(float(high), value), level=level, method=method
     )
 
 
-def _error(left_out: NDArray[np.float64]) -> float:
-    """The jackknife standard error, √((n − 1)/n Σ_i (x_i − x̄)²)."""
+def jackknife_error(leave_one_out: ArrayLike) -> float:
+    """The jackknife standard error, √((n − 1)/n Σ_i (x_i − x̄)²); 0 for no items."""
+    left_out = np.asarray(leave_one_out, dtype=np.float64)
     n = left_out.size
+    if n == 0:
+        return 0.0
     return float(np.sqrt((n - 1) / n * np.square(left_out - left_out.mean()).sum()))
 
 

@@ -104,6 +104,11 @@ MIGRATIONS: tuple[str, ...] = (
         '{"name":"chain_of_thought",', '{"reasons":true,"name":"chain_of_thought",'),
         '{"client":"simulated",', '{"simulated":true,"client":"simulated",') AS BLOB);
     """,
+    # Responses may have reasoning, a request id, reasoning and cached tokens. Those stored before
+    # are read as they are; a falter before this one could not read the new ones, and says so.
+    """
+    SELECT 1;
+    """,
 )
 
 

@@ -20,7 +20,16 @@ from falter.core.ids import short
 from falter.core.records import Item, Model, Prompt, Request, Response, Run, Variant
 from falter.store._migrations import migrate
 
-__all__ = ["PlannedCell", "Store", "StoredCell", "StoredRun", "blob", "checksum", "name_of"]
+__all__ = [
+    "PlannedCell",
+    "PromptSize",
+    "Store",
+    "StoredCell",
+    "StoredRun",
+    "blob",
+    "checksum",
+    "name_of",
+]
 
 T = TypeVar("T")
 CHUNK = 500
@@ -61,6 +70,15 @@ class StoredRun:
     def touched_at(self) -> float:
         """When it was last begun or finished."""
         return self.created_at if self.finished_at is None else self.finished_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSize:
+    """How long a prompt was, and how many tokens the server counted in it."""
+
+    key: str
+    characters: int
+    tokens: int
 
 
 def blob(identity: str) -> bytes:
@@ -310,6 +328,42 @@ class Store:
                 failure=failure,
             )
 
+    def largest_prompts(self, run: Run, least: int, shared: int) -> dict[int, list[PromptSize]]:
+        """The prompts of each panel whose largest number of tokens is that of several prompts.
+
+        Only of written answers, where that number is `least` or more and `shared` prompts have it.
+        """
+        of_run = f"""
+            SELECT c.panel AS panel, c.key AS key, c.item AS item, c.recipe AS recipe,
+                   c.draw AS draw, c.variant AS variant,
+                   json_extract(CAST(r.body AS TEXT), '$.usage.prompt_tokens') AS tokens
+            FROM cells c JOIN responses r ON r.key = c.key
+            WHERE c.run = {self._number(run.id)}
+              AND json_array_length(CAST(r.body AS TEXT), '$.scores') = 0
+        """
+        largest = self.db.execute(
+            f"SELECT panel, max(tokens) FROM ({of_run}) GROUP BY panel HAVING max(tokens) >= ?",
+            (least,),
+        ).fetchall()
+        found: dict[int, list[PromptSize]] = {}
+        for panel, most in largest:
+            (alike,) = self.db.execute(
+                f"SELECT count(DISTINCT variant) FROM ({of_run}) WHERE panel = ? AND tokens = ?",
+                (panel, most),
+            ).fetchone()
+            if alike >= shared:
+                rows = self.db.execute(
+                    f"SELECT s.key, v.prompt, s.tokens FROM ({of_run}) s JOIN variants v "
+                    "ON v.item = s.item AND v.recipe = s.recipe AND v.draw = s.draw "
+                    "AND v.id = s.variant WHERE s.panel = ?",
+                    (panel,),
+                )
+                found[panel] = [
+                    PromptSize(key=name_of(k), characters=_characters(p), tokens=t)
+                    for k, p, t in rows
+                ]
+        return found
+
     def counts(self, run: Run) -> tuple[int, int]:
         """Planned cells, and those that have a response."""
         planned, answered = self.db.execute(
@@ -353,6 +407,14 @@ def _unusable(path: Path, error: Exception) -> StoreError:
     return StoreError(
         f"The store {path} cannot be opened: {error}", hint="name a writable file with --store"
     )
+
+
+def _characters(prompt: bytes) -> int:
+    """The letters of a stored prompt: its sections and its demonstrations."""
+    content = orjson.loads(prompt)
+    parts = [content["sections"], *(d["sections"] for d in content["demonstrations"])]
+    answers = sum(len(d["answer"]) for d in content["demonstrations"])
+    return answers + sum(len(section["text"]) for part in parts for section in part)
 
 
 def _load(cls: type[T], body: bytes) -> T:
