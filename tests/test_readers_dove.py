@@ -186,9 +186,6 @@ def test_a_score_that_is_not_there_is_missing(tmp_path: Path) -> None:
     rows = [full(0, "capitals", "\n", None), full(1, "capitals", "\n", 1)]
     cells = read_results([write(tmp_path / "rows.jsonl", rows)])
     assert cells.outcome.tolist() == [MISSING, SCORED]
-        MISSING,
-        SCORED,
-    ]
 
 
 def without(row: dict[str, Any], *path: str) -> dict[str, Any]:
