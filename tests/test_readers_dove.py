@@ -210,6 +210,7 @@ ROW = full(0, "capitals", "\n", 1.0)
         (without(ROW, "instance", "sample_identifier", "hf_index"), "line 2 does not say which"),
         (without(ROW, "evaluation"), "line 2 has no evaluation"),
         (full(1, "capitals", "\n", "good"), "line 2 has 'good' as score"),
+        (full(1, "capitals", "\n", 10**400), "line 2 has 1000"),
         ({"evaluation_id": "x"}, "line 2 has no sample_index"),
     ],
 )

@@ -167,6 +167,7 @@ def test_a_run_that_is_not_finished_is_left_out_by_name(tmp_path: Path) -> None:
         ([{"instance_id": "a"}], "entry 1 has no list of stats"),
         ([{"instance_id": "a", "stats": [{"mean": 1}]}], "entry 1 has a stat without a name"),
         ([entry("a", "good")], "entry 1 has 'good' as exact_match"),
+        ([entry("a", 10**400)], "entry 1 has 1000"),
         ([entry("a", 1.0, {"prob": 1})], "entry 1 has a perturbation without a name"),
         ([entry("a", 1.0, None, -1)], "train_trial_index '-1'"),
         ([entry("a", 1.0), entry("a", 0.0)], "two values of 'exact_match' for instance 'a'"),
