@@ -17,6 +17,7 @@ from falter.core.errors import InvalidValue, UnknownName
 from falter.measures import (
     brittleness_by_model,
     brittleness_by_task,
+    micro_average,
     random_conditions_average,
     rarefied_brittleness,
     variance_components,
@@ -277,3 +278,73 @@ def test_random_conditions_by_hand():
     assert random_conditions_average([[0.1, NAN], [0.2, 0.1]]).status == "insufficient_data"
     constant = random_conditions_average(np.full((4, 3), 0.1))
     assert (constant.value, constant.low) == (pytest.approx(0.1), None)
+
+
+def test_pooled_brittleness_uses_every_cell():
+    """One table with gaps gives its own plug-in share, and an interval about as wide."""
+    cells = languages()["gemma-2-9b-it"].copy()
+    cells[np.random.default_rng(25).random(cells.shape) < 0.1] = NAN
+    found = brittleness_by_model({"m": {"a": cells}})["m"].brittleness
+    own = variance_components(cells).brittleness
+    assert found.value == pytest.approx(own.value, abs=1e-9)
+    assert (found.low, found.high) == pytest.approx((own.low, own.high), abs=0.01)
+    assert found.items == own.items > 0.9 * len(cells)
+    by_task = brittleness_by_task({"m": {"a": cells}})["a"].brittleness
+    assert by_task.value == pytest.approx(own.value, abs=1e-9)
+
+
+def test_an_empty_table_has_a_status():
+    """No items, no conditions, or nothing at all: insufficient_data, and the parts are not 0."""
+    for empty in ([], np.zeros((0, 3)), np.full((4, 3), NAN)):
+        for function in (brittleness_by_model, brittleness_by_task):
+            (found,) = function({"m": {"a": empty}}).values()
+            assert (found.brittleness.value, found.pert.value) == (None, None)
+            assert found.brittleness.status == "insufficient_data"
+            assert set(found.left_out.values()) == {"insufficient_data"}
+
+
+def test_pooled_brittleness_needs_six_clusters():
+    """With five the value stands without an interval; the clusters are counted."""
+    cells = languages()["gemma-2-9b-it"]
+    few, enough = ({"a": list(np.arange(len(cells)) % count)} for count in (5, 40))
+    found = brittleness_by_model({"m": {"a": cells}}, clusters=few)["m"].brittleness
+    assert (found.status, found.low, found.clusters) == ("too_few_clusters", None, 5)
+    found = brittleness_by_model({"m": {"a": cells}}, clusters=enough)["m"].brittleness
+    assert (found.status, found.clusters) == ("ok", 40)
+
+
+def test_rarefaction_with_gaps_is_near_that_of_all_cells():
+    """A tenth of the cells missing moves it by less than two points."""
+    cells = languages()["gemma-2-9b-it"]
+    gaps = np.where(np.random.default_rng(26).random(cells.shape) < 0.1, NAN, cells)
+    full, found = (rarefied_brittleness(t, 3) for t in (cells, gaps))
+    assert found.value == pytest.approx(full.value, abs=0.02)
+    assert found.low < full.value < found.high
+    assert found.items > 0.9 * len(cells)
+
+
+def test_recipes_like_these_stand_beside_these_recipes():
+    """The same value, and the wider interval says how little a dozen recipes tell about others."""
+    rng = np.random.default_rng(27)
+    drops = 0.097 + 0.06 * rng.normal(size=11) + 0.25 * rng.normal(size=(685, 1))
+    drops = drops + 0.3 * rng.normal(size=(685, 11))
+    these, like = micro_average(drops), random_conditions_average(drops)
+    assert like.value == pytest.approx(these.value)
+    assert 1.5 < (like.high - like.low) / (these.high - these.low) < 3.0
+    gaps = np.where(rng.random(drops.shape) < 0.1, NAN, drops)
+    found = random_conditions_average(gaps)
+    assert (found.items, found.excluded) == (685, 0)
+    assert found.value == pytest.approx(micro_average(gaps).value)
+    assert (found.low, found.high) == pytest.approx((like.low, like.high), abs=0.01)
+
+
+def test_random_conditions_by_cluster():
+    """Copies of every item, named by their cluster, tell no more than the items once."""
+    drops = np.random.default_rng(28).normal(0.1, 1.0, (40, 5))
+    once = random_conditions_average(drops)
+    codes = list(np.arange(40).repeat(3))
+    found = random_conditions_average(np.repeat(drops, 3, axis=0), clusters=codes)
+    assert (found.low, found.high) == pytest.approx((once.low, once.high), abs=1e-6)
+    assert (found.clusters, found.design_effect) == (40, pytest.approx(3.0, rel=0.05))
+    few = random_conditions_average(drops, clusters=list(np.arange(40) % 5))
+    assert (few.status, few.low, few.value) == ("too_few_clusters", None, once.value)

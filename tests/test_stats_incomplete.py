@@ -8,8 +8,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from falter.stats import components, condition_intervals, pair_moments
+from falter.stats import components, condition_intervals
 from falter.stats._components import _of_pairs
+from falter.stats._incomplete import pair_moments
 
 NAN = float("nan")
 

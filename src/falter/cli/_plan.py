@@ -68,7 +68,7 @@ def plan(store_path: Path, prices: str | None, shown: int, as_json: bool, **opti
 def _planned(study: ResolvedStudy, store_path: Path, price_list: str | None) -> dict[str, Any]:
     """The plan as plain data, part by part."""
     protocol = study.spec.protocol
-    store = Store(store_path) if store_path.exists() else None
+    store = Store(store_path, writes=False) if store_path.exists() else None
     try:
         costs = list(planned_study(study, store))
     finally:

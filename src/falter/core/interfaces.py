@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -29,6 +29,7 @@ __all__ = [
     "ResponseStore",
     "RewriteBank",
     "Scorer",
+    "SharedStore",
     "Style",
 ]
 
@@ -187,3 +188,15 @@ class ResponseStore(Protocol):
     def put_responses(self, responses: Sequence[tuple[Request, Response]]) -> None: ...
 
     def put_failures(self, responses: Sequence[Response]) -> None: ...
+
+
+@runtime_checkable
+class SharedStore(Protocol):
+    """A store that several processes may fill at once: each claims what it is about to send.
+
+    `claim` leaves out what another process is sending, or has had answered since `missing`.
+    """
+
+    def claim(self, keys: Collection[str]) -> set[str]: ...
+
+    def release(self, keys: Collection[str]) -> None: ...

@@ -99,7 +99,7 @@ class Result:
     def scores(self) -> list[dict[str, Any]]:
         """One row for each score: item, recipe, model, outcome, value, what was read."""
         rows: list[dict[str, Any]] = []
-        with Store(self.store) as store:
+        with Store(self.store, writes=False) as store:
             for name, run in self.runs.items():
                 chosen = {panel.scorer: scorers.get(panel.scorer) for panel in run.panels}
                 part = {"part": name} if len(self.parts) > 1 else {}
@@ -204,7 +204,7 @@ def open_result(store: Path | str, name: str | None = None, *, incomplete: bool 
     path = Path(store)
     if not path.exists():
         raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
-    with Store(path) as opened:
+    with Store(path, writes=False) as opened:
         return stored_result(opened, find_study(opened, name), path, incomplete=incomplete)
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self, TypeVar
 
-from falter.core.errors import RunStopped
+from falter.core.errors import RunStopped, StoreBusy, StoreError
 from falter.core.interfaces import Case, Client
 from falter.core.records import CUT, Request, Response, Run
 from falter.experiment._resolve import PanelPlan, Resolved
@@ -73,13 +73,15 @@ async def carry_out(resolved: Resolved, store: Store, watch: Watch | None) -> li
     lanes = _lanes(resolved, recorder)
     progress = [lane.progress for lane in lanes]
     stop = asyncio.Event()
-    with interruptible(stop), _settled_heap(), recorder:
-        async with watching(watch, progress):
-            await run_lanes(lanes, store, stop)
-    store.finish_plan(run)
-    planned, answered = store.counts(run)
-    if planned == answered:
-        store.finish_run(run)
+    with interruptible(stop), _settled_heap(), _stopped_by_the_store(progress):
+        with recorder:
+            async with watching(watch, progress):
+                await run_lanes(lanes, store, stop)
+        store.finish_plan(run)
+        planned, answered = store.counts(run)
+        if planned == answered:
+            store.finish_run(run)
+        store.check_place()
     if not answered:
         reason = next((p.last_failure for p in progress if p.last_failure), "no answer")
         raise RunStopped(
@@ -177,20 +179,36 @@ class _Recorder:
                 panel, sequence = next(cells)
                 self._cells.append(PlannedCell(panel=panel, sequence=sequence, request=request))
             if len(self._cells) >= PLAN_COMMIT:
-                self._flush()
+                with contextlib.suppress(StoreBusy):  # later, with those that follow
+                    self._flush()
 
         return record
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._flush()
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        try:
+            self._flush()
+        except StoreError:
+            if error is None:  # else it says already why the run ends
+                raise
 
     def _flush(self) -> None:
-        cells, self._cells = self._cells, []
-        if cells:
-            self._store.put_plan(self._run, cells)
+        if self._cells:
+            self._store.put_plan(self._run, self._cells)
+            self._cells = []
+
+
+@contextlib.contextmanager
+def _stopped_by_the_store(progress: Sequence[Progress]) -> Iterator[None]:
+    """Trouble with the store stops a run; once something was sent, the run is incomplete."""
+    try:
+        yield
+    except StoreError as error:
+        if not any(p.sent for p in progress):
+            raise
+        raise RunStopped(f"The run was stopped. {error.message}", hint=error.hint) from error
 
 
 @contextlib.contextmanager
@@ -206,7 +224,7 @@ def _settled_heap() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible(stop: asyncio.Event) -> Iterator[None]:
-    """The first Ctrl-C lets what is in flight land; the second ends at once."""
+    """The first Ctrl-C or SIGTERM lets what is in flight land; the second ends at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -219,15 +237,18 @@ def interruptible(stop: asyncio.Event) -> Iterator[None]:
             task.cancel()
         stop.set()
 
+    ends = (signal.SIGINT, signal.SIGTERM)
     try:
-        loop.add_signal_handler(signal.SIGINT, interrupt)
+        for number in ends:
+            loop.add_signal_handler(number, interrupt)
     except NotImplementedError:  # Windows
         yield
         return
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
+        for number in ends:
+            loop.remove_signal_handler(number)
 
 
 @contextlib.asynccontextmanager

@@ -38,6 +38,7 @@ from falter.measures._intensity import IntensityCurve, intensity_curve
 from falter.measures._item_std import ItemStd, item_std
 from falter.measures._judge_correction import corrected_rate
 from falter.measures._mean_over_tasks import mean_over_tasks
+from falter.measures._missing import MissingBounds, Missingness, missing_bounds, missingness
 from falter.measures._noise_floor import noise_floor
 from falter.measures._parts import DropParts, drop_parts
 from falter.measures._performance_drop_rate import PerformanceDropRate, performance_drop_rate
@@ -90,6 +91,7 @@ from falter.measures._variance_components import (
     PluginComponents,
     variance_components,
 )
+from falter.measures._verdicts import FamilyVerdicts, RecipeVerdict, recipe_verdicts
 
 __all__ = [
     "Association",
@@ -102,11 +104,14 @@ __all__ = [
     "CrossedComponents",
     "DropParts",
     "ExcessChange",
+    "FamilyVerdicts",
     "FlipRate",
     "GevalScore",
     "HumanEvaluation",
     "IntensityCurve",
     "ItemStd",
+    "MissingBounds",
+    "Missingness",
     "OnewayComponents",
     "OutputConsistency",
     "OverallScores",
@@ -124,6 +129,7 @@ __all__ = [
     "RankingChanged",
     "RankingSurvival",
     "RatedPairs",
+    "RecipeVerdict",
     "RobustnessRegression",
     "RobustnessScore",
     "RunSummary",
@@ -159,6 +165,8 @@ __all__ = [
     "macro_average",
     "mean_over_tasks",
     "micro_average",
+    "missing_bounds",
+    "missingness",
     "net_relative_change",
     "noise_floor",
     "output_consistency",
@@ -175,6 +183,7 @@ __all__ = [
     "ranking_changed",
     "ranking_survival",
     "rarefied_brittleness",
+    "recipe_verdicts",
     "relative_change",
     "robustness_regression",
     "robustness_score",

@@ -110,7 +110,7 @@ def variance_components(
     Components are reported as they come out, also below 0, and cut at 0 only inside ratios.
 
     NaN is a missing cell: all cells that are there count, by pairs of conditions (see
-    `falter.stats.pair_moments`). Items without any cell are `excluded`; a condition without any is
+    `falter.stats.components`). Items without any cell are `excluded`; a condition without any is
     left out and named in the estimand. One condition: not_identified; fewer than two items:
     insufficient_data; nothing varies at all: the ratios are undefined_zero_variance. One run: the
     variance between runs is not identified and is part of pert or interaction. Intervals are over

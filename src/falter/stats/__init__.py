@@ -27,7 +27,6 @@ from falter.stats._goals import (
     MicroPrecision,
     RankingPower,
 )
-from falter.stats._incomplete import PairMoments, pair_moments
 from falter.stats._interval import Interval, no_interval, normal_quantile, outer
 from falter.stats._jackknife import jackknife, jackknife_error
 from falter.stats._logistic_mixed import (
@@ -37,7 +36,7 @@ from falter.stats._logistic_mixed import (
     logistic_mixed,
 )
 from falter.stats._mask import balanced_mask
-from falter.stats._max_t import MaxT, MaxTCondition, SplitWorst, max_t, split_worst
+from falter.stats._max_t import MaxT, MaxTMember, SplitWorst, max_t, split_worst
 from falter.stats._mcnemar import McNemar, mcnemar
 from falter.stats._mean import ItemMean, clustered, item_mean
 from falter.stats._mixed import (
@@ -76,7 +75,7 @@ from falter.stats._spending import (
 )
 from falter.stats._subsample import MaskedComponents, masked_components, masked_drop
 from falter.stats._target import SampleEstimate
-from falter.stats._tost import Tost, tost
+from falter.stats._tost import Tost, equivalence_p, tost
 
 __all__ = [
     "AllAlike",
@@ -105,11 +104,10 @@ __all__ = [
     "MarginalProbability",
     "MaskedComponents",
     "MaxT",
-    "MaxTCondition",
+    "MaxTMember",
     "McNemar",
     "MicroPrecision",
     "MixedEffects",
-    "PairMoments",
     "PairedDifference",
     "ProbitModel",
     "RankCorrelation",
@@ -141,6 +139,7 @@ __all__ = [
     "confidence_sequence",
     "crossing_probabilities",
     "difference_in_drops",
+    "equivalence_p",
     "exact_agreement",
     "fixed_width_stop",
     "holm",
@@ -161,7 +160,6 @@ __all__ = [
     "no_interval",
     "normal_quantile",
     "outer",
-    "pair_moments",
     "paired_difference",
     "paired_proportions_interval",
     "poststratified_drop",
