@@ -12,10 +12,11 @@ from falter.analysis import (
     PanelResult,
     RecipeParts,
     RecipeResult,
+    Worst,
 )
 from falter.core.records import Estimate, EstimateStatus, Model, Panel
-from falter.figures import Example, Segment, Side
-from falter.measures import Churn, DropParts
+from falter.figures import Example, Segment, Side, Verdict
+from falter.measures import Churn, DropParts, FlipRate, PromptShare
 
 __all__ = [
     "HOSTILE",
@@ -121,12 +122,27 @@ def recipe(
         drop=drops(drop, changed),
         drop_valid=drops(drop * 0.97, changed - unparsed),
         drop_all=drops(drop * changed / 100, 100),
-        p_holm=p,
+        together=replace(
+            drops(drop, changed),
+            measure="recipe_verdicts",
+            low=drop - 3 * error,
+            high=drop + 3 * error,
+        ),
+        verdict=_verdict(p, drop),
+        p_equivalent=0.4,
+        flips=estimate("flip_rate", (lost + gained) / changed, 0.03, items=changed),
+        changed=changed,
         lost=lost,
         gained=gained,
         edits_mean=2.4 + lost / 7,
         counts=counts(100, changed, unparsed=unparsed, failed=1 if label == "persona" else 0),
     )
+
+
+def _verdict(p: float | None, drop: float) -> Verdict:
+    if p is None or p >= 0.05:
+        return "equivalent" if abs(drop) < 0.004 else "undecided"
+    return "degraded" if drop > 0 else "improved"
 
 
 def components(scale: float = 1.0) -> dict[str, dict[str, Estimate]]:
@@ -315,6 +331,27 @@ def panel(
         macro=estimate("macro_average", macro, 0.0113, p=0.0002),
         noise_floor=estimate("noise_floor", 0.01, 0.009, method="Wilson", bounds=(0.002, 1.0)),
         brittleness=shares["plugin"]["brittleness"],
+        like_these=estimate("random_conditions_average", micro, 0.02),
+        prompt_share=PromptShare(
+            share=estimate("prompt_share", 0.3126, 0.031),
+            item=estimate("prompt_share.item", 0.1668, 0.0115),
+            condition=estimate("prompt_share.condition", 0.0031, 0.0013),
+            interaction=estimate("prompt_share.interaction", 0.0752, 0.0071),
+            run=estimate("prompt_share.run", None, status="not_identified", method="none: one run"),
+            label="prompt and run",
+        ),
+        flips=FlipRate(
+            rate=estimate("flip_rate", 0.137, 0.011),
+            conditions=tuple(r.flips for r in recipes if r.flips is not None),
+            again=estimate("flip_rate.again", 0.01, 0.005, bounds=(0.0, 1.0)),
+            excess=estimate("flip_rate.excess", 0.127, 0.012),
+        ),
+        worst=Worst(
+            recipe=recipes[2].label,
+            drop=estimate("recipe_verdicts.worst", 0.165, 0.04, p=0.0004),
+            observed=estimate("recipe_verdicts.observed_worst", 0.19, 0.04, p=0.0004),
+        ),
+        margin=0.02,
         components=shares,
         examples=examples(),
         failures={"timeout after 60 s": 1},
@@ -386,7 +423,11 @@ def undefined() -> Analysis:
             drop=_undefined("undefined_zero_denominator"),
             drop_valid=none,
             drop_all=none,
-            p_holm=None,
+            together=none,
+            verdict="undecided",
+            p_equivalent=None,
+            why_undecided="too few items",
+            flips=none,
             lost=0,
             gained=0,
             edits_mean=None,
@@ -404,6 +445,17 @@ def undefined() -> Analysis:
             macro=none,
             noise_floor=None,
             brittleness=_undefined("undefined_zero_variance"),
+            like_these=none,
+            prompt_share=PromptShare(
+                share=_undefined("not_informative"),
+                item=none,
+                condition=none,
+                interaction=none,
+                run=none,
+                label="prompt",
+            ),
+            flips=None,
+            worst=None,
             components={
                 method: {name: replace(e, value=None, low=None, high=None,
                                        status="undefined_zero_variance")

@@ -27,9 +27,9 @@ from falter.core.errors import FalterError, UnknownName, UsageError
 from falter.experiment import analyze_files, shown_analysis
 from falter.figures import estimates
 from falter.figures import numbers as n
-from falter.measures import brittleness_by_task, output_consistency, paired_drops
+from falter.measures import brittleness_by_task, output_consistency, recipe_verdicts
 from falter.readers import ColumnMap, LogChoice
-from falter.stats import cochran_q, tost
+from falter.stats import cochran_q
 from report_samples import HOSTILE
 from test_report import Page, as_csv, as_json, as_markdown, browser, dumped, hidden, html, printed
 
@@ -120,16 +120,21 @@ def test_verdicts_worst_and_omnibus_are_what_the_tests_say(languages: Analysis) 
     assert found is not None
     model = models[0]
     own = cells[:, 0]
-    for one in (v for v in found.verdicts if v.model == model):
-        direct = tost(own[:, 0], own[:, names.index(one.recipe)], margin=0.02)
-        assert one.verdict == direct.verdict
-        assert one.drop.low == pytest.approx(direct.interval.low)
-    worst = next(w for w in found.worst if w.model == model)
-    order = [0, *(names.index(r.label) for r in _panel(languages, model).recipes)]
+    panel = _panel(languages, model)
     by_name = sorted(range(817), key=str)  # the table's order, which the draws depend on
-    drops = paired_drops(own[by_name][:, order])
-    assert worst.drop.value == drops.worst.value == max(d.value or 0 for d in drops.drops)
-    assert (worst.drop.low, worst.drop.high) == (drops.worst.low, drops.worst.high)
+    recipes = [r.label for r in panel.recipes]
+    columns = [names.index(label) for label in recipes]
+    direct = recipe_verdicts(own[by_name][:, 0], own[by_name][:, columns], names=recipes)
+    for one in panel.recipes:
+        expected = direct[one.label]
+        assert one.verdict == expected.verdict
+        assert one.together.low == pytest.approx(expected.together.low)
+        assert one.together.p_value == pytest.approx(expected.together.p_value)
+    assert panel.worst is not None
+    assert panel.worst.recipe == direct.worst_name
+    assert panel.worst.drop.value == pytest.approx(direct.worst.value)
+    assert panel.worst.observed.value == max(r.drop.value or 0 for r in panel.recipes)
+    assert sum(panel.verdicts.values()) == len(recipes)
     q = next(o for o in found.omnibus if o.model == model)
     assert q.q.p_value == pytest.approx(cochran_q(own).p_value)
 
@@ -192,7 +197,8 @@ def test_without_a_baseline_there_is_all_that_needs_none() -> None:
     based = analyze_files([LANGUAGES], baseline="en").panels[0]
     assert panel.brittleness.value == based.brittleness.value
     assert found.across is not None
-    assert (found.across.verdicts, found.across.worst) == ((), ())
+    assert (panel.worst, panel.flips) == (None, None)
+    assert panel.verdicts["undecided"] == len(panel.recipes)
     assert found.across.omnibus[0].q.p_value is not None
     (note,) = [t for t in found.across.notes if "baseline" in t]
     assert "en, ca, es, eu, gl" in note and "--baseline" in note

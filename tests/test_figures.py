@@ -584,7 +584,7 @@ def test_the_latex_of_a_run_has_every_recipe() -> None:
             assert latex(recipe.label) in text
             for value in (n.shown(recipe.drop, "points"), n.shown(recipe.accuracy, "percent")):
                 assert words(value.value) in text and words(value.interval) in text
-            assert words(n.p_value(recipe.p_holm)) in text
+            assert words(n.p_value(recipe.together.p_value)) in text
 
 
 # --- a real browser ---------------------------------------------------------------------------

@@ -386,7 +386,7 @@ def test_the_page_has_every_count_and_the_three_drops() -> None:
         for value in (recipe.drop, recipe.drop_valid, recipe.drop_all):
             assert n.shown(value, "points").text in text
         assert n.shown(recipe.accuracy, "percent").text in text
-        assert n.p_value(recipe.p_holm) in text
+        assert n.p_value(recipe.together.p_value) in text
     titles = "".join(a.get("title", "") for _, a in page.elements)
     for value in (found.baseline, *(r.drop for r in found.recipes)):
         assert value.method in titles
@@ -409,18 +409,21 @@ def test_undefined_is_a_dash_with_a_reason() -> None:
     assert "<circle" not in html(found).split("<tbody>", 1)[1]
 
 
-def test_a_hollow_dot_says_that_the_interval_holds_zero() -> None:
+def test_the_dots_say_the_verdicts() -> None:
+    """Filled is decided, hollow is not; a green ring is the same within the margin."""
     worse = re.compile(r'class="worse"><title>capitals')
     assert re.search(
         r'<svg role="img" aria-label="capitals[^"]*" class="worse">', html(one_panel())
     )
-    assert re.search(r'<svg role="img" aria-label="spacing[^"]*" class="open">', html(one_panel()))
+    assert re.search(r'<svg role="img" aria-label="spacing[^"]*" class="same">', html(one_panel()))
+    assert re.search(r'<svg role="img" aria-label="persona[^"]*" class="open">', html(one_panel()))
     assert re.search(r'<svg role="img" aria-label="labels-roman[^"]*" class="better">',
                      html(one_panel()))  # fmt: skip
     assert worse.search(html(one_panel()))
     shown = {part.split()[0]: part for part in printed(one_panel(), 80).splitlines() if part}
     assert "●" in shown["capitals"]
-    assert "○" in shown["spacing"]
+    assert "◎" in shown["spacing"]
+    assert "○" in shown["persona"]
     assert "◆" in shown["words"]
 
 

@@ -27,7 +27,6 @@ def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
         return ()
     figures = (
         *_panels(analysis, across),
-        *_verdicts(analysis),
         *_consistency(across),
         *_unreadable(across, analysis.level),
         *brittleness_bars([("", analysis)]),
@@ -116,54 +115,6 @@ def _consistency(across: Across) -> Iterator[Figure]:
         text=("SD of an item: the standard deviation of its scores over the conditions.",),
         folded=True,
     )
-
-
-def _verdicts(analysis: Analysis) -> Iterator[Figure]:
-    """Every recipe's verdict with what it follows from, and the worst case of what is missing."""
-    rows = [
-        (
-            panel.model,
-            panel.panel.task,
-            recipe.label,
-            recipe.verdict,
-            recipe.together,
-            recipe.together.p_value,
-            _equivalence(recipe.p_equivalent),
-            recipe.bounds.low if recipe.bounds else None,
-            recipe.bounds.high if recipe.bounds else None,
-            recipe.why_undecided,
-        )
-        for panel in analysis.panels
-        if not panel.has_no_baseline
-        for recipe in panel.recipes
-    ]
-    if not rows:
-        return
-    worst = "at worst, whatever the missing answers are"
-    yield Grid(
-        name="verdicts",
-        title="Every verdict",
-        columns=(
-            Column(name="Model"),
-            Column(name="Task"),
-            Column(name="Recipe"),
-            Column(name="Verdict"),
-            Column(name="Drop, points", unit="points", over="All together"),
-            Column(name="p", unit="p", over="All together"),
-            Column(name="p, equivalence", about="of two one-sided tests, for all together"),
-            Column(name="at least", unit="points", over="With what is missing", about=worst),
-            Column(name="at most", unit="points", over="With what is missing", about=worst),
-            Column(name="Why there is no interval"),
-        ),
-        rows=tuple(rows),
-        labels=3,
-        folded=True,
-    )
-
-
-def _equivalence(p: float | None) -> str:
-    """A p-value of two one-sided tests, which is not followed beyond one half."""
-    return "≥0.5" if p is not None and p >= 0.5 else n.p_value(p)
 
 
 def _unreadable(across: Across, level: float) -> Iterator[Figure]:

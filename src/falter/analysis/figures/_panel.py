@@ -8,6 +8,7 @@ from typing import Literal
 
 from falter.analysis._results import Analysis, Counts, PanelResult
 from falter.analysis.figures._parts import parts_figures
+from falter.analysis.figures._verdicts import verdict_figures, verdict_text
 from falter.core.records import Estimate
 from falter.figures import (
     Bar,
@@ -109,6 +110,7 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
         *_variance(panel),
         *_examples(panel),
         *_recipes(panel),
+        *verdict_figures(panel),
     )
     for figure in figures:
         yield replace(figure, name=f"{figure.name}{tail}", section=section)
@@ -216,34 +218,6 @@ def _sign(drop: Estimate | None) -> Verdict | None:
     return "improved" if drop.high is not None and drop.high < 0.0 else "undecided"
 
 
-def verdict_text(panel: PanelResult, level: float) -> str:
-    """How many recipes have which verdict, with the rule."""
-    count = len(panel.recipes)
-    words = {
-        "degraded": "degraded",
-        "improved": "improved",
-        "equivalent": f"the same within ±{n.decimal(100 * panel.margin)} points",
-        "undecided": "undecided",
-    }
-    found = [f"{number:,} {words[verdict]}" for verdict, number in panel.verdicts.items() if number]
-    listed = ", ".join(found)
-    if count == 1:
-        text = f"The one recipe is {found[0].removeprefix('1 ')}."
-    else:
-        text = f"Of {count:,} recipes: {listed}."
-    if panel.verdicts["degraded"] or panel.verdicts["improved"]:
-        wrong = 100 * (1 - level)
-        text += (
-            " The chance that any 'degraded' or 'improved' is wrong is at most "
-            f"{wrong:.3g} %, over all of them together."
-        )
-    if panel.verdicts["undecided"]:
-        text += (
-            " Undecided does not mean robust: the intervals say how large these drops may still be."
-        )
-    return text
-
-
 def _accuracies(panel: PanelResult) -> Iterator[Figure]:
     """Where no condition is the baseline: the accuracy under each."""
     yield Grid(
@@ -322,24 +296,40 @@ def _variance(panel: PanelResult) -> Iterator[Figure]:
             "share of the prompt, item by item",
             crossed["brittleness_interaction"],
         )
-    rest: list[tuple[Value, ...]] = []
+    yield _more_variance(panel)
+
+
+def _more_variance(panel: PanelResult) -> Grid:
+    """What the prompt share and the flip rate are made of, and the rest of the variance."""
+    plugin, crossed = panel.components.get("plugin"), panel.components.get("crossed")
+    share = panel.prompt_share
+    rows: list[tuple[Value, ...]] = [
+        ("prompt share: the item", share.item, None),
+        (f"prompt share: the {share.label}, alike for all items", share.condition, None),
+        (f"prompt share: the {share.label}, item by item", share.interaction, None),
+        ("prompt share: asking again", share.run, None),
+    ]
+    if panel.flips is not None:
+        rows += [
+            ("flips when asked again", None, panel.flips.again),
+            ("flips beyond asking again", None, panel.flips.excess),
+        ]
     if plugin is not None:
-        rest.append(("plug-in: total variance", plugin["total"], None))
+        rows.append(("plug-in: total variance", plugin["total"], None))
     if crossed is not None:
-        rest.append(("crossed: share of the prompt, alike for all items", None,
+        rows.append(("crossed: share of the prompt, alike for all items", None,
                      crossed["brittleness_main"]))  # fmt: skip
-    if rest:
-        yield Grid(
-            name="variance-more",
-            title="More about the variance",
-            columns=(
-                Column(name="Part"),
-                Column(name="Variance", unit="variance"),
-                Column(name="Share, %", unit="percent"),
-            ),
-            rows=tuple(rest),
-            folded=True,
-        )
+    return Grid(
+        name="variance-more",
+        title="More about how much the prompt matters",
+        columns=(
+            Column(name="Part"),
+            Column(name="Variance", unit="variance"),
+            Column(name="Share, %", unit="percent"),
+        ),
+        rows=tuple(rows),
+        folded=True,
+    )
 
 
 def _design(panel: PanelResult) -> str:
