@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
-from falter.stats._clusters import cluster_codes
+from falter.stats._clusters import cluster_codes, cluster_table, too_few_clusters
 from falter.stats._design import Design, Term, design
 
 __all__ = ["Anova", "AnovaTerm", "anova"]
@@ -46,6 +46,7 @@ class Anova:
     eta: Literal["total", "with_intercept"]
     items: int
     excluded: int
+    clusters: int | None = None
     estimand: str = "these levels; cells as they are sampled"
 
     def __getitem__(self, name: str) -> AnovaTerm:
@@ -60,6 +61,7 @@ def anova(
     typ: Literal[2, 3] = 2,
     order: int = 1,
     block: Sequence[Hashable] | None = None,
+    clusters: Sequence[Hashable] | None = None,
     eta: Literal["total", "with_intercept"] = "total",
 ) -> Anova:
     """What share of the differences between scores each factor explains, with F tests.
@@ -75,6 +77,13 @@ def anova(
     error term, where they make every test blunt. `eta="with_intercept"` adds SS_intercept to
     SS_total, which makes η² smaller and not comparable.
 
+    `clusters` names each row's, and a block lies in one: F and p of a term with q columns are then
+    Hotelling's, of its coefficients b with the covariance V of the sums over G clusters,
+
+        F = (G − q)/(q(G − 1)) b'V⁻¹b    on q and G − q degrees of freedom
+
+    and those of block and intercept are not given; fewer than 6 clusters: too_few_clusters, no F.
+
     NaN scores are left out and counted. A level, or a cell that a product needs, that cannot be
     told apart from others is an error that names it. No degrees of freedom left: insufficient_data;
     no residual: undefined_zero_variance; in both there is no F. Source: Yates (1934); Langsrud
@@ -84,6 +93,8 @@ def anova(
 
     _check(typ, order, eta)
     y, levels, blocks, excluded = _rows(scores, factors, block)
+    codes = _cluster_rows(scores, clusters, blocks)
+    count = None if codes is None else len(np.unique(codes))
     plan = design(levels, order, blocks)
     y_within = y if blocks is None else y - _block_means(y[:, None], blocks)[blocks, 0]
     # SS_total and SS_residual, 0 where only rounding is left of them
@@ -96,6 +107,8 @@ def anova(
     status: EstimateStatus = "ok" if residual > 0.0 else "undefined_zero_variance"
     if residual_freedom < 1:
         status = "insufficient_data"
+    elif status == "ok" and too_few_clusters(count):
+        status = "too_few_clusters"
     intercept = _intercept(plan, y, y_within, blocks)
     denominator = total + (intercept if eta == "with_intercept" else 0.0)
 
@@ -114,16 +127,23 @@ def anova(
             partial_eta_squared=sum_squares / partial if partial > 0.0 else None,
         )
 
-    terms = [
-        row(term.name, _sum_squares(term, plan, y_within, typ), len(term.places))
-        for term in plan.terms
-    ]
+    terms = []
+    for term in plan.terms:
+        found = row(term.name, _sum_squares(term, plan, y_within, typ), len(term.places))
+        if codes is not None and status == "ok":
+            f, p = _of_clusters(term, plan, y_within, typ, codes)
+            found = replace(found, f=f, p_value=p)
+        terms.append(found)
     if blocks is not None:
         without_blocks = _residual(np.hstack([np.ones((len(y), 1)), plan.raw]), y)
         terms.append(row("block", max(0.0, without_blocks - residual), plan.blocks - 1))
+    whole = row("intercept", intercept, 1)
+    if codes is not None:
+        whole = replace(whole, f=None, p_value=None)
+        terms = [replace(t, f=None, p_value=None) if t.name == "block" else t for t in terms]
     return Anova(
         terms=tuple(terms),
-        intercept=row("intercept", intercept, 1),
+        intercept=whole,
         status=status,
         residual=residual,
         residual_freedom=residual_freedom,
@@ -132,16 +152,61 @@ def anova(
         eta=eta,
         items=len(y),
         excluded=excluded,
+        clusters=count,
     )
 
 
-def _sum_squares(term: Term, plan: Design, y: Floats, typ: int) -> float:
-    """How much the residual sum of squares grows without the term."""
+def _of_clusters(
+    term: Term, plan: Design, y: Floats, typ: int, codes: NDArray[np.intp]
+) -> tuple[float | None, float | None]:
+    """F and p of a term from how its coefficients vary over clusters; None where these are few."""
+    from scipy.special import fdtrc
+
+    places = _beside(term, plan, typ)
+    columns = plan.columns[:, places]
+    own = [places.index(place) for place in term.places]
+    inverse = np.linalg.inv(columns.T @ columns)
+    coefficients = inverse @ (columns.T @ y)
+    scores = columns * (y - columns @ coefficients)[:, None]
+    parts = (cluster_table(scores, codes) @ inverse)[:, own]
+    groups, q = len(parts), len(own)
+    covariance = groups / (groups - 1) * parts.T @ parts
+    if groups <= q or np.linalg.matrix_rank(covariance) < q:
+        return None, None
+    b = coefficients[own]
+    wald = float(b @ np.linalg.solve(covariance, b))
+    f = (groups - q) / (q * (groups - 1)) * wald
+    return f, float(fdtrc(q, groups - q, f))
+
+
+def _beside(term: Term, plan: Design, typ: int) -> list[int]:
+    """The columns that a term is tested beside, its own among them."""
     columns = set(range(plan.columns.shape[1]))
     if typ == 2:
         products = [t for t in plan.terms if set(t.factors) > set(term.factors)]
         columns -= {place for product in products for place in product.places}
-    with_it, without = sorted(columns), sorted(columns - set(term.places))
+    return sorted(columns)
+
+
+def _cluster_rows(
+    scores: ArrayLike, clusters: Sequence[Hashable] | None, blocks: NDArray[np.intp] | None
+) -> NDArray[np.intp] | None:
+    """The clusters of the rows that have a score, numbered; a block in two of them is refused."""
+    if clusters is None:
+        return None
+    present = ~np.isnan(np.asarray(scores, dtype=np.float64))
+    codes = cluster_codes(clusters, len(present))[present]
+    if blocks is not None and len(np.unique(np.stack([blocks, codes]), axis=1).T) > len(
+        np.unique(blocks)
+    ):
+        raise InvalidValue("clusters", "a block in two clusters", "one cluster for each block")
+    return codes
+
+
+def _sum_squares(term: Term, plan: Design, y: Floats, typ: int) -> float:
+    """How much the residual sum of squares grows without the term."""
+    with_it = _beside(term, plan, typ)
+    without = sorted(set(with_it) - set(term.places))
     growth = _residual(plan.columns[:, without], y) - _residual(plan.columns[:, with_it], y)
     return max(0.0, growth)
 

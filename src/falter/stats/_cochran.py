@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
 from falter.stats._checks import binary_table
+from falter.stats._clusters import cluster_codes, cluster_table, too_few_clusters
 
 __all__ = ["CochranQ", "cochran_q"]
 
@@ -31,6 +33,7 @@ class CochranQ:
     excluded: int
     conditions: int
     informative: int
+    clusters: int | None
     method: str
     estimand: str = "equal accuracy in these conditions, items like these"
 
@@ -39,6 +42,7 @@ def cochran_q(
     outcomes: ArrayLike,
     *,
     method: Literal["chi2", "permutation"] = "chi2",
+    clusters: Sequence[Hashable] | None = None,
     replications: int = 9999,
     seed: int = 0,
 ) -> CochranQ:
@@ -49,9 +53,11 @@ def cochran_q(
     with C_j right answers in a condition, R_i to an item, and N in all; with two conditions it is
     McNemar's uncorrected chi-square. p-value: chi-square on J − 1 degrees of freedom, good from
     about 24/J informative items on; below that take `permutation`, which shuffles each item's
-    outcomes m = `replications` times and gives (k + 1)/(m + 1). An item with a NaN is left out and
-    counted. Every item right, or wrong, throughout: undefined_zero_variance. One condition:
-    not_identified; fewer than two items: insufficient_data. Source: Cochran (1950).
+    outcomes m = `replications` times and gives (k + 1)/(m + 1). With `clusters` it is always that
+    of a permutation, of the conditions of whole clusters at once; fewer than 6: too_few_clusters,
+    no p-value. An item with a NaN is left out and counted. Every item right, or wrong, throughout:
+    undefined_zero_variance. One condition: not_identified; fewer than two items:
+    insufficient_data. Source: Cochran (1950).
     """
     from scipy.special import chdtrc
 
@@ -63,9 +69,12 @@ def cochran_q(
         outcomes, hint="for scores on a scale, anova(scores, factors, block=items)"
     )
     complete = ~np.isnan(table).any(axis=1)
+    codes = cluster_codes(clusters, len(table))[complete]
     table, excluded = table[complete], int((~complete).sum())
     items, conditions = table.shape
-    varying = table[np.ptp(table, axis=1) > 0.0] if conditions else table[:0]
+    varies = np.ptp(table, axis=1) > 0.0 if conditions else np.zeros(items, dtype=bool)
+    varying = table[varies]
+    count = None if clusters is None else len(np.unique(codes))
     status: EstimateStatus = "ok"
     if conditions < 2:
         status = "not_identified"
@@ -73,16 +82,24 @@ def cochran_q(
         status = "insufficient_data"
     elif len(varying) == 0:
         status = "undefined_zero_variance"
+    elif too_few_clusters(count):
+        status = "too_few_clusters"
     value = p_value = None
-    if status == "ok":
+    if status in ("ok", "too_few_clusters"):
         value = float(_q(varying))
-        if method == "chi2":
+    if status == "ok" and value is not None:
+        rng = np.random.Generator(np.random.PCG64(seed))
+        least = value - 1e-9 * max(1.0, value)
+        if clusters is not None:
+            as_large = _as_large(varying, codes[varies], least, replications, rng)
+            p_value = (as_large + 1) / (replications + 1)
+        elif method == "chi2":
             p_value = float(chdtrc(conditions - 1, value))
         else:
-            rng = np.random.Generator(np.random.PCG64(seed))
-            least = value - 1e-9 * max(1.0, value)
             shuffled = (rng.permuted(varying, axis=1) for _ in range(replications))
             p_value = (sum(bool(_q(t) >= least) for t in shuffled) + 1) / (replications + 1)
+    how = "permutation" if clusters is None else "permutation of whole clusters"
+    is_chi2 = method == "chi2" and clusters is None
     return CochranQ(
         value=value,
         status=status,
@@ -92,8 +109,30 @@ def cochran_q(
         excluded=excluded,
         conditions=conditions,
         informative=len(varying),
-        method=method if method == "chi2" else f"permutation, {replications} draws, PCG64",
+        clusters=count,
+        method=method if is_chi2 else f"{how}, {replications} draws, PCG64",
     )
+
+
+def _as_large(
+    table: Floats,
+    codes: NDArray[np.intp],
+    least: float,
+    replications: int,
+    rng: np.random.Generator,
+) -> int:
+    """How many permutations of the conditions within whole clusters have a Q of `least`.
+
+    Only the sums C_j of the conditions change, and these are made of the clusters' own.
+    """
+    sums = cluster_table(table, codes)
+    width, right = table.shape[1], float(table.sum())
+    scale = (width - 1) / (width * right - float(np.square(table.sum(axis=1)).sum()))
+    as_large = 0
+    for _ in range(replications):
+        columns = rng.permuted(sums, axis=1).sum(axis=0)
+        as_large += bool(scale * (width * float(columns @ columns) - right**2) >= least)
+    return as_large
 
 
 def _q(table: Floats) -> Floats:

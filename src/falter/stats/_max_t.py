@@ -135,8 +135,8 @@ def max_t(
     table = np.asarray(differences, dtype=np.float64)
     if table.ndim != 2:
         raise InvalidValue("differences", table.shape, "items x columns")
-    if replications < 1:
-        raise InvalidValue("replications", replications, "one or more; 2000 is usual")
+    if replications < 2:
+        raise InvalidValue("replications", replications, "two or more; 2000 is usual")
     means = [item_mean(column, clusters=clusters, level=level) for column in table.T]
     p_values = [mean.inverted_p() for mean in means]
     known = [j for j, p in enumerate(p_values) if p is not None]
