@@ -3,6 +3,7 @@
 from falter.measures._accuracy import accuracy, accuracy_drop
 from falter.measures._association import Association, association
 from falter.measures._averages import group_average, macro_average, micro_average
+from falter.measures._compare import Answers, PairComparison, compare_family, compare_pair
 from falter.measures._composition import ComposedPair, composition
 from falter.measures._consistency import (
     ConsistencyCurve,
@@ -92,6 +93,7 @@ from falter.measures._variance_components import (
 )
 
 __all__ = [
+    "Answers",
     "Association",
     "BothScorings",
     "CategoryDifficulty",
@@ -111,6 +113,7 @@ __all__ = [
     "OnewayComponents",
     "OutputConsistency",
     "OverallScores",
+    "PairComparison",
     "PairSurvival",
     "PairedDrops",
     "PerformanceDropRate",
@@ -140,6 +143,8 @@ __all__ = [
     "brittleness_by_task",
     "capability",
     "category_difficulty",
+    "compare_family",
+    "compare_pair",
     "composition",
     "consistency_curve",
     "content_delta",
