@@ -242,7 +242,8 @@ def test_accuracy():
     low, high = scipy.stats.ttest_1samp([0.5, 0.7, 0.9], 0).confidence_interval()
     assert (real.value, real.low, real.high) == pytest.approx((0.7, low, high))
     assert accuracy([NAN]).status == accuracy([0.4]).status == "insufficient_data"
-    assert accuracy([1.0, 0.0], clusters=["a", "a"]).value is None
+    few = accuracy([1.0, 0.0], clusters=["a", "a"])
+    assert (few.value, few.status, few.low, few.clusters) == (0.5, "too_few_clusters", None, 1)
     with pytest.raises(InvalidValue, match="scores is"):
         accuracy([[1.0]])
 

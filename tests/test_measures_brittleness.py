@@ -7,20 +7,16 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
-import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest
-from statsmodels.formula.api import ols
 
 from falter.core.errors import InvalidValue, UnknownName
 from falter.measures import (
     brittleness_by_model,
     brittleness_by_task,
-    family_components,
     micro_average,
     random_conditions_average,
     rarefied_brittleness,
@@ -30,7 +26,6 @@ from falter.stats import ProbitModel, simulate_outcomes, simulated_truth
 
 NAN = float("nan")
 DATA = Path(__file__).parent / "data"
-PARTS = ("item", "family", "condition", "item_family", "rest")
 
 
 def languages():
@@ -255,78 +250,6 @@ def test_rarefaction_of_all_conditions_is_the_plugin():
         rarefied_brittleness(np.ones((4, 3, 2)), 2)
     assert rarefied_brittleness(np.ones((4, 1)), 2).status == "not_identified"
     assert rarefied_brittleness(np.ones((4, 3)), 2).status == "undefined_zero_variance"
-
-
-def squares_left(frame, terms):
-    """The residual sum of squares of y on dummies of the terms."""
-    design = pd.get_dummies(frame[terms], columns=terms).to_numpy(float)
-    fitted = design @ np.linalg.lstsq(design, frame["y"].to_numpy(), rcond=None)[0]
-    return float(np.square(frame["y"].to_numpy() - fitted).sum())
-
-
-def test_family_mean_squares_are_those_of_nested_least_squares():
-    """With families of 2, 3 and 1 conditions all five follow from dummy regressions."""
-    rng = np.random.default_rng(5)
-    families = ["a", "a", "b", "b", "b", "c"]
-    table = rng.normal(size=(20, 1)) + rng.normal(size=6) + rng.normal(size=(20, 6))
-    frame = pd.DataFrame(
-        [(y, f"i{i}", families[j], f"c{j}") for (i, j), y in np.ndenumerate(table)],
-        columns=["y", "i", "f", "c"],
-    )
-    steps = [["i"], ["i", "f"], ["i", "c"], ["if", "c"]]
-    frame["if"] = frame["i"] + frame["f"]
-    rest = [squares_left(frame, terms) for terms in steps]
-    item = sm.stats.anova_lm(ols("y ~ C(i)", frame).fit())["sum_sq"].iloc[0] / 19
-    family, nested = (rest[0] - rest[1]) / 2, (rest[1] - rest[2]) / 3
-    both, error = (rest[2] - rest[3]) / 38, rest[3] / 57
-    s = (4 + 9 + 1) / 6
-    n0 = (6 - s) / 2
-    item_family = (both - error) / n0
-    expected = {
-        "rest": error,
-        "item_family": item_family,
-        "condition": (nested - error) / 20,
-        "family": (family - error - n0 * item_family - (nested - error)) / (20 * n0),
-        "item": (item - error - s * item_family) / 6,
-    }
-    found = family_components(table, families)
-    for name, value in expected.items():
-        assert getattr(found, name).value == pytest.approx(value), name
-    total = sum(max(0.0, v) for v in expected.values())
-    assert found.brittleness_rest.value == pytest.approx(error / total)
-
-
-def test_families_are_unbiased_and_cover():
-    """Components of a drawn model are met on average; the fixed-size ones cover 95 %."""
-    rng = np.random.default_rng(23)
-    families = [0, 0, 1, 1, 1, 2, 2, 2, 2]
-    sizes = {"item": 1.0, "family": 0.3, "condition": 0.2, "item_family": 0.5, "rest": 0.8}
-    values = {name: [] for name in PARTS}
-    hits = 0
-    for _ in range(400):
-        draw = {name: rng.normal(scale=sigma**0.5, size=(60, 9)) for name, sigma in sizes.items()}
-        by_family = draw["item_family"][:, :3][:, families]
-        table = draw["item"][:, :1] + draw["family"][:1, :3][:, families] + draw["condition"][:1]
-        found = family_components(table + by_family + draw["rest"], families)
-        for name, kept in values.items():
-            kept.append(getattr(found, name).value)
-        hits += found.rest.low <= 0.8 <= found.rest.high
-    for name, kept in values.items():
-        error = np.std(kept, ddof=1) / np.sqrt(400)
-        assert abs(np.mean(kept) - sizes[name]) < 4 * error, name
-    assert binomtest(hits, 400, 0.95).pvalue > 1e-3
-
-
-def test_family_edges():
-    """One family, families of one, one item, all the same: a status each; a wrong length: error."""
-    table = np.random.default_rng(1).normal(size=(6, 4))
-    for families in ("aaaa", "abcd"):
-        assert family_components(table, families).item.status == "not_identified"
-    assert family_components(table[:1], "aabb").rest.status == "insufficient_data"
-    same = family_components(np.ones((5, 4)), "aabb")
-    assert (same.rest.value, same.brittleness_rest.status) == (0.0, "undefined_zero_variance")
-    with pytest.raises(InvalidValue, match="families is"):
-        family_components(table, "aab")
 
 
 def test_random_conditions_cover_where_fixed_ones_do_not():

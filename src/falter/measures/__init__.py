@@ -3,6 +3,7 @@
 from falter.measures._accuracy import accuracy, accuracy_drop
 from falter.measures._association import Association, association
 from falter.measures._averages import group_average, macro_average, micro_average
+from falter.measures._churn import Churn, churn
 from falter.measures._compare import Answers, PairComparison, compare_family, compare_pair
 from falter.measures._composition import ComposedPair, composition
 from falter.measures._consistency import (
@@ -30,7 +31,6 @@ from falter.measures._excess import (
     signed_change,
 )
 from falter.measures._failures import differential_failure
-from falter.measures._families import FamilyComponents, family_components
 from falter.measures._family_mean import family_mean
 from falter.measures._flip_rate import FlipRate, flip_rate
 from falter.measures._geval import GevalScore, geval_score
@@ -41,6 +41,7 @@ from falter.measures._judge_correction import corrected_rate
 from falter.measures._mean_over_tasks import mean_over_tasks
 from falter.measures._missing import MissingBounds, Missingness, missing_bounds, missingness
 from falter.measures._noise_floor import noise_floor
+from falter.measures._parts import DropParts, drop_parts
 from falter.measures._performance_drop_rate import PerformanceDropRate, performance_drop_rate
 from falter.measures._pooled_brittleness import (
     PooledBrittleness,
@@ -91,6 +92,7 @@ from falter.measures._variance_components import (
     PluginComponents,
     variance_components,
 )
+from falter.measures._verdicts import FamilyVerdicts, RecipeVerdict, recipe_verdicts
 
 __all__ = [
     "Answers",
@@ -98,11 +100,13 @@ __all__ = [
     "BothScorings",
     "CategoryDifficulty",
     "CategoryScore",
+    "Churn",
     "ComposedPair",
     "ConsistencyCurve",
     "CrossedComponents",
+    "DropParts",
     "ExcessChange",
-    "FamilyComponents",
+    "FamilyVerdicts",
     "FlipRate",
     "GevalScore",
     "HumanEvaluation",
@@ -128,6 +132,7 @@ __all__ = [
     "RankingChanged",
     "RankingSurvival",
     "RatedPairs",
+    "RecipeVerdict",
     "RobustnessRegression",
     "RobustnessScore",
     "RunSummary",
@@ -143,6 +148,7 @@ __all__ = [
     "brittleness_by_task",
     "capability",
     "category_difficulty",
+    "churn",
     "compare_family",
     "compare_pair",
     "composition",
@@ -151,9 +157,9 @@ __all__ = [
     "contrast",
     "corrected_rate",
     "differential_failure",
+    "drop_parts",
     "empty_conditions",
     "excess_change",
-    "family_components",
     "family_mean",
     "flip_rate",
     "geval_score",
@@ -182,6 +188,7 @@ __all__ = [
     "ranking_changed",
     "ranking_survival",
     "rarefied_brittleness",
+    "recipe_verdicts",
     "relative_change",
     "robustness_regression",
     "robustness_score",

@@ -21,8 +21,7 @@ from falter.measures._resample import (
     unit_codes,
     unit_sums,
 )
-from falter.measures._tables import FEWEST_CLUSTERS
-from falter.stats import holm
+from falter.stats import holm, too_few_clusters
 
 __all__ = ["Answers", "PairComparison", "compare_family", "compare_pair"]
 
@@ -185,9 +184,14 @@ def _difference(
 
 def _clustered(estimate: Estimate, clusters: int) -> Estimate:
     estimate = replace(estimate, clusters=clusters)
-    if estimate.status != "ok" or clusters >= FEWEST_CLUSTERS:
+    few = too_few_clusters(clusters)
+    if estimate.status != "ok" or few is None:
         return estimate
-    why = f"none: fewer than {FEWEST_CLUSTERS} clusters"
     return replace(
-        estimate, status="too_few_clusters", low=None, high=None, p_value=None, method=why
+        estimate,
+        status="too_few_clusters",
+        low=None,
+        high=None,
+        p_value=None,
+        method=f"none: {few}",
     )

@@ -89,7 +89,9 @@ def item_std(
         values=values,
         mean=basis.undefined("item_std.mean", mean.status, "fewer than two items")
         if mean.value is None
-        else basis.estimate("item_std.mean", mean.value, mean.interval),
+        else replace(basis, clusters=mean.clusters, design_effect=mean.design_effect).estimate(
+            "item_std.mean", mean.value, mean.interval, status=mean.status
+        ),
         all_correct=share("all_correct", is_constant & (score == right)),
         all_wrong=share("all_wrong", is_constant & (score == wrong)),
         steady=share("steady", is_constant & (score != right) & (score != wrong)),

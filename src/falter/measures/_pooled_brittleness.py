@@ -15,8 +15,8 @@ from falter.measures._estimates import Basis
 from falter.measures._item_sums import Stratum, gapped_item_sums, item_sums
 from falter.measures._pooled_intervals import few_vary, part_interval, share_interval
 from falter.measures._resample import unit_codes, unit_sums
-from falter.measures._tables import FEWEST_CLUSTERS, Table, outcome_array
-from falter.stats import no_interval
+from falter.measures._tables import Table, outcome_array
+from falter.stats import no_interval, too_few_clusters
 
 __all__ = ["PooledBrittleness", "brittleness_by_model", "brittleness_by_task"]
 
@@ -221,9 +221,10 @@ class _Pool:
             return estimate
         counts = [int((s.units[:, 0::5].sum(axis=1) > 0.0).sum()) for s in strata]
         estimate = replace(estimate, clusters=sum(counts))
-        if estimate.status != "ok" or min(counts) >= FEWEST_CLUSTERS:
+        few = too_few_clusters(min(counts))
+        if estimate.status != "ok" or few is None:
             return estimate
-        why = f"none: fewer than {FEWEST_CLUSTERS} clusters"
+        why = f"none: {few}"
         return replace(estimate, status="too_few_clusters", low=None, high=None, method=why)
 
     def _ratio(

@@ -8,6 +8,7 @@ from falter.core.ids import short
 from falter.core.records import Estimate, EstimateStatus
 from falter.figures import (
     Bars,
+    Breakdown,
     Column,
     Figure,
     Grid,
@@ -145,7 +146,8 @@ def about(figure: Figure) -> str:
         return ""
     sentences = [] if isinstance(figure, Headline) else _about_units(figure)
     levels = sorted({e.level for e in numbers if e.low is not None})
-    if levels and (isinstance(figure, Grid | Bars | Headline) or hasattr(figure, "measured")):
+    bracketed = isinstance(figure, Grid | Bars | Breakdown | Headline)
+    if levels and (bracketed or hasattr(figure, "measured")):
         sentences.append(f"Brackets contain {' and '.join(map(n.level, levels))} intervals.")
     return " ".join(sentences)
 
