@@ -140,6 +140,7 @@ def test_clusters_count_as_one():
     codes = {"a": list(range(len(cells))) * 2}
     twice = brittleness_by_model(doubled, clusters=codes)["m"].brittleness
     ignored = brittleness_by_model(doubled)["m"].brittleness
+    assert twice.design_effect == pytest.approx(2.0, rel=0.02)
     assert (twice.low, twice.high) == pytest.approx((once.low, once.high), abs=1e-6)
     assert ignored.high - ignored.low < 0.75 * (twice.high - twice.low)
 

@@ -242,6 +242,10 @@ def test_std_by_hand():
     single = item_std([[1.0], [0.0]])
     assert (single.mean.status, len(single.values)) == ("not_identified", 0)
     assert item_std([[1.0, 0.0]]).mean.status == "insufficient_data"
+    for empty in ([], np.zeros((0, 4)), np.full((3, 2), NAN)):
+        nothing = item_std(empty)
+        assert (nothing.mean.value, nothing.mean.status) == (None, "insufficient_data")
+        assert nothing.steady.status == nothing.all_correct.status == "insufficient_data"
 
 
 def test_std_of_real_scores_is_numpys():

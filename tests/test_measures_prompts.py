@@ -88,6 +88,23 @@ def test_run_noise_is_not_the_prompts():
     assert mixed.run.status == "not_identified"
 
 
+def test_idle_cells_share_their_run_with_the_baseline():
+    """Half of the cells carry the baseline: nothing of the noise that they do not have is taken."""
+    table = only_runs(11, items=2000)
+    idle = np.zeros(table.shape[:2], dtype=bool)
+    idle[:, 1:7] = True
+    for runs in (1, 3):
+        carried = np.where(idle[:, :, None], table[:, :1], table)[:, :, :runs]
+        again = table[:, 0] if runs == 1 else None
+        found = prompt_share(carried, repeats=runs, again=again, idle=idle)
+        assert found.share.value == pytest.approx(0.0, abs=0.03)
+        assert found.interaction.value == pytest.approx(0.0, abs=0.004)
+        unaware = prompt_share(carried, repeats=runs, again=again)
+        assert unaware.interaction.value < found.interaction.value - 0.005
+    with pytest.raises(InvalidValue, match="idle"):
+        prompt_share(table, idle=idle[:5])
+
+
 def test_a_handful_of_wrong_cells_is_not_informative():
     """Five wrong cells in 3,000 gave 66.7 %; now the share says why it says nothing."""
     table = np.ones((200, 15))

@@ -65,6 +65,9 @@ def test_correlation_edges():
     """One item and equal outcomes have none; scores on a scale are refused."""
     for table, status in (
         ([[1, 0]], "insufficient_data"),
+        ([[1], [0], [1]], "not_identified"),
+        ([], "insufficient_data"),
+        (np.zeros((0, 3)), "insufficient_data"),
         ([[1, 1], [1, 1]], "undefined_zero_variance"),
         ([[NAN, 1], [0, NAN]], "insufficient_data"),
     ):

@@ -4,6 +4,7 @@ from falter.measures._accuracy import accuracy, accuracy_drop
 from falter.measures._association import Association, association
 from falter.measures._averages import group_average, macro_average, micro_average
 from falter.measures._churn import Churn, churn
+from falter.measures._compare import Answers, PairComparison, compare_family, compare_pair
 from falter.measures._composition import ComposedPair, composition
 from falter.measures._consistency import (
     ConsistencyCurve,
@@ -94,6 +95,7 @@ from falter.measures._variance_components import (
 from falter.measures._verdicts import FamilyVerdicts, RecipeVerdict, recipe_verdicts
 
 __all__ = [
+    "Answers",
     "Association",
     "BothScorings",
     "CategoryDifficulty",
@@ -115,6 +117,7 @@ __all__ = [
     "OnewayComponents",
     "OutputConsistency",
     "OverallScores",
+    "PairComparison",
     "PairSurvival",
     "PairedDrops",
     "PerformanceDropRate",
@@ -146,6 +149,8 @@ __all__ = [
     "capability",
     "category_difficulty",
     "churn",
+    "compare_family",
+    "compare_pair",
     "composition",
     "consistency_curve",
     "content_delta",

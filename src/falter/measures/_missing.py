@@ -13,7 +13,7 @@ from falter.core.records import Estimate
 from falter.measures._accuracy import accuracy
 from falter.measures._averages import micro_average
 from falter.measures._resample import unit_codes
-from falter.measures._tables import FEWEST_CLUSTERS
+from falter.stats import too_few_clusters
 
 __all__ = ["MissingBounds", "Missingness", "missing_bounds", "missingness"]
 
@@ -179,8 +179,8 @@ def _test(b: Floats, m: Floats, codes: NDArray[np.intp] | None) -> tuple[float |
     score = (b - b.mean()) * (m - m.mean())
     if codes is not None:
         score = np.bincount(np.unique(codes, return_inverse=True)[1], weights=score)
-        if len(score) < FEWEST_CLUSTERS:
-            return None, f"none: fewer than {FEWEST_CLUSTERS} clusters"
+        if few := too_few_clusters(len(score)):
+            return None, f"none: {few}"
     squares = float(np.square(score).sum())
     if not squares > 0.0:
         return None, "none: nothing to compare"

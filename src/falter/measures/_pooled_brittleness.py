@@ -13,10 +13,15 @@ from falter.core.errors import InvalidValue, UnknownName
 from falter.core.records import Estimate, EstimateStatus
 from falter.measures._estimates import Basis
 from falter.measures._item_sums import Stratum, gapped_item_sums, item_sums
-from falter.measures._pooled_intervals import few_vary, part_interval, share_interval
+from falter.measures._pooled_intervals import (
+    few_vary,
+    part_interval,
+    share_interval,
+    share_variance,
+)
 from falter.measures._resample import unit_codes, unit_sums
-from falter.measures._tables import FEWEST_CLUSTERS, Table, outcome_array
-from falter.stats import no_interval
+from falter.measures._tables import Table, outcome_array
+from falter.stats import no_interval, too_few_clusters
 
 __all__ = ["PooledBrittleness", "brittleness_by_model", "brittleness_by_task"]
 
@@ -70,11 +75,13 @@ def brittleness_by_model(
     between = benchmarks == "random"
     results = {}
     for model, tables in outcomes.items():
-        pool = _Pool(level=level, method=method, replications=replications, seed=seed)
+        pool = _Pool(
+            level=level, method=method, replications=replications, seed=seed,
+            clustered=clusters is not None,
+        )  # fmt: skip
         for name, cells in tables.items():
             labels = None if clusters is None else clusters[name]
             pool.add(name, _Matrix.read(cells, labels, level), name, weight)
-        pool.clustered = clusters is not None
         if between and len(pool.strata) < FEWEST_BENCHMARKS:
             raise InvalidValue(
                 "benchmarks",
@@ -105,13 +112,16 @@ def brittleness_by_task(
     _check(outcomes, weight, method, "fixed")
     results = {}
     for name in dict.fromkeys(name for tables in outcomes.values() for name in tables):
-        pool = _Pool(level=level, method=method, replications=replications, seed=seed)
+        pool = _Pool(
+            level=level, method=method, replications=replications, seed=seed,
+            clustered=clusters is not None,
+        )  # fmt: skip
         labels = None if clusters is None else clusters[name]
         for model, tables in outcomes.items():
             if name in tables:
                 pool.add(model, _Matrix.read(tables[name], labels, level), name, weight)
-        pool.clustered = clusters is not None
         joined = [_side_by_side(name, pool.strata)] if pool.strata else []
+        pool.by_item = [_side_by_side(name, pool.by_item)] if pool.by_item else []
         results[name] = pool.result("brittleness_by_task", joined)
     return results
 
@@ -131,7 +141,7 @@ class _Matrix:
         used = np.asarray((~np.isnan(array)).any(axis=(1, 2)))
         return cls(table=table, used=used, codes=unit_codes(clusters, len(array)))
 
-    def stratum(self, name: str, weight: Weight) -> Stratum:
+    def stratum(self, name: str, weight: Weight, *, by_item: bool = False) -> Stratum:
         """The sums of every unit; an item without any cell is a row of zeros."""
         table = self.table
         items, width, _ = table.cells.shape
@@ -140,7 +150,7 @@ class _Matrix:
         columns[self.used] = sums(table.cells)
         return Stratum(
             names=(name,),
-            units=unit_sums(columns, self.codes),
+            units=columns if by_item else unit_sums(columns, self.codes),
             weights=np.array([float(items) if weight == "items" else 1.0]),
             items=items,
             excluded=table.excluded,
@@ -152,10 +162,13 @@ class _Matrix:
 class _Pool:
     """The matrices of one model or benchmark, and the result of them together."""
 
-    def __init__(self, *, level: float, method: Method, replications: int, seed: int) -> None:
+    def __init__(
+        self, *, level: float, method: Method, replications: int, seed: int, clustered: bool
+    ) -> None:
         self.level, self.method, self.replications, self.seed = level, method, replications, seed
-        self.clustered = False
+        self.clustered = clustered
         self.strata: list[Stratum] = []
+        self.by_item: list[Stratum] = []
         self.names: list[str] = []
         self.null: list[str] = []
         self.left_out: dict[str, EstimateStatus] = {}
@@ -166,6 +179,8 @@ class _Pool:
             self.left_out[label] = matrix.table.status
             return
         self.strata.append(matrix.stratum(name, weight))
+        if self.clustered:
+            self.by_item.append(matrix.stratum(name, weight, by_item=True))
         self.names.append(label)
         if np.nanmax(matrix.table.cells) == np.nanmin(matrix.table.cells):
             self.null.append(label)
@@ -194,8 +209,11 @@ class _Pool:
             )
             for place, part in enumerate(("pert", "data", "run"))
         )
+        ratio = self._counted(self._ratio(measure, strata, whole, basis, between), strata)
+        if ratio.low is not None and self.clustered and (plain := share_variance(self.by_item)):
+            ratio = replace(ratio, design_effect=share_variance(strata) / plain)
         return PooledBrittleness(
-            brittleness=self._counted(self._ratio(measure, strata, whole, basis, between), strata),
+            brittleness=ratio,
             pert=self._counted(pert, strata),
             data=self._counted(data, strata),
             run=self._counted(run, strata),
@@ -221,9 +239,10 @@ class _Pool:
             return estimate
         counts = [int((s.units[:, 0::5].sum(axis=1) > 0.0).sum()) for s in strata]
         estimate = replace(estimate, clusters=sum(counts))
-        if estimate.status != "ok" or min(counts) >= FEWEST_CLUSTERS:
+        few = too_few_clusters(min(counts))
+        if estimate.status != "ok" or few is None:
             return estimate
-        why = f"none: fewer than {FEWEST_CLUSTERS} clusters"
+        why = f"none: {few}"
         return replace(estimate, status="too_few_clusters", low=None, high=None, method=why)
 
     def _ratio(

@@ -13,7 +13,7 @@ from falter.measures._item_sums import WIDTH, Stratum
 from falter.measures._resample import bca_interval, resampled_sums
 from falter.stats import Interval, no_interval
 
-__all__ = ["few_vary", "part_interval", "share_interval"]
+__all__ = ["few_vary", "part_interval", "share_interval", "share_variance"]
 
 Floats = NDArray[np.float64]
 # From this many effective units on, or a quarter of all, the jackknife is as good.
@@ -48,6 +48,18 @@ def share_interval(
     for place, s in enumerate(strata):
         draws = draws + s.components(resampled_sums(s.units, replications, (seed, place)))
     return bca_interval(value, _share(draws), left_out, level=level)
+
+
+def share_variance(strata: Sequence[Stratum]) -> float:
+    """The stratified jackknife's variance of Σ pert / Σ total."""
+    wholes = [s.whole() for s in strata]
+    total = np.sum(wholes, axis=0)
+    variance = 0.0
+    for s, whole in zip(strata, wholes, strict=True):
+        shares = _share(total - whole + s.left_out())
+        units = len(shares)
+        variance += (units - 1) / units * float(np.square(shares - shares.mean()).sum())
+    return variance
 
 
 def part_interval(strata: Sequence[Stratum], place: int, level: float) -> Interval:

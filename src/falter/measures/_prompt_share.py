@@ -13,7 +13,7 @@ from falter.core.records import Estimate
 from falter.measures._component_intervals import ratio_interval
 from falter.measures._resample import unit_codes
 from falter.measures._tables import Table, outcome_array
-from falter.stats import Components, Interval, jackknife, jackknife_error, no_interval
+from falter.stats import Interval, jackknife, jackknife_error, no_interval
 
 __all__ = ["INFORMATIVE", "PromptShare", "prompt_share"]
 
@@ -44,6 +44,7 @@ def prompt_share(
     *,
     repeats: int = 1,
     again: ArrayLike | None = None,
+    idle: ArrayLike | None = None,
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> PromptShare:
@@ -57,7 +58,9 @@ def prompt_share(
     conditions. `outcomes` is items x conditions, or items x conditions x realisations with
     `repeats` of each draw side by side, NaN where missing. The variance between runs is that of
     repeats of a draw; else of `again`, items x outcomes of one prompt asked several times, taken to
-    hold for all prompts; else it is in the share, and `label` says so.
+    hold for all prompts; else it is in the share, and `label` says so. `idle`, items x conditions,
+    are cells that carry the outcomes of condition 0, because their recipe left the prompt alone:
+    between those no run differs, so none is taken off.
 
     Variances are reported as they come out and cut at 0 in the share. Intervals leave out items, or
     clusters: of the log ratio of mean squares; with runs split off of the share itself, or its
@@ -78,18 +81,57 @@ def prompt_share(
             for name in names
         }
         return PromptShare(**undefined, label=label)
+    split = _Split.of(table, run, _shared(array, idle, table) / repeats)
+    item, condition = split.item, table.parts.condition
     found = {
-        "share": _share(table, run, label),
-        "item": table.quantity(
-            "prompt_share.item", lambda c: c.item, _plain(table, table.parts.item)
-        ),
-        "condition": table.quantity(
-            "prompt_share.condition", lambda c: c.condition, _plain(table, table.parts.condition)
-        ),
-        "interaction": _difference(table, run),
-        "run": _run(table, run),
+        "share": _share(table, split),
+        "item": _component("item", table, item),
+        "condition": _component("condition", table, condition),
+        "interaction": _component("interaction", table, split.prompt - condition),
+        "run": table.undefined("prompt_share.run", "not_identified", "no prompt was asked twice")
+        if run is None
+        else _component("run", table, run),
     }
     return PromptShare(**{k: _about(e, table, label) for k, e in found.items()}, label=label)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Split:
+    """The variance by item and by prompt; `run`, if known, is off both. Whole and left out."""
+
+    item: Floats
+    prompt: Floats
+    run: Floats | None
+
+    @classmethod
+    def of(cls, table: Table, run: Floats | None, kept: float) -> _Split:
+        """`kept` of the variance between runs is in the items', because cells share a run."""
+        parts = table.parts
+        if run is None:
+            return cls(item=parts.item, prompt=parts.single, run=None)
+        return cls(item=parts.item - kept * run, prompt=parts.single - (1.0 - kept) * run, run=run)
+
+    @property
+    def share(self) -> Floats:
+        """Prompt over prompt and item, as it comes out; NaN where their sum is not above 0."""
+        whole = self.prompt + self.item
+        return np.asarray(
+            np.where(whole > 0.0, self.prompt / np.where(whole > 0.0, whole, 1.0), np.nan)
+        )
+
+
+def _shared(array: Floats, idle: ArrayLike | None, table: Table) -> float:
+    """The mean over pairs of conditions of the share of items that have one run in both."""
+    if idle is None:
+        return 0.0
+    same = np.array(idle, dtype=bool)
+    if same.shape != array.shape[:2]:
+        raise InvalidValue("idle", same.shape, f"items x conditions, {array.shape[:2]}")
+    same[:, 0] = True
+    seen = np.asarray(~np.isnan(array).all(axis=2), dtype=np.float64)
+    both, alike = seen.T @ seen, (seen * same).T @ (seen * same)
+    pair = ~np.eye(len(both), dtype=bool) & (both > 0.0)
+    return float((alike[pair] / both[pair]).mean()) if pair.any() else 0.0
 
 
 def _measure(name: str) -> str:
@@ -105,74 +147,49 @@ def _about(estimate: Estimate, table: Table, label: str) -> Estimate:
     return replace(estimate, estimand=f"{what}; {table.estimand}")
 
 
-def _share(table: Table, run: Floats | None, label: str) -> Estimate:
+def _share(table: Table, split: _Split) -> Estimate:
     measure, mean = "prompt_share", float(table.parts.mean[0])
     low, high = INFORMATIVE
-    if 0.0 <= mean <= 1.0 and not low <= mean <= high and _is_share(table.cells):
+    if not low <= mean <= high and _is_share(table.cells):
         side = f"below {low}" if mean < low else f"above {high}"
         why = f"the mean score, {mean:.3f}, is {side}: see the flip rate"
         return table.undefined(measure, "not_informative", why)
-    taken = np.zeros_like(table.parts.item) if run is None else run
-    prompt = table.parts.single - taken
-    whole = np.maximum(table.parts.item, 0.0) + np.maximum(prompt, 0.0)
-    if whole[0] <= 0.0:
-        return table.undefined(measure, "undefined_zero_variance", "only runs differ")
-    value = float(max(prompt[0], 0.0) / whole[0])
-    interval = _interval(table, prompt, run)
-    if table.codes is None:
-        return table.estimate(measure, value, interval)
-    plain = table.parts_by_item
-    effect = _effect(prompt / (prompt + table.parts.item), _raw(plain, float(taken[0])))
-    return table.estimate(measure, value, interval, design_effect=effect)
+    prompt, item = max(0.0, float(split.prompt[0])), max(0.0, float(split.item[0]))
+    if prompt + item <= 0.0:
+        why = "neither items nor prompts differ"
+        return table.undefined(measure, "undefined_zero_variance", why)
+    effect = None
+    if table.codes is not None:
+        run = None if split.run is None else np.full(1, split.run[0])
+        plain = _Split.of(replace(table, codes=None), run, 0.0)
+        error = jackknife_error(plain.share[1:])
+        effect = (jackknife_error(split.share[1:]) / error) ** 2 if error > 0.0 else None
+    interval = _interval(table, split)
+    return table.estimate(measure, prompt / (prompt + item), interval, design_effect=effect)
 
 
-def _raw(parts: Components, run: float) -> Floats:
-    prompt = parts.single - run
-    return np.asarray(prompt / (prompt + parts.item))
-
-
-def _effect(by_cluster: Floats, by_item: Floats) -> float | None:
-    error = jackknife_error(by_item[1:])
-    if not error > 0.0:
-        return None
-    return float((jackknife_error(by_cluster[1:]) / error) ** 2)
-
-
-def _interval(table: Table, prompt: Floats, run: Floats | None) -> Interval:
-    item, width = table.parts.item, table.cells.shape[1]
-    if run is None:
+def _interval(table: Table, split: _Split) -> Interval:
+    if split.run is None:
         few = table.few_vary()
         if few is not None:
-            rest = max(0.0, float(item[0]))
+            rest = max(0.0, float(split.item[0]))
             return few.mapped(lambda end: end / (end + rest) if end + rest > 0.0 else 0.0)
-        return ratio_interval(table, prompt, prompt + item, shift=1.0 / width)
-    whole = prompt + item
-    if len(prompt) < 4 or not (whole > 0.0).all():
+        whole = split.prompt + split.item
+        return ratio_interval(table, split.prompt, whole, shift=1.0 / table.cells.shape[1])
+    share = split.share
+    if len(share) < 4 or np.isnan(share).any():
         return no_interval(table.level)
-    share = prompt / whole
     value, error = float(share[0]), jackknife_error(share[1:])
-    is_inside = 3.5 * error < value < 1.0 - 3.5 * error
-    if is_inside:
+    if 3.5 * error < value < 1.0 - 3.5 * error:
         return jackknife(value, share[1:], transform="logit", level=table.level)
     return jackknife(value, share[1:], level=table.level).clipped(0.0, 1.0)
 
 
-def _plain(table: Table, values: Floats) -> Interval:
-    if len(values) < 4 or np.isnan(values).any():
-        return no_interval(table.level)
-    return jackknife(float(values[0]), values[1:], level=table.level)
-
-
-def _difference(table: Table, run: Floats | None) -> Estimate:
-    """What is left of the variance within items: the interaction, per single draw."""
-    values = table.parts.single - table.parts.condition - (0.0 if run is None else run)
-    return table.estimate("prompt_share.interaction", float(values[0]), _plain(table, values))
-
-
-def _run(table: Table, run: Floats | None) -> Estimate:
-    if run is None:
-        return table.undefined("prompt_share.run", "not_identified", "no prompt was asked twice")
-    return table.estimate("prompt_share.run", float(run[0]), _plain(table, run))
+def _component(name: str, table: Table, values: Floats) -> Estimate:
+    interval = no_interval(table.level)
+    if len(values) >= 4 and not np.isnan(values).any():
+        interval = jackknife(float(values[0]), values[1:], level=table.level)
+    return table.estimate(f"prompt_share.{name}", float(values[0]), interval)
 
 
 def _is_share(cells: Floats) -> bool:

@@ -14,16 +14,21 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
 from falter.measures._resample import unit_codes
-from falter.stats import Components, Interval, clopper_pearson, components, jackknife_error
+from falter.stats import (
+    Components,
+    Interval,
+    clopper_pearson,
+    components,
+    jackknife_error,
+    too_few_clusters,
+)
 
-__all__ = ["FEWEST_CLUSTERS", "Table", "empty_conditions", "outcome_array"]
+__all__ = ["Table", "empty_conditions", "outcome_array"]
 
 Floats = NDArray[np.float64]
 
 # From this many varying items on, or a quarter of all, the jackknife is as good.
 FEW = 10.0
-# With fewer clusters than this nobody can say how sure a number is.
-FEWEST_CLUSTERS = 6
 ESTIMAND = "these conditions, items like these"
 
 
@@ -108,10 +113,6 @@ class Table:
         return None if self.codes is None else int(self.codes.max(initial=-1)) + 1
 
     @property
-    def few_clusters(self) -> bool:
-        return self.clusters is not None and self.clusters < FEWEST_CLUSTERS
-
-    @property
     def binary(self) -> bool:
         return bool(np.isin(self.cells[~np.isnan(self.cells)], (0.0, 1.0)).all())
 
@@ -161,8 +162,8 @@ class Table:
     ) -> Estimate:
         """The value with its interval, widened to the value where an estimate below 0 left it."""
         low, high = interval.low, interval.high
-        if self.few_clusters:
-            why = f"none: fewer than {FEWEST_CLUSTERS} clusters"
+        if few := too_few_clusters(self.clusters):
+            why = f"none: {few}"
             return self._record(measure, value=float(value), status="too_few_clusters", method=why)
         return self._record(
             measure,

@@ -65,6 +65,11 @@ def components(table: Floats, codes: NDArray[np.intp] | None = None) -> Componen
     if codes is not None or np.isnan(table).any():
         rows = np.arange(len(table)) if codes is None else codes
         return _of_pairs(pair_moments(table, rows), table.shape[1])
+    return _of_whole(table)
+
+
+def _of_whole(table: Floats) -> Components:
+    """From sums over the items of a complete table, each item left out by a subtraction."""
     runs = table.shape[2]
     cells = table.mean(axis=2)
     between_runs = np.square(table - cells[..., None]).sum(axis=2).mean(axis=1)

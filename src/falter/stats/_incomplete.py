@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 # As many numbers of one kind are held in memory at a time.
 BLOCK = 2_000_000
 # More units than this are put into this many groups, which are left out in turn.
-GROUPS = 2_000
+GROUPS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +62,9 @@ def pair_moments(table: Floats, codes: NDArray[np.intp]) -> PairMoments:
     no two units have is left out of the mean.
     """
     sums = _Sums.of(table, codes % GROUPS)
-    parts = [_moments(sums.whole(), sums.centre)]
-    parts += [_moments(without, sums.centre) for without in sums.left_out()]
+    totals = sums.whole()
+    parts = [_moments(totals, sums.centre)]
+    parts += [_moments(without, sums.centre) for without in sums.left_out(totals)]
     names = [field.name for field in fields(PairMoments)]
     rows = np.concatenate(parts, axis=1)
     return PairMoments(**dict(zip(names, rows, strict=True)))
@@ -114,9 +115,8 @@ class _Sums:
                 totals[name] = totals.get(name, 0.0) + values.sum(axis=0, keepdims=True)
         return totals
 
-    def left_out(self) -> Iterator[dict[str, Floats]]:
+    def left_out(self, totals: dict[str, Floats]) -> Iterator[dict[str, Floats]]:
         """The sums without each unit, a block of units at a time."""
-        totals = self.whole()
         for block in self._blocks():
             yield {name: totals[name] - own for name, own in self._of_units(block).items()}
 
