@@ -14,6 +14,7 @@ from scipy.stats import binomtest
 
 from falter.core.errors import InvalidValue, UnknownName
 from falter.measures import (
+    accuracy,
     accuracy_drop,
     any_metric_floor,
     association,
@@ -198,6 +199,23 @@ def test_curve_intervals_are_those_of_one_number_an_item():
         assert ends(estimate) == pytest.approx((t.low, t.high))
     retained = bootstrap(table, lambda rows: rows[:, 4].sum() / rows[:, 0].sum(), replications=400)
     assert ends(found.retained) == pytest.approx((retained.low, retained.high), abs=0.03)
+
+
+def test_no_height_of_a_curve_lies_outside_what_a_score_can_be():
+    """One right of ten: Student's t would go below 0, the interval of an accuracy does not."""
+    table = np.zeros((10, 3))
+    table[0] = 1.0
+    table[1, 0] = 1.0
+    found = intensity_curve([0, 1, 2], table, replications=50)
+    t = scipy.stats.ttest_1samp(table[:, 1], 0.0).confidence_interval()
+    assert t.low < 0.0
+    own = [accuracy(column) for column in table.T]
+    assert [ends(e) for e in found.means] == [ends(e) for e in own]
+    for estimate in (*found.means, found.auc):
+        low, high = ends(estimate)
+        assert 0.0 <= low < estimate.value < high <= 1.0
+    graded = intensity_curve([0, 1], [[0.0, 0.1], [0.9, 0.2], [0.0, 0.1]])
+    assert all(ends(e)[0] >= 0.0 and ends(e)[1] <= 1.0 for e in graded.means)
 
 
 def test_curve_edges():

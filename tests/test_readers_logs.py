@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from falter.core.errors import DuplicateName, FalterError, MissingExtra, TaskError, UnknownName
-from falter.readers import Cells, ColumnMap, LogChoice, read_results
+from falter.readers import Cells, ColumnMap, LogChoice, Scale, read_results
 from falter.readers import _archive as archives
 
 LOGS = Path(__file__).parent / "data" / "logs"
 LM_EVAL, INSPECT = LOGS / "lm_eval", LOGS / "inspect"
-SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
+SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 
 
 def table(cells: Cells, *axes: str) -> dict[tuple[str, ...], float]:
@@ -231,9 +231,9 @@ def test_grades_are_numbers_and_no_answer_is_none() -> None:
 
 
 def test_a_score_of_several_values_is_chosen_by_name() -> None:
-    cells = read_results([INSPECT], None, LogChoice(metric="graded.length"))
+    cells = read_results([INSPECT], None, LogChoice(metric="graded.length"), Scale(0, 100))
     assert cells.scorers == {"toy": "graded.length"}
-    assert np.nanmax(cells.value) > 1.0
+    assert 0.01 < np.nanmax(cells.value) < 1.0
     with pytest.raises(UnknownName, match="'graded'") as caught:
         read_results([INSPECT], None, LogChoice(metric="graded"))
     assert "graded" in str(caught.value.hint)

@@ -22,7 +22,7 @@ from falter.analysis._across_results import (
 from falter.analysis._ranking import ranking_of
 from falter.analysis._settings import Settings
 from falter.analysis._stack import Stack, model_names, stacks
-from falter.analysis._table import FAILED, MISSING, REFUSED, SCORED, UNPARSED, Table
+from falter.analysis._table import FAILED, MISSING, SCORED, UNREADABLE, Table
 from falter.core.records import Estimate
 from falter.measures import (
     PooledBrittleness,
@@ -174,7 +174,7 @@ class _Comparison:
         """For recipes with unreadable answers, how much more often these occur than without it."""
         table = self.table
         outcome = table.outcome[:, :, 0]
-        unread = np.isin(outcome, (UNPARSED, REFUSED))
+        unread = np.isin(outcome, UNREADABLE)
         flags = np.where(outcome == SCORED, 0.0, np.where(unread, 1.0, np.nan))
         flags[:, 1:] = np.where(table.changed()[:, 1:], flags[:, 1:], np.nan)
         if not table.has_baseline:

@@ -32,6 +32,7 @@ class Counts:
     cells: int
     scored: int
     unparsed: int
+    truncated: int = 0
     refused: int
     failed: int
     missing: int

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from falter.core.records import (
     Model,
@@ -25,9 +25,11 @@ __all__ = [
     "Client",
     "Parameter",
     "Perturbation",
+    "PreparedScorer",
     "ResponseStore",
     "RewriteBank",
     "Scorer",
+    "SharedStore",
     "Style",
 ]
 
@@ -171,6 +173,13 @@ class Scorer(Protocol):
     def score(self, case: Case) -> Score: ...
 
 
+@runtime_checkable
+class PreparedScorer(Protocol):
+    """A scorer whose work is worth doing for many cases at once; `score` then finds it done."""
+
+    def prepare(self, cases: Sequence[Case]) -> None: ...
+
+
 class ResponseStore(Protocol):
     """The part of the store that the runner uses."""
 
@@ -179,3 +188,15 @@ class ResponseStore(Protocol):
     def put_responses(self, responses: Sequence[tuple[Request, Response]]) -> None: ...
 
     def put_failures(self, responses: Sequence[Response]) -> None: ...
+
+
+@runtime_checkable
+class SharedStore(Protocol):
+    """A store that several processes may fill at once: each claims what it is about to send.
+
+    `claim` leaves out what another process is sending, or has had answered since `missing`.
+    """
+
+    def claim(self, keys: Collection[str]) -> set[str]: ...
+
+    def release(self, keys: Collection[str]) -> None: ...

@@ -105,12 +105,14 @@ class ForestRow:
     """A line of a forest plot: one member, the average of a group, or a total over all.
 
     A group's line may be a mere heading, without an estimate. `cells` belong to the columns of the
-    plot.
+    plot. `together` is the same number with an interval that holds for all members at once; the
+    verdict follows from it.
     """
 
     label: str
     kind: Literal["member", "group", "total"]
     estimate: Estimate | None = None
+    together: Estimate | None = None
     verdict: Verdict | None = None
     cells: tuple[Value, ...] = ()
 
@@ -129,6 +131,11 @@ class Forest(_Named):
     columns: tuple[Column, ...] = ()
     unit: Unit = "points"
     scale: str = ""
+
+    @property
+    def has_families(self) -> bool:
+        """Whether rows have an interval that holds for all of them at once."""
+        return any(row.together is not None for row in self.rows)
 
     @property
     def average(self) -> Estimate | None:
@@ -244,12 +251,21 @@ class Segment:
 class Side:
     """What the model answered on one side of an example.
 
-    `detail` holds (option, log-likelihood) pairs where the model gave them.
+    `detail` holds (option, log-likelihood) pairs where the model gave them. `read` is what the
+    scorer took for the answer, and `outcome` why there is none, or the score between wrong and
+    right.
     """
 
     answer: str
     right: bool
     detail: tuple[tuple[str, float], ...] = ()
+    read: str = ""
+    outcome: str = ""
+
+    @property
+    def word(self) -> str:
+        """`right`, `wrong`, or what it is instead: `unparsed`, `refused`, `score 0.4`."""
+        return self.outcome or ("right" if self.right else "wrong")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

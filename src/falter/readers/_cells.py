@@ -17,6 +17,7 @@ __all__ = [
     "MISSING",
     "REFUSED",
     "SCORED",
+    "TRUNCATED",
     "UNPARSED",
     "Cells",
     "Coded",
@@ -25,7 +26,7 @@ __all__ = [
     "settle",
 ]
 
-SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
+SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 MOST_CELLS = 200_000_000
 Where = Callable[[int], str]
 Floats = NDArray[np.float64]
@@ -91,9 +92,9 @@ class Names:
 class Cells:
     """Results, one place a cell. `value` is NaN where there is no score; `outcome` says why.
 
-    `outcome` is 0 scored, 1 unparsed, 2 refused, 3 failed, 4 missing. `output` holds the answers,
-    code -1 where there is none; `cluster` is what items share. `scorers` names the score of every
-    task; `notes` say what was assumed.
+    `outcome` is 0 scored, 1 unparsed, 2 truncated, 3 refused, 4 failed, 5 missing. `output` holds
+    the answers, code -1 where there is none; `cluster` is what items share. `scorers` names the
+    score of every task; `notes` say what was assumed.
     """
 
     model: Coded

@@ -30,11 +30,12 @@ __all__ = ["COLUMNS", "Row", "figure_rows", "figure_table"]
 COLUMNS = (
     "figure", "title", "section", "row", "column", "x", "unit", "text",
     "value", "low", "high", "level", "p_value", "status", "items", "conditions", "excluded",
-    "model", "task", "recipe", "measure", "method", "estimand", "seed", "signature",
+    "clusters", "design_effect", "model", "task", "recipe", "measure", "method", "estimand", "seed",
+    "signature",
 )  # fmt: skip
 _OF_AN_ESTIMATE = (
     "value", "low", "high", "level", "p_value", "status", "items", "conditions", "excluded",
-    "measure", "method", "estimand", "seed", "signature",
+    "clusters", "design_effect", "measure", "method", "estimand", "seed", "signature",
 )  # fmt: skip
 _OF_ITS_GROUP = ("model", "task", "recipe")
 
@@ -140,6 +141,8 @@ def _forest_rows(figure: Forest) -> Iterator[Row]:
         if row.estimate is not None:
             estimate = _cell(row.label, figure.measured, figure.unit, row.estimate)
             yield estimate | {"text": row.verdict}
+        if row.together is not None:
+            yield _cell(row.label, "all together", figure.unit, row.together)
         for column, value in zip(figure.columns, row.cells, strict=False):
             if value is not None:
                 yield _cell(row.label, column.name, column.unit, value)
@@ -183,7 +186,9 @@ def _example_rows(figure: Examples) -> Iterator[Row]:
             prompt = "".join(getattr(segment, which) for segment in example.segments)
             yield _cell(label, f"prompt {name}", "text", prompt)
             yield _cell(label, f"answer {name}", "text", side.answer)
-            yield _cell(label, f"outcome {name}", "text", "right" if side.right else "wrong")
+            yield _cell(label, f"outcome {name}", "text", side.word)
+            if side.read:
+                yield _cell(label, f"read {name}", "text", side.read)
 
 
 def _cell(row: str, column: str, unit: Unit, value: Value) -> Row:

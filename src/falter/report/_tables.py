@@ -21,7 +21,9 @@ from falter.figures import (
     Value,
 )
 
-__all__ = ["doses", "grids", "quartiles"]
+__all__ = ["TOGETHER", "doses", "grids", "quartiles"]
+
+TOGETHER = "the interval that holds for all rows at once"
 
 
 def grids(figure: Figure) -> tuple[Grid, ...]:
@@ -74,14 +76,21 @@ def _head_numbers(figure: Headline) -> Grid:
 
 
 def _forest(figure: Forest) -> Grid:
-    """Label, estimate, and the columns of the plot."""
+    """Label, estimate, the interval of all rows together, and the columns of the plot."""
+    families = figure.has_families
     columns = [
         Column(name=figure.of.capitalize()),
         Column(name=figure.measured.capitalize(), unit=figure.unit),
+        *([Column(name="All together", unit=figure.unit, about=TOGETHER)] if families else []),
         *figure.columns,
     ]
     rows: list[tuple[Value, ...]] = [
-        (row.label, row.estimate, *(row.cells or [None] * len(figure.columns)))
+        (
+            row.label,
+            row.estimate,
+            *([row.together] if families else []),
+            *(row.cells or [None] * len(figure.columns)),
+        )
         for row in figure.rows
     ]
     return _grid(figure, columns, rows)

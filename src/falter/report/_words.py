@@ -45,7 +45,9 @@ _REASONS: dict[EstimateStatus, str] = {
     "undefined_zero_denominator": "undefined, because its denominator is zero",
     "undefined_zero_variance": "undefined, because every outcome is the same",
     "insufficient_data": "too few items to say",
+    "too_few_clusters": "too few clusters to say how sure it is",
     "not_identified": "this design cannot separate it from other effects",
+    "not_informative": "not informative, because nearly every outcome is the same",
 }
 _UNITS: dict[Unit, str] = {
     "percent": "in percent",

@@ -37,6 +37,7 @@ class Exact(TextScorer):
     summary = "the reply equals the target, apart from case, white space and a final full stop"
     needs_prompt = False
     second_reader: str | None = "named_answer"
+    whole_reply = True
 
     def final(self, text: str, case: Case) -> str | None:
         return final_answer(text)
@@ -54,6 +55,7 @@ class Includes(TextScorer):
     summary = "the reply contains the target as whole words, in any case"
     needs_prompt = False
     second_reader: str | None = "named_answer"
+    whole_reply = True
 
     def final(self, text: str, case: Case) -> str | None:
         return final_answer(text)

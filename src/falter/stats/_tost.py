@@ -54,7 +54,8 @@ def tost(
     """Two one-sided tests of |drop| >= margin, as the 1 - 2 alpha interval of the paired drop.
 
     `equivalent`: the interval lies inside -+margin, even if it excludes 0; `degraded`: it lies
-    above 0 but not inside; `undecided`: anything else, a gain beyond the margin among it.
+    above 0 but not inside; `undecided`: anything else, a gain beyond the margin and too few
+    clusters among it.
     With `side="loss"` (non-inferiority) only its upper end must be below the margin. Decide on the
     margin before looking. The interval is `paired_difference`'s, so 0/1 scores, clusters and
     missing items are treated as there; `p_value` is the least alpha that would show equivalence,
@@ -63,6 +64,7 @@ def tost(
     _check(margin, alpha, side)
     drop = paired_difference(baseline, perturbed, clusters=clusters, level=1.0 - 2.0 * alpha)
     drops = np.asarray(baseline, dtype=np.float64) - np.asarray(perturbed, dtype=np.float64)
+    mean = item_mean(drops, clusters=clusters)
 
     def is_inside(interval: Interval) -> bool:
         if interval.low is None or interval.high is None:
@@ -70,10 +72,12 @@ def tost(
         return interval.high < margin and (side == "loss" or interval.low > -margin)
 
     def is_equivalent_at(a: float) -> bool:
-        return is_inside(item_mean(drops, clusters=clusters, level=1.0 - 2.0 * a).interval)
+        return is_inside(mean.at(1.0 - 2.0 * a))
 
     verdict: Verdict | None = None
-    if drop.interval.low is not None:
+    if drop.status == "too_few_clusters":
+        verdict = "undecided"
+    elif drop.interval.low is not None:
         if is_inside(drop.interval):
             verdict = "equivalent"
         else:
@@ -83,7 +87,7 @@ def tost(
         status=drop.status,
         interval=drop.interval,
         verdict=verdict,
-        p_value=None if verdict is None else _least_alpha(is_equivalent_at),
+        p_value=None if drop.interval.low is None else _least_alpha(is_equivalent_at),
         margin=margin,
         alpha=alpha,
         side=side,

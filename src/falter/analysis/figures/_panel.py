@@ -40,6 +40,8 @@ CROSSED_PARTS = {
 _COUNTS = (
     ("scored", "scored", "Answers", "answers that were read and scored"),
     ("unparsed", "unparsed", "Answers", "answers that could not be read"),
+    ("truncated", "cut off", "Answers", "answers that ended at the limit of tokens, or in the "
+     "middle of reasoning, without a whole answer"),
     ("refused", "refused", "Answers", "refusals"),
     ("failed", "failed", "Answers", "requests that failed: left out, never wrong"),
     ("missing", "missing", "Answers", "planned and not asked"),
@@ -239,6 +241,7 @@ def _read(panel: PanelResult) -> Iterator[Figure]:
     counts = panel.counts
     by_name = {
         "unparsed": counts.unparsed,
+        "cut off at the limit of tokens": counts.truncated,
         "refused": counts.refused,
         "failed": counts.failed,
         "missing": counts.missing,
@@ -361,7 +364,7 @@ def _recipes(panel: PanelResult) -> Iterator[Figure]:
         Column(name="Accuracy of read answers, %", unit="percent"),
         Column(name="changed items", unit="points", over="Drop", about="the headline"),
         Column(name="read answers", unit="points", over="Drop",
-               about="unparsed and refused answers left out"),
+               about="unparsed, cut off and refused answers left out"),
         Column(name="all items", unit="points", over="Drop",
                about="unchanged items carry the baseline's outcome"),
         Column(name="p (Holm)", unit="p", about="allows for all recipes compared here"),

@@ -159,9 +159,9 @@ def _examples(figure: Examples) -> Iterator[str]:
             ("As changed", example.perturbed, "after"),
         ):
             prompt = "".join(getattr(segment, which) for segment in example.segments)
-            outcome = "right" if side.right else "wrong"
             lines.append(
-                rf"{title}: {latex(prompt, 600)} \emph{{{outcome}}}: {latex(side.answer, 300)}"
+                rf"{title}: {latex(prompt, 600)} \emph{{{latex(side.word, 60)}}}: "
+                rf"{latex(side.answer, 300)}"
             )
         yield r"\par ".join(lines)
 

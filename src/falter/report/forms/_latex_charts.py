@@ -142,6 +142,11 @@ def _forest(figure: Forest, rows: Sequence[ForestRow], scale: Scale) -> str:
     for at, row in enumerate(rows):
         estimate = row.estimate
         assert estimate is not None and estimate.value is not None
+        wide = row.together
+        if wide is not None and wide.low is not None and wide.high is not None:
+            ends = _number(max(wide.low, scale.low)), _number(min(wide.high, scale.high))
+            line = f"(axis cs:{ends[0]},{at}) -- (axis cs:{ends[1]},{at})"
+            lines.append(rf"\draw[gray,line width=0.2pt] {line};")
         colour = {"degraded": "worse", "improved": "better"}.get(row.verdict or "", "gray")
         mark = "*" if row.kind == "member" else "diamond*"
         right, left = _reach(estimate.high, estimate.value), _reach(estimate.value, estimate.low)

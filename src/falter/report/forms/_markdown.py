@@ -93,10 +93,9 @@ def _examples(figure: Examples) -> Iterator[str]:
             ("As changed", example.perturbed, "after"),
         ):
             prompt = "".join(getattr(segment, which) for segment in example.segments)
-            outcome = "right" if side.right else "wrong"
             rows.append(
                 f"- {title}: {text(prompt, LONGEST_TEXT)}  \n  "
-                f"{outcome}: {text(side.answer, LONGEST_TEXT)}"
+                f"{text(side.word, 60)}: {text(side.answer, LONGEST_TEXT)}"
             )
         rows.append(f"- Expected: {text(example.expected, LONGEST_TEXT)}")
         yield "\n".join(rows)
