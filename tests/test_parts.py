@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import falter
 from every_estimate import every_estimate
 from falter.analysis import PanelResult, RecipeParts
-from falter.cli import main
+from falter.cli._main import _run
 from falter.clients import clients
 from falter.core.records import Request, Response
+from falter.core.rng import Rng
 from falter.experiment import Result, read_experiment
 from falter.figures import Breakdown, Statement
+from falter.perturbations import perturbations, site_perturbation
 from falter.testing import Scripted
 
 QUEUES = ["billing", "delivery", "returns", "account", "technical", "sales"]
@@ -83,7 +85,8 @@ def test_a_drop_that_is_all_reading_gets_the_sentence(
     result = asked(tmp_path, monkeypatch, wordy, "persona")
     parts = parts_of(result)
     assert parts.reader == "named_answer"
-    assert parts.split.drop.value == parts.split.reading.value == pytest.approx(1 / 3)
+    assert parts.split.drop.value == pytest.approx(1 / 3)
+    assert parts.split.reading.value == pytest.approx(1 / 3)
     assert parts.split.wording.value == pytest.approx(0.0)
     assert parts.split.corrected == (16, 0, 0)
     assert parts.split.not_the_wording
@@ -130,33 +133,52 @@ def test_a_second_host_is_the_servings_part(
     assert split.wording.value == pytest.approx(0.0)
 
 
+def careless() -> None:
+    """A perturbation that takes a number out of every second ticket."""
+
+    def sites(text: str, blocked: object) -> list[tuple[int, int]]:
+        found = re.search(r"seven(?=.* case \d*[02468]\.)|letters(?=.* case \d*[13579]\.)", text)
+        return [found.span()] if found else []
+
+    @site_perturbation("careless", sites=sites, default_rate=1.0)
+    def _careless(text: str, site: tuple[int, int], rng: Rng) -> tuple[int, int, str]:
+        """Takes a number out of every second ticket."""
+        return *site, "some"
+
+
 def test_a_lost_number_is_the_meanings_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Typos in number words fail the check, and the answers to just these prompts are wrong."""
-
-    def text(request: Request) -> str:
-        return "".join(content for _, content in request.messages) + request.context
+    """Half of the prompts lose a number, and the answers to every second of these are wrong."""
 
     def answer(request: Request) -> str:
-        kept = "five" in text(request) and "seven" in text(request)
         right = target(request)
-        return right if kept else QUEUES[(QUEUES.index(right) + 1) % 6]
+        wrong = changed(request) and number(request) % 4 == 0
+        return QUEUES[(QUEUES.index(right) + 1) % 6] if wrong else right
 
-    split = parts_of(asked(tmp_path, monkeypatch, answer, "typos:count=2")).split
-    assert 0 < split.corrected[1] < 48
-    assert split.drop.value == pytest.approx(split.corrected[1] / 48)
-    assert split.meaning.value == pytest.approx(split.drop.value)
-    assert (split.reading.value, split.serving.value) == (0.0, 0.0)
+    careless()
+    try:
+        split = parts_of(asked(tmp_path, monkeypatch, answer, "careless")).split
+    finally:
+        perturbations._objects.pop("careless")
+    assert split.corrected == (0, 24, 0)
+    assert split.drop.value == split.meaning.value == 0.25
+    assert (split.reading.value, split.serving.value, split.wording.value) == (0.0, 0.0, 0.0)
+    assert split.not_the_wording
 
 
 def test_a_recipe_of_settings_is_not_checked_for_its_meaning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its text is as it was; a check of what was not changed says nothing, and it is never 0."""
-    given = {"demonstrations": 3}
-    result = asked(tmp_path, monkeypatch, wordy, "demonstrations:count=1", **given)
-    assert parts_of(result).split.meaning.status in ("not_identified", "ok")
+    """Another template says other words on purpose: no check says anything, and it is never 0."""
+    other = tmp_path / "other.txt"
+    other.write_text("{text}\nWhich queue?", encoding="utf-8")
+
+    def answer(request: Request) -> str:
+        return "sales" if request.variant.recipe.sets else target(request)
+
+    found = parts_of(asked(tmp_path, monkeypatch, answer, f"template:file={other}"))
+    assert (found.split.meaning.status, found.split.meaning.value) == ("not_identified", None)
 
 
 def test_what_asking_again_turns_stands_beside_what_the_recipe_turns(
@@ -192,7 +214,8 @@ def test_options_by_likelihood_have_nothing_to_read_again(tmp_path: Path) -> Non
 def test_unread_answers_of_the_simulated_model_are_reading(tmp_path: Path) -> None:
     """It says nothing in a known share of its answers, alike on both sides: little goes away."""
     result = falter.run(
-        read_experiment({"task": "basics", "models": [{"name": "simulated", "options": {"unparsed": 0.2}}],
+        read_experiment({"task": "basics",
+                         "models": [{"name": "simulated", "options": {"unparsed": 0.2}}],
                          "recipes": ["typos"], "scorer": "choice_letter", "limit": 100}),
         store=tmp_path / "s.db",
     )  # fmt: skip
@@ -201,17 +224,23 @@ def test_unread_answers_of_the_simulated_model_are_reading(tmp_path: Path) -> No
     assert sum(p.value or 0.0 for p in split.parts) == pytest.approx(split.drop.value)
 
 
-def test_the_command_prints_one_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--figure parts` shows the parts alone; a name that is close to one is offered."""
+def test_the_command_prints_one_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--figure parts` shows the parts alone; an unknown name is refused with the nearest one."""
     asked(tmp_path, monkeypatch, wordy, "persona")
-    store = ["--store", str(tmp_path / "s.db")]
-    shown = CliRunner().invoke(main, ["report", *store, "--figure", "parts"])
-    assert shown.exit_code == 0, shown.output
+
+    def shown(*figures: str) -> tuple[int, str]:
+        named = [part for figure in figures for part in ("--figure", figure)]
+        code = _run(["report", "--store", str(tmp_path / "s.db"), *named])
+        return code, "".join(capsys.readouterr())
+
+    code, text = shown("parts")
+    assert code == 0
     for word in ("reading", "meaning", "serving", "wording", "16 were lost"):
-        assert word in shown.output
-    assert "Baseline accuracy" not in shown.output
-    both = CliRunner().invoke(main, ["report", *store, "--figure", "parts", "--figure", "recipes"])
-    assert both.exit_code == 0
-    wrong = CliRunner().invoke(main, ["report", *store, "--figure", "partz"])
-    assert wrong.exit_code != 0
-    assert "partz" in str(wrong.exception or wrong.output)
+        assert word in text
+    assert "Baseline accuracy" not in text
+    assert "Every number, recipe by recipe" in shown("parts", "recipes")[1]
+    code, text = shown("partz")
+    assert code != 0
+    assert "did you mean 'parts'?" in text
