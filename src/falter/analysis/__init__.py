@@ -13,8 +13,6 @@ from falter.analysis._across_results import (
     RankRange,
     RecipeRanking,
     Survival,
-    Verdict,
-    Worst,
 )
 from falter.analysis._analyse import analyse, analyse_tables
 from falter.analysis._answers import Answer, AnswerKind, UnreadReply, answers, unread_replies
@@ -29,6 +27,7 @@ from falter.analysis._results import (
     PanelResult,
     RecipeParts,
     RecipeResult,
+    Worst,
 )
 from falter.analysis._settings import Settings
 from falter.analysis._stack import model_names
@@ -82,7 +81,6 @@ __all__ = [
     "Survival",
     "Table",
     "UnreadReply",
-    "Verdict",
     "Worst",
     "analyse",
     "analyse_tables",

@@ -91,6 +91,7 @@ from falter.measures._variance_components import (
     PluginComponents,
     variance_components,
 )
+from falter.measures._verdicts import FamilyVerdicts, RecipeVerdict, recipe_verdicts
 
 __all__ = [
     "Association",
@@ -103,6 +104,7 @@ __all__ = [
     "CrossedComponents",
     "DropParts",
     "ExcessChange",
+    "FamilyVerdicts",
     "FlipRate",
     "GevalScore",
     "HumanEvaluation",
@@ -127,6 +129,7 @@ __all__ = [
     "RankingChanged",
     "RankingSurvival",
     "RatedPairs",
+    "RecipeVerdict",
     "RobustnessRegression",
     "RobustnessScore",
     "RunSummary",
@@ -180,6 +183,7 @@ __all__ = [
     "ranking_changed",
     "ranking_survival",
     "rarefied_brittleness",
+    "recipe_verdicts",
     "relative_change",
     "robustness_regression",
     "robustness_score",

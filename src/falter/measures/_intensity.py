@@ -15,8 +15,7 @@ from falter.measures._contrast import contrast
 from falter.measures._estimates import Basis
 from falter.measures._ranks import correlation
 from falter.measures._resample import sums_interval, unit_codes, unit_sums
-from falter.measures._simultaneous import largest, simultaneous
-from falter.stats import Interval
+from falter.stats import Interval, max_t
 
 __all__ = ["IntensityCurve", "intensity_curve"]
 
@@ -207,7 +206,7 @@ class _Curve:
 
     def largest_step(self) -> tuple[Estimate, tuple[float, float] | None]:
         """The largest loss from one level to the next, and where it is."""
-        steps = simultaneous(
+        steps = max_t(
             self.table[:, :-1] - self.table[:, 1:],
             clusters=self.clusters,
             level=self.level,
@@ -215,12 +214,16 @@ class _Curve:
             seed=self.seed,
         )
         basis = replace(self.basis, seed=self.seed)
-        top = largest(steps)
+        top = steps.largest()
         if top is None:
             why = "fewer than two items at neighbouring levels"
             return basis.undefined("intensity_curve.largest_step", "insufficient_data", why), None
         place, interval = top
-        step = basis.estimate("intensity_curve.largest_step", steps[place].value or 0.0, interval)
+        mean = steps.members[place].mean
+        basis = replace(basis, clusters=mean.clusters, design_effect=mean.design_effect)
+        step = basis.estimate(
+            "intensity_curve.largest_step", mean.value or 0.0, interval, status=mean.status
+        )
         return step, (float(self.doses[place]), float(self.doses[place + 1]))
 
 

@@ -36,7 +36,7 @@ from falter.stats._logistic_mixed import (
     logistic_mixed,
 )
 from falter.stats._mask import balanced_mask
-from falter.stats._max_t import MaxT, MaxTCondition, SplitWorst, max_t, split_worst
+from falter.stats._max_t import MaxT, MaxTMember, SplitWorst, max_t, split_worst
 from falter.stats._mcnemar import McNemar, mcnemar
 from falter.stats._mean import ItemMean, clustered, item_mean
 from falter.stats._mixed import (
@@ -75,7 +75,7 @@ from falter.stats._spending import (
 )
 from falter.stats._subsample import MaskedComponents, masked_components, masked_drop
 from falter.stats._target import SampleEstimate
-from falter.stats._tost import Tost, tost
+from falter.stats._tost import Tost, equivalence_p, tost
 
 __all__ = [
     "AllAlike",
@@ -104,7 +104,7 @@ __all__ = [
     "MarginalProbability",
     "MaskedComponents",
     "MaxT",
-    "MaxTCondition",
+    "MaxTMember",
     "McNemar",
     "MicroPrecision",
     "MixedEffects",
@@ -139,6 +139,7 @@ __all__ = [
     "confidence_sequence",
     "crossing_probabilities",
     "difference_in_drops",
+    "equivalence_p",
     "exact_agreement",
     "fixed_width_stop",
     "holm",

@@ -30,7 +30,7 @@ from falter.stats._paired_proportions import (
     tango,
 )
 
-__all__ = ["RARE", "ItemMean", "clustered", "item_mean"]
+__all__ = ["ItemMean", "clustered", "item_mean"]
 
 Floats = NDArray[np.float64]
 # Fewer items than this that differ from the others do not show how alike those of a cluster are;
@@ -71,6 +71,11 @@ class ItemMean:
             return replace(self.interval, level=level)
         return self.how.interval(level)
 
+    def is_rare(self) -> bool:
+        """Whether fewer than 20 items of 0/1 scores changed, or fewer than 20 did not."""
+        pairs = None if self.how is None else self.how.pairs
+        return pairs is not None and pairs.events() < RARE
+
     def inverted_p(self) -> float | None:
         """The least error rate at which the interval leaves out 0: the two never disagree."""
         return None if self.how is None else self.how.p_value()
@@ -98,10 +103,13 @@ class _Counts:
         low, high = max(-1.0, self.scale * base.low), min(1.0, self.scale * base.high)
         return replace(base, low=min(value, low), high=max(value, high))
 
+    def events(self) -> float:
+        """The pairs that changed, or those that did not where these are fewer."""
+        return min(self.fell + self.rose, self.pairs - self.fell - self.rose)
+
     def least_effect(self, size: float) -> float:
         """The design effect that too few changed (or unchanged) pairs cannot show to be absent."""
-        events = min(self.fell + self.rose, self.pairs - self.fell - self.rose)
-        return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - events / RARE)
+        return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - self.events() / RARE)
 
     def excludes_zero(self, level: float, share: float) -> bool:
         """Whether `interval` does, without finding its ends."""

@@ -63,14 +63,13 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
         Column(name="Items", unit="count"),
         Column(name="Baseline, %", unit="percent"),
         Column(name="Average drop, points", unit="points"),
-        Column(name="Brittleness, %", unit="percent"),
+        Column(name="Prompt share, %", unit="percent"),
+        Column(name="Flip rate, %", unit="percent"),
         Column(name="Largest drop, points", unit="points"),
         Column(name="under"),
     )
     rows: list[tuple[Value, ...]] = []
     for panel in analysis.panels:
-        known = [recipe for recipe in panel.recipes if recipe.drop.value is not None]
-        largest = max(known, key=lambda recipe: recipe.drop.value or 0.0, default=None)
         rows.append(
             (
                 panel.model,
@@ -78,12 +77,13 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
                 panel.items,
                 panel.baseline,
                 panel.micro,
-                panel.brittleness,
-                None if largest is None else largest.drop,
-                None if largest is None else largest.label,
+                panel.prompt_share.share,
+                panel.flips.rate if panel.flips else None,
+                panel.worst.drop if panel.worst else None,
+                panel.worst.recipe if panel.worst else None,
             )
         )
-    text = "The largest drop was picked from several, so it is likely overstated."
+    text = "The largest drop is drawn towards the others, because it was picked for its size."
     return (
         Grid(
             name="overview",
@@ -127,10 +127,15 @@ def _headline(panel: PanelResult) -> Headline:
         )  # fmt: skip
     numbers += [
         HeadNumber(label="Average drop", estimate=panel.micro, unit="points",
-                   about=f"points, over {'all' if count != 1 else 'the one'} "
+                   about=f"points, over {'these' if count != 1 else 'the one'} "
                    f"recipe{'s' if count != 1 else ''}"),
-        HeadNumber(label="Brittleness", estimate=panel.brittleness, unit="percent",
-                   about="of the variance comes from the prompt"),
+        HeadNumber(label="Other recipes like these", estimate=panel.like_these, unit="points",
+                   about="points: the same number, for recipes that were not run"),
+        HeadNumber(label="Prompt share", estimate=panel.prompt_share.share, unit="percent",
+                   about=f"of the variance between answers comes from the "
+                   f"{panel.prompt_share.label}, the rest from the item"),
+        HeadNumber(label="Flip rate", estimate=panel.flips.rate if panel.flips else None,
+                   unit="percent", about="of answers turn when the prompt changes"),
         HeadNumber(label="Noise floor", estimate=panel.noise_floor, unit="percent",
                    about="of items change when asked again" if panel.noise_floor
                    else "not measured: nothing was asked twice"),
@@ -172,8 +177,9 @@ def _drops(panel: PanelResult, level: float) -> Iterator[Figure]:
                 label=recipe.label,
                 kind="member",
                 estimate=recipe.drop,
-                verdict=_verdict(recipe.drop),
-                cells=(recipe.p_holm, recipe.counts.changed, recipe.lost, recipe.gained),
+                together=recipe.together,
+                verdict=recipe.verdict,
+                cells=(recipe.together.p_value, recipe.changed, recipe.lost, recipe.gained),
             )
             for recipe in members
         ]
@@ -183,12 +189,12 @@ def _drops(panel: PanelResult, level: float) -> Iterator[Figure]:
     yield Forest(
         name="drops",
         title="Drop in points, recipe by recipe",
-        text=tuple(filter(None, [_significant(panel, level)])),
+        text=(verdict_text(panel, level),),
         measured="drop",
         of="recipe",
         scale="drops",
         columns=(
-            Column(name="p (Holm)", unit="p", about="allows for all recipes compared here"),
+            Column(name="p", unit="p", about="allows for all recipes compared here"),
             Column(name="Changed", unit="count", about="items whose prompt really changed"),
             Column(name="Lost", unit="count", about="items whose answer turned wrong"),
             Column(name="Gained", unit="count", about="items whose answer turned right"),
@@ -198,31 +204,42 @@ def _drops(panel: PanelResult, level: float) -> Iterator[Figure]:
 
 
 def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | None) -> ForestRow:
-    verdict = None if drop is None else _verdict(drop)
-    return ForestRow(label=label, kind=kind, estimate=drop, verdict=verdict)
+    """An average. It is one number and no member of the family, so its own interval decides."""
+    return ForestRow(label=label, kind=kind, estimate=drop, verdict=_sign(drop))
 
 
-def _verdict(drop: Estimate) -> Verdict:
+def _sign(drop: Estimate | None) -> Verdict | None:
+    if drop is None:
+        return None
     if drop.low is not None and drop.low > 0.0:
         return "degraded"
     return "improved" if drop.high is not None and drop.high < 0.0 else "undecided"
 
 
-def _significant(panel: PanelResult, level: float) -> str:
-    """Which drops differ from zero once all of the panel's tests are allowed for."""
-    tested = [recipe.p_holm for recipe in panel.recipes if recipe.p_holm is not None]
-    if not tested:
-        return ""
-    alpha = round(1.0 - level, 10)
-    clear = sum(p < alpha for p in tested)
-    of_all = f"all {len(tested)} comparisons" if len(tested) > 1 else "the one comparison"
-    allowed = f"Allowing for {of_all} (Holm, p\xa0<\xa0{alpha:g}),"
-    if not clear:
-        return (
-            f"{allowed} no drop differs from zero. That alone does not show robustness: the "
-            "intervals say how large the drops may still be."
+def verdict_text(panel: PanelResult, level: float) -> str:
+    """How many recipes have which verdict, with the rule."""
+    count = len(panel.recipes)
+    words = {
+        "degraded": "degraded",
+        "improved": "improved",
+        "equivalent": f"the same within ±{n.decimal(100 * panel.margin)} points",
+        "undecided": "undecided",
+    }
+    found = [f"{number:,} {words[verdict]}" for verdict, number in panel.verdicts.items() if number]
+    listed = ", ".join(found)
+    of = f"Of {count:,} recipes" if count != 1 else "The one recipe"
+    colon = ":" if count != 1 else " is"
+    text = f"{of}{colon} {listed}" if count != 1 else f"{of} is {found[0].removeprefix('1 ')}"
+    wrong = 100 * (1 - level)
+    text += (
+        f", where any wrong 'degraded' or 'improved' has a chance of at most {wrong:.3g} % over "
+        "all of them together."
+    )
+    if panel.verdicts["undecided"]:
+        text += (
+            " Undecided does not mean robust: the intervals say how large these drops may still be."
         )
-    return f"{allowed} {clear} of {len(tested)} recipes differ from the baseline."
+    return text
 
 
 def _accuracies(panel: PanelResult) -> Iterator[Figure]:
@@ -284,7 +301,8 @@ def _variance(panel: PanelResult) -> Iterator[Figure]:
             "Where the variance comes from",
             "For exactly these items and recipes (plug-in): how much of the outcomes' variance "
             "lies between items, and how much within an item, between its prompts. The share of "
-            "the prompts is called brittleness. It grows with the number of recipes.",
+            f"the prompts is called brittleness, as in the paper ({_design(panel)}). It grows with "
+            "the number of recipes and falls with draws: the prompt share does neither.",
             "these items, these recipes",
             {label: plugin[name] for name, label in PLUGIN_PARTS.items()},
             "brittleness",
@@ -320,6 +338,12 @@ def _variance(panel: PanelResult) -> Iterator[Figure]:
             rows=tuple(rest),
             folded=True,
         )
+
+
+def _design(panel: PanelResult) -> str:
+    """`J = 15, draws 1, n = 685`."""
+    share = panel.brittleness
+    return f"J = {share.conditions}, n = {share.items:,}"
 
 
 def _stacked(
@@ -367,7 +391,7 @@ def _recipes(panel: PanelResult) -> Iterator[Figure]:
                about="unparsed, cut off and refused answers left out"),
         Column(name="all items", unit="points", over="Drop",
                about="unchanged items carry the baseline's outcome"),
-        Column(name="p (Holm)", unit="p", about="allows for all recipes compared here"),
+        Column(name="Flip rate, %", unit="percent", about="answers that turn, either way"),
         Column(name="lost", unit="count", over="Items", about="their answer turned wrong"),
         Column(name="gained", unit="count", over="Items", about="their answer turned right"),
         Column(name="Edits", unit="count", about="mean number of edits where the prompt changed"),
@@ -391,7 +415,7 @@ def _recipes(panel: PanelResult) -> Iterator[Figure]:
                 recipe.drop,
                 recipe.drop_valid,
                 recipe.drop_all,
-                recipe.p_holm,
+                recipe.flips,
                 recipe.lost,
                 recipe.gained,
                 recipe.edits_mean,
