@@ -11,6 +11,7 @@ import pytest
 from falter.core.errors import DuplicateName, TaskError
 from falter.experiment import analyze_files
 from falter.readers import Cells, LogChoice, read_results
+from falter.readers._cells import MISSING, SCORED
 
 ENUMERATORS = ("capitals", "numbers")
 SEPARATORS = ("\n", ", ")
@@ -183,7 +184,8 @@ def test_long_wordings_that_begin_alike_stay_apart(tmp_path: Path) -> None:
 
 def test_a_score_that_is_not_there_is_missing(tmp_path: Path) -> None:
     rows = [full(0, "capitals", "\n", None), full(1, "capitals", "\n", 1)]
-    assert read_results([write(tmp_path / "rows.jsonl", rows)]).outcome.tolist() == [4, 0]
+    cells = read_results([write(tmp_path / "rows.jsonl", rows)])
+    assert cells.outcome.tolist() == [MISSING, SCORED]
 
 
 def without(row: dict[str, Any], *path: str) -> dict[str, Any]:
@@ -208,6 +210,7 @@ ROW = full(0, "capitals", "\n", 1.0)
         (without(ROW, "instance", "sample_identifier", "hf_index"), "line 2 does not say which"),
         (without(ROW, "evaluation"), "line 2 has no evaluation"),
         (full(1, "capitals", "\n", "good"), "line 2 has 'good' as score"),
+        (full(1, "capitals", "\n", 10**400), "line 2 has 1000"),
         ({"evaluation_id": "x"}, "line 2 has no sample_index"),
     ],
 )

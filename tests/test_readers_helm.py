@@ -12,6 +12,7 @@ import pytest
 from falter.core.errors import TaskError, UnknownName
 from falter.experiment import analyze_files
 from falter.readers import Cells, ColumnMap, LogChoice, read_results
+from falter.readers._cells import MISSING, SCORED
 
 TYPOS = {"name": "typos", "robustness": True, "computed_on": "perturbed", "prob": 0.05}
 DIALECT = {"name": "dialect", "fairness": True, "prob": 1.0, "source_class": "SAE"}
@@ -117,7 +118,7 @@ def test_metrics_in_several_entries_are_one_answer_and_another_is_taken(tmp_path
 def test_what_was_not_counted_is_missing(tmp_path: Path) -> None:
     entries = [entry("a", None), entry("b", 1.0), {**entry("c", 0.0), "stats": []}]
     cells = read_results([run_folder(tmp_path, entries)])
-    assert cells.outcome.tolist() == [4, 0, 4]
+    assert cells.outcome.tolist() == [MISSING, SCORED, MISSING]
     assert np.isnan(cells.value[[0, 2]]).all()
 
 
@@ -166,6 +167,7 @@ def test_a_run_that_is_not_finished_is_left_out_by_name(tmp_path: Path) -> None:
         ([{"instance_id": "a"}], "entry 1 has no list of stats"),
         ([{"instance_id": "a", "stats": [{"mean": 1}]}], "entry 1 has a stat without a name"),
         ([entry("a", "good")], "entry 1 has 'good' as exact_match"),
+        ([entry("a", 10**400)], "entry 1 has 1000"),
         ([entry("a", 1.0, {"prob": 1})], "entry 1 has a perturbation without a name"),
         ([entry("a", 1.0, None, -1)], "train_trial_index '-1'"),
         ([entry("a", 1.0), entry("a", 0.0)], "two values of 'exact_match' for instance 'a'"),

@@ -169,6 +169,7 @@ def test_the_likeliest_option_is_the_answer(tmp_path: Path) -> None:
         ([{"acc": 1.0}], "no doc_id"),
         ([sample(acc="good")], "no score that is a number"),
         ([sample(), sample(doc_id=1, doc_hash="b" * 64, acc="good")], "line 2 has 'good' as acc"),
+        ([sample(), sample(doc_id=1, doc_hash="b" * 64, acc=10**400)], "line 2 has '1000"),
         ([sample(), sample(acc=0.0)], "line 1 and .*line 2"),
         ([""], "is empty"),
     ],

@@ -10,6 +10,7 @@ from falter.cli._main import _run
 from falter.core.errors import InvalidValue, TaskError
 from falter.experiment import analyze_files
 from falter.readers import Scale, read_results, scale_of
+from falter.readers._cells import MISSING, SCORED
 
 Capture = pytest.CaptureFixture[str]
 
@@ -44,7 +45,7 @@ def test_a_scale_turns_scores_into_shares_of_it(tmp_path: Path) -> None:
     """87.5 of 100 is .875; 4 on a scale from 1 to 5 is .75; what is absent stays absent."""
     cells = read_results([write(tmp_path, BARE)], scale=Scale(0.0, 100.0))
     assert cells.value.tolist()[:3] == [0.875, 0.6, 0.0]
-    assert cells.outcome.tolist() == [0, 0, 0, 4]
+    assert cells.outcome.tolist() == [SCORED, SCORED, SCORED, MISSING]
     assert any("scale from 0 to 100" in note for note in cells.notes)
     rated = write(tmp_path, "id,score\na,4\nb,1\nc,5\n", "rated.csv")
     assert read_results([rated], scale=Scale(1.0, 5.0)).value.tolist() == [0.75, 0.0, 1.0]

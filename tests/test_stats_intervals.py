@@ -24,6 +24,7 @@ from falter.stats import (
     clopper_pearson,
     holm,
     jackknife,
+    jackknife_error,
     mcnemar,
     paired_proportions_interval,
     tango,
@@ -210,6 +211,7 @@ def test_jackknife_of_a_mean_is_the_t_interval():
     found = jackknife(x.mean(), (x.sum() - x) / 39)
     theirs = scipy.stats.ttest_1samp(x, 0).confidence_interval()
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
+    assert jackknife_error((x.sum() - x) / 39) == pytest.approx(scipy.stats.sem(x))
 
 
 def test_jackknife_scales_and_edges():

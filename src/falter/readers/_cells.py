@@ -23,6 +23,7 @@ __all__ = [
     "Coded",
     "Names",
     "as_numbers",
+    "finite",
     "settle",
 ]
 
@@ -196,6 +197,17 @@ def _conflict(cells: Cells, first: int, second: int, where: Where) -> str:
         f"{name(cells.model)}, condition {name(cells.condition)}, run "
         f"{name(cells.run)}: {where(first)} and {where(second)}"
     )
+
+
+def finite(value: object) -> float | None:
+    """A number as it is; None for what is none, is infinite, or is too large for one."""
+    if not isinstance(value, (bool, int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return None if math.isinf(number) else number
 
 
 def as_numbers(values: Iterable[float | None]) -> Floats:

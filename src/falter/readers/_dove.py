@@ -9,7 +9,6 @@ SLAB-NLP/DOVE.
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from falter.core.errors import FalterError, TaskError
-from falter.readers._cells import MISSING, SCORED, Cells
+from falter.readers._cells import MISSING, SCORED, Cells, finite
 from falter.readers._files import json_lines, kind_of
 from falter.readers._logs import Log, LogChoice, cells_of
 from falter.readers._table import column_names, parquet_rows
@@ -170,9 +169,11 @@ def _full(row: Mapping[str, Any], line: str) -> _Answer:
         id=str(row["evaluation_id"]) if row.get("evaluation_id") else None,
         task=task if language == "en" else f"{task} ({language})",
         model=f"{about['name']}{_precision(row)}",
-        item=f"{source.get('hf_split') or 'test'}/{source['hf_index']}",
+        item=f"{source.get('hf_split') or 'test'}/{_text(source['hf_index'])}",
         dimensions=_dimensions(_part(row, line, "prompt_config", "dimensions")),
-        scorer=str((method or {}).get("method_name") or "score"),
+        scorer=_short(method.get("method_name") or "score")
+        if isinstance(method, Mapping)
+        else "score",
         value=_score(evaluation.get("score"), line),
         line=line,
     )
@@ -259,6 +260,7 @@ def _text(value: Any) -> str:
 def _score(value: Any, line: str) -> float | None:
     if value is None or value != value:
         return None
-    if not isinstance(value, (bool, int, float)) or math.isinf(value):
-        raise TaskError(f"{line} has {str(value)[:40]!r} as score; expected a number")
-    return float(value)
+    number = finite(value)
+    if number is None:
+        raise TaskError(f"{line} has {repr(value)[:40]} as score; expected a number")
+    return number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from falter.core.errors import TaskError, UnknownName
-from falter.readers._cells import MISSING, SCORED, Cells
+from falter.readers._cells import MISSING, SCORED, Cells, finite
 from falter.readers._files import read_json
 from falter.readers._logs import Log, LogChoice, cells_of, is_chosen
 
@@ -129,9 +128,10 @@ def _stat(stat: Any, place: str) -> tuple[str, float | None]:
     mean = stat.get("mean")
     if mean is None or not stat.get("count", 1) or mean != mean:
         return name, None
-    if not isinstance(mean, (bool, int, float)) or math.isinf(mean):
-        raise TaskError(f"{place} has {str(mean)[:40]!r} as {name}; expected a number")
-    return name, float(mean)
+    number = finite(mean)
+    if number is None:
+        raise TaskError(f"{place} has {repr(mean)[:40]} as {name}; expected a number")
+    return name, number
 
 
 def _key(row: Mapping[str, Any], perturbation: Any, place: str) -> _Key:

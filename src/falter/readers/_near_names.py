@@ -49,9 +49,12 @@ def check_names(cells: Cells) -> Cells:
 
 def _near(names: Sequence[str]) -> tuple[list[Pair], list[Pair]]:
     """Neighbours among names that are equal but for white space or `.0`, and but for case."""
+    texts = [_plain(name) for name in names]
+    if len({text.casefold() for text in texts}) == len(names):
+        return [], []
     plain: defaultdict[str, list[int]] = defaultdict(list)
-    for place, name in enumerate(names):
-        plain[_plain(name)].append(place)
+    for place, text in enumerate(texts):
+        plain[text].append(place)
     cased: defaultdict[str, list[int]] = defaultdict(list)
     for text, group in plain.items():
         cased[text.casefold()].append(group[0])
@@ -64,7 +67,7 @@ def _neighbours(groups: Iterable[list[int]]) -> list[Pair]:
 
 def _plain(name: str) -> str:
     text = " ".join(name.split())
-    number = _POINT_ZERO.fullmatch(text)
+    number = _POINT_ZERO.fullmatch(text) if text.endswith("0") else None
     return number[1] if number else text
 
 

@@ -227,14 +227,16 @@ def verdict_text(panel: PanelResult, level: float) -> str:
     }
     found = [f"{number:,} {words[verdict]}" for verdict, number in panel.verdicts.items() if number]
     listed = ", ".join(found)
-    of = f"Of {count:,} recipes" if count != 1 else "The one recipe"
-    colon = ":" if count != 1 else " is"
-    text = f"{of}{colon} {listed}" if count != 1 else f"{of} is {found[0].removeprefix('1 ')}"
-    wrong = 100 * (1 - level)
-    text += (
-        f", where any wrong 'degraded' or 'improved' has a chance of at most {wrong:.3g} % over "
-        "all of them together."
-    )
+    if count == 1:
+        text = f"The one recipe is {found[0].removeprefix('1 ')}."
+    else:
+        text = f"Of {count:,} recipes: {listed}."
+    if panel.verdicts["degraded"] or panel.verdicts["improved"]:
+        wrong = 100 * (1 - level)
+        text += (
+            " The chance that any 'degraded' or 'improved' is wrong is at most "
+            f"{wrong:.3g} %, over all of them together."
+        )
     if panel.verdicts["undecided"]:
         text += (
             " Undecided does not mean robust: the intervals say how large these drops may still be."
