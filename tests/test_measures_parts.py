@@ -189,6 +189,17 @@ def test_a_drop_that_is_all_reading_is_not_the_wordings() -> None:
     assert not drop_parts(before, after, reread=(before, after)).not_the_wording
 
 
+def test_a_wording_part_without_any_variation_has_the_drops_interval() -> None:
+    """Forty corrected items that are all alike: as wide as the drop of forty items without one."""
+    before, after = np.ones(60), np.repeat([1.0, 0.0], [40, 20])
+    split = drop_parts(before, after, meaning_fails=after == 0.0)
+    plain = accuracy_drop(before[:40], after[:40])
+    assert (split.wording.value, split.wording.low, split.wording.high) == (
+        0.0, plain.low, plain.high,
+    )  # fmt: skip
+    assert split.not_the_wording
+
+
 def test_parts_without_an_interval_say_nothing_about_the_wording() -> None:
     """Neither a missing drop nor a missing wording part makes the sentence."""
     assert not drop_parts([1.0], [0.0]).not_the_wording

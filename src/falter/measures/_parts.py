@@ -115,6 +115,11 @@ def drop_parts(
                 float(values[k]), draws[:, k], left_out[:, k], level=level, size=sizes[k]
             )
             fixed = about.estimate(f"drop_parts.{name}", float(values[k]), interval)
+            if name == "wording" and interval.low is None:
+                left = accuracy_drop(
+                    *_corrected(cells, _SUBSETS[-1]), clusters=clusters, level=level
+                )
+                fixed = replace(fixed, low=left.low, high=left.high, method=left.method)
         parts[name] = fixed
     corrected = tuple(int(count) for count in touched.sum(axis=0))
     return DropParts(drop=drop, corrected=corrected, **parts)
@@ -227,13 +232,19 @@ def _mean(cells: Floats) -> Floats:
     return means
 
 
-def _drops(cells: _Cells, chosen: frozenset[int]) -> Floats:
-    """Every item's drop after some of the corrections; NaN where it is left out."""
+def _corrected(cells: _Cells, chosen: frozenset[int]) -> tuple[Floats, Floats]:
+    """Every item's mean on both sides after some of the corrections; NaN where nothing is left."""
     before, after = cells.reread if 0 in chosen else (cells.before, cells.after)
     for k, cut in enumerate(cells.cuts, start=1):
         if k in chosen:
             after = np.where(cut, np.nan, after)
-    return _mean(before) - _mean(after)
+    return _mean(before), _mean(after)
+
+
+def _drops(cells: _Cells, chosen: frozenset[int]) -> Floats:
+    """Every item's drop after some of the corrections; NaN where it is left out."""
+    before, after = _corrected(cells, chosen)
+    return before - after
 
 
 def _touched(cells: _Cells) -> Mask:
