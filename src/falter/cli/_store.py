@@ -1,4 +1,4 @@
-"""`falter store`: list and verify the contents of the database."""
+"""`falter store`: list, verify and repair the contents of the database."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import click
 from falter.cli._options import store_option
 from falter.core.errors import StoreError
 from falter.core.ids import short
-from falter.store import Store, studies, verify
+from falter.store import Store, repair, studies, verify
 
 __all__ = ["store"]
 
 
 @click.group()
 def store() -> None:
-    """The store of answers and runs: list its runs and studies, verify its contents."""
+    """The store of answers and runs: list its runs and studies, verify and repair it."""
 
 
 @store.command("verify")
 @store_option
 def verify_command(store_path: Path) -> int:
-    """Recompute every hash and follow every reference."""
+    """Recompute every hash, follow every reference, count every plan."""
     with _existing(store_path) as opened:
         verification = verify(opened)
     for problem in verification.problems:
@@ -33,6 +33,29 @@ def verify_command(store_path: Path) -> int:
         return 1
     click.echo(f"{verification.checked:,} records verified in {store_path}", err=True)
     return 0
+
+
+@store.command("repair")
+@store_option
+@click.option(
+    "--to",
+    "new_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The new file.  [default: the store's name with .repaired before its ending]",
+)
+def repair_command(store_path: Path, new_path: Path | None) -> None:
+    """Copy what is sound into a new file, and say what is not.
+
+    The damaged file stays as it is. Run the same experiments again with the new file: what was
+    left out is asked again, and nothing else.
+    """
+    new_path = new_path or store_path.with_name(f"{store_path.stem}.repaired{store_path.suffix}")
+    found = repair(store_path, new_path)
+    for problem in found.problems:
+        click.echo(problem)
+    kept = ", ".join(f"{count:,} {table}" for table, count in found.kept.items() if count)
+    click.echo(f"{new_path} holds {kept or 'nothing'}", err=True)
+    click.echo(f"{len(found.problems):,} left out, for the reasons above", err=True)
 
 
 @store.command("runs")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import short
 from falter.core.records import Item, Model, Prompt, Request, Response, Run, Variant
 from falter.store._claims import Claims
-from falter.store._opening import Place, connect, trouble
+from falter.store._opening import FAULTS, Place, connect, trouble
 
 __all__ = [
     "PlannedCell",
@@ -145,7 +144,7 @@ class Store:
                 if self.db.in_transaction:  # SQLite has ended it by itself if the disk is full
                     self.db.execute("ROLLBACK")
                 raise
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise trouble(self.path, error) from error
 
     def check_place(self) -> None:
@@ -249,7 +248,7 @@ class Store:
                     f"SELECT key FROM responses WHERE key IN ({marks})", part
                 ):
                     unanswered.pop(answered, None)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise trouble(self.path, error) from error
         return set(unanswered.values())
 
@@ -393,4 +392,11 @@ class Store:
 
 
 def _load(cls: type[T], body: bytes) -> T:
-    return from_json(cls, orjson.loads(body))
+    """The record in a stored body; a damaged one is an error in words."""
+    try:
+        return from_json(cls, orjson.loads(body))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise StoreError(
+            f"The store holds a damaged {cls.__name__.lower()}: {error}",
+            hint="'falter store verify' says what is wrong, 'falter store repair' keeps the rest",
+        ) from error
