@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from falter.cli._options import store_option
-from falter.core.errors import StoreError
+from falter.core.errors import StoreError, printable
 from falter.core.ids import short
 from falter.store import Store, repair, studies, verify
 
@@ -27,7 +27,7 @@ def verify_command(store_path: Path) -> int:
     with _existing(store_path) as opened:
         verification = verify(opened)
     for problem in verification.problems:
-        click.echo(problem)
+        click.echo(printable(problem))
     if verification.problems:
         click.echo(f"error: {len(verification.problems)} problems in {store_path}", err=True)
         return 1
@@ -52,7 +52,7 @@ def repair_command(store_path: Path, new_path: Path | None) -> None:
     new_path = new_path or store_path.with_name(f"{store_path.stem}.repaired{store_path.suffix}")
     found = repair(store_path, new_path)
     for problem in found.problems:
-        click.echo(problem)
+        click.echo(printable(problem))
     kept = ", ".join(f"{count:,} {table}" for table, count in found.kept.items() if count)
     click.echo(f"{new_path} holds {kept or 'nothing'}", err=True)
     click.echo(f"{len(found.problems):,} left out, for the reasons above", err=True)
@@ -67,7 +67,9 @@ def runs_command(store_path: Path) -> None:
             planned, answered = opened.counts(stored.run)
             at = datetime.datetime.fromtimestamp(stored.created_at).isoformat(" ", "minutes")
             names = ", ".join(f"{p.model.label} on {p.task}" for p in stored.run.panels)
-            click.echo(f"{short(stored.run.id)}  {at}  {answered:,}/{planned:,}  {names}")
+            click.echo(
+                f"{short(stored.run.id)}  {at}  {answered:,}/{planned:,}  {printable(names)}"
+            )
 
 
 @store.command("studies")
@@ -78,9 +80,11 @@ def studies_command(store_path: Path) -> None:
         stored_studies = studies(opened)
     for study in stored_studies:
         at = datetime.datetime.fromtimestamp(study.created_at).isoformat(" ", "minutes")
-        click.echo(f"{short(study.id)}  {at}  {study.protocol}, preset {study.preset}")
+        click.echo(
+            f"{short(study.id)}  {at}  {printable(f'{study.protocol}, preset {study.preset}')}"
+        )
         for part in study.parts:
-            click.echo(f"  {short(part.run)}  {part.name}")
+            click.echo(f"  {short(part.run)}  {printable(part.name)}")
 
 
 def _existing(path: Path) -> Store:
