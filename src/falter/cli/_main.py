@@ -22,7 +22,7 @@ from falter.cli._rewrites import rewrites
 from falter.cli._run import run
 from falter.cli._store import store
 from falter.cli._variants import variants
-from falter.core.errors import FalterError
+from falter.core.errors import FalterError, printable
 
 __all__ = ["cli", "main"]
 
@@ -88,6 +88,6 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _say_error(message: str, hint: str | None) -> None:
-    click.echo(f"error: {message}", err=True)
+    click.echo(f"error: {printable(message)}", err=True)
     if hint:
-        click.echo(f"\nhint: {hint}", err=True)
+        click.echo(f"\nhint: {printable(hint)}", err=True)

@@ -15,6 +15,7 @@ from falter.experiment import (
     Block,
     Experiment,
     Option,
+    check_permits,
     options_of,
     overlay,
     read_experiment,
@@ -47,9 +48,23 @@ store_option = click.option(
 _file = click.argument("file", metavar="[EXPERIMENT.yaml]", required=False, type=click.Path())
 
 
+_allow_env = click.option(
+    "--allow-env",
+    "allow_env",
+    metavar="NAME",
+    multiple=True,
+    help="Let the file send this environment variable, as a key, to the server that it names.",
+)
+_allow_code = click.option(
+    "--allow-code",
+    is_flag=True,
+    help="Let the file run code: 'inspect:FILE.py', 'function:' and trust_remote_code.",
+)
+
+
 def experiment_options(command: F) -> F:
     """Add the experiment's options to a command."""
-    return _file(_with_options(command, EXPERIMENT))
+    return _file(_with_options(_allow_env(_allow_code(command)), EXPERIMENT))
 
 
 def protocol_options(command: F) -> F:
@@ -95,8 +110,11 @@ def settings_from(
 ) -> tuple[dict[str, Any], Path]:
     """The settings of a file and the options, and the folder that paths are relative to."""
     file = options.pop("file")
+    env, code = options.pop("allow_env", ()), options.pop("allow_code", False)
     if file is not None:
-        return overlay(read_settings(file), options), Path(file).parent
+        settings = read_settings(file)
+        check_permits(settings, Path(file), env=env, code=code)
+        return overlay(settings, options), Path(file).parent
     if needs_models and not options.get("models"):
         raise UsageError(
             "No model is named",

@@ -18,6 +18,7 @@ from falter.cli._options import (
     store_option,
 )
 from falter.cli._progress import Meter
+from falter.core.errors import printable
 from falter.core.ids import short
 from falter.experiment import (
     StudySpec,
@@ -58,7 +59,7 @@ def run_and_show(spec: StudySpec, store_path: Path, html_path: Path | None) -> i
     """Run to the end, print the summary, write the report. Exit code 1 if some requests failed."""
     with study_in(spec, store_path) as study:
         for note in study.notes:
-            click.echo(f"note: {note}", err=True)
+            click.echo(f"note: {printable(note)}", err=True)
         prices = {
             panel.panel.model.label: panel.target.price
             for _, resolved in study.parts
@@ -79,7 +80,7 @@ def run_and_show(spec: StudySpec, store_path: Path, html_path: Path | None) -> i
         reasons: Counter[str] = sum((Counter(p.failures) for p in shown.parts), Counter())
         why = "; ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(3))
         click.echo(
-            f"error: {failed:,} cells failed and are left out of the numbers: {why}\n\n"
+            f"error: {failed:,} cells failed and are left out of the numbers: {printable(why)}\n\n"
             "hint: the same command asks requests that failed once more",
             err=True,
         )

@@ -1,4 +1,4 @@
-"""`falter store`: list and verify the contents of the database."""
+"""`falter store`: list, verify and repair the contents of the database."""
 
 from __future__ import annotations
 
@@ -8,31 +8,54 @@ from pathlib import Path
 import click
 
 from falter.cli._options import store_option
-from falter.core.errors import StoreError
+from falter.core.errors import StoreError, printable
 from falter.core.ids import short
-from falter.store import Store, studies, verify
+from falter.store import Store, repair, studies, verify
 
 __all__ = ["store"]
 
 
 @click.group()
 def store() -> None:
-    """The store of answers and runs: list its runs and studies, verify its contents."""
+    """The store of answers and runs: list its runs and studies, verify and repair it."""
 
 
 @store.command("verify")
 @store_option
 def verify_command(store_path: Path) -> int:
-    """Recompute every hash and follow every reference."""
+    """Recompute every hash, follow every reference, count every plan."""
     with _existing(store_path) as opened:
         verification = verify(opened)
     for problem in verification.problems:
-        click.echo(problem)
+        click.echo(printable(problem))
     if verification.problems:
         click.echo(f"error: {len(verification.problems)} problems in {store_path}", err=True)
         return 1
     click.echo(f"{verification.checked:,} records verified in {store_path}", err=True)
     return 0
+
+
+@store.command("repair")
+@store_option
+@click.option(
+    "--to",
+    "new_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The new file.  [default: the store's name with .repaired before its ending]",
+)
+def repair_command(store_path: Path, new_path: Path | None) -> None:
+    """Copy what is sound into a new file, and say what is not.
+
+    The damaged file stays as it is. Run the same experiments again with the new file: what was
+    left out is asked again, and nothing else.
+    """
+    new_path = new_path or store_path.with_name(f"{store_path.stem}.repaired{store_path.suffix}")
+    found = repair(store_path, new_path)
+    for problem in found.problems:
+        click.echo(printable(problem))
+    kept = ", ".join(f"{count:,} {table}" for table, count in found.kept.items() if count)
+    click.echo(f"{new_path} holds {kept or 'nothing'}", err=True)
+    click.echo(f"{len(found.problems):,} left out, for the reasons above", err=True)
 
 
 @store.command("runs")
@@ -44,7 +67,9 @@ def runs_command(store_path: Path) -> None:
             planned, answered = opened.counts(stored.run)
             at = datetime.datetime.fromtimestamp(stored.created_at).isoformat(" ", "minutes")
             names = ", ".join(f"{p.model.label} on {p.task}" for p in stored.run.panels)
-            click.echo(f"{short(stored.run.id)}  {at}  {answered:,}/{planned:,}  {names}")
+            click.echo(
+                f"{short(stored.run.id)}  {at}  {answered:,}/{planned:,}  {printable(names)}"
+            )
 
 
 @store.command("studies")
@@ -55,9 +80,11 @@ def studies_command(store_path: Path) -> None:
         stored_studies = studies(opened)
     for study in stored_studies:
         at = datetime.datetime.fromtimestamp(study.created_at).isoformat(" ", "minutes")
-        click.echo(f"{short(study.id)}  {at}  {study.protocol}, preset {study.preset}")
+        click.echo(
+            f"{short(study.id)}  {at}  {printable(f'{study.protocol}, preset {study.preset}')}"
+        )
         for part in study.parts:
-            click.echo(f"  {short(part.run)}  {part.name}")
+            click.echo(f"  {short(part.run)}  {printable(part.name)}")
 
 
 def _existing(path: Path) -> Store:

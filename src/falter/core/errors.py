@@ -25,6 +25,7 @@ __all__ = [
     "UsageError",
     "WeightsError",
     "nearest",
+    "printable",
 ]
 
 
@@ -33,6 +34,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     folded = {candidate.casefold(): candidate for candidate in known}
     matches = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
     return folded[matches[0]] if matches else None
+
+
+def printable(text: str) -> str:
+    """A text as a terminal may show it: control characters and lone surrogates as `\\x1b`."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 class FalterError(Exception):

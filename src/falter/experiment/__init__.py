@@ -34,6 +34,7 @@ from falter.experiment._findings import shown_analysis
 from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
+from falter.experiment._permits import check_permits
 from falter.experiment._power import (
     GOALS,
     Assumptions,
@@ -129,6 +130,7 @@ __all__ = [
     "bank_for",
     "bank_in",
     "carry_out_study",
+    "check_permits",
     "components_in",
     "components_of",
     "connect",

@@ -11,8 +11,6 @@ from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from falter.core.errors import UsageError
 from falter.core.records import Sampling
 from falter.experiment._grid import Grid, GridLevels, grid_settings, refuse_together
@@ -31,9 +29,10 @@ from falter.experiment._shapes import (
     TemplateFile,
     Value,
 )
+from falter.experiment._yaml import read_yaml
 from falter.plan import Price
 from falter.scorers import ScorerNames
-from falter.tasks import DataSpec
+from falter.tasks import DataSpec, target_column
 
 __all__ = [
     "EXPERIMENT", "STUDY", "Experiment", "ModelSpec", "StepSpec", "StudySettings",
@@ -99,7 +98,19 @@ class Model(Shape[ModelSpec]):
         return before if same else {"name": Value(str).read(value, place)}
 
 
-DATA = Block(
+
+
+class Data(Block[DataSpec]):
+    """A mapping, or the file alone, whose target is then the one column that is called so."""
+
+    def values(self, data: Any, place: Place, *, complete: bool = True) -> dict[str, Any]:
+        if isinstance(data, str):
+            path = self.settings[0].shape.read(data, place.at("path"))
+            data = {"path": data, "target": target_column(path)}
+        return super().values(data, place, complete=complete)
+
+
+DATA = Data(
     DataSpec,
     path=Setting("a .jsonl, .json, .csv, .tsv or .parquet file, or hub:NAME",
         shape=File(elsewhere="hub:"), off="my.jsonl",
@@ -238,36 +249,16 @@ def read_settings(path: Path | str) -> Mapping[str, Any]:
     """The mapping in an experiment file, not checked yet."""
     path = Path(path)
     try:
-        data = yaml.load(path.read_text("utf-8"), _Loader)
+        data = read_yaml(path)
     except FileNotFoundError as error:
         raise UsageError(
             f"The experiment file {path} does not exist", hint="write one with 'falter init'"
         ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The experiment file {path} cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path} is not YAML: {error}", hint="check the indentation") from error
     if data is None:
         raise UsageError(
             f"The experiment file {path} is empty", hint="write one with 'falter init'"
         )
     return Options().read(data, Place())
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML's own types, and no key twice: the second would silently take the first one's place."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[object] = set()
-        for key, _ in node.value:
-            name = self.construct_object(key) if isinstance(key, yaml.ScalarNode) else key
-            if name in seen and key.tag != "tag:yaml.org,2002:merge":
-                raise UsageError(
-                    f"'{name}' is there twice, again in line {key.start_mark.line + 1}",
-                    hint="keep one of the two",
-                )
-            seen.add(name)
-        return super().construct_mapping(node, deep)
 
 
 def read_experiment(

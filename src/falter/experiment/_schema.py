@@ -8,7 +8,7 @@ from typing import Any
 from falter.clients import clients
 from falter.core.interfaces import Perturbation
 from falter.core.registry import Registry
-from falter.experiment._config import EXPERIMENT, MODEL, STUDY, Model
+from falter.experiment._config import EXPERIMENT, MODEL, STUDY, Data, Model
 from falter.experiment._settings import Block, Many, Setting
 from falter.experiment._shapes import (
     Options,
@@ -98,6 +98,8 @@ def _shape(shape: Shape[Any]) -> dict[str, Any]:
         case Options():
             texts = isinstance(shape, Placeholders)
             return {"type": "object"} | ({"additionalProperties": _TEXT} if texts else {})
+        case Data():
+            return {"anyOf": [_TEXT, _block(shape)]}
         case Block():
             return _block(shape)
         case Model():

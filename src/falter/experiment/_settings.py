@@ -180,6 +180,8 @@ class Option:
         """The file's value of the top setting, with what was typed in its place."""
         top, flag, name = self.parent or self.setting, self.setting.flag, self.setting.name
         if isinstance(top.shape, Block):
+            if isinstance(before, str):
+                before = {top.shape.settings[0].name: before}
             before = Options().read(before or {}, Place(top.name))
         value = self.setting.shape.typed(typed, Place(flag), before)
         if top is self.setting:

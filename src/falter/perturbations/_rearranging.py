@@ -75,7 +75,9 @@ _MOVED = "moved"
 def units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
     """The sections' text as runs of lines with one role, without the breaks between them."""
     text, spans = _laid_out(sections)
-    lines = [m.span() for m in re.finditer(r"[^\n]*[^\s][^\n]*", text)]
+    # One run over the text: a pattern that looks for something else than white space in a line
+    # would look again from each of its characters.
+    lines = [m.span() for m in re.finditer(r"[^\n]+", text) if not m[0].isspace()]
     roles = _roles(sections, spans, lines)
     _attach_headers(text, lines, roles)
     runs: list[Unit] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from falter.store._repair import RepairReport, repair
 from falter.store._rewrites import (
     StoreBank,
     authors,
@@ -29,6 +30,7 @@ from falter.store._verify import VerifyReport, verify
 __all__ = [
     "PlannedCell",
     "PromptSize",
+    "RepairReport",
     "Store",
     "StoreBank",
     "StoredCell",
@@ -45,6 +47,7 @@ __all__ = [
     "put_samples",
     "put_sheet",
     "put_study",
+    "repair",
     "scan_reviews",
     "scan_rewrites",
     "scan_samples",

@@ -16,12 +16,14 @@ from urllib.parse import quote
 from falter.core.errors import StoreBusy, StoreError, StoreGone
 from falter.store._migrations import MIGRATIONS, migrate
 
-__all__ = ["Place", "connect", "trouble"]
+__all__ = ["FAULTS", "Place", "connect", "trouble"]
 
 T = TypeVar("T")
 _OPENING, _WAITING = 30.0, 5.0  # seconds that another process may hold the file
 _BUSY, _FULL = (5, 6), 13
 _DAMAGED = (11, 26)
+# What SQLite raises; also where its message quotes a damaged schema that is no UTF-8.
+FAULTS = (sqlite3.Error, UnicodeDecodeError)
 
 
 class Place:
@@ -61,6 +63,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
     except (sqlite3.Error, OSError) as error:
         raise trouble(path, error, opening=True) from error
     try:
+        db.text_factory = _lenient  # a damaged schema
         _refuse_foreign_code(db, path)
         if _patient(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
             _patient(lambda: db.execute("PRAGMA journal_mode = WAL"))
@@ -69,9 +72,10 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         db.execute("PRAGMA cache_size = -32000")
         _patient(lambda: migrate(db, str(path)))
         db.execute(f"PRAGMA busy_timeout = {int(_WAITING * 1000)}")
+        db.text_factory = str
     except BaseException as error:
         db.close()
-        if isinstance(error, sqlite3.Error):
+        if isinstance(error, FAULTS):
             raise trouble(path, error, opening=True) from error
         raise
     return db
@@ -95,6 +99,7 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
             uri=True, isolation_level=None, check_same_thread=False,
         )  # fmt: skip
     try:
+        db.text_factory = _lenient
         _refuse_foreign_code(db, path)
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version < len(MIGRATIONS):
@@ -104,9 +109,10 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
                 hint="copy it to a folder that may be written, and name the copy",
             )
         migrate(db, str(path))  # refuses what is not falter's, or newer
+        db.text_factory = str
     except BaseException as error:
         db.close()
-        if isinstance(error, sqlite3.Error):
+        if isinstance(error, FAULTS):
             raise trouble(path, error, opening=True) from error
         raise
     return db
@@ -142,6 +148,10 @@ def _refuse_foreign_code(db: sqlite3.Connection, path: Path) -> None:
             f"{path} holds what falter never writes: {named}",
             hint="somebody has changed this file; 'falter store repair' copies what is sound",
         )
+
+
+def _lenient(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def _patient(work: Callable[[], T]) -> T:

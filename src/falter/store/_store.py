@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import short
 from falter.core.records import Item, Model, Prompt, Request, Response, Run, Variant
 from falter.store._claims import Claims
-from falter.store._opening import Place, connect, trouble
+from falter.store._opening import FAULTS, Place, connect, trouble
 
 __all__ = [
     "PlannedCell",
@@ -155,12 +154,22 @@ class Store:
                 if self.db.in_transaction:  # SQLite has ended it by itself if the disk is full
                     self.db.execute("ROLLBACK")
                 raise
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise trouble(self.path, error) from error
 
     def check_place(self) -> None:
         """Raise `StoreGone` if the path no longer names the file that is open."""
         self._place.check()
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Whatever a damaged file holds, reading it ends in an error in words."""
+        try:
+            yield
+        except FAULTS as error:
+            raise trouble(self.path, error) from error
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise _damaged(str(self.path), error) from error
 
     # Leases
 
@@ -259,7 +268,7 @@ class Store:
                     f"SELECT key FROM responses WHERE key IN ({marks})", part
                 ):
                     unanswered.pop(answered, None)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise trouble(self.path, error) from error
         return set(unanswered.values())
 
@@ -288,15 +297,14 @@ class Store:
 
     def runs(self) -> list[StoredRun]:
         """Every run, the newest last."""
-        rows = self.db.execute(
-            "SELECT body, created_at, planned, finished_at FROM runs ORDER BY number"
-        )
-        return [
-            StoredRun(
-                run=_load(Run, body), created_at=at, planned=bool(planned), finished_at=finished
-            )
-            for body, at, planned, finished in rows
-        ]
+        query = "SELECT body, created_at, planned, finished_at FROM runs ORDER BY number"
+        with self._reading():
+            return [
+                StoredRun(
+                    run=_load(Run, body), created_at=at, planned=bool(planned), finished_at=finished
+                )
+                for body, at, planned, finished in self.db.execute(query)
+            ]
 
     def find_run(self, name: str | None = None) -> StoredRun:
         """The run whose id starts with `name`; without a name, the last to begin or end."""
@@ -324,6 +332,12 @@ class Store:
         Without `sections` the prompts have choices and target but no text, except where scoring
         needs the text: a reply in a required form is read together with its prompt.
         """
+        with self._reading():
+            yield from self._cells(run, items, sections)
+
+    def _cells(
+        self, run: Run, items: Collection[str] | None, sections: bool
+    ) -> Iterator[StoredCell]:
         recipes = {self._row("recipes", r.id): r for r in run.recipes}
         items_by_number = self._items(run)
         item_numbers = [] if items is None else [self._row("items", identity) for identity in items]
@@ -401,11 +415,12 @@ class Store:
 
     def counts(self, run: Run) -> tuple[int, int]:
         """Planned cells, and those that have a response."""
-        planned, answered = self.db.execute(
-            "SELECT count(*), count(r.key) FROM cells c LEFT JOIN responses r ON r.key = c.key "
-            "WHERE c.run = ?",
-            (self._number(run.id),),
-        ).fetchone()
+        with self._reading():
+            planned, answered = self.db.execute(
+                "SELECT count(*), count(r.key) FROM cells c LEFT JOIN responses r ON "
+                "r.key = c.key WHERE c.run = ?",
+                (self._number(run.id),),
+            ).fetchone()
         return planned, answered
 
     def _items(self, run: Run) -> dict[int, Item]:
@@ -447,4 +462,15 @@ def _characters(prompt: bytes) -> int:
 
 
 def _load(cls: type[T], body: bytes) -> T:
-    return from_json(cls, orjson.loads(body))
+    """The record in a stored body; a damaged one is an error in words."""
+    try:
+        return from_json(cls, orjson.loads(body))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise _damaged(cls.__name__.lower(), error) from error
+
+
+def _damaged(what: str, error: Exception) -> StoreError:
+    return StoreError(
+        f"The store is damaged ({what}: {error})",
+        hint="'falter store verify' says what is wrong, 'falter store repair' keeps the rest",
+    )

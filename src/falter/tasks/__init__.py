@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from falter.tasks._files import DataSpec, read_hub, read_rows, read_template_file
+from falter.tasks._files import (
+    DataSpec,
+    read_hub,
+    read_rows,
+    read_template_file,
+    target_column,
+)
 from falter.tasks._items import items_from_rows
 from falter.tasks._task import Task, pick, tasks
 from falter.tasks._template import Piece, Template
@@ -17,5 +23,6 @@ __all__ = [
     "read_hub",
     "read_rows",
     "read_template_file",
+    "target_column",
     "tasks",
 ]

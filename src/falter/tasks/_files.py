@@ -6,17 +6,24 @@ import csv
 import gzip
 import io
 import json
+import math
+import re
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from falter.core.errors import MissingExtra, TaskError, UsageError
+from falter.core.errors import MissingExtra, TaskError, UsageError, printable
 
 __all__ = ["DataSpec", "TargetAs", "read_rows"]
 
 Row = dict[str, Any]
 TargetAs = Literal["auto", "index", "label", "text"]
+_TARGETS = ("answer", "target", "label")
+_DEEPEST = 50
+_MOST_BYTES = 2 * 2**30
+_LINES = re.compile(r"[\t\r\n]")
 _READABLE = ".jsonl, .json, .csv, .tsv or .parquet (also .gz)"
 
 
@@ -63,7 +70,56 @@ def read_rows(path: str | Path) -> list[Row]:
             )
     if not rows:
         raise TaskError(f"The data file {path} has no rows", hint="give a file with at least one")
+    for number, row in enumerate(rows, start=1):
+        _check_row(row, f"{path}, row {number}")
     return rows
+
+
+def target_column(path: str | Path) -> str:
+    """The one column of a data file that is called like a target; without one an error."""
+    columns = list(read_rows(path)[0])
+    found = [name for name in columns if name.lower() in _TARGETS]
+    if len(found) != 1:
+        shown = ", ".join(columns[:12])
+        raise TaskError(
+            f"{path} alone does not say which column holds the right answer (columns: {shown})",
+            hint="write 'data: {path: FILE, target: COLUMN}', or add --target COLUMN",
+        )
+    return found[0]
+
+
+def _check_row(row: Row, where: str) -> None:
+    """Raise for a value that is no text, number, list or mapping, and for odd names."""
+    for name, value in row.items():
+        if not name.isprintable() and not _LINES.sub("", name).isprintable():
+            raise TaskError(
+                f"{where} has a column with a control character or half a character in its name: "
+                f"{ascii(name)[:80]}",
+                hint="rename it",
+            )
+        fault = _fault(value, 0)
+        if fault is not None:
+            raise TaskError(
+                f"{where}, column '{name}' holds {fault}",
+                hint="texts, numbers, lists and mappings of them can be read",
+            )
+
+
+def _fault(value: Any, depth: int) -> str | None:
+    """What a value is, if it is nothing that an item can hold."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"the number {value}"
+    if depth > _DEEPEST:
+        return f"lists more than {_DEEPEST} deep"
+    if isinstance(value, dict):
+        if not all(isinstance(name, str) for name in value):
+            return "a mapping with names that are no texts"
+        return next((f for v in value.values() if (f := _fault(v, depth + 1))), None)
+    if isinstance(value, list):
+        return next((f for v in value if (f := _fault(v, depth + 1))), None)
+    return f"a {type(value).__name__}"
 
 
 def read_hub(name: str, split: str) -> list[Row]:
@@ -89,15 +145,19 @@ def read_hub(name: str, split: str) -> list[Row]:
 def read_text(path: Path) -> str:
     """The whole of a UTF-8 file, unpacked where its name ends in .gz."""
     try:
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise TaskError(
+                f"The data file {path} holds more than {_MOST_BYTES:,} bytes",
+                hint="give a part of it",
+            )
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise TaskError(
             f"The data file {path} is not UTF-8 (byte {error.start})", hint="convert it to UTF-8"
         ) from error
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise TaskError(f"The data file {path} cannot be read: {error}") from error
 
 
@@ -106,10 +166,10 @@ def _jsonl(text: str, path: Path) -> Iterator[Row]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except ValueError as error:
+            row = _loaded(line)
+        except (ValueError, RecursionError) as error:
             raise TaskError(
-                f"{path}, line {number} is not JSON: {error}",
+                f"{path}, line {number} is not JSON: {printable(str(error))}",
                 hint="every line must be one JSON object",
             ) from error
         yield _object(row, f"{path}, line {number}")
@@ -117,12 +177,30 @@ def _jsonl(text: str, path: Path) -> Iterator[Row]:
 
 def _json(text: str, path: Path) -> list[Row]:
     try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise TaskError(f"{path} is not JSON: {error}") from error
+        data = _loaded(text)
+    except (ValueError, RecursionError) as error:
+        raise TaskError(f"{path} is not JSON: {printable(str(error))}") from error
     if not isinstance(data, list):
         raise TaskError(f"{path} does not hold a list of objects", hint="use a JSON list or .jsonl")
     return [_object(row, f"{path}, entry {n}") for n, row in enumerate(data, start=1)]
+
+
+def _loaded(text: str) -> Any:
+    """JSON as the standard has it: no NaN, and no name twice in an object."""
+    return json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Row:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for n, name in enumerate(names) if name in names[:n])
+        raise ValueError(f"the name {twice[:80]!r} is there twice")
+    return row
 
 
 def _object(row: Any, where: str) -> Row:
@@ -162,7 +240,14 @@ def _parquet(path: Path) -> Iterator[Row]:
         raise TaskError(
             f"The data file {path} is not Parquet: {error}", hint="is the file whole?"
         ) from error
-    yield from table.to_pylist()
+    if table.num_rows and len(set(table.column_names)) < table.num_columns:
+        raise TaskError(f"{path} has a column twice", hint="rename one of the two")
+    try:
+        rows = table.to_pylist()
+    except Exception as error:  # texts that are no UTF-8, dates that Python does not have
+        raise TaskError(f"{path} holds a value that cannot be read: {error}") from error
+    for row in rows:
+        yield {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
 
 
 def read_template_file(path: str | Path) -> str:

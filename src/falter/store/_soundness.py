@@ -1,0 +1,241 @@
+"""Which rows of a store are sound: each against its own hash, and against what it names.
+
+Nothing that is read here is trusted, whatever its type or bytes: a row is sound or has a problem.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+
+from falter.core.codec import from_json
+from falter.core.records import Item, Model, Prompt, Recipe, Response, Rewrite, Run, Variant
+from falter.core.reviews import Review, Sample
+from falter.store._opening import FAULTS
+from falter.store._store import blob, cell_mark, checksum, name_of
+from falter.store._studies import StoredStudy
+
+__all__ = ["COLUMNS", "Soundness"]
+
+Row = tuple[Any, ...]
+
+# The tables in an order in which what a row names comes before it, with the columns of the schema.
+COLUMNS: dict[str, str] = {
+    "items": "number, id, body",
+    "recipes": "number, id, body",
+    "models": "number, id, body",
+    "runs": "number, id, body, created_at, planned, finished_at",
+    "studies": "number, id, created_at, body",
+    "variants": "item, recipe, draw, id, status, prompt",
+    "responses": "rowid, key, model, received_at, body, checksum",
+    "failures": "rowid, key, at, reason",
+    "rewrites": "rowid, key, author, at, body, checksum",
+    "samples": "rowid, id, key, author, body",
+    "sheets": "row, sheet, sample",
+    "reviews": "rowid, sample, rater, at, body",
+    "cells": "run, panel, sequence, repeat, item, recipe, draw, variant, key, mark",
+}
+_KEYS = {"variants": 4, "cells": 3}  # how many columns order the table; otherwise the first
+
+
+class Unsound(Exception):
+    """A row contradicts itself or names what is not there."""
+
+
+class Soundness:
+    """Reads a database table by table, in the order of `COLUMNS`; `faults` are those of tables."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self.faults: list[str] = []
+        self.items: dict[int, Item] = {}
+        self.recipes: dict[int, Recipe] = {}
+        self.models: dict[int, str] = {}
+        self.runs: dict[int, Run] = {}
+        self._samples: set[bytes] = set()
+        self._unsound: set[tuple[Any, ...]] = set()  # variants
+        self._places: set[bytes] = set()
+        self._answered_by: dict[bytes, int] = {}
+
+    def rows(self, table: str) -> Iterator[tuple[Row, str | None]]:
+        """Every row that can be read, and what is wrong with it."""
+        check: Callable[[Row], None] = getattr(self, f"_check_{table}")
+        for row in self._read(table):
+            try:
+                check(row)
+            except Unsound as problem:
+                yield row, str(problem)
+            except Exception:  # any bytes may stand where a record should
+                yield row, f"{table}: {_short(row, table)} cannot be read"
+            else:
+                yield row, None
+
+    def _read(self, table: str) -> Iterator[Row]:
+        """From the start, and if that breaks off, from the end, as far as either goes."""
+        columns = COLUMNS[table]
+        many = _KEYS.get(table, 1)
+        order = columns.split(", ")[:many]
+        last: Row | None = None
+        query = f"SELECT {columns} FROM {table} ORDER BY "
+        try:
+            for row in self.db.execute(query + ", ".join(order)):
+                last = row[:many]
+                yield row
+        except FAULTS as error:
+            self.faults.append(f"{table}: cannot be read to its end ({error})")
+        else:
+            return
+        backwards = ", ".join(f"{name} DESC" for name in order)
+        try:
+            for row in self.db.execute(query + backwards):
+                if last is not None and row[:many] <= last:
+                    return
+                yield row
+        except (*FAULTS, TypeError):
+            return
+
+    # One record
+
+    def _check_items(self, row: Row) -> None:
+        number, key, body = row
+        item = from_json(Item, orjson.loads(body))
+        _same("items", item.id, key)
+        self.items[number] = item
+
+    def _check_recipes(self, row: Row) -> None:
+        number, key, body = row
+        recipe = from_json(Recipe, orjson.loads(body))
+        _same("recipes", recipe.id, key)
+        self.recipes[number] = recipe
+
+    def _check_models(self, row: Row) -> None:
+        number, key, body = row
+        model = from_json(Model, orjson.loads(body))
+        _same("models", model.id, key)
+        self.models[number] = model.id
+
+    def _check_runs(self, row: Row) -> None:
+        number, key, body = row[:3]
+        run = from_json(Run, orjson.loads(body))
+        _same("runs", run.id, key)
+        self.runs[number] = run
+
+    def _check_studies(self, row: Row) -> None:
+        _, key, _, body = row
+        study = from_json(StoredStudy, orjson.loads(body))
+        _same("studies", study.id, key)
+        known = {run.id for run in self.runs.values()}
+        gone = [part.name for part in study.parts if part.run not in known]
+        if gone:
+            raise Unsound(f"studies: {key.hex()[:10]} names runs that are missing: {gone}")
+
+    def _check_variants(self, row: Row) -> None:
+        item, recipe, draw, key, status, prompt = row
+        try:
+            if item not in self.items or recipe not in self.recipes:
+                raise Unsound(f"variants: {key.hex()[:10]} names an item or recipe that is missing")
+            variant = Variant(
+                item=self.items[item],
+                recipe=self.recipes[recipe],
+                draw=draw,
+                status=status,
+                prompt=from_json(Prompt, orjson.loads(prompt)),
+            )
+            _same("variants", variant.id, key)
+        except Exception:
+            self._unsound.add(row[:4])
+            raise
+
+    def _check_responses(self, row: Row) -> None:
+        _, key, model, received_at, body, mark = row
+        if checksum(body) != mark:
+            raise Unsound(f"responses: {key.hex()[:10]} is damaged")
+        response = from_json(Response, orjson.loads(body))
+        if blob(response.key) != key:
+            raise Unsound(
+                f"responses: {key.hex()[:10]} holds the answer to {response.key[7:17]}: it was "
+                "swapped or copied"
+            )
+        if response.failure is not None or response.received_at != received_at:
+            raise Unsound(f"responses: {key.hex()[:10]} does not match its content")
+        if model not in self.models:
+            raise Unsound(f"responses: {key.hex()[:10]} names a model that is missing")
+        self._answered_by[key] = model
+
+    def _check_failures(self, row: Row) -> None:
+        _, key, at, reason = row
+        if len(key) != 32 or not isinstance(at, float) or not isinstance(reason, str):
+            raise Unsound("failures: one cannot be read")
+
+    def _check_rewrites(self, row: Row) -> None:
+        _, key, author, _, body, mark = row
+        if checksum(body) != mark:
+            raise Unsound(f"rewrites: {key.hex()[:10]} is damaged")
+        rewrite = from_json(Rewrite, orjson.loads(body))
+        if (blob(rewrite.key), rewrite.author) != (key, author):
+            raise Unsound(f"rewrites: {key.hex()[:10]} does not match its content")
+
+    def _check_samples(self, row: Row) -> None:
+        _, identity, key, author, body = row
+        sample = from_json(Sample, orjson.loads(body))
+        _same("samples", sample.id, identity)
+        if (blob(sample.key), sample.author) != (key, author):
+            raise Unsound(f"samples: {identity.hex()[:10]} does not match its content")
+        self._samples.add(identity)
+
+    def _check_sheets(self, row: Row) -> None:
+        name, sheet, sample = row
+        if sample not in self._samples or not isinstance(name, str) or not isinstance(sheet, str):
+            raise Unsound(f"sheets: {str(name)[:40]!r} names a sample that is missing")
+
+    def _check_reviews(self, row: Row) -> None:
+        _, sample, rater, _, body = row
+        review = from_json(Review, orjson.loads(body))
+        if (blob(review.sample), review.rater) != (sample, rater):
+            raise Unsound(f"reviews: one of {str(rater)[:40]!r} does not match its content")
+        if sample not in self._samples:
+            raise Unsound(f"reviews: one of {str(rater)[:40]!r} names a sample that is missing")
+
+    # A place of a plan
+
+    def _check_cells(self, row: Row) -> None:
+        number, panel, sequence, repeat, item, recipe, draw, variant, key, mark = row
+        place = f"cells: {panel}/{sequence}"
+        run = self.runs.get(number)
+        if run is None:
+            raise Unsound(f"{place} names a run that is missing")
+        if mark is not None and cell_mark(row[:9]) != mark:
+            raise Unsound(f"{place} of run {run.id[7:17]} was changed, swapped or copied")
+        if not 0 <= panel < len(run.panels):
+            raise Unsound(f"{place} names a panel that run {run.id[7:17]} does not have")
+        if (
+            self._unsound.intersection([(item, recipe, draw, variant)])
+            or not self.db.execute(
+                "SELECT 1 FROM variants WHERE item = ? AND recipe = ? AND draw = ? AND id = ?",
+                (item, recipe, draw, variant),
+            ).fetchone()
+        ):
+            raise Unsound(f"{place} names a variant that is missing")
+        if self.recipes[recipe].id not in {r.id for r in run.recipes}:
+            raise Unsound(f"{place} names a recipe that run {run.id[7:17]} does not have")
+        answered_by = self._answered_by.get(key)
+        if answered_by is not None and self.models[answered_by] != run.panels[panel].model.id:
+            raise Unsound(f"{place} has the answer of another model ({name_of(key)[7:17]})")
+        where = checksum(repr((number, panel, item, recipe, draw, variant, repeat)).encode())
+        if where in self._places:
+            raise Unsound(f"{place} of run {run.id[7:17]} is there twice")
+        self._places.add(where)
+
+
+def _same(table: str, identity: str, key: bytes) -> None:
+    if blob(identity) != key:
+        raise Unsound(f"{table}: {key.hex()[:10]} does not match its content")
+
+
+def _short(row: Row, table: str) -> str:
+    """The first digits of the hash that a row goes by, or its number."""
+    keys = [value for value in row[:4] if isinstance(value, bytes)]
+    return keys[0].hex()[:10] if keys and table != "cells" else f"{row[0]!r:.20}"

@@ -1,0 +1,213 @@
+"""Files from strangers: an exact message, exit code 2, nothing sent, no secret given away."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from falter.cli._main import _run
+from falter.core.errors import FalterError, TaskError, UsageError, printable
+from falter.experiment import read_experiment, read_settings
+from falter.experiment._permits import check_permits
+from falter.tasks import _files as files
+from falter.tasks import read_rows
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
+)
+YAML = {
+    "alias bomb": (BOMB, "stands for more than 200,000 values"),
+    "itself": ("a: &a [*a]\n", "stands for more than 200,000 values"),
+    "deep": ("[" * 100_000, "nested"),
+    "deep and closed": ("task: " + "[" * 300 + "]" * 300, "nested"),
+    "a key twice": ("task: basics\ntask: functions\n", "'task' is there twice"),
+    "a key twice below": ("sampling: {seed: 1, seed: 2}\n", "'seed' is there twice"),
+    "half a character": ('task: "\\ud800"\n', "half a character"),
+    "half a character in a key": ('"\\ud800": 1\n', "half a character"),
+    "an escape sequence": ('task: "\\x1b[2J"\n', "control character"),
+    "a Python object": ("task: !!python/object/apply:os.system [id]\n", "is not YAML"),
+    "a bad date": ("task: 2020-99-99\n", "is not YAML"),
+    "two documents": ("task: basics\n---\ntask: basics\n", "is not YAML"),
+    "a list": ("- task\n", "expected a mapping"),
+    "no UTF-8": ("task: \udcff\n", "cannot be read"),
+    "megabytes": ("# " + "x" * 9_000_000, "more than 8,388,608 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", YAML)
+def test_yaml_that_means_harm_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bombs, depth, keys that are there twice, surrogates, tags, sheer size."""
+    text, message = YAML[name]
+    path = tmp_path / "e.yaml"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert _run(["plan", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert printable(said) == said
+
+
+ROWS = {
+    "NaN": ("a.jsonl", '{"a": NaN}', "NaN is no JSON number"),
+    "infinity": ("a.json", '[{"a": -Infinity}]', "-Infinity is no JSON number"),
+    "a number without end": ("a.jsonl", '{"a": 1e999}', "holds the number inf"),
+    "a name twice": ("a.jsonl", '{"a": 1, "a": 2}', "the name 'a' is there twice"),
+    "a surrogate for a name": ("a.jsonl", '{"\\ud800": 1}', "half a character in its name"),
+    "an escape for a name": ("a.csv", "a\x1b[2J,b\n1,2\n", "control character"),
+    "deep": ("a.json", "[" * 100_000, "is not JSON"),
+    "deep and closed": ("a.jsonl", '{"a": ' + "[" * 200 + "]" * 200 + "}", "more than 50 deep"),
+    "cut off": ("a.jsonl.gz", gzip.compress(b'{"a": 1}' * 999)[:30], "cannot be read"),
+    "no gzip": ("a.jsonl.gz", b"\x1f\x8b\x08\x00nothing of it", "cannot be read"),
+    "no UTF-8": ("a.csv", b"a\n\xff\n", "is not UTF-8"),
+    "no Parquet": ("a.parquet", b"PAR1 and so on", "is not Parquet"),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_data_that_cannot_be_read_say_why(name: str, tmp_path: Path) -> None:
+    """The file and the place, and no other exception."""
+    file, content, message = ROWS[name]
+    path = tmp_path / file
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(TaskError) as caught:
+        read_rows(path)
+    assert message in str(caught.value)
+    assert file in str(caught.value)
+
+
+def test_what_unpacks_without_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A packed file is read up to a limit, and not into memory first."""
+    monkeypatch.setattr(files, "_MOST_BYTES", 10_000)
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b" " * 10_000_000))
+    with pytest.raises(TaskError, match="more than 10,000 bytes"):
+        read_rows(path)
+
+
+def test_odd_types_of_parquet_are_named(tmp_path: Path) -> None:
+    """Dates, decimals and bytes have no text of their own; NaN is a missing value."""
+    pa = pytest.importorskip("pyarrow")
+    import datetime
+    import decimal
+
+    import pyarrow.parquet as parquet
+
+    path = tmp_path / "a.parquet"
+    odd = [datetime.date(2020, 1, 1), decimal.Decimal("1.5"), b"x", datetime.timedelta(1)]
+    for value in odd:
+        parquet.write_table(pa.table({"q": ["a"], "odd": [value]}), path)
+        with pytest.raises(TaskError, match=f"column 'odd' holds a {type(value).__name__}"):
+            read_rows(path)
+    parquet.write_table(pa.table({"q": ["a"], "x": [float("nan")]}), path)
+    assert read_rows(path) == [{"q": "a", "x": None}]
+
+
+# Secrets and code
+
+
+KEYS = {
+    "a secret that is no key": {"name": "openai:x", "api_key_env": "AWS_SECRET_ACCESS_KEY"},
+    "a key for another host": {
+        "name": "openai:x",
+        "base_url": "https://models.example.org/v1",
+        "api_key_env": "OPENAI_API_KEY",
+    },
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("place", ["models", "model", "rewriter", "judge"])
+def test_a_file_does_not_send_secrets_where_it_likes(name: str, place: str) -> None:
+    """Only the name on the command line allows it, and the error says what would be sent."""
+    settings = {place: [KEYS[name]] if place == "models" else KEYS[name]}
+    variable = KEYS[name]["api_key_env"]
+    with pytest.raises(UsageError, match=variable) as caught:
+        check_permits(settings, Path("e.yaml"))
+    assert f"--allow-env {variable}" in str(caught.value.hint)
+    with pytest.raises(UsageError):
+        check_permits(settings, Path("e.yaml"), env=["OTHER"])
+    check_permits(settings, Path("e.yaml"), env=[variable])
+
+
+def test_usual_keys_need_no_permit() -> None:
+    """A provider's own key for its own server, and any key for a server on this machine."""
+    for model in (
+        "openai:x",
+        {"name": "openai:x", "api_key_env": "OPENAI_API_KEY"},
+        {"name": "openai:x", "base_url": "http://localhost:8000/v1", "api_key_env": "MY_API_KEY"},
+        {"name": "openai:x", "base_url": "https://models.example.org/v1"},
+    ):
+        check_permits({"models": [model]}, Path("e.yaml"))
+
+
+CODE = {
+    "an Inspect file": {"task": "inspect:task.py@mine"},
+    "one of several tasks": {"task": ["basics", "inspect:task.py@mine"]},
+    "a function": {"models": "function:module.ask"},
+    "a function of several": {"models": [{"name": "function:module.ask"}]},
+    "remote code": {"models": [{"name": "hf:x", "options": {"trust_remote_code": True}}]},
+}
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_a_file_does_not_run_code(name: str, tmp_path: Path) -> None:
+    """`--allow-code` is what allows it; typed by hand on the command line it needs nothing."""
+    with pytest.raises(UsageError, match="runs code") as caught:
+        check_permits(CODE[name], Path("e.yaml"))
+    assert "--allow-code" in str(caught.value.hint)
+    check_permits(CODE[name], Path("e.yaml"), code=True)
+
+
+def test_the_command_line_asks_for_permits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2 before anything is read or sent, and the options that allow it."""
+    path = tmp_path / "e.yaml"
+    path.write_text(
+        "task: basics\nmodels: [{name: 'openai:x', base_url: 'https://models.example.org/v1', "
+        "api_key_env: GITHUB_TOKEN}]\nrecipes: [typos]\nlimit: 2\n"
+    )
+    assert _run(["plan", str(path)]) == 2
+    assert "GITHUB_TOKEN" in capsys.readouterr().err
+    assert _run(["plan", str(path), "--allow-env", "GITHUB_TOKEN"]) == 0
+    assert _run(["plan", "--task", "basics", "--model", "simulated", "--allow-code"]) == 0
+
+
+# A friend's file
+
+
+def test_data_as_a_plain_text_works(tmp_path: Path) -> None:
+    """`data: my.jsonl` takes the column that is called answer, target or label, if one is."""
+    data = tmp_path / "my.jsonl"
+    data.write_text(json.dumps({"question": "1 + 1?", "answer": "2"}) + "\n")
+    path = tmp_path / "e.yaml"
+    path.write_text("data: my.jsonl\ntemplate: '{question}'\nmodels: simulated\nrecipes: typos\n")
+    experiment = read_experiment(read_settings(path), folder=tmp_path)
+    assert experiment.data is not None
+    assert (experiment.data.path, experiment.data.target) == (str(data), "answer")
+    data.write_text(json.dumps({"question": "1 + 1?", "label": "2", "answer": "2"}) + "\n")
+    with pytest.raises(FalterError, match="columns: question, label, answer"):
+        read_experiment(read_settings(path), folder=tmp_path)
+
+
+def test_messages_hold_no_control_sequences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A path, a name or a column that would move a terminal's cursor is shown as what it is."""
+    for line in (
+        ["plan", "\x1b[2J.yaml"],
+        ["store", "runs", "--store", str(tmp_path / "\x1b]0;x\x07.db")],
+        ["plan", "--task", "\x1b[31mbasics", "--model", "simulated"],
+        ["run", "--task", "basics", "--model", "\x1b[31m", "--recipe", "typos"],
+    ):
+        assert _run(line) == 2
+        out, err = capsys.readouterr()
+        assert "\x1b" not in out + err
+        assert "\x07" not in out + err
+    assert printable("a\x1b[2J\nä\ud800") == "a\\x1b[2J\nä\\ud800"
