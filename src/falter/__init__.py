@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from falter.core.records import Scored
     from falter.experiment import Result, run
     from falter.perturbations import perturb
 
-__all__ = ["Result", "__version__", "perturb", "run"]
+__all__ = ["Result", "Scored", "__version__", "perturb", "run"]
 
 _HOMES = {
     "Result": "falter.experiment",
+    "Scored": "falter.core.records",
     "run": "falter.experiment",
     "perturb": "falter.perturbations",
 }

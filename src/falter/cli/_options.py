@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from falter.clients import is_code
 from falter.core.errors import UsageError
 from falter.experiment import (
     EXPERIMENT,
@@ -44,12 +45,17 @@ store_option = click.option(
     help="The database of answers and runs; stored answers are not asked for again.",
 )
 
+_allow_code = click.option(
+    "--allow-code",
+    is_flag=True,
+    help="Import the functions that the experiment file names as models.",
+)
 _file = click.argument("file", metavar="[EXPERIMENT.yaml]", required=False, type=click.Path())
 
 
 def experiment_options(command: F) -> F:
     """Add the experiment's options to a command."""
-    return _file(_with_options(command, EXPERIMENT))
+    return _file(_allow_code(_with_options(command, EXPERIMENT)))
 
 
 def protocol_options(command: F) -> F:
@@ -90,12 +96,28 @@ def experiment_from(options: dict[str, Any], *, needs_models: bool = True) -> Ex
     return read_experiment(data, folder=folder, needs_models=needs_models)
 
 
+def _refuse_code(settings: Mapping[str, Any], file: str) -> None:
+    """A file from somewhere else does not import what it likes; who types a name may."""
+    models = settings.get("models")
+    entries = models if isinstance(models, list) else [models]
+    named = [e.get("name") if isinstance(e, dict) else e for e in entries]
+    for name in (*named, settings.get("rewriter"), settings.get("judge")):
+        name = name.get("name") if isinstance(name, dict) else name
+        if isinstance(name, str) and is_code(name):
+            raise UsageError(
+                f"{file} has '{name}' as a model, which imports code",
+                hint="--allow-code allows it, if you trust the file",
+            )
+
+
 def settings_from(
     options: dict[str, Any], *, needs_models: bool = True
 ) -> tuple[dict[str, Any], Path]:
     """The settings of a file and the options, and the folder that paths are relative to."""
-    file = options.pop("file")
+    file, allowed = options.pop("file"), options.pop("allow_code")
     if file is not None:
+        if not allowed:
+            _refuse_code(read_settings(file), file)
         return overlay(read_settings(file), options), Path(file).parent
     if needs_models and not options.get("models"):
         raise UsageError(

@@ -19,7 +19,9 @@ __all__ = [
     "Connector",
     "clients",
     "costs_nothing",
+    "is_code",
     "is_free",
+    "runs_code",
 ]
 
 Api = Literal["chat", "completions"]
@@ -83,6 +85,21 @@ def costs_nothing(connect: Connector) -> Connector:
 def is_free(client: str) -> bool:
     """Whether the client of this name said that it costs nothing; an unknown one did not."""
     return client in clients and clients.get(client) in _COST_NOTHING
+
+
+_RUN_CODE: set[Connector] = set()
+
+
+def runs_code(connect: Connector) -> Connector:
+    """Decorates a connector that imports what a name says: in a file, that needs to be allowed."""
+    _RUN_CODE.add(connect)
+    return connect
+
+
+def is_code(model: str) -> bool:
+    """Whether a model's name says what is to be imported."""
+    client = model.partition(":")[0]
+    return client in clients and clients.get(client) in _RUN_CODE
 
 
 def _check_name(name: object) -> None:
