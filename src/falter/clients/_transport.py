@@ -38,7 +38,7 @@ Read = Callable[[Any], Answer]
 
 CHARACTERS_A_TOKEN = 4
 CHECK_SECONDS = 10.0
-QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
 FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Codes of an error that is the provider's refusal of this prompt."""
 ODD_JSON = (LookupError, TypeError, AttributeError, ValueError)
