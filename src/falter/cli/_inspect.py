@@ -14,6 +14,7 @@ import click
 
 import falter.measures
 from falter import __version__
+from falter.cli._env_file import env_file_option
 from falter.clients import QUANTISATIONS, clients, content_hash, quantised
 from falter.core.errors import FalterError, UnknownName
 from falter.experiment import ModelSpec, connect, probe_text, probed, run_async
@@ -162,6 +163,7 @@ def quantize(name: str, to: str, out: Path | None, force: bool) -> None:
 @click.option("--base-url", help="Where its server listens.")
 @click.option("--api", help="chat or completions.")
 @click.option("--api-key-env", help="The environment variable that holds the key.")
+@env_file_option
 @click.option("--probe", is_flag=True, help="Send two short requests and say what came back.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from falter.cli._env_file import env_file_option
 from falter.clients import is_code
 from falter.core.errors import UsageError
 from falter.experiment import (
@@ -48,6 +49,7 @@ store_option = click.option(
 _allow_code = click.option(
     "--allow-code",
     is_flag=True,
+    default=None,
     help="Import the functions that the experiment file names as models.",
 )
 _file = click.argument("file", metavar="[EXPERIMENT.yaml]", required=False, type=click.Path())
@@ -55,7 +57,7 @@ _file = click.argument("file", metavar="[EXPERIMENT.yaml]", required=False, type
 
 def experiment_options(command: F) -> F:
     """Add the experiment's options to a command."""
-    return _file(_allow_code(_with_options(command, EXPERIMENT)))
+    return _file(env_file_option(_allow_code(_with_options(command, EXPERIMENT))))
 
 
 def protocol_options(command: F) -> F:
