@@ -114,7 +114,7 @@ def brittleness(rng: np.random.Generator, design: Design) -> Outcome:
     """The plug-in share of the variance between prompts, by leaving out clusters."""
     table = _probit(rng, FAMILY, design)
     try:
-        found = variance_components(table, "plugin", clusters=design.codes.tolist())  # type: ignore[call-overload]
+        found = variance_components(table, "plugin", clusters=design.codes.tolist())
     except TypeError:
         return math.nan, math.nan, math.nan
     estimate: Estimate = found.brittleness

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-Reply = tuple[int, Any]
+Reply = tuple[int, Any] | tuple[int, Any, dict[str, str]]
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Asked:
 class LocalServer:
     """Serves status and JSON that `answer` makes of each request, and remembers all of them.
 
-    `answer` may be a coroutine. A reply that is bytes goes out as it is.
+    `answer` may be a coroutine. A reply that is bytes goes out as it is; headers may follow it.
     """
 
     answer: Callable[[Asked], Reply | Awaitable[Reply]]
@@ -61,6 +61,7 @@ class LocalServer:
         asked = Asked(request.method, request.path_qs, headers, body)
         self.asked.append(asked)
         answer = self.answer(asked)
-        status, reply = answer if isinstance(answer, tuple) else await answer
+        status, reply, *more = answer if isinstance(answer, tuple) else await answer
         data = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
-        return web.Response(status=status, body=data, content_type="application/json")
+        headers = {"Content-Type": "application/json", **(more[0] if more else {})}
+        return web.Response(status=status, body=data, headers=headers)

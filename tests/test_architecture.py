@@ -265,6 +265,7 @@ NAMED: dict[str, set[str]] = {
     "protocols/_protocol.py": {"numeric"},
     "readers/_read.py": {"lm-eval"},
     "stats/_jackknife.py": {"identity"},
+    "tasks/_lm_eval_metrics.py": {"function"},
     "text/_relevance.py": {"rouge1"},
 }
 """What a module may name of other rooms: names, or all names that a room registers."""

@@ -173,9 +173,20 @@ def test_the_http_client_of_the_page_is_short() -> None:
 
 TABLES = {
     name: table
-    for name in ("hf", "inspect_ai", "lm_eval", "openai", "simulated", "vllm")
+    for name in (
+        "anthropic",
+        "function",
+        "gemini",
+        "hf",
+        "inspect_ai",
+        "lm_eval",
+        "openai",
+        "responses",
+        "simulated",
+        "vllm",
+    )
     for table in [importlib.import_module(f"falter.clients.{name}").OPTIONS]
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)

@@ -14,9 +14,10 @@ import click
 
 import falter.measures
 from falter import __version__
+from falter.cli._env_file import env_file_option
 from falter.clients import QUANTISATIONS, clients, content_hash, quantised
 from falter.core.errors import FalterError, UnknownName
-from falter.experiment import ModelSpec, connect, run_async
+from falter.experiment import ModelSpec, connect, probe_text, probed, run_async
 from falter.perturbations import perturbations
 from falter.protocols import protocols
 from falter.scorers import scorers
@@ -162,15 +163,21 @@ def quantize(name: str, to: str, out: Path | None, force: bool) -> None:
 @click.option("--base-url", help="Where its server listens.")
 @click.option("--api", help="chat or completions.")
 @click.option("--api-key-env", help="The environment variable that holds the key.")
+@env_file_option
+@click.option("--probe", is_flag=True, help="Send two short requests and say what came back.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(
     names: tuple[str, ...],
     base_url: str | None,
     api: str | None,
     api_key_env: str | None,
+    probe: bool,
     as_json: bool,
 ) -> int:
     """Say what is installed, whether models can be reached, and what they can do.
+
+    With --probe, one real request of 16 tokens and one for log-probabilities: what the server had
+    to be asked otherwise, how it counts, and the tokens that were used.
 
     Exit code 2 if one of these models cannot be used.
     """
@@ -180,7 +187,7 @@ def doctor(
         "extras": {extra: _version(module) for extra, module in EXTRAS.items()},
         **_weights(),
         "models": [
-            _diagnose(ModelSpec(name=n, base_url=base_url, api=api, api_key_env=api_key_env))
+            _diagnose(ModelSpec(name=n, base_url=base_url, api=api, api_key_env=api_key_env), probe)
             for n in names
         ],
     }
@@ -200,18 +207,19 @@ def _version(module: str) -> str | None:
         return "?"
 
 
-def _diagnose(spec: ModelSpec) -> dict[str, Any]:
-    """Connect and check one model; sends no prompt."""
+def _diagnose(spec: ModelSpec, probe: bool) -> dict[str, Any]:
+    """Connect and check one model; sends no prompt unless it is probed."""
     try:
         client = connect(spec)
 
-        async def check() -> None:
+        async def check() -> dict[str, Any]:
             try:
                 await client.check()
+                return {"probe": await probed(client)} if probe else {}
             finally:
                 await client.close()
 
-        run_async(check)
+        found = run_async(check)
     except FalterError as error:
         return {"name": spec.name, "ok": False, "problem": error.message, "hint": error.hint}
     able = client.capabilities
@@ -220,6 +228,7 @@ def _diagnose(spec: ModelSpec) -> dict[str, Any]:
         "ok": True,
         "generates": able.generates,
         "log_probabilities": able.scores,
+        **found,
     }
 
 
@@ -235,6 +244,8 @@ def _print_findings(findings: dict[str, Any]) -> None:
             outputs = {"text": "generates", "log-probabilities": "log_probabilities"}
             returned = " and ".join(what for what, able in outputs.items() if model[able])
             click.echo(f"{model['name']}: reachable; returns {returned}")
+            for line in probe_text(model["probe"]) if "probe" in model else ():
+                click.echo(f"  {line}")
         else:
             click.echo(f"{model['name']}: {model['problem']}")
             if model["hint"]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from falter.cli._env_file import env_file_option
 from falter.core.errors import UsageError
 from falter.experiment import (
     EXPERIMENT,
@@ -64,7 +65,7 @@ _allow_code = click.option(
 
 def experiment_options(command: F) -> F:
     """Add the experiment's options to a command."""
-    return _file(_with_options(_allow_env(_allow_code(command)), EXPERIMENT))
+    return _file(env_file_option(_with_options(_allow_env(_allow_code(command)), EXPERIMENT)))
 
 
 def protocol_options(command: F) -> F:

@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING
 from falter.clients._answers import Answer, RequestRefused, UnusableAnswer, failed
 from falter.clients._options import OptionTable
 from falter.clients._quantize import QUANTISATIONS, content_hash, quantised
-from falter.clients._settings import ClientSettings, Connector, clients, costs_nothing, is_free
+from falter.clients._settings import (
+    ClientSettings,
+    Connector,
+    clients,
+    costs_nothing,
+    is_code,
+    is_free,
+    runs_code,
+)
 
 if TYPE_CHECKING:
     from falter.clients._batching import Batcher
     from falter.clients._client import BaseClient, BatchClient, HttpClient
     from falter.clients._transport import Transport
+    from falter.clients.function import offer
 else:
     # What loads asyncio and aiohttp, which most commands can do without, waits until it is used.
     _HOMES = {
@@ -22,6 +31,7 @@ else:
         "Batcher": "_batching",
         "HttpClient": "_client",
         "Transport": "_transport",
+        "offer": "function",
     }
 
     def __getattr__(name: str) -> object:
@@ -47,6 +57,9 @@ __all__ = [
     "content_hash",
     "costs_nothing",
     "failed",
+    "is_code",
     "is_free",
+    "offer",
     "quantised",
+    "runs_code",
 ]

@@ -57,14 +57,14 @@ def is_loopback(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def read_key(variable: str) -> str | None:
+def read_key(variable: str, *, spaces: bool = False) -> str | None:
     """The key in an environment variable, or None; never shown, not even when it is malformed."""
     key = os.environ.get(variable) or None
-    if key is not None and not re.fullmatch(r"[!-~]+", key):
+    if key is not None and not re.fullmatch(r"[!-~]+( +[!-~]+)*" if spaces else r"[!-~]+", key):
         raise InvalidValue(
             variable,
             "…",
-            "printable ASCII without spaces or line breaks",
+            f"printable ASCII without {'' if spaces else 'spaces or '}line breaks",
             hint=f"set the environment variable {variable} again; a line break may have crept in",
         )
     return key

@@ -30,6 +30,7 @@ class Answer:
     served_by: str | None = None
     reasoning: str | None = None
     request_id: str | None = None
+    value: float | None = None
 
     @classmethod
     def from_server(
@@ -45,6 +46,7 @@ class Answer:
         served_by: Any = None,
         reasoning: Any = None,
         request_id: Any = None,
+        value: float | None = None,
     ) -> Self:
         """From values of a server's JSON: those of a wrong type count as absent.
 
@@ -65,6 +67,7 @@ class Answer:
             served_by=_short(served_by),
             reasoning=reasoning[:LONGEST_TEXT] if isinstance(reasoning, str) else None,
             request_id=_short(request_id),
+            value=value,
         )
 
     def response(self, request: Request, latency: float) -> Response:
@@ -85,6 +88,7 @@ class Answer:
             served_by=self.served_by,
             received_at=time(),
             reasoning=reasoning,
+            value=self.value,
             request_id=self.request_id,
         )
 

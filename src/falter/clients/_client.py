@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from falter.clients._answers import Answer, failed
@@ -44,6 +44,11 @@ class BaseClient(ABC):
         """The log-likelihood of every continuation after its context, a response a request."""
         raise EndpointError(f"{self.model.label} gives no log-likelihoods of given answers")
 
+    @property
+    def adapted(self) -> Mapping[str, str]:
+        """What was learnt of how the server wants to be asked: fields, and what became of them."""
+        return {}
+
     async def close(self) -> None:  # noqa: B027 (or to close)
         """Let go of connections and memory."""
 
@@ -56,6 +61,11 @@ class HttpClient(BaseClient):
     async def check(self) -> None:
         """Ask for the model list: free of charge, and it says if the first request can work."""
         await self.transport.check(self.model.name)
+
+    @property
+    def adapted(self) -> Mapping[str, str]:
+        """The changes of the transport's shape."""
+        return self.transport.shape.changes
 
     async def close(self) -> None:
         """Close the connections."""

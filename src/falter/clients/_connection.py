@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -42,7 +42,7 @@ class Connection:
         connections: int,
         timeout: float,
         headers: Mapping[str, str],
-        key: str | None,
+        secrets: Sequence[str],
     ) -> None:
         self._base_url = base_url
         self._connections = connections
@@ -51,10 +51,12 @@ class Connection:
             "Content-Type": "application/json", "Accept-Encoding": "identity", **headers
         }  # fmt: skip
         # What is short occurs in every text by chance.
-        self._key = key if key is not None and len(key) >= SECRET_LENGTH else None
-        self._secrets: tuple[bytes, ...] = ()
-        if self._key is not None:
-            self._secrets = tuple({self._key.encode(), orjson.dumps(self._key)[1:-1]})
+        self._secrets = tuple(secret for secret in secrets if len(secret) >= SECRET_LENGTH)
+        self._written = {
+            form
+            for secret in self._secrets
+            for form in (secret.encode(), orjson.dumps(secret)[1:-1])
+        }
         self._session: aiohttp.ClientSession | None = None
         self._deadlines: Deadlines | None = None
         self._proxy: dict[str, Any] = {}
@@ -99,18 +101,20 @@ class Connection:
 
     def clean(self, text: str) -> str:
         """A message fit to be shown: on one line, bounded, without the key."""
-        if self._key is not None:
-            text = text.replace(self._key, "…")
+        for secret in self._secrets:
+            text = text.replace(secret, "…")
         text = " ".join(text[: 8 * LONGEST_MESSAGE].split())
         text = "".join(c for c in text if c.isprintable())
         return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
 
     def masked(self, data: Any) -> Any:
         """JSON without the key, also where it was written with escapes."""
-        if self._key is None:
+        if not self._secrets:
             return data
         if isinstance(data, str):
-            return data.replace(self._key, "…")
+            for secret in self._secrets:
+                data = data.replace(secret, "…")
+            return data
         if isinstance(data, list):
             return [self.masked(value) for value in data]
         if isinstance(data, dict):
@@ -139,9 +143,9 @@ class Connection:
             raw = await replies.read_bounded(response)
         else:
             raw = await response.read()
-        for secret in self._secrets:
-            if secret in raw:
-                raw = raw.replace(secret, "…".encode())
+        for written in self._written:
+            if written in raw:
+                raw = raw.replace(written, "…".encode())
         return response.status, headers, raw
 
     def _broken(self, error: Exception, seconds: float) -> Outcome:

@@ -19,11 +19,14 @@ __all__ = [
     "Connector",
     "clients",
     "costs_nothing",
+    "is_code",
     "is_free",
+    "runs_code",
 ]
 
 Api = Literal["chat", "completions"]
 APIS = ("chat", "completions")
+HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET = re.compile(r"api[-_]?key|authori[sz]ation|password|passwd|secret|credential", re.I)
 
@@ -35,7 +38,8 @@ class ClientSettings:
     `name` is what follows the client's name, as in `openai:gpt-4o`; empty when nothing does,
     for clients that need none. `options` are the client's
     own: body fields for `openai`, the known brittleness for `simulated`. They become part of
-    the model record, so they hold plain JSON values and no secrets.
+    the model record, so they hold plain JSON values and no secrets. `headers` are further headers
+    of a client behind HTTP, each with the name of the environment variable that holds its value.
     """
 
     name: str
@@ -48,6 +52,7 @@ class ClientSettings:
     timeout: float = 60.0
     max_attempts: int = 6
     max_wait: float = 60.0
+    headers: Mapping[str, str] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -63,6 +68,10 @@ class ClientSettings:
                 _check_number(rate, getattr(self, rate), "a number above 0, or None for no limit")
         _check_number("timeout", self.timeout, "a number of seconds above 0")
         _check_number("max_wait", self.max_wait, "a number of seconds, 0 or more", zero=True)
+        for header, variable in (self.headers or {}).items():
+            if not HEADER.fullmatch(header):
+                raise InvalidValue("headers", header, "the name of a header")
+            _check_variable(variable, f"headers.{header}")
         _check_options(self.options)
 
 
@@ -85,17 +94,32 @@ def is_free(client: str) -> bool:
     return client in clients and clients.get(client) in _COST_NOTHING
 
 
+_RUN_CODE: set[Connector] = set()
+
+
+def runs_code(connect: Connector) -> Connector:
+    """Decorates a connector that imports what a name says: in a file, that needs to be allowed."""
+    _RUN_CODE.add(connect)
+    return connect
+
+
+def is_code(model: str) -> bool:
+    """Whether a model's name says what is to be imported."""
+    client = model.partition(":")[0]
+    return client in clients and clients.get(client) in _RUN_CODE
+
+
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or name != name.strip() or not name.isprintable():
         raise InvalidValue("name", name, "the model's name, as in 'openai:NAME'")
 
 
-def _check_variable(variable: object) -> None:
+def _check_variable(variable: object, argument: str = "api_key_env") -> None:
     """The value is not shown: who mistakes the argument's meaning has put the key itself there."""
     if variable is None or (isinstance(variable, str) and VARIABLE.fullmatch(variable)):
         return
     raise InvalidValue(
-        "api_key_env",
+        argument,
         "…",
         "the name of an environment variable",
         hint="give the variable's name, such as OPENAI_API_KEY, and not the key itself",

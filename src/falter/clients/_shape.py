@@ -18,7 +18,8 @@ QUOTED = re.compile(r"""['"`]([A-Za-z_][\w.]*)['"`]""")
 SUBJECT = re.compile(r"\b([a-z][a-z_]*)(?=:| is not | is no longer | is deprecated| not supported)")
 UNSUPPORTED = re.compile(
     r"unsupported|not (?:be )?(?:supported|permitted|allowed)|(?:does not|doesn't) support"
-    r"|unknown|unrecogni[sz]ed|unexpected|forbidden|deprecated|no longer|cannot find",
+    r"|unknown|unrecogni[sz]ed|unexpected|forbidden|deprecated|no longer|cannot find"
+    r"|may only be set",
     re.I,
 )
 

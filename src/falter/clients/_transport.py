@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 from yarl import URL
@@ -38,7 +38,7 @@ Read = Callable[[Any], Answer]
 
 CHARACTERS_A_TOKEN = 4
 CHECK_SECONDS = 10.0
-QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
 FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Codes of an error that is the provider's refusal of this prompt."""
 ODD_JSON = (LookupError, TypeError, AttributeError, ValueError)
@@ -98,13 +98,16 @@ class Transport:
         self._key = read_key(self._variable) if wanted and self._variable else None
         self._key_missing = self._key is None and wanted and (named or self.is_home)
         name, _, value = key_header.partition(": ")
+        given = {h: read_key(v, spaces=True) for h, v in (settings.headers or {}).items()}
+        self._unset = [v for h, v in (settings.headers or {}).items() if given[h] is None]
+        extra = {header: text for header, text in given.items() if text is not None}
         key_headers = {} if self._key is None else {name: value.replace("{key}", self._key)}
         self._connection = Connection(
             self.base_url,
             connections=settings.concurrency,
             timeout=settings.timeout,
-            headers={**headers, **key_headers},
-            key=self._key,
+            headers={**headers, **key_headers, **extra},
+            secrets=[text for text in (self._key, *extra.values()) if text is not None],
         )
 
     def url(self, path: str) -> URL:
@@ -153,8 +156,7 @@ class Transport:
         counts as such. Raises `RequestRefused` when the request failed for good,
         `AuthenticationError` when the key was refused, `RunStopped` when the quota is used up.
         """
-        if self._key_missing:
-            self._raise_missing_key()
+        self._require_variables()
         attempt = 0
         while True:
             attempt += 1
@@ -174,8 +176,7 @@ class Transport:
 
     async def check(self, model: str) -> None:
         """Raise `PreflightError` when the server is away, refuses the key or lacks the model."""
-        if self._key_missing:
-            self._raise_missing_key()
+        self._require_variables()
         if self._models_path is None:
             return
         status, _, raw = await self._models(self.base_url)
@@ -202,11 +203,18 @@ class Transport:
 
     # -- asking ------------------------------------------------------------------------------
 
-    def _raise_missing_key(self) -> NoReturn:
-        raise PreflightError(
-            f"No API key: the environment variable {self._variable} is not set",
-            hint=f"export {self._variable}=…, or name another variable with api_key_env",
-        )
+    def _require_variables(self) -> None:
+        """Raise where a variable that has to hold the key, or a header's value, is not set."""
+        if self._key_missing:
+            raise PreflightError(
+                f"No API key: the environment variable {self._variable} is not set",
+                hint=f"export {self._variable}=…, or name another variable with api_key_env",
+            )
+        if self._unset:
+            raise PreflightError(
+                f"The environment variable {self._unset[0]}, which a header needs, is not set",
+                hint=f"export {self._unset[0]}=…, or leave the header out",
+            )
 
     def _learns(self, request: Request, refusal: RequestRefused) -> bool:
         """Whether the request is to be asked again, in another shape; said once a change."""

@@ -37,6 +37,7 @@ __all__ = [
     "Run",
     "Sampling",
     "Score",
+    "Scored",
     "Section",
     "SectionKind",
     "Span",
@@ -375,7 +376,8 @@ class Usage:
 class Response:
     """The response to a request key; `failure` is set if nothing usable came back.
 
-    `reasoning` is what a model wrote for itself before the text; it is never scored.
+    `reasoning` is what a model wrote for itself before the text; it is never scored. `value` is a
+    score that came with the answer, from a function that judges itself.
     """
 
     key: str
@@ -388,6 +390,7 @@ class Response:
     failure: str | None = None
     received_at: float = 0.0
     reasoning: str | None = None
+    value: float | None = None
     request_id: str | None = None
 
     @property
@@ -395,6 +398,14 @@ class Response:
         """Whether the limit was reached before a word of the answer: by reasoning, as a rule."""
         blank = self.failure is None and not self.scores and not (self.text or "").strip()
         return blank and self.finish_reason in CUT
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What a function under test may return: its text, and a score from 0 to 1 of its own."""
+
+    text: str
+    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,7 @@ from falter.experiment._prices import (
     read_prices,
     with_prices,
 )
+from falter.experiment._probe import probe_text, probed
 from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
 from falter.experiment._resolve import PanelPlan, Resolved, connect, resolve
 from falter.experiment._reviews import (
@@ -159,6 +160,8 @@ __all__ = [
     "planned_study",
     "prepare",
     "price_lists",
+    "probe_text",
+    "probed",
     "read_experiment",
     "read_file",
     "read_prices",

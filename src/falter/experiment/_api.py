@@ -13,6 +13,7 @@ from rich.console import Console
 
 from falter import report
 from falter.analysis import Analysis, score_rows
+from falter.clients import offer
 from falter.core.errors import InvalidValue, UnknownName, UsageError
 from falter.core.records import Run
 from falter.experiment._config import Experiment
@@ -180,6 +181,7 @@ def run(
     >>> result = falter.run(task="basics", models=["smollm2"], recipes=["typos"], limit=50)
 
     Takes the settings of an experiment file as keywords, or a mapping of them, or an `Experiment`.
+    A model may be any callable, async too, from a prompt to a text (`falter.Scored` with a score).
     With `protocol="brittlebench"` it runs all parts of that protocol. Works inside a running event
     loop too (a notebook).
     """
@@ -188,12 +190,34 @@ def run(
     if isinstance(experiment, Experiment):
         spec = study_of(experiment)
     else:
-        spec = read_study(settings if experiment is None else experiment)
+        spec = read_study(_with_names(settings if experiment is None else experiment))
     if not isinstance(store, (str, Path)):
         raise InvalidValue("store", store, "the path of a file")
     path = Path(store)
     with study_in(spec, path) as study, Store(path) as opened:
         return stored_result(opened, carry_out_study(study, opened, watch), path)
+
+
+def _with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings with the names of the functions that are given as models, which are kept."""
+    models = settings.get("models")
+    if not isinstance(models, (list, tuple)):
+        models = [models] if callable(models) else []
+    functions: dict[str, Any] = {}
+
+    def named(model: Any) -> Any:
+        if isinstance(model, Mapping) and callable(model.get("name")):
+            return {**model, "name": named(model["name"])}
+        if not callable(model):
+            return model
+        name = offer(model)
+        if functions.setdefault(name, model) is not model:
+            raise InvalidValue(
+                "models", name, "functions of different names", hint="use def instead of lambda"
+            )
+        return name
+
+    return {**settings, "models": [named(model) for model in models]} if models else settings
 
 
 def open_result(store: Path | str, name: str | None = None, *, incomplete: bool = False) -> Result:

@@ -18,6 +18,8 @@ from falter.experiment._settings import Block, Many, Setting, options_of, settin
 from falter.experiment._shapes import (
     Columns,
     File,
+    Headers,
+    NamedValues,
     Options,
     Place,
     Placeholders,
@@ -77,8 +79,10 @@ class ModelSpec:
         shape=PRICE, off="{input: 0.15, output: 0.60}")
     scorer: str | None = setting("how this model's answers are scored, if not like the others'",
         names="scorers")
+    headers: Mapping[str, str] | None = setting("further headers, as names of variables",
+        shape=Headers(), off="{X-Team: TEAM_TOKEN}")
     options: Mapping[str, Any] = setting("settings of this client only, such as fields of "
-        "the request", shape=Options(), factory=dict)
+        "the request", "--option", shape=NamedValues(), metavar="NAME=VALUE", factory=dict)
 
 
 MODEL = Block(ModelSpec)

@@ -49,6 +49,7 @@ class ModelSettings(TypedDict, total=False):
     max_attempts: int | None
     price: PriceSettings | None
     scorer: str | None
+    headers: Mapping[str, Any] | None
     options: Mapping[str, Any] | None
 
 

@@ -44,10 +44,17 @@ def _each(value: Any) -> list[Any]:
 
 def _check_key(model: Any, file: Path, env: Collection[str]) -> None:
     """A variable that is no model's key, or a key for a server that the file names."""
-    variable = model.get("api_key_env") if isinstance(model, Mapping) else None
-    if not isinstance(variable, str) or variable in env:
+    if not isinstance(model, Mapping):
         return
-    where = model.get("base_url")
+    headers = model.get("headers")
+    variables = [model.get("api_key_env")]
+    variables += list(headers.values()) if isinstance(headers, Mapping) else []
+    for variable in variables:
+        if isinstance(variable, str) and variable not in env:
+            _check_variable(variable, model.get("base_url"), file)
+
+
+def _check_variable(variable: str, where: Any, file: Path) -> None:
     host = _host(where) if isinstance(where, str) else None
     shown = printable(variable)[:80]
     if not _MODEL_KEY.fullmatch(variable):

@@ -190,11 +190,19 @@ class Option:
         if isinstance(top.shape, Many):
             entries = before if isinstance(before, (list, tuple)) else [before] if before else []
             blocks = [{first.name: entry} if isinstance(entry, str) else entry for entry in entries]
-            return [{**b, name: value} if isinstance(b, Mapping) else b for b in blocks]
+            return [
+                {**b, name: _over(b, name, value)} if isinstance(b, Mapping) else b for b in blocks
+            ]
         if first.required and first.name not in before:
             hint = f"give {top.flag} {top.metavar}, or drop {flag}"
             raise UsageError(f"{flag} goes with {top.flag}", hint=hint)
         return {**before, name: value}
+
+
+def _over(block: Mapping[str, Any], name: str, value: Any) -> Any:
+    """What was typed in place of the file's value; of a mapping, only what was named."""
+    before = block.get(name)
+    return {**before, **value} if isinstance(before, Mapping) and isinstance(value, dict) else value
 
 
 def options_of(block: Block[Any], parent: Setting | None = None) -> list[Option]:

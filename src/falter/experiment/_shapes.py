@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import yaml
+
 from falter.core.errors import InvalidValue, nearest
 from falter.scorers import ScorerNames
 from falter.tasks import read_template_file
 
 __all__ = [
-    "Columns", "File", "Options", "Place", "Placeholders", "RecipeSteps", "Scorers",
-    "Shape", "StepSpec", "Template", "TemplateFile", "Value",
+    "Columns", "File", "Headers", "NamedValues", "Options", "Place", "Placeholders",
+    "RecipeSteps", "Scorers", "Shape", "StepSpec", "Template", "TemplateFile", "Value",
 ]  # fmt: skip
 
 T = TypeVar("T")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 StepSpec = tuple[str, Mapping[str, Any]]
 
 
@@ -122,6 +126,45 @@ class Options(Shape[dict[str, Any]]):
         if not isinstance(value, Mapping):
             raise place.refuse(value, self.expected)
         return {str(name): inner for name, inner in value.items()}
+
+
+class NamedValues(Options):
+    """A mapping of names to values; NAME=VALUE on the command line, the value as YAML has it."""
+
+    many = True
+
+    def typed(self, value: Any, place: Place, before: Any = None) -> Any:
+        pairs = [text.partition("=") for text in value]
+        for name, mark, written in pairs:
+            if not name.strip() or not mark:
+                hint = "for example top_k=20"
+                raise place.refuse(f"{name}{mark}{written}", "NAME=VALUE", hint)
+        return {name.strip(): _as_yaml(written) for name, _, written in pairs}
+
+
+def _as_yaml(written: str) -> Any:
+    """A value as an experiment file would hold it; what is none is the text itself."""
+    try:
+        return yaml.safe_load(written) if written.strip() else written
+    except yaml.YAMLError:
+        return written
+
+
+class Headers(Options):
+    """Names of headers with names of environment variables."""
+
+    expected = "a mapping of headers to names of environment variables"
+
+    def read(self, value: Any, place: Place) -> dict[str, Any]:
+        headers = super().read(value, place)
+        for name, variable in headers.items():
+            if not isinstance(variable, str) or not VARIABLE.fullmatch(variable):
+                raise place.at(name).refuse(
+                    "…",
+                    "the name of an environment variable",
+                    "give the variable's name, and not the value itself",
+                )
+        return headers
 
 
 class Columns(Value):

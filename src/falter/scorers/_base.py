@@ -50,6 +50,7 @@ class TextScorer(ABC):
     `self.scored(value, extracted)` with a value from 0 to 1 (or True and False);
     `self.unparsed(reason)` if the reply holds no answer; or `self.failed(reason)` if the item
     itself cannot be scored. Replies without a score are counted and left out, never taken as zero.
+    An answer that came with a score of its own has that score.
     A reply that ended at the limit of tokens is `truncated` where it is unparsed; where the answer
     is the `whole_reply`, also where it scores nothing.
 
@@ -84,6 +85,9 @@ class TextScorer(ABC):
         if fault is not None:
             outcome, reason = fault
             return Score(scorer=self.name, outcome=outcome, reason=reason)
+        own = case.response.value
+        if own is not None:
+            return self.scored(own, case.response.text or "")
         if self.needs_baseline:
             missing = _no_baseline(case.baseline)
             if missing is not None:

@@ -1,0 +1,125 @@
+"""`anthropic:NAME`: Claude by the Messages API: thinking, cached prefixes, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from falter.clients._answers import Answer
+from falter.clients._client import HttpClient
+from falter.clients._options import OptionTable
+from falter.clients._settings import ClientSettings, clients
+from falter.clients._transport import Transport
+from falter.core.interfaces import Capabilities, Parameter
+from falter.core.records import Message, Model, Request, Response
+
+__all__ = ["Anthropic", "connect"]
+
+THINKING = "tokens for thinking, on top of the limit"
+CACHE = "mark what stands before the last turn as a prefix to keep"
+OPTIONS = OptionTable(
+    client="anthropic",
+    known=(
+        Parameter(name="thinking_tokens", type=int, default=None, low=1024, help=THINKING),
+        Parameter(name="cache", type=bool, default=False, help=CACHE),
+    ),
+    name="the model's name, as in 'anthropic:NAME'",
+    passes_on=True,
+    ours=("model", "messages", "system", "stream"),
+    sampling=("max_tokens", "temperature", "top_p", "stop_sequences"),
+)
+KEPT = {"cache_control": {"type": "ephemeral"}}
+FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+
+
+class Anthropic(HttpClient):
+    """One model of Anthropic, or of a server that speaks its API. It has no seeds and no scores."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self._options = OPTIONS.read(settings)
+        self.transport = Transport(
+            settings,
+            default_url="https://api.anthropic.com/v1",
+            key_variable="ANTHROPIC_API_KEY",
+            key_header="x-api-key: {key}",
+            headers={"anthropic-version": "2023-06-01"},
+            endpoints=("messages", "models"),
+            # The list leaves out the names without a date, which the model's own page knows.
+            models_path=f"models/{settings.name}",
+            models_of=lambda _: (),
+            may_drop=("temperature", "top_p", "stop_sequences"),
+        )
+        self._url = self.transport.url("messages")
+        self.capabilities = Capabilities(generates=True, scores=False)
+        self.model = Model(
+            client="anthropic",
+            name=settings.name,
+            base_url=self.transport.base_url,
+            options={n: v for n, v in self._options.items() if v not in (None, False)}
+            | {n: v for n, v in settings.options.items() if v is None},
+        )
+
+    async def generate(self, request: Request) -> Response:
+        """One answer, or a response that says why there is none."""
+        return await self.transport.answer(request, self._url, self._body, _read)
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        sampling, options = request.sampling, dict(self._options)
+        thinking, keeps = options.pop("thinking_tokens"), options.pop("cache")
+        system, turns = _turns(request.messages or (("user", request.context),), keeps)
+        fields = {
+            "model": self.model.name,
+            "system": system,
+            "messages": turns,
+            "max_tokens": sampling.max_tokens + (thinking or 0),
+            # With thinking, no other temperature than the server's own is taken.
+            "temperature": None if thinking else sampling.temperature,
+            "top_p": sampling.top_p if sampling.top_p < 1 else None,
+            "stop_sequences": list(sampling.stop) or None,
+            "thinking": {"type": "enabled", "budget_tokens": thinking} if thinking else None,
+            **options,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+def _turns(messages: tuple[Message, ...], keeps: bool) -> tuple[Any, list[dict[str, Any]]]:
+    """The system's text and the turns; the last turn but one, or the system, is marked as kept."""
+    text = "\n\n".join(text for role, text in messages if role == "system")
+    turns: list[dict[str, Any]] = [
+        {"role": role, "content": text} for role, text in messages if role != "system"
+    ]
+    system: Any = text or None
+    if keeps and len(turns) > 1:
+        last = turns[-2]
+        last["content"] = [{"type": "text", "text": last["content"], **KEPT}]
+    elif keeps and text:
+        system = [{"type": "text", "text": text, **KEPT}]
+    return system, turns
+
+
+def _read(data: Any) -> Answer:
+    """The text blocks; thinking apart. Tokens that were written to or read from a cache count."""
+    usage, reason = data["usage"], data["stop_reason"]
+    cached = usage.get("cache_read_input_tokens") or 0
+    sent = usage["input_tokens"] + cached + (usage.get("cache_creation_input_tokens") or 0)
+    blocks = data["content"]
+    return Answer.from_server(
+        "".join(block["text"] for block in blocks if block["type"] == "text"),
+        reasoning="\n".join(b["thinking"] for b in blocks if b["type"] == "thinking") or None,
+        finish_reason=FINISH.get(reason, reason),
+        prompt_tokens=sent,
+        completion_tokens=usage["output_tokens"],
+        cached_tokens=cached,
+        served_by=data["model"],
+        request_id=data.get("id"),
+    )
+
+
+@clients.registers("anthropic")
+def connect(settings: ClientSettings) -> Anthropic:
+    """Claude by Anthropic's own API; the key is in ANTHROPIC_API_KEY."""
+    return Anthropic(settings)

@@ -1,0 +1,185 @@
+"""`function:MODULE:NAME`: a function of the user's own, such as the application under test."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib
+import inspect
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from falter.clients._answers import Answer, failed
+from falter.clients._client import LONGEST_REASON, BaseClient
+from falter.clients._options import OptionTable
+from falter.clients._settings import ClientSettings, clients, runs_code
+from falter.core.errors import InvalidValue, PreflightError
+from falter.core.interfaces import Capabilities, Client, Parameter
+from falter.core.records import Model, Request, Response, Scored
+
+__all__ = ["Function", "connect", "offer"]
+
+MOST_LANES = 8
+VERSION = "what sets apart two states of the application that its source does not"
+NAME = "a function, as in 'function:my_app:answer'"
+OPTIONS = OptionTable(
+    client="function",
+    known=(Parameter(name="version", type=str, default=None, low=1, help=VERSION),),
+    name=NAME,
+    unused={"base_url": "a function has no server", "api_key_env": "a function needs no key"},
+)
+
+_OFFERED: dict[str, Callable[..., Any]] = {}
+
+
+def offer(function: Callable[..., Any]) -> str:
+    """Make a callable known, and return the name of its model: `function:MODULE:NAME`."""
+    name = ":".join(_place(function))
+    _OFFERED[name] = function
+    return f"function:{name}"
+
+
+class Function(BaseClient):
+    """A callable that gets a prompt and returns a text, or a text with a score (`Scored`).
+
+    With a parameter called `messages` it gets the turns, as OpenAI's chat API writes them; else the
+    prompt as one text. A coroutine function is awaited; any other runs on one of a few threads.
+    What it raises is the failure of that request. The model record holds module, name, the hash of
+    its source and the `version`, because what the source calls may change unseen.
+    """
+
+    def __init__(self, settings: ClientSettings) -> None:
+        options = OPTIONS.read(settings)
+        self._function = _OFFERED.get(settings.name) or _imported(settings.name)
+        given = options["version"] or getattr(self._function, "version", None)
+        chats = "messages" in _parameters(self._function)
+        self._lanes = min(settings.concurrency, MOST_LANES)
+        asynchronous = inspect.iscoroutinefunction(_plain(self._function))
+        lanes = settings.concurrency if asynchronous else self._lanes
+        self.capabilities = Capabilities(generates=True, scores=False, chats=chats, lanes=lanes)
+        self.model = Model(
+            client="function",
+            name=settings.name,
+            weights=_source_hash(self._function),
+            options={} if given is None else {"version": str(given)},
+        )
+        self._asynchronous = asynchronous
+        self._pool: ThreadPoolExecutor | None = None
+
+    async def generate(self, request: Request) -> Response:
+        """What the function returns, or a failure that says what it raised."""
+        started = time.perf_counter()
+        try:
+            answer = _answer(await self._called(request))
+        except Exception as error:
+            return failed(request, f"{type(error).__name__}: {error}"[:LONGEST_REASON])
+        return answer.response(request, time.perf_counter() - started)
+
+    async def close(self) -> None:
+        """End the threads."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _called(self, request: Request) -> Any:
+        call = partial(self._function, request.context)
+        if self.capabilities.chats:
+            turns = request.messages or (("user", request.context),)
+            messages = [{"role": role, "content": text} for role, text in turns]
+            call = partial(self._function, messages=messages)
+        elif request.messages:
+            call = partial(self._function, "\n\n".join(text for _, text in request.messages))
+        if self._asynchronous:
+            return await call()
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._lanes, thread_name_prefix="function")
+        result = await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        return await result if inspect.isawaitable(result) else result
+
+
+def _answer(result: Any) -> Answer:
+    """What came back, checked."""
+    scored = result if isinstance(result, Scored) else Scored(result, None)
+    if not isinstance(scored.text, str):
+        kind = type(scored.text).__name__
+        raise TypeError(f"the function returned {kind}; expected a text, or falter.Scored")
+    value = scored.score
+    if value is not None:
+        value = float(value)
+        if not (math.isfinite(value) and 0 <= value <= 1):
+            raise ValueError(f"the function returned the score {value}; expected 0 to 1")
+    return Answer.from_server(scored.text, finish_reason="stop", value=value)
+
+
+def _imported(name: str) -> Callable[..., Any]:
+    """The function in a module that Python finds, also beside the working directory."""
+    module, _, path = name.partition(":")
+    if not module or not path:
+        raise InvalidValue("model", f"function:{name}", NAME)
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+    except Exception as error:
+        raise PreflightError(
+            f"the module {module} cannot be imported: {type(error).__name__}: {error}",
+            hint="run from the folder that holds it, or install it",
+        ) from error
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise PreflightError(f"the module {module} has no function {path}")
+    function: Callable[..., Any] = found
+    return function
+
+
+def _plain(function: Callable[..., Any]) -> Any:
+    """The function behind a partial, or behind an object that can be called."""
+    while isinstance(function, partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
+def _named(function: Callable[..., Any]) -> Any:
+    while isinstance(function, partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function)
+
+
+def _place(function: Callable[..., Any]) -> tuple[str, str]:
+    thing = _named(function)
+    return str(getattr(thing, "__module__", None) or "unknown"), str(thing.__qualname__)
+
+
+def _parameters(function: Callable[..., Any]) -> set[str]:
+    try:
+        return set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def _source_hash(function: Callable[..., Any]) -> str | None:
+    """The hash of the source, else of the compiled code; None where there is neither."""
+    thing = _named(function)
+    try:
+        data = inspect.getsource(thing).encode()
+    except (OSError, TypeError):
+        code = getattr(thing, "__code__", None)
+        if code is None:
+            return None
+        data = code.co_code + repr(code.co_names).encode() + repr(code.co_consts).encode()
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+@clients.registers("function")
+@runs_code
+def connect(settings: ClientSettings) -> Client:
+    """A function of your own, async too: function:MODULE:NAME, or the callable itself in Python."""
+    return Function(settings)

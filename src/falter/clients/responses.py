@@ -1,0 +1,106 @@
+"""`responses:NAME`: OpenAI's Responses API, where some of its models exist alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from falter.clients._answers import Answer, UnusableAnswer
+from falter.clients._client import HttpClient
+from falter.clients._options import OptionTable
+from falter.clients._settings import ClientSettings, clients
+from falter.clients._transport import Transport
+from falter.core.interfaces import Capabilities
+from falter.core.records import Model, Request, Response
+
+__all__ = ["Responses", "connect"]
+
+OPTIONS = OptionTable(
+    client="responses",
+    name="the model's name, as in 'responses:NAME'",
+    passes_on=True,
+    ours=("model", "input", "instructions", "stream", "background", "store"),
+    sampling=("temperature", "top_p", "max_output_tokens"),
+)
+FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+class Responses(HttpClient):
+    """One model by the Responses API, which keeps nothing (`store` is false).
+
+    That API has no seed and no stop sequences: a reply is cut here, before the first of them.
+    """
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self._options = OPTIONS.read(settings)
+        self.transport = Transport(
+            settings,
+            default_url="https://api.openai.com/v1",
+            key_variable="OPENAI_API_KEY",
+            endpoints=("responses", "chat/completions", "completions", "models"),
+            may_drop=("temperature", "top_p"),
+        )
+        self._url = self.transport.url("responses")
+        self.capabilities = Capabilities(generates=True, scores=False)
+        url = self.transport.base_url
+        self.model = Model(
+            client="responses", name=settings.name, base_url=url, options=self._options
+        )
+
+    async def generate(self, request: Request) -> Response:
+        """One answer, or a response that says why there is none."""
+        stop = request.sampling.stop
+        return await self.transport.answer(
+            request, self._url, self._body, lambda data: _read(data, stop)
+        )
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        sampling = request.sampling
+        turns = request.messages or (("user", request.context),)
+        fields = {
+            "model": self.model.name,
+            "input": [{"role": role, "content": text} for role, text in turns],
+            "max_output_tokens": sampling.max_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p if sampling.top_p < 1 else None,
+            "store": False,
+            **self._options,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+def _read(data: Any, stop: tuple[str, ...]) -> Answer:
+    """The texts of the messages, a refusal's among them; summaries of reasoning apart."""
+    if data.get("status") == "failed":
+        raise UnusableAnswer(f"failed: {data.get('error')}")
+    messages = [
+        part for out in data["output"] if out["type"] == "message" for part in out["content"]
+    ]
+    thoughts = [
+        part["text"]
+        for out in data["output"]
+        if out["type"] == "reasoning"
+        for part in out.get("summary") or ()
+    ]
+    refused = "".join(part["refusal"] for part in messages if part["type"] == "refusal")
+    text = "".join(part["text"] for part in messages if part["type"] == "output_text")
+    why = (data.get("incomplete_details") or {}).get("reason")
+    reason = "refusal" if refused else FINISH.get(why, why) if why else "stop"
+    ends = [text.index(word) for word in stop if word in text]
+    usage = data.get("usage") or {}
+    return Answer.from_server(
+        refused or text[: min(ends, default=None)],
+        reasoning="\n".join(thoughts) or None,
+        finish_reason="stop" if ends and not refused else reason,
+        prompt_tokens=usage.get("input_tokens"),
+        completion_tokens=usage.get("output_tokens"),
+        reasoning_tokens=(usage.get("output_tokens_details") or {}).get("reasoning_tokens"),
+        cached_tokens=(usage.get("input_tokens_details") or {}).get("cached_tokens"),
+        served_by=data.get("model"),
+        request_id=data.get("id"),
+    )
+
+
+@clients.registers("responses")
+def connect(settings: ClientSettings) -> Responses:
+    """OpenAI's Responses API; the key is in OPENAI_API_KEY."""
+    return Responses(settings)
