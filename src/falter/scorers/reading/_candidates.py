@@ -87,7 +87,8 @@ def _in_object(text: str, mark: Mark) -> Any:
     }
     named: dict[str, int] = {}
     for key, (_, value) in values.items():
-        index = sole(mark(str(value))) if isinstance(value, str) else None
+        said = isinstance(value, str) or (isinstance(value, bool) and _CHIEF.search(key))
+        index = sole(mark(str(value).lower() if value in (True, False) else value)) if said else None
         if index is not None and not _ASIDE.search(key):
             named[key] = index
     mostly = last.end - last.start > 0.6 * len(text.strip("`json \n"))
@@ -207,7 +208,7 @@ def _listed(text: str) -> str:
         if len({who(m[1]) for m in heads if m}) < 2:
             continue
         lines = [
-            line[: m.end(1)] + " , x" + line[m.end(1) :] if m else line
+            line[: m.end(1)] + " x" + line[m.end(1) :] if m else line
             for line, m in zip(lines, heads, strict=True)
         ]
     return "\n".join(lines)

@@ -75,6 +75,7 @@ def plain(text: str) -> str:
     text = re.sub(r"<br\s*/?>", "\n", text)
     text = re.sub(r"</?[a-z][\w-]{0,30}(?:\s[^<>]{0,100})?/?>", " ", text, flags=re.IGNORECASE)
     text = text.replace("’", "'").replace("`", "")
+    text = re.sub(r"^[ \t]*####[ \t]+(?=\S+(?:[ \t]\S+)?[ \t]*$)", "Answer: ", text, flags=re.MULTILINE)
     return re.sub(r"^[ \t]*(?:#{1,6}|>+)[ \t]*", "", text, flags=re.MULTILINE)
 
 

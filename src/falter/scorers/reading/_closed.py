@@ -19,8 +19,10 @@ from falter.scorers.reading._words import (
     COMMIT,
     CONCLUSION,
     CORRECTION,
+    EARLIER,
     FINAL,
     JOINED,
+    LEAN,
     NEGATION,
     NEGATION_AFTER,
     OPEN,
@@ -87,6 +89,9 @@ _DENIED = _re(NEGATION)
 _DENIED_AFTER = _re(NEGATION_AFTER)
 _BUT = _re(ADVERSATIVE)
 _WEIGHED = _re(SOFT)
+_EARLIER = _re(EARLIER)
+_LEANS = _re(rf"(?:{LEAN})[^.!?]{{0,40}}$")
+_OR_MAY = _re(r"\b(?:but|though|although|however|or|aber|mais|pero|ma|maar|mas)\b[^.!?\ue000-\uf8ff]{0,30}\b(?:might|may|could|perhaps|maybe|possibly|könnte|pourrait|podría|potrebbe|poderia)\b[^.!?\ue000-\uf8ff]{0,20}$")
 _WEIGHED_AFTER = _re(SOFT_AFTER)
 _OPENED = _re(OPEN)
 _CHANGED = _re(CORRECTION)
@@ -97,8 +102,8 @@ _IDIOM = _re(
 )
 _CONFIRMED = _re(
     r"['\"”»)\]*_]*\s*(?:,?\s*(?:then|it is|it will be|it must be|i'd say|i would say|i think|i guess|i believe|naturally|obviously)\s*[.!,;:]"
-    r"|(?:it is|is it)\b|(?:is|was|would be|seems|being) (?:the|my) (?:\w+ )?(?:one|answer|choice|option|label|match|pick|winner|correct|right|best|only|odd|most)\b"
-    r"|(?:is|was) (?:correct|right|best|what|left|where|how|it)\b|(?:fits|wins|applies|remains|follows|matches)\b|ist (?:richtig|korrekt|es)|est (?:correcte?|juste|la bonne)"
+    r"|(?:it is|is it)\b|(?:is|was|would be|seems|being) (?:the |my )?(?:\w+ )?(?:one|answer|choice|option|label|match|pick|winner|correct|right|best|only|odd|most)\b"
+    r"|(?:team |queue |desk |department )?(?:should|must|has to|will|can) (?:handle|take|deal|get|receive)\b|(?:is|was|seems) (?:correct|right|best|what|left|where|how|it)\b|(?:fits|wins|applies|remains|follows|matches)\b|ist (?:richtig|korrekt|es)|est (?:correcte?|juste|la bonne)"
     r"|es (?:la )?(?:correct[ao]|respuesta)|è (?:corrett[ao]|giust[ao])|is (?:juist|correct)|é (?:a )?(?:corret[ao]|resposta))"
     r"|\s*(?:です|にします|に分類|が正解|が正しい|と判断|だと思|となります|になります)"
 )
@@ -129,7 +134,12 @@ def _denied(left: str, right: str) -> bool:
     return _DENIED_AFTER.match(right) is not None
 
 
-def _level(left: str, right: str, lines: str, *, question: bool, after_question: bool) -> int:
+_GOES_ON = _re(r"['\"”»)*_]*\s*(?:[,;:—–-]\s*\w|\(|(?:because|since|weil|denn|parce que|car|porque|perché|omdat|pois)\b)")
+
+
+def _level(
+    left: str, right: str, lines: str, *, question: bool, after_question: bool, opening: bool
+) -> int:
     """How firmly a mention is made, by the words before and after it."""
     if _MARKED.search(lines):
         return 4
@@ -137,22 +147,24 @@ def _level(left: str, right: str, lines: str, *, question: bool, after_question:
     if _TICK.search(lines):
         return 3
     if re.fullmatch(rf"{_FILLER}*", lead, re.IGNORECASE) and re.fullmatch(rf"{_DRESS}*", right.strip()):
-        return 1 if question or after_question else 3
+        return 1 if question else 2 if after_question else 3
+    if opening and not lead and _GOES_ON.match(right):
+        return 3
     boundaries = [m.end() for m in _BOUNDARY.finditer(left)]
     clause = left[boundaries[-1] :] if boundaries else left
     bare = re.fullmatch(rf"{_DRESS}*", right) is not None
-    if _WEIGHED_AFTER.match(right) or question:
+    if question:
         return 0
-    concluded = _CONCLUDED.search(left) is not None
-    if concluded and _WOULD.search(left):
-        return 3
-    if _WEIGHED.search(clause) and not (concluded and not _WEIGHED.search(clause[-25:])):
+    if _EARLIER.search(clause):
         return 0
-    if concluded or _CONFIRMED.match(right):
+    if _CONCLUDED.search(left) or _CONFIRMED.match(right):
         return 3
+    if _WEIGHED_AFTER.match(right) or _WEIGHED.search(clause):
+        return 0
     if boundaries and not clause.strip(" \"'“„«*_([") and bare:
         return 3
-    return 2 if _STATED.search(left) else 1
+    stated = _STATED.search(left) and not re.match(r"\s+(?:has|have|had|is|was|would|will|can)\b", right)
+    return 2 if stated else 1
 
 
 def _mentions(text: str) -> list[_Mention]:
@@ -180,6 +192,7 @@ def _mentions(text: str) -> list[_Mention]:
                     re.sub(ANY, "x", text[line_start : start + at]),
                     question=question,
                     after_question=asked,
+                    opening=not found and not text[:start].strip(),
                 )
                 if _conditional(sentence, at) and level < 4:
                     level = 0
@@ -205,9 +218,13 @@ def _openings(text: str, mentions: Sequence[_Mention]) -> list[int]:
         one, other = levels.get(match.start() - 1), levels.get(match.end())
         if one and other and one.who != other.who and one.level >= 0 and other.level >= 0:
             found.append(match.end())
+    found += [
+        m.at for m in mentions if m.level >= 0 and _OR_MAY.search(re.sub(ANY, "\ue000", text[: m.at]))
+    ]
     for start, end in sentences(text):
         inside = [m for m in mentions if start <= m.at < end and m.level == 0]
-        if inside and any(not _IDIOM.match(text, m.start()) for m in _IF.finditer(text, start, end)):
+        marked = [m for m in mentions if m.level == 4 and m.at < start]
+        if inside and not marked and any(not _IDIOM.match(text, m.start()) for m in _IF.finditer(text, start, end)):
             found.append(inside[-1].at)
     return found
 
@@ -236,7 +253,19 @@ def settled(text: str, count: int, stressed: int | None = None) -> int | None:
         return best.who if best.who >= 0 else None
     if made or openings or cut or refused is not None:
         return None
-    return _left_over(mentions, count)
+    leaning = _leaning(text, mentions)
+    return _left_over(mentions, count) if leaning is None else leaning
+
+
+def _leaning(text: str, mentions: Sequence[_Mention]) -> int | None:
+    """The one candidate that a text leans to, with nothing else weighed against it."""
+    weighed = [m for m in mentions if m.level >= 0]
+    if len({m.who for m in weighed}) != 1 or "?" in text:
+        return None
+    start = _sentence_start(text, weighed[-1].at)
+    left = re.sub(ANY, "x", text[start : weighed[-1].at])
+    clear = _LEANS.search(left) and not _EARLIER.search(left) and not _IF.search(text, start)
+    return weighed[0].who if clear and weighed[0].who >= 0 else None
 
 
 def _sentence_start(text: str, at: int) -> int:
@@ -281,9 +310,12 @@ def _plainly(text: str, made: Sequence[_Mention], top: int) -> bool:
     spans = sentences(text)
     if top == 1:
         return len(spans) <= 2 and len({m.who for m in made}) == 1 and "?" not in text
-    agree = len({m.who for m in made}) == 1
-    last = [m for m in made if m.level == 2][-1].at
-    return agree or last >= spans[-1][0] or _CHANGED.search(text) is not None
+    if len({m.who for m in made}) == 1 or _CHANGED.search(text):
+        return True
+    last = [m for m in made if m.level == 2][-1]
+    start = _sentence_start(text, last.at)
+    beside = [m for m in made if m.at >= start and m.who != last.who]
+    return start == spans[-1][0] and not beside
 
 
 def _taken_back(text: str, best: _Mention, mentions: Sequence[_Mention]) -> bool:

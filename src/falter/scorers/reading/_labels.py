@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._closed import MOST, token
+from falter.scorers.reading._wrapped import folded_key
 
 __all__ = ["read_label"]
 
@@ -34,6 +35,9 @@ def read_label(reply: str, labels: Sequence[str]) -> str | None:
     """The label that a reply settles on, as it is written in `labels`; None for none or several."""
     if len(labels) > MOST:
         return None
+    bare = [label for label in labels if folded_key(label) == folded_key(reply[:200])]
+    if len(bare) == 1 and len(reply) < 200 and bare[0].casefold() not in _ROLES:
+        return bare[0]
     marker = _marker(tuple(labels))
     index = read_candidate(reply, marker, len(labels))
     return None if index is None else labels[index]
@@ -81,7 +85,7 @@ def _edge(label: str) -> str:
 
 
 _BEFORE = re.compile(
-    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|so|is|be|as|to|are|was|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?))\s*$",
+    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|so|is|be|as|to|are|was|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants))\s*$",
     re.IGNORECASE,
 )
 _AFTER = re.compile(r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|]|(?:であ|です|to (?:this|that)|for (?:this|that)|queue|label|category)\b)", re.IGNORECASE)

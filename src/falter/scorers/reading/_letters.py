@@ -41,17 +41,20 @@ _VERBS = (
 
 
 def read_letter(reply: str, letters: Sequence[str], texts: Sequence[str]) -> int | None:
-    """The index of the option that a reply settles on; None for none or several."""
-    if not letters or len(letters) != len(texts) or len(letters) > MOST:
+    """The index of the option that a reply settles on; None for none or several.
+
+    Without letters, only the options' texts and places are read.
+    """
+    if not texts or (letters and len(letters) != len(texts)) or len(texts) > MOST:
         return None
-    return read_candidate(reply, _marker(tuple(letters), tuple(texts)), len(letters))
+    return read_candidate(reply, _marker(tuple(letters), tuple(texts)), len(texts))
 
 
 @lru_cache(maxsize=256)
 def _marker(letters: tuple[str, ...], texts: tuple[str, ...]) -> Callable[[str], str]:
     """A function that puts tokens in the place of an option's letter, text or place."""
-    count = len(letters)
-    text_of = _texts(texts)
+    count = len(texts)
+    text_of = _texts(texts, least=2 if letters else 1)
     letter_of = re.compile(
         r"(?<![^\W\u3040-\u9fff])(?<![.+&^\\\-])(?:" + "|".join(re.escape(x) for x in sorted(letters, key=len, reverse=True)) + r")(?![^\W\u3040-\u9fff]|\^|['’](?!\s|$)|-\w|\.\w|\+)",
         re.IGNORECASE,
@@ -67,7 +70,7 @@ def _marker(letters: tuple[str, ...], texts: tuple[str, ...]) -> Callable[[str],
         text = _without_formulas(text, letters)
         if text_of is not None:
             text = text_of.sub(lambda m: _OTHER[0] + token(int(str(m.lastgroup)[1:])), text)
-        text = letter_of.sub(letter, text)
+        text = letter_of.sub(letter, text) if letters else text
         for pattern, index in places:
             text = pattern.sub(token(index), text)
         return _paired(text)
@@ -78,7 +81,7 @@ def _marker(letters: tuple[str, ...], texts: tuple[str, ...]) -> Callable[[str],
 _OTHER = "\uf8ff"
 
 
-def _texts(texts: Sequence[str]) -> re.Pattern[str] | None:
+def _texts(texts: Sequence[str], least: int) -> re.Pattern[str] | None:
     """A pattern for the options' own texts, the longest first; equal texts name nothing."""
     folded = [t.strip().casefold() for t in texts]
     order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
@@ -92,7 +95,7 @@ def _texts(texts: Sequence[str]) -> re.Pattern[str] | None:
             body += r"(?:s|es|n|en)?"
         if re.search(r"[\u3040-\u9fff]", words):
             parts.append(f"(?P<o{i}>{body})")
-        elif len(words) > 1 or words.isdigit():
+        elif len(words) >= least or words.isdigit():
             parts.append(rf"(?P<o{i}>(?<![^\W\u3040-\u9fff])(?<![$€£.,^-])(?:[$€£])?{body}(?![^\W\u3040-\u9fff]|[.,]\d|\^|%))")
     return re.compile("|".join(parts), re.IGNORECASE) if parts else None
 
@@ -106,7 +109,7 @@ def _is_letter(match: re.Match[str], letter: str) -> bool:
         alone = not text[: match.start()].strip(" (*[\"'") and re.match(r"[.):*\]\"']|\s*$", after)
         return bool(marked or alone)
     if written != letter and not re.fullmatch(r"[\W_]*", text[: match.start()] + after):
-        return bool(re.search(rf"{_NOUN}\s*[:(]?\s*$", before, re.IGNORECASE) and re.match(r"\W|$", after))
+        return bool(re.search(rf"(?:{_NOUN}|answer is)[\s:(*\[\"']*$", before, re.IGNORECASE) and re.match(r"\W|$", after))
     if not _BEFORE.search(before):
         return False
     if letter.upper() in ("A", "I", "O", "E", "Y", "À"):
@@ -116,7 +119,7 @@ def _is_letter(match: re.Match[str], letter: str) -> bool:
 
 def _no_article(before: str, after: str) -> bool:
     """Whether an A, I, O, E or Y is a letter by what follows it."""
-    if not re.match(r"\s+[^\W\d_]|['’]", after):
+    if not re.match(r"[ \t]+[^\W\d_]|['’]", after):
         return True
     if re.search(rf"(?:{_NOUN}|answer is|choose|pick|select|tick)\s*[(\"'*]*$", before, re.IGNORECASE):
         return True
@@ -132,7 +135,7 @@ def _places(count: int) -> list[tuple[re.Pattern[str], int]]:
         found.append(
             (
                 re.compile(
-                    rf"(?<!\w)(?:{names})\s+{_NOUN}(?!\s+(?:step|is out))|(?<!\w){_NOUN}\s+(?:number|no\.?|#|nummer|numéro|número|numero)\s*(?:{number}|{i + 1})(?!\w)"
+                    rf"(?<!\w)(?:option|choice)\s+{i + 1}(?![\w.,]\d|\w)|(?<!\w)(?:{names})\s+{_NOUN}(?!\s+(?:step|is out))|(?<!\w){_NOUN}\s+(?:number|no\.?|#|nummer|numéro|número|numero)\s*(?:{number}|{i + 1})(?!\w)"
                     rf"|^\W*(?:the |der |die |das |la |le |el |il |de |o |a )?(?:{names})\W*$"
                     rf"|(?:{names})の?(?:選択肢|もの)",
                     re.IGNORECASE,

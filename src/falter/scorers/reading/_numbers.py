@@ -150,7 +150,7 @@ _VERB = _re(
     r"(?:=|\b(?:is|are|was|were|be|has|have|had|need|needs|costs?|weighs?|takes?|leaves?|makes?|equals?|get|gives?|totals?|holds?|contains?|pays?|left with|ist|sind|hat|kostet|kosten|beträgt|est|sont|es|son|è|sono|is|zijn|kost|é|são|hay|il y en a|be about)\b)"
 )
 _EITHER = re.compile(
-    r"\s*(?:[A-Za-z%°€$²³]+\.?\s*)?(?:-|–|—|to|or|oder|bis|ou|o|of|à|a|hasta|fino a|tot|até|か|、あるいは|または|~|〜|～)\s*(?:perhaps |maybe |even |possibly |vielleicht |[$€£])?$",
+    r"\s*(?:[A-Za-z%°€$²³]+\.?\s*)?(?:-|–|—|to|or|oder|bis|ou|o|of|à|a|hasta|fino a|tot|até|か|、あるいは|または|~|〜|～)\s*(?:perhaps |maybe |even |possibly |vielleicht |[$€£])?$|\s*(?:or|and|oder|und|,)\s+[a-z]\s*=\s*$",
     re.IGNORECASE,
 )
 _BETWEEN = _re(r"\b(?:between|zwischen|entre|tra|fra|tussen|somewhere between|from)\s*[$€£]?\s*$")
@@ -212,6 +212,8 @@ def _opening(text: str, seen: _Seen) -> bool:
         and _STEPS.search(text) is None
         and _ADJACENT.search(before) is not None
         and not re.search(r"[,;:]\s", before)
+        and not re.search(r"\bhad\W*$", before)
+        and not re.match(r"[^.,;(!?]*\d|[^.,;(!?]*,\s*(?!and\b|which|who|but|und|wobei|et|dont|y|e|en|plus|not|so)", text[seen.number.end :])
     )
 
 
@@ -310,12 +312,21 @@ def _in_sentence(text: str, n: int, start: int, end: int, inside: Sequence[Numbe
     return found
 
 
+_PART = _re(r"\s*(?:h|hours?|hrs?|minutes?|min|stunden?|heures?|horas?|ore|uur|feet|ft|pounds?|years?)\s*(?:,|and|und|et|y|e|en)?\s*\d+\s*(?:m|min|minutes?|minuten?|minutos?|minuti|seconds?|sec|s|inches|in|ounces|months?)\b")
+_SECOND_PART = _re(r"\d\s*(?:h|hours?|hrs?|minutes?|min|stunden?|heures?|horas?|ore|uur|feet|ft|pounds?|years?)\s*(?:,|and|und|et|y|e|en)?\s*$")
+
+
 def _term(text: str, number: Number) -> bool:
     """Whether a number is a term of a formula, or one side of a conversion."""
     after, before = text[number.end : number.end + 12], text[max(0, number.start - 16) : number.start]
     return bool(
         re.match(r"\s*(?:[-+*/·×^]\s*(?:[A-Za-z(\\]|$)|[·×*/]\s*\d)", after)
         or re.search(r"(?<!\w)1 \S{1,8} = $|[A-Za-z]\s*[-+*/·×]\s*$", before)
+        or re.match(r"\s*[^\W\d]*\s+(?:more|less|fewer|\w+er|mehr|weniger|plus|más|più|meer|mais) (?:than|als|que|di|dan|do que)\b", text[number.end : number.end + 40])
+        or re.search(r"(?:^|[.!?\n]\s*)(?:In|After|For|With|Of|From|At|By|On|Each of|Out of|Among|Per|Every|Von|Nach|In den|Sur|De|Après|De los|Dopo|Su|Van|Dos)\s+(?:the |these |all |those |los |las |les |den |de |die |i |as |os )?$", text[: number.start][-24:])
+        or re.search(r"\d\s+(?:\w+\s+)?(?:out of|of|von|sur|de|su|van)\s+(?:the |all |a total of |los |las |les |den |de |i |as |os )?$", text[: number.start][-30:])
+        or _PART.match(text, number.end)
+        or _SECOND_PART.search(text[: number.start][-30:])
         or re.match(r"\s+(?:was|is|were|wäre|war) (?:wrong|incorrect|falsch|the wrong)", text[number.end : number.end + 30])
     )
 
@@ -339,6 +350,9 @@ def _chief(
         at = start + marked.end() - len(line)
         later = [x for x in inside if x.start >= at - 1] or list(inside)
         return _after_verb(text, at, later), 4
+    summed = [x for x in inside if _SUMMED.match(sentence, x.end - start)]
+    if len(summed) == 1:
+        return summed[0], 3
     if _stands_alone(sentence, inside, start):
         return inside[-1] if _COLON.search(sentence[: inside[-1].start - start]) else inside[0], 3
     if cues:
@@ -347,10 +361,17 @@ def _chief(
             later = [x for x in inside if x.start - start >= cue.end()]
             if later:
                 return _after_verb(text, start + cue.end(), later), 3
+    if _CORRECTED.match(sentence) and len({x.value for x in inside}) == 1:
+        return inside[0], 3
+    said = [x for x in inside if _ADJACENT.search(sentence[: x.start - start])]
+    if len(inside) > 1 and len(said) == 1:
+        return said[0], 2
     return inside[0], 2 if len(inside) == 1 or _main(sentence, inside[0].start - start) else 1
 
 
 _STRONG = _re(CONCLUSION)
+_CORRECTED = _re(rf"\W*(?:{CORRECTION})")
+_SUMMED = _re(r"\s+(?:[^\W\d]+\s+){0,3}(?:in total|altogether|in all|insgesamt|zusammen|au total|en total|in totale|in totaal|no total|ao todo)\b")
 _RESTATED = _re(r"in other words|that is|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea|cioè|ossia|namelijk|oftewel|ou seja|isto é")
 _COLON = re.compile(r"(?:\S+\s+){5,}\S+:\s*[$€£]?$")
 

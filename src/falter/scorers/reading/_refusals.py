@@ -66,7 +66,7 @@ REFUSALS: dict[str, tuple[str, ...]] = {
 
 _ANY = re.compile("|".join(p for phrases in REFUSALS.values() for p in phrases), re.IGNORECASE)
 _UNSURE = re.compile(
-    r"I(?:'m| am)? (?:can't|cannot|not) (?:be )?(?:\w+ )?(?:sure|certain|help but|fault|go wrong|imagine)",
+    r"I(?:'m| am)? (?:can't|cannot|not|do not|don't) (?:be )?(?:\w+ )?(?:sure|certain|help but|fault|go wrong|imagine|decide|settle|choose between|make up)",
     re.IGNORECASE,
 )
 

@@ -8,6 +8,7 @@ its words stand outside the word boundaries.
 from __future__ import annotations
 
 __all__ = [
+    "EARLIER",
     "ADVERSATIVE",
     "COMMIT",
     "CONCLUSION",
@@ -15,6 +16,7 @@ __all__ = [
     "CORRECTION",
     "FINAL",
     "JOINED",
+    "LEAN",
     "NEGATION",
     "NEGATION_AFTER",
     "OPEN",
@@ -71,9 +73,11 @@ CONCLUSION = (
 """Words before an answer that say it is the one."""
 
 COMMIT = (
-    r"(?:\b(?:is|are|was|be|were|'s|as|to|into|in|under|with|for|deals with|about|shows?|means?|expresses|comes to"
-    r"|belongs (?:in|to)|goes (?:in|to)|status (?:is|to)|ist|sind|als|war|zu|bei|auf|op|gehört (?:in|zu)"
-    r"|est|sont|comme|en|es|son|como|è|sono|come|is|zijn|é|são|ser|naar|na|no)|[:：=は])"
+    r"(?:\b(?:is|are|was|be|were|'s|as|about|deals with|shows?|means?|expresses|comes to|status (?:is|to)|deserves|warrants|merits"
+    r"|(?:belongs|goes|go|sent|send|assign(?:ed)?|routed?|route|set|moved?|forward(?:ed)?|filed?|classified|categori[sz]ed|labell?ed|tagged|marked|rated|points?|leans?|lean"
+    r"|handled|dealt|looked after)(?: \w+){0,3}? (?:in|to|into|under|as|by|with|towards?|for)|this one is for|this is for|i lean"
+    r"|ist|sind|als|war|gehört (?:in|zu)(?:r|m)?|auf|bei|est|sont|comme|concerne|relève d[eu]|es|son|como|corresponde a|va a|è|sono|come|riguarda|is|zijn|hoort bij|moet op|é|são|ser|como"
+    r"|die queue|la file|la cola|la coda|de wachtrij|a fila)|[:：=は])"
 )
 """Words right before an answer that make a plain statement of it."""
 
@@ -90,7 +94,7 @@ NEGATION = (
 )
 
 NEGATION_AFTER = (
-    r"['\"”»)\]]*\s*(?:,\s*)?(?:(?:is|was|are|were|also|queue|itself|label|one)\s+){0,3}"
+    r"['\"”»)\]]*\s*(?:(?:is|was|are|were|also|queue|itself|label|one)\s+){0,3}"
     r"(?:not\b|out\b|no\b|wrong|incorrect|ruled out|excluded|impossible|can be (?:ruled out|excluded|discarded)"
     r"|does(?:n't| not)|do(?:n't| not)|isn't|is not|wasn't|cannot|can't|won't|doesn't|is reserved|has nothing"
     r"|contradicts|falls out|drops out|remains? possible"
@@ -107,7 +111,7 @@ SOFT = (
     r"(?:\b(?:looks?|looked|seems?|seemed|sounds?|tempted|tempting|at first|first (?:thought|wanted|said|sight|glance)|i thought|thought|could|might|may"
     r"|would be|would have|maybe|perhaps|possibly|either|whether|unless|consider|considered|versus|vs|beyond|past the"
     r"|partly|somewhat|suspects?|wonder|between|people often|fall for|wanted to|runner-up|second|close to|similar to|next to"
-    r"|check|double-check|verify|by comparison|although|though|even if|despite|while|draft|earlier|previous|previously|used to"
+    r"|check|double-check|verify|by comparison|initially|originally|instinct|although|though|even if|despite|while|draft|earlier|previous|previously|used to"
     r"|vielleicht|womöglich|eventuell|könnte|zuerst|zunächst|zwar|obwohl|entweder|ob|zwischen|scheint|wirkt|dachte"
     r"|peut-être|pourrait|d'abord|entre|soit|semble|bien que|malgré|si"
     r"|quizás?|tal vez|podría|primero|parece|aunque|entre"
@@ -116,6 +120,18 @@ SOFT = (
     r"|talvez|poderia|primeiro|parece|embora|apesar)\b|かもしれ|最初は|もし)"
 )
 """Words before a mention that take it for less than an answer."""
+
+EARLIER = (
+    r"\b(?:at first|first|initially|originally|instinct|i thought|thought|tempted|tempting|wanted to|although|though|despite|draft|earlier|previous|previously|check|double-check|verify"
+    r"|zuerst|zunächst|dachte|obwohl|zwar|d'abord|bien que|malgré|primero|aunque|prima|sebbene|malgrado|eerst|hoewel|primeiro|embora|apesar)\b|最初は"
+)
+"""Words that put an answer into the past, or aside, however firmly it is given."""
+
+LEAN = (
+    r"\b(?:looks?|seems?|sounds?|might|may|could|would be|perhaps|maybe|possibly|appears?|scheint|wirkt|klingt|könnte|vielleicht|semble|pourrait|peut-être"
+    r"|parece|podría|quizás?|sembra|potrebbe|forse|lijkt|misschien|poderia|talvez)\b|かもしれ"
+)
+"""Words that lean to an answer: one that nothing else is weighed against is read."""
 
 SOFT_AFTER = (
     r"['\"”»)\]]*\s*(?:\?|(?:would|could|might|may|is tempting|seems?|is (?:just as|also|nearly) |was my first|threshold|at this point"
@@ -138,7 +154,7 @@ CONDITION = (
 CORRECTION = (
     r"(?:\b(?:wait|actually|correction|scratch that|hold on|hmm+|no,|sorry|let me (?:re|correct|think)|on second thoughts?|i mean|rather,"
     r"|my mistake|i was wrong|strike that|reconsider|moment|halt|korrektur|nein,|quatsch|doch|vielmehr|attendez|non,|pardon|en fait|plutôt|espera|perdón|mejor dicho|corrección"
-    r"|aspetta|anzi|scusa|correzione|wacht|nee,|pardon|correctie|espera|aliás|desculpe|correção|na verdade|well,|but then)\b|待って|いや|訂正|すみません、)"
+    r"|aspetta|anzi|scusa|correzione|wacht|nee,|pardon|correctie|espera|aliás|desculpe|correção|na verdade|well,|but then|then again|on the other hand|on reflection)\b|待って|いや|訂正|すみません、)"
 )
 
 JOINED = (

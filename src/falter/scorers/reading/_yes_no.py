@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from falter.scorers.reading._candidates import read_candidate
-from falter.scorers.reading._cleaning import answer_part, is_cut, plain
+from falter.scorers.reading._cleaning import LONGEST, answer_part, is_cut, plain
 from falter.scorers.reading._closed import token
 from falter.scorers.reading._refusals import refusal_in
 from falter.scorers.reading._words import OPEN, SOFT
@@ -27,7 +27,7 @@ _NO = (
 _JAPANESE = (("はい", 0), ("いいえ", 1), ("違います", 1), ("正しいです", 0), ("そうです", 0), ("その通り", 0))
 _WORD = re.compile(rf"(?<![\w'-])(?:(?P<no>{_NO})|(?P<yes>{_YES}))(?![\w'-])", re.IGNORECASE)
 _BEFORE = re.compile(
-    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…✅❌✗✓☑✔—–]|\b(?:so|is|be|as|therefore|hence|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|logo|quindi|luego|portanto))\s*$",
+    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…✅❌✗✓☑✔—–]|\b(?:that's|it's|so|is|be|as|therefore|hence|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|logo|quindi|luego|portanto))\s*$",
     re.IGNORECASE,
 )
 _AFTER = re.compile(r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|}…—–(=]|(?:it|they|he|she|that|this|the|there|every|all) )", re.IGNORECASE)
@@ -38,8 +38,17 @@ _IDLE = re.compile(
 )
 
 
+_BOTH = re.compile(
+    r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee|sim e não)\b|はいでもいいえでも"
+    r"|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não)\b[ ,]*(?:but )?(?:only )?(?:if|unless|provided|as long as|assuming|wenn|falls|si|se|als|mits|à condition)\b",
+    re.IGNORECASE,
+)
+
+
 def read_yes_no(reply: str) -> Literal["yes", "no"] | None:
     """Whether a reply says yes or no; None if it says neither, both, or that it depends."""
+    if _BOTH.search(reply[:LONGEST]):
+        return None
     index = read_candidate(reply, _mark, 2)
     if index is None:
         index = _by_predicate(reply)
