@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-import falter
 from falter.core.interfaces import Case
 from falter.core.records import BASELINE, Item, Prompt, Response, Score, Section, Variant
-from falter.experiment import read_experiment, resolve
 from falter.scorers import scorers
 from falter.scorers.answers import Label
 
@@ -40,7 +38,9 @@ def counts(scorer: Any) -> Counter[str]:
     found: Counter[str] = Counter()
     for ticket in TICKETS:
         score = judged(scorer, ticket)
-        outcome = ("right" if score.value else "wrong") if score.value is not None else score.outcome
+        outcome = (
+            ("right" if score.value else "wrong") if score.value is not None else score.outcome
+        )
         found[outcome] += 1
         found["misjudged"] += outcome == "wrong" and ticket["read"] == ticket["queue"]
     return found

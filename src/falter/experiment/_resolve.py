@@ -19,7 +19,13 @@ from falter.core.records import (
 )
 from falter.experiment._conditions import conditions, template_for
 from falter.experiment._config import Experiment, ModelSpec, identity_settings
-from falter.experiment._labels import reads_labels, require_label_scorer, targets_of, task_labels, with_labels
+from falter.experiment._labels import (
+    reads_labels,
+    require_label_scorer,
+    targets_of,
+    task_labels,
+    with_labels,
+)
 from falter.experiment._needs import Needs, Stretch, ledger_for, needs_from
 from falter.experiment._recipes import recipes_of
 from falter.plan import Asking, Condition, Target

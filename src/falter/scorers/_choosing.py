@@ -55,8 +55,8 @@ def usual_scorer(
     """What scores a task where nobody says otherwise.
 
     `choices`: whether its items have options; `likelihoods`: whether those can be scored by their
-    likelihood, which the model gives and a template asks for; `targets`: the items' right answers; `labels`: whether the user
-    named the labels of a closed set.
+    likelihood, which the model gives and a template asks for; `targets`: the items' right answers;
+    `labels`: whether the user named the labels of a closed set.
     """
     if not choices:
         return "label" if labels or are_labels(targets) else "exact"

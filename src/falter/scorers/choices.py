@@ -65,7 +65,7 @@ _TELLING = 12  # characters of an option's text that a cut reply has to hold
 
 
 def begun_text(reply: str, choices: Sequence[str]) -> int | None:
-    """The one option whose text begins as a reply does that was cut off; None for none or several."""
+    """The one option whose text begins as a reply that was cut off; None for none or several."""
     begun = _plain(reply)
     fitting = [i for i, choice in enumerate(choices) if _plain(choice).startswith(begun)]
     return fitting[0] if len(begun) >= _TELLING and len(fitting) == 1 else None
@@ -76,7 +76,7 @@ def _plain(text: str) -> str:
 
 
 class ChoiceLetter(TextScorer):
-    """The option that a reply settles on, by letter, text or place; an unreadable reply is `unparsed`.
+    """The option that a reply settles on, by letter, text or place.
 
     Where the prompt lists the options without labels, only their texts are read.
     """

@@ -15,7 +15,6 @@ from falter.scorers.reading._wrapped import (
     is_schema,
     leaves,
     objects,
-    pairs,
     rows,
 )
 
@@ -25,11 +24,14 @@ Mark = Callable[[str], str]
 """Puts tokens in the place of mentions."""
 
 _ASIDE = re.compile(
-    r"reason|explan|comment|evidence|confiden|question|choices|options|labels|draft|check|thought|note|rationale|analysis"
-    r"|justif|why|enum|description|probab|score|input|text|begründung|raison|motivo|first|previous|index|alternativ|runner|second"
+    r"reason|explan|comment|evidence|confiden|question|choices|options|labels|draft|check"
+    r"|thought|note|rationale|analysis"
+    r"|justif|why|enum|description|probab|score|input|text|begründung|raison|motivo|first"
+    r"|previous|index|alternativ|runner|second"
 )
 _CHIEF = re.compile(
-    r"final|answer|^label$|^class$|^category$|result|prediction|output|choice|antwort|respuesta|rponse|reponse|réponse|risposta|antwoord|resposta"
+    r"final|answer|^label$|^class$|^category$|result|prediction|output|choice|antwort|respuesta"
+    r"|rponse|reponse|réponse|risposta|antwoord|resposta"
     r"|正解|答え|回答"
 )
 _UNDECIDED = object()
@@ -82,17 +84,21 @@ def _in_object(text: str, mark: Mark) -> Any:
     last = found[-1]
     if is_schema(last.value):
         return None
-    values = {
-        "/".join(map(folded_key, path)): (path, value) for path, value in leaves(last.value)
-    }
+    values = {"/".join(map(folded_key, path)): (path, value) for path, value in leaves(last.value)}
     named: dict[str, int] = {}
     for key, (_, value) in values.items():
         said = isinstance(value, str) or (isinstance(value, bool) and _CHIEF.search(key))
-        index = sole(mark(str(value).lower() if value in (True, False) else value)) if said else None
+        index = (
+            sole(mark(str(value).lower() if value in (True, False) else value)) if said else None
+        )
         if index is not None and not _ASIDE.search(key):
             named[key] = index
     mostly = last.end - last.start > 0.6 * len(text.strip("`json \n"))
-    empty = [k for k, (_, value) in values.items() if _CHIEF.search(k) and k not in named and not _ASIDE.search(k)]
+    empty = [
+        k
+        for k, (_, value) in values.items()
+        if _CHIEF.search(k) and k not in named and not _ASIDE.search(k)
+    ]
     if (empty and not any(_CHIEF.search(k) for k in named)) or any("error" in k for k in values):
         named = {}
     chosen = _chosen(named)
@@ -140,7 +146,9 @@ def _in_element(text: str, mark: Mark) -> Any:
     return chosen if chosen >= 0 else None
 
 
-_BOX = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])?[ \t]*(\[[ xX✓✔]?\]|[☐☑☒⬜✅❌🔘○●◯◉])[ \t]*([^\n]*)$", re.MULTILINE)
+_BOX = re.compile(
+    r"^[ \t]*(?:[-*+]|\d+[.)])?[ \t]*(\[[ xX✓✔]?\]|[☐☑☒⬜✅❌🔘○●◯◉])[ \t]*([^\n]*)$", re.MULTILINE
+)
 _TICKED = frozenset({"[x]", "[X]", "[✓]", "[✔]", "☑", "☒", "✅", "🔘", "●", "◉"})
 
 
@@ -161,7 +169,9 @@ def _lead(text: str) -> int | None:
 
 
 _GOOD = re.compile(
-    r"^[\W_]*(?:yes|correct|right|best|true|match|chosen|selected|ja|oui|sí|sì|sim|richtig|はい)\b|[✓✔✅★◎○]", re.IGNORECASE
+    r"^[\W_]*(?:yes|correct|right|best|true|match|chosen|selected|ja|oui|sí|sì|sim|richtig"
+    r"|はい)\b|[✓✔✅★◎○]",
+    re.IGNORECASE,
 )
 
 
@@ -192,7 +202,7 @@ def _without_objects(text: str) -> str:
 
 _HEAD = re.compile(rf"^[\W_0-9]*?({ANY})\s*(?:[.):：—–-]|\s-\s|\([^)]*\)\s*:)\s*\S")
 _KEYED = re.compile(rf"^[\W_\d]*[^\W\d][^:：=\n\ue000-\uf8ff]{{0,40}}[:：=]\s*({ANY})[\s.*_]*$")
-_ONLY = re.compile(rf"^[\W_]*({ANY})[\W_]*$")
+_ONLY = re.compile(rf"^[\W_\d]*?({ANY})[\W_]*$")
 _FINALLY = re.compile(FINAL, re.IGNORECASE)
 
 
@@ -203,7 +213,7 @@ def _listed(text: str) -> str:
         heads = [pattern.match(line) for line in lines]
         if pattern is not _HEAD:
             heads = [None if _FINALLY.search(x) else h for x, h in zip(lines, heads, strict=True)]
-        if pattern is _ONLY and heads[-1]:
+        if pattern is _ONLY and heads[-1] and not all(heads):
             continue
         if len({who(m[1]) for m in heads if m}) < 2:
             continue

@@ -25,7 +25,9 @@ def answer_part(text: str) -> str | None:
     """
     if len(text) > LONGEST:
         return None
-    text = _PRIVATE.sub("", text).replace("\r\n", "\n").replace("\u00a0", " ").replace("\u202f", " ")
+    text = (
+        _PRIVATE.sub("", text).replace("\r\n", "\n").replace("\u00a0", " ").replace("\u202f", " ")
+    )
     closings = list(_CLOSED.finditer(text))
     if closings:
         text = text[closings[-1].end() :]
@@ -55,7 +57,8 @@ def boxed(text: str) -> list[str]:
 
 
 _WRAPPING = re.compile(
-    r"\\(?:text(?:bf|it|rm|tt|sf|sc)?|math(?:rm|bf|it|sf|tt|bb|cal)|mbox|operatorname|emph|underline"
+    r"\\(?:text(?:bf|it|rm|tt|sf|sc)?|math(?:rm|bf|it|sf|tt|bb|cal)|mbox|operatorname|emph"
+    r"|underline"
     r"|f?boxed|color\{\w+\})\s*\{((?:[^{}]|\{[^{}]*\})*)\}"
 )
 _LATEX_SPACE = re.compile(r"\\[,;:! ]|\\q?quad\b|~(?=\\)")
@@ -75,7 +78,9 @@ def plain(text: str) -> str:
     text = re.sub(r"<br\s*/?>", "\n", text)
     text = re.sub(r"</?[a-z][\w-]{0,30}(?:\s[^<>]{0,100})?/?>", " ", text, flags=re.IGNORECASE)
     text = text.replace("’", "'").replace("`", "")
-    text = re.sub(r"^[ \t]*####[ \t]+(?=\S+(?:[ \t]\S+)?[ \t]*$)", "Answer: ", text, flags=re.MULTILINE)
+    text = re.sub(
+        r"^[ \t]*####[ \t]+(?=[-−$€£]?\d|\S+(?:[ \t]\S+)?[ \t]*$)", "Answer: ", text, flags=re.MULTILINE
+    )
     return re.sub(r"^[ \t]*(?:#{1,6}|>+)[ \t]*", "", text, flags=re.MULTILINE)
 
 
@@ -83,8 +88,10 @@ _PROSE_END = re.compile(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌�
 
 
 _HANGING = re.compile(
-    r"(?<![\w'])(?:is|are|the|an?|of|and|or|to|that|because|in|for|with|so|be|it|i|which|by|as|at|on|from|but|if|than|was|would|its|their|his|her"
-    r"|ist|der|die|das|ein|eine|und|oder|weil|dass|also|den|dem|est|le|la|les|et|ou|que|de|des|un|une|es|el|los|y|o|è|il|che|e|di|het|een|en|of|dat|é|os|um|uma)$",
+    r"(?<![\w'])(?:is|are|the|an?|of|and|or|to|that|because|in|for|with|so|be|it|i|which|by|as"
+    r"|at|on|from|but|if|than|was|would|its|their|his|her"
+    r"|ist|der|die|das|ein|eine|und|oder|weil|dass|also|den|dem|est|le|la|les|et|ou|que|de|des"
+    r"|un|une|es|el|los|y|o|è|il|che|e|di|het|een|en|of|dat|é|os|um|uma)$",
     re.IGNORECASE,
 )
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from falter.scorers.reading._cleaning import is_cut
-from falter.scorers.reading._refusals import refusal_in
+from falter.scorers.reading._refusals import asks_back, refusal_in
 from falter.scorers.reading._words import (
     ADVERSATIVE,
     COMMIT,
@@ -75,13 +75,21 @@ def _re(*parts: str) -> re.Pattern[str]:
 
 
 _FILLER = (
-    r"(?:\s|the|an?|my|of|one|option|answer|choice|label|category|class|tag|letter|queue|number|called|itself|simply|just|quite|rather|very|only|probably|likely|most likely|definitely|clearly|therefore|really|still|indeed"
-    r"|die|der|das|dem|den|ein|eine|einer|wohl|option|la|le|les|l'|un|une|el|los|il|lo|uno|una|de|het|een|o|a|um|uma|opción|opzione|optie|opção|réponse|antwort|respuesta|risposta|antwoord|resposta|type)"
+    r"(?:\s|the|an?|my|of|one|option|answer|choice|label|category|class|tag|letter|queue|number"
+    r"|called|itself|simply|just|quite|rather|very|only|probably|likely|most likely|definitely"
+    r"|clearly|therefore|really|still|indeed"
+    r"|die|der|das|dem|den|ein|eine|einer|wohl|option|la|le|les|l'|un|une|el|los|il|lo|uno|una"
+    r"|de|het|een|o|a|um|uma|opción|opzione|optie|opção|réponse|antwort|respuesta|risposta"
+    r"|antwoord|resposta|type)"
 )
 _LEADING = rf"(?:{_FILLER}*\s*{_QUOTE}*\s*)"
 _BOUNDARY = _re(r"[;:—–。]|\s-\s|,\s(?=(?:so|but|and|which|aber|mais|pero|ma|also)\b)|,|、")
 _MARKED = _re(r"(?:^|\n)[\W_]*(?:\d+[.)]\s*)?(?:", FINAL, rf"){_LEADING}$")
-_CONCLUDED = _re(CONCLUSION, rf"[\s,:：*_-]*(?:(?:{COMMIT}|it|this|this one|them|him|her|that|ticket|one)[\s:,]*){{0,3}}{_LEADING}$")
+_CONCLUDED = _re(
+    CONCLUSION,
+    rf"[\s,:：*_-]*(?:(?:{COMMIT}|it|this|this one|them|him|her|that|ticket"
+    rf"|one)[\s:,]*){{0,3}}{_LEADING}$",
+)
 _STATED = _re(COMMIT, rf"[\s:：*_]*{_LEADING}$")
 _TICK = re.compile(r"^[\s*_•-]*[✅✔☑👉][\s*_]*$")
 _WOULD = _re(r"^[\s\"*_]*(?:that|this|it)(?: would|'d) be\b")
@@ -91,20 +99,34 @@ _BUT = _re(ADVERSATIVE)
 _WEIGHED = _re(SOFT)
 _EARLIER = _re(EARLIER)
 _LEANS = _re(rf"(?:{LEAN})[^.!?]{{0,40}}$")
-_OR_MAY = _re(r"\b(?:but|though|although|however|or|aber|mais|pero|ma|maar|mas)\b[^.!?\ue000-\uf8ff]{0,30}\b(?:might|may|could|perhaps|maybe|possibly|könnte|pourrait|podría|potrebbe|poderia)\b[^.!?\ue000-\uf8ff]{0,20}$")
+_OR_MAY = _re(
+    r"\b(?:but|though|although|however|or|aber|mais|pero|ma|maar"
+    r"|mas)\b[^.!?\ue000-\uf8ff]{0,30}\b(?:might|may|could|perhaps|maybe|possibly|könnte"
+    r"|pourrait|podría|potrebbe|poderia)\b[^.!?\ue000-\uf8ff]{0,20}$"
+)
 _WEIGHED_AFTER = _re(SOFT_AFTER)
 _OPENED = _re(OPEN)
 _CHANGED = _re(CORRECTION)
 _JOIN = re.compile(rf"(?<={ANY}){JOINED}(?={ANY})", re.IGNORECASE)
-_IF = _re(r"\b(?:if|unless|otherwise|assuming|provided that|wenn|falls|sofern|tenzij|à moins|a menos|a meno)\b")
+_IF = _re(
+    r"\b(?:if|unless|otherwise|assuming|provided that|wenn|falls|sofern|tenzij|à moins|a menos"
+    r"|a meno)\b"
+)
 _IDIOM = _re(
-    r"\bif (?:you ask|i had to|i must|pressed|i ever|you want|you (?:need|would like)|anything|i'm (?:right|not)|i may|i am|any)|\beven if\b|\bas if\b"
+    r"\bif (?:you ask|i had to|i must|pressed|i ever|you want|you (?:need|would like)|anything"
+    r"|i'm (?:right|not)|i may|i am|any)|\beven if\b|\bas if\b"
 )
 _CONFIRMED = _re(
-    r"['\"”»)\]*_]*\s*(?:,?\s*(?:then|it is|it will be|it must be|i'd say|i would say|i think|i guess|i believe|naturally|obviously)\s*[.!,;:]"
-    r"|(?:it is|is it)\b|(?:is|was|would be|seems|being) (?:the |my )?(?:\w+ )?(?:one|answer|choice|option|label|match|pick|winner|correct|right|best|only|odd|most)\b"
-    r"|(?:team |queue |desk |department )?(?:should|must|has to|will|can) (?:handle|take|deal|get|receive)\b|(?:is|was|seems) (?:correct|right|best|what|left|where|how|it)\b|(?:fits|wins|applies|remains|follows|matches)\b|ist (?:richtig|korrekt|es)|est (?:correcte?|juste|la bonne)"
-    r"|es (?:la )?(?:correct[ao]|respuesta)|è (?:corrett[ao]|giust[ao])|is (?:juist|correct)|é (?:a )?(?:corret[ao]|resposta))"
+    r"['\"”»)\]*_]*\s*(?:,?\s*(?:then|it is|it will be|it must be|i'd say|i would say|i think|i "
+    r"guess|i believe|naturally|obviously)\s*[.!,;:]"
+    r"|(?:it is|is it)\b|(?:is|was|would be|seems|being) (?:the |my )?(?:\w+ )?(?:one|answer"
+    r"|choice|option|label|match|pick|winner|correct|right|best|only|odd|most)\b"
+    r"|(?:team |queue |desk |department )?(?:should|must|has to|will|can) (?:handle|take|deal"
+    r"|get|receive)\b|(?:is|was|seems) (?:correct|right|best|what|left|where|how|it)\b|(?:fits"
+    r"|wins|applies|remains|follows|matches)\b|ist (?:richtig|korrekt|es)|est (?:correcte?"
+    r"|juste|la bonne)"
+    r"|es (?:la )?(?:correct[ao]|respuesta)|è (?:corrett[ao]|giust[ao])|is (?:juist|correct)|é "
+    r"(?:a )?(?:corret[ao]|resposta))"
     r"|\s*(?:です|にします|に分類|が正解|が正しい|と判断|だと思|となります|になります)"
 )
 _SENTENCE = re.compile(r"[.!?…]+[\"'”»)\]]*(?=\s|$)|[。！？]|\n+|;\s")
@@ -126,15 +148,20 @@ def _denied(left: str, right: str) -> bool:
     clause = left[-60:]
     cut = max((m.end() for m in _BUT.finditer(clause)), default=0)
     clause = clause[cut:]
-    hits = [m for m in _DENIED.finditer(clause)]
+    hits = list(_DENIED.finditer(clause))
     if hits:
         between = clause[hits[-1].end() :]
-        if len(between) < 45 and not re.search(r"[;:。—–]|[,、](?!\s*(?:or|nor|oder|ni|né)\s*$)|\bbecause\b|\bso\b", between):
+        if len(between) < 45 and not re.search(
+            r"[;:。—–]|[,、](?!\s*(?:or|nor|oder|ni|né)\s*$)|\bbecause\b|\bso\b", between
+        ):
             return True
     return _DENIED_AFTER.match(right) is not None
 
 
-_GOES_ON = _re(r"['\"”»)*_]*\s*(?:[,;:—–-]\s*\w|\(|(?:because|since|weil|denn|parce que|car|porque|perché|omdat|pois)\b)")
+_GOES_ON = _re(
+    r"['\"”»)*_]*\s*(?:[,;:—–-]\s*\w|\(|(?:because|since|weil|denn|parce que|car|porque|perché"
+    r"|omdat|pois)\b)"
+)
 
 
 def _level(
@@ -146,7 +173,9 @@ def _level(
     lead = left.strip(" \t\"'“„«*_([-•>=→👉✅❌✔☑✓✗")
     if _TICK.search(lines):
         return 3
-    if re.fullmatch(rf"{_FILLER}*", lead, re.IGNORECASE) and re.fullmatch(rf"{_DRESS}*", right.strip()):
+    if re.fullmatch(rf"{_FILLER}*", lead, re.IGNORECASE) and re.fullmatch(
+        rf"{_DRESS}*", right.strip()
+    ):
         return 1 if question else 2 if after_question else 3
     if opening and not lead and _GOES_ON.match(right):
         return 3
@@ -163,7 +192,9 @@ def _level(
         return 0
     if boundaries and not clause.strip(" \"'“„«*_([") and bare:
         return 3
-    stated = _STATED.search(left) and not re.match(r"\s+(?:has|have|had|is|was|would|will|can)\b", right)
+    stated = _STATED.search(left) and not re.match(
+        r"\s+(?:has|have|had|is|was|would|will|can)\b", right
+    )
     return 2 if stated else 1
 
 
@@ -219,12 +250,18 @@ def _openings(text: str, mentions: Sequence[_Mention]) -> list[int]:
         if one and other and one.who != other.who and one.level >= 0 and other.level >= 0:
             found.append(match.end())
     found += [
-        m.at for m in mentions if m.level >= 0 and _OR_MAY.search(re.sub(ANY, "\ue000", text[: m.at]))
+        m.at
+        for m in mentions
+        if m.level >= 0 and _OR_MAY.search(re.sub(ANY, "\ue000", text[: m.at]))
     ]
     for start, end in sentences(text):
         inside = [m for m in mentions if start <= m.at < end and m.level == 0]
         marked = [m for m in mentions if m.level == 4 and m.at < start]
-        if inside and not marked and any(not _IDIOM.match(text, m.start()) for m in _IF.finditer(text, start, end)):
+        if (
+            inside
+            and not marked
+            and any(not _IDIOM.match(text, m.start()) for m in _IF.finditer(text, start, end))
+        ):
             found.append(inside[-1].at)
     return found
 
@@ -237,6 +274,8 @@ def settled(text: str, count: int, stressed: int | None = None) -> int | None:
     mentions = _mentions(text)
     cut, refused = is_cut(text), refusal_in(text)
     made = [m for m in mentions if m.level > 0 and _stands(m, cut=cut, refused=refused)]
+    if asks_back(text):
+        made = [m for m in made if m.level >= 3]
     if cut:
         if len({m.who for m in made}) > 1:
             return None
@@ -251,7 +290,7 @@ def settled(text: str, count: int, stressed: int | None = None) -> int | None:
         if _taken_back(text, best, mentions):
             return None
         return best.who if best.who >= 0 else None
-    if made or openings or cut or refused is not None:
+    if made or openings or cut or refused is not None or asks_back(text):
         return None
     leaning = _leaning(text, mentions)
     return _left_over(mentions, count) if leaning is None else leaning
@@ -280,9 +319,7 @@ def _stands(mention: _Mention, *, cut: bool, refused: int | None) -> bool:
     return refused is None or (mention.level == 2 and mention.at > refused + 40)
 
 
-def _last_committed(
-    text: str, made: Sequence[_Mention], stressed: int | None
-) -> _Mention | None:
+def _last_committed(text: str, made: Sequence[_Mention], stressed: int | None) -> _Mention | None:
     """The last mention of the highest level; two statements without a correction are none."""
     if not made:
         return None
@@ -300,7 +337,9 @@ def _last_committed(
     later = [m for m in made if m.at > chosen.at and m.who != chosen.who]
     for mention in later:
         start = _sentence_start(text, mention.at)
-        if mention.level >= 2 and _CHANGED.search(text[max(chosen.at + 1, start - 60) : mention.at]):
+        if mention.level >= 2 and _CHANGED.search(
+            text[max(chosen.at + 1, start - 60) : mention.at]
+        ):
             chosen = mention
     return chosen
 

@@ -23,21 +23,33 @@ from falter.scorers.reading._wrapped import (
 __all__ = ["read_key"]
 
 _PLACEHOLDER = re.compile(
-    r"^(?:<.*>|\[.*\]|\{.*\}|\.{2,}|…|\?+|string|number|integer|boolean|your .* here|value|n/?a|tbd|todo|null|none"
-    r"|not (?:given|stated|available|specified|mentioned|known|found|provided)(?: .*)?|see .*|too many|x+|_+|-+|—|to be .*"
-    r"|(?:yyyy|dd|mm|hh).*|\w+(?:\s*\|\s*\w+)+|(?:the|an?|insert|enter|your|add|some) .*(?:here|goes here|value|name of the .*)|yes or no|yes/no|true/false|.*\\.*)$",
+    r"^(?:<.*>|\[.*\]|\{.*\}|\.{2,}|…|\?+|string|number|integer|boolean|your .* here|value|n/?a"
+    r"|tbd|todo|null|none"
+    r"|not (?:given|stated|available|specified|mentioned|known|found|provided)(?: .*)?|see .*"
+    r"|too many|x+|_+|-+|—|to be .*"
+    r"|(?:yyyy|dd|mm|hh).*|\w+(?:\s*\|\s*\w+)+|(?:the|an?|insert|enter|your|add|some) .*(?:here"
+    r"|goes here|value|name of the .*)|yes or no|yes/no|true/false|.*\\.*)$",
     re.IGNORECASE,
 )
-_ERROR = re.compile(r"\s*(?:error|erreur|fehler|errore|erro|fout|exception|failed|エラー)\b\s*[:：\d]", re.IGNORECASE)
-_ASIDE = frozenset({"error", "erreur", "fehler", "example", "examples", "schema", "draft", "previous"})
+_ERROR = re.compile(
+    r"\s*(?:error|erreur|fehler|errore|erro|fout|exception|failed|エラー)\b\s*[:：\d]",
+    re.IGNORECASE,
+)
+_ERRORS = frozenset({"error", "erreur", "fehler", "errore", "erro", "fout"})
+_ASIDE = frozenset(
+    {"error", "erreur", "fehler", "example", "examples", "schema", "draft", "previous"}
+)
 _FINAL = re.compile(
-    r"(?:\b(?:final|corrected|correct|result|output|answer|so|therefore|richtig|definitiv|endgültig|corrigé|bonne|corregido|correcto"
+    r"(?:\b(?:final|corrected|correct|result|output|answer|so|therefore|richtig|definitiv"
+    r"|endgültig|corrigé|bonne|corregido|correcto"
     r"|corretto|juist|correto|certo)\b|正しく)[^{]{0,60}$",
     re.IGNORECASE,
 )
 _CHANGED = re.compile(rf"{CORRECTION}|instead|should be|sondern|doch", re.IGNORECASE)
 _MEANT = re.compile(
-    r"(?:(?:example|e\.g\.|such as|looks? like|form(?:at)?|schema|would (?:be|look)|one of|either)\W*$)", re.IGNORECASE
+    r"(?:(?:example|e\.g\.|such as|looks? like|form(?:at)?|schema|would (?:be|look)|one of"
+    r"|either)\W*$)",
+    re.IGNORECASE,
 )
 _EITHER = re.compile(r"^\W*(?:or|and|oder|und|ou|et|o|y|e|of|en|か|または)\b", re.IGNORECASE)
 
@@ -96,7 +108,11 @@ def _decided(text: str, holding: list[tuple[Found, Any]]) -> Any:
     if all(v == value for _, v in holding):
         return value
     before = text[holding[-2][0].end : last.start]
-    if _EITHER.match(before) or re.search(CONDITION, before, re.IGNORECASE) or _MEANT.search(text[: last.start]):
+    if (
+        _EITHER.match(before)
+        or re.search(CONDITION, before, re.IGNORECASE)
+        or _MEANT.search(text[: last.start])
+    ):
         return None
     ending = _behind(text, last)
     if _FINAL.search(before) or _CHANGED.search(before):
@@ -106,10 +122,11 @@ def _decided(text: str, holding: list[tuple[Found, Any]]) -> Any:
 
 
 def _is_error(value: Any) -> bool:
-    return isinstance(value, dict) and any(
-        folded_key(k) in ("error", "erreur", "fehler", "errore", "erro", "fout") and isinstance(v, (str, dict))
-        for k, v in value.items()
-    ) and len(value) < 3  # fmt: skip
+    """Whether an object only says that something went wrong."""
+    if not isinstance(value, dict) or len(value) > 2:
+        return False
+    errors = [v for k, v in value.items() if folded_key(k) in _ERRORS]
+    return any(isinstance(v, (str, dict)) for v in errors)
 
 
 def _values(value: Any, key: str) -> list[Any]:

@@ -12,17 +12,19 @@ from falter.scorers.reading._wrapped import folded_key
 
 __all__ = ["read_label"]
 
-_ROLES = frozenset(
-    "yes no other for against open same more less even odd on off true false neither none both all any maybe unknown like will can may"
-    " question request answer up down in out free new high low good fast normal null sí si ja nein nee non oui não sim".split()
+_EVERYDAY = (
+    "yes no other for against open same more less even odd on off true false neither none both all"
+    " any maybe unknown like will can may question request answer up down in out free new high low"
+    " good fast normal null sí si ja nein nee non oui não sim"
 )
+_ROLES = frozenset(_EVERYDAY.split())
 """Labels that are everyday words, too: they count only where nothing else can be meant."""
 
 _SUFFIXES = (
-    "s es e en er em es n ed d ing ly al ally ful 's ' é ée és ées a o as os i ive ively ion ions y ies ied ier t te ten ment"
-    " mente ment heit keit em r t ts able ness an ä"
-).split()
-_ENDINGS = frozenset({"", *_SUFFIXES})
+    "s es e en er em n ed d ing ly al ally ful 's ' é ée és ées a o as os i ive ively ion ions y"
+    " ies ied ier t te ten ment mente heit keit r ts able ness an ä"
+)
+_ENDINGS = frozenset({"", *_SUFFIXES.split()})
 _IRREGULAR = {
     "goose": "geese", "mouse": "mice", "man": "men", "woman": "women", "child": "children",
     "person": "people", "foot": "feet", "tooth": "teeth", "leaf": "leaves", "knife": "knives",
@@ -46,7 +48,9 @@ def read_label(reply: str, labels: Sequence[str]) -> str | None:
 def _spelled(label: str) -> str:
     """A pattern for a label in any case, with any separators."""
     words = [w for w in re.split(r"[\s_\-/]+", label.strip()) if w]
-    parts = [r"(?:&|and|und|et|y|e|en)" if w.lower() in ("&", "and") else re.escape(w) for w in words]
+    parts = [
+        r"(?:&|and|und|et|y|e|en)" if w.lower() in ("&", "and") else re.escape(w) for w in words
+    ]
     return r"[\s_\-/]*".join(parts) if len(parts) > 1 else "".join(parts)
 
 
@@ -85,10 +89,16 @@ def _edge(label: str) -> str:
 
 
 _BEFORE = re.compile(
-    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|so|is|be|as|to|are|was|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants))\s*$",
+    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|so|is|be|as|to|are|was"
+    r"|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?"
+    r"|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants))\s*$",
     re.IGNORECASE,
 )
-_AFTER = re.compile(r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|]|(?:であ|です|to (?:this|that)|for (?:this|that)|queue|label|category)\b)", re.IGNORECASE)
+_AFTER = re.compile(
+    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|]|(?:であ|です|to (?:this|that)|for (?:this|that)"
+    r"|queue|label|category)\b)",
+    re.IGNORECASE,
+)
 
 
 def _isolated(match: re.Match[str]) -> bool:

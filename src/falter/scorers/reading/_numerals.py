@@ -1,4 +1,4 @@
-"""Numbers as they are written: separators, scales, fractions, powers of ten, words of a language."""
+"""Numbers as they are written: separators, scales, fractions, powers of ten, number words."""
 
 from __future__ import annotations
 
@@ -21,13 +21,20 @@ class Number(NamedTuple):
 
 
 _UNITS = {
-    "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
-    "de": "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn",
-    "fr": "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf",
-    "es": "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis diecisiete dieciocho diecinueve",
-    "it": "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici sedici diciassette diciotto diciannove",
-    "nl": "nul één twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien zestien zeventien achttien negentien",
-    "pt": "zero um dois três quatro cinco seis sete oito nove dez onze doze treze quatorze quinze dezesseis dezessete dezoito dezenove",
+    "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen "
+    "fourteen fifteen sixteen seventeen eighteen nineteen",
+    "de": "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn "
+    "vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn",
+    "fr": "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze "
+    "quinze seize dix-sept dix-huit dix-neuf",
+    "es": "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce "
+    "quince dieciséis diecisiete dieciocho diecinueve",
+    "it": "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici "
+    "quattordici quindici sedici diciassette diciotto diciannove",
+    "nl": "nul één twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien "
+    "vijftien zestien zeventien achttien negentien",
+    "pt": "zero um dois três quatro cinco seis sete oito nove dez onze doze treze quatorze "
+    "quinze dezesseis dezessete dezoito dezenove",
 }
 _TENS = {
     "en": "twenty thirty forty fifty sixty seventy eighty ninety",
@@ -51,13 +58,23 @@ _HUNDREDS = {
 }
 _SCALES = {
     10**3: "thousand thousands tausend mille mil mila duizend k tsd",
-    10**6: "million millions mio mio. mn millionen millón millones milione milioni miljoen milhão milhões mln",
-    10**9: "billion billions bn milliarde milliarden milliard milliards miliardo miliardi miljard bilhão bilhões mrd",
+    10**6: "million millions mio mio. mn millionen millón millones milione milioni miljoen "
+    "milhão milhões mln",
+    10**9: "billion billions bn milliarde milliarden milliard milliards miliardo miliardi "
+    "miljard bilhão bilhões mrd",
     10**12: "trillion trillions",
 }
 _JAPANESE = {"千": 10**3, "万": 10**4, "億": 10**8, "兆": 10**12}
 _DIGITS = {c: n for n, c in enumerate("〇一二三四五六七八九")}
-_HALF = {"½": "0.5", "¼": "0.25", "¾": "0.75", "⅓": "0.3333333333333333", "⅔": "0.6666666666666666", "⅕": "0.2", "⅛": "0.125"}
+_HALF = {
+    "½": "0.5",
+    "¼": "0.25",
+    "¾": "0.75",
+    "⅓": "0.3333333333333333",
+    "⅔": "0.6666666666666666",
+    "⅕": "0.2",
+    "⅛": "0.125",
+}
 
 
 def _vocabulary() -> dict[str, int]:
@@ -83,9 +100,26 @@ def _vocabulary() -> dict[str, int]:
                     words[f"{ten.rpartition('-')[0]}-{name}"] = 10 * (n - 1) + unit
     for n in range(1, 10):
         words["veinti" + _UNITS["es"].split()[n]] = 20 + n
-    words |= {"vingt et un": 21, "soixante et onze": 71, "quatre-vingts": 80, "dreissig": 30, "vijfendertig": 35,
-              "catorze": 14, "dezasseis": 16, "veintidós": 22, "veintitrés": 23, "veintiséis": 26, "ventitré": 23}  # fmt: skip
-    for ambiguous in ("un", "um", "uno", "sei", "once", "six", "dix", "elf", "acht", "null", "zero", "cent", "mil"):
+    words |= {
+        "vingt et un": 21, "soixante et onze": 71, "quatre-vingts": 80, "dreissig": 30,
+        "catorze": 14, "dezasseis": 16, "veintidós": 22, "veintitrés": 23, "veintiséis": 26,
+        "ventitré": 23,
+    }  # fmt: skip
+    for ambiguous in (
+        "un",
+        "um",
+        "uno",
+        "sei",
+        "once",
+        "six",
+        "dix",
+        "elf",
+        "acht",
+        "null",
+        "zero",
+        "cent",
+        "mil",
+    ):
         words.pop(ambiguous, None)
     words |= {"six": 6, "dix": 10, "elf": 11, "acht": 8, "zero": 0, "null": 0}
     return words
@@ -96,37 +130,52 @@ _HUNDRED = {w: n for n, words in _HUNDREDS.items() for w in words.split()}
 _SCALE = {w: n for n, words in _SCALES.items() for w in words.split()}
 _WORDS = _SMALL | _HUNDRED | {w: n for w, n in _SCALE.items() if len(w) > 3}
 _NAME = "|".join(re.escape(w) for w in sorted(_WORDS, key=len, reverse=True))
-_WRITTEN = re.compile(rf"(?<![\w-])(?:{_NAME})(?:(?:\s+|-|\s+and\s+|\s+e\s+|\s+y\s+)(?:{_NAME}))*(?![\w-])", re.IGNORECASE)
-_AND_HALF = re.compile(r"\s+(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia|e meio)\b", re.IGNORECASE)
+_WRITTEN = re.compile(
+    rf"(?<![\w-])(?:{_NAME})(?:(?:\s+|-|\s+and\s+|\s+e\s+|\s+y\s+)(?:{_NAME}))*(?![\w-])",
+    re.IGNORECASE,
+)
+_AND_HALF = re.compile(
+    r"\s+(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia|e meio)\b", re.IGNORECASE
+)
 _SPECIAL: dict[str, str] = {
-    r"half a dozen|ein halbes dutzend|une demi-douzaine|media docena|mezza dozzina|meia dúzia|een half dozijn": "6",
-    r"(?:a|one|ein|une|una|uma|een) (?:dozen|dutzend|douzaine|docena|dozzina|dúzia|dozijn)(?: and a half|einhalb| et demie| y media| e mezza| e meia)": "18",
+    r"half a dozen|ein halbes dutzend|une demi-douzaine|media docena|mezza dozzina|meia dúzia"
+    r"|een half dozijn": "6",
+    r"(?:a|one|ein|une|una|uma|een) (?:dozen|dutzend|douzaine|docena|dozzina|dúzia|dozijn)(?: "
+    r"and a half|einhalb| et demie| y media| e mezza| e meia)": "18",
     r"(?:a|one|ein|une|una|uma|een) (?:dozen|dutzend|douzaine|docena|dozzina|dúzia|dozijn)": "12",
-    r"anderthalb|eineinhalb|anderhalve?|one and a half|un(?:e|o|a)? et demie?|uno y medio|una y media|uno e mezzo|um e meio|uma e meia": "1.5",
+    r"anderthalb|eineinhalb|anderhalve?|one and a half|un(?:e|o|a)? et demie?|uno y medio|una y "
+    r"media|uno e mezzo|um e meio|uma e meia": "1.5",
     r"(?:one|a) half|one-half|die hälfte": "0.5",
     r"(?:one|a) quarter": "0.25",
     r"three quarters": "0.75",
     r"two hundred": "200",
 }
-_SPECIALS = [(re.compile(rf"(?<!\w)(?:{p})(?!\w)", re.IGNORECASE), Decimal(v)) for p, v in _SPECIAL.items()]
+_SPECIALS = [
+    (re.compile(rf"(?<!\w)(?:{p})(?!\w)", re.IGNORECASE), Decimal(v)) for p, v in _SPECIAL.items()
+]
 
 _DIGITAL = (
-    r"(?:\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:[,.'’\u2009 ]\d{3})+(?:[.,]\d+)?(?![\d])|\d+[.,]\d+|\d+|[.,]\d+)"
+    r"(?:\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:[,.'’\u2009 ]\d{3})+(?:[.,]\d+)?(?!\d)"
+    r"|\d+[.,]\d+|\d+|[.,]\d+)"
 )
+_SCALE_NAME = "|".join(re.escape(w) for w in sorted(_SCALE, key=len, reverse=True) if w != "k")
 _PLAIN = re.compile(
     rf"(?P<sign>(?<![\w\d)])[-−–+](?=[$€£₹¥]?[\d.]))?(?:[$€£₹¥]\s?)?(?P<digits>(?<![\w.]){_DIGITAL}|(?<=[$€£₹¥]){_DIGITAL}|(?<=[\u3040-\u9fff]){_DIGITAL})"
-    r"(?:\s*(?:[×x·*]|\\times|\\cdot)\s*10\s*(?:\^\s*\{?\s*(?P<power>[-−]?\d+)\s*\}?|\*\*\s*(?P<stars>[-−]?\d+)|(?P<high>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))"
+    r"(?:\s*(?:[×x·*]|\\times|\\cdot)\s*10\s*(?:\^\s*\{?\s*(?P<power>[-−]?\d+)\s*\}?"
+    r"|\*\*\s*(?P<stars>[-−]?\d+)|(?P<high>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))"
     r"|\s?e\{?(?P<e>[-+−]?\d+)\}?(?!\w)"
     r"|\s*/\s*(?P<below>\d+)(?![\d/.,])"
     r"|\s(?P<part>\d+)/(?P<whole>\d+)(?!\d)"
     rf"|\s?(?P<mark>[{''.join(_HALF)}])"
-    rf"|[\s-]?(?P<scale>(?i:{'|'.join(re.escape(w) for w in sorted(_SCALE, key=len, reverse=True) if w != 'k')})|k|M|B|(?<=\d)K(?=\s|$))(?![\w.]\w|\w|/)"
+    rf"|[\s-]?(?P<scale>(?i:{_SCALE_NAME})|k|M|B|(?<=\d)K(?=\s|$))(?![\w.]\w|\w|/)"
     r"|(?P<kanji>[千万億兆](?:\d+[千万億]?)?))?"
 )
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _COMMA = re.compile(
-    r"\b(?:der|die|das|ist|sind|und|nicht|ein|eine|es|el|la|los|las|son|está|una|le|les|des|est|et|une|il|che|di|non|per"
-    r"|het|een|van|zijn|niet|o|os|são|não|uma|também|preis|insgesamt|también|euro|soit|entre)\b|€\s*$",
+    r"\b(?:der|die|das|ist|sind|und|nicht|ein|eine|es|el|la|los|las|son|está|una|le|les|des|est"
+    r"|et|une|il|che|di|non|per"
+    r"|het|een|van|zijn|niet|o|os|são|não|uma|também|preis|insgesamt|también|euro|soit|entre)\b"
+    r"|€\s*$",
     re.IGNORECASE,
 )
 _POINT = re.compile(
@@ -161,7 +210,9 @@ def _decimal(digits: str, *, commas: bool) -> Decimal | None:
 
 def _scaled(match: re.Match[str], value: Decimal) -> Decimal | None:
     """The value with the power, fraction or scale behind its digits."""
-    power = match["power"] or match["stars"] or match["e"] or (match["high"] or "").translate(_RAISED)
+    power = (
+        match["power"] or match["stars"] or match["e"] or (match["high"] or "").translate(_RAISED)
+    )
     try:
         if power:
             exponent = int(power.replace("−", "-"))
@@ -175,7 +226,9 @@ def _scaled(match: re.Match[str], value: Decimal) -> Decimal | None:
     if match["mark"]:
         return value + Decimal(_HALF[match["mark"]])
     if match["scale"]:
-        scale = {"M": 10**6, "B": 10**9, "K": 10**3}.get(match["scale"]) or _SCALE[match["scale"].casefold()]
+        scale = {"M": 10**6, "B": 10**9, "K": 10**3}.get(match["scale"]) or _SCALE[
+            match["scale"].casefold()
+        ]
         return value * scale
     if match["kanji"]:
         return _kanji(value, match["kanji"])
@@ -204,7 +257,8 @@ def _spelled(text: str) -> Decimal | None:
 
 
 _VAGUE = re.compile(
-    r"\b(?:several|some|many|few|the|these|those|both|all|other|last|next|mehrere|einige|die|plusieurs|quelques|les|varios|los|las|diversi|meerdere|de|vários|os)\s+$",
+    r"\b(?:several|some|many|few|the|these|those|both|all|other|last|next|mehrere|einige|die"
+    r"|plusieurs|quelques|les|varios|los|las|diversi|meerdere|de|vários|os)\s+$",
     re.IGNORECASE,
 )
 
@@ -213,11 +267,15 @@ def _idle(match: re.Match[str], text: str) -> bool:
     """Whether a word is a pronoun or a unit rather than a number: one, cents."""
     word = match[0].casefold()
     if word in ("one", "cent", "cents", "ten", "en", "sept") or word in ("eins", "zero", "null"):
-        return bool(text[: match.start()].strip() or text[match.end() :].strip(" .!")) and word not in ("ten", "zero", "null")
+        return bool(
+            text[: match.start()].strip() or text[match.end() :].strip(" .!")
+        ) and word not in ("ten", "zero", "null")
     return False
 
 
-_ALL_KANJI = re.compile(r"(?<![一二三四五六七八九十百千万\d])[一二三四五六七八九]?[十百][一二三四五六七八九十百]*(?=[^一-龥]|[個人本枚年円回日匹冊つ歳台]|$)")
+_ALL_KANJI = re.compile(
+    r"(?<![一二三四五六七八九十百千万\d])[一二三四五六七八九]?[十百][一二三四五六七八九十百]*(?=[^一-龥]|[個人本枚年円回日匹冊つ歳台]|$)"
+)
 
 
 def _from_kanji(text: str) -> Decimal:
@@ -259,9 +317,15 @@ def _all(text: str, *, commas: bool) -> Iterator[Number]:
         if _VAGUE.search(text[max(0, match.start() - 15) : match.start()]) or _idle(match, text):
             continue
         if value is not None and match.end() - match.start() < 3 * _LONGEST:
-            minus = re.search(r"\b(?:minus|negative|meno|menos|moins|min)\s+$", text[: match.start()], re.IGNORECASE)
+            minus = re.search(
+                r"\b(?:minus|negative|meno|menos|moins|min)\s+$",
+                text[: match.start()],
+                re.IGNORECASE,
+            )
             value = value + Decimal("0.5") if half else value
-            yield Number(-value if minus else value, match.start(), half.end() if half else match.end())
+            yield Number(
+                -value if minus else value, match.start(), half.end() if half else match.end()
+            )
     yield from _special(text, _SPECIALS[4:])
     for match in _ALL_KANJI.finditer(text):
         yield Number(_from_kanji(match[0]), match.start(), match.end())

@@ -141,7 +141,16 @@ class _Reader:
 
 def _unescaped(text: str) -> str:
     try:
-        return str(orjson.loads('"' + text.replace("\\'", "'").replace('\\"', '"').replace('"', '\\"').replace("\n", "\\n") + '"'))
+        return str(
+            orjson.loads(
+                '"'
+                + text.replace("\\'", "'")
+                .replace('\\"', '"')
+                .replace('"', '\\"')
+                .replace("\n", "\\n")
+                + '"'
+            )
+        )
     except ValueError:
         return text
 
