@@ -11,6 +11,8 @@ from falter.core.records import Estimate, EstimateStatus
 from falter.figures import (
     Bar,
     Bars,
+    Breakdown,
+    BreakdownRow,
     Column,
     Curve,
     Curves,
@@ -189,6 +191,40 @@ def bars() -> Bars:
     )  # fmt: skip
 
 
+def breakdown() -> Breakdown:
+    """Drops in parts: one of reading alone, one with a part below zero, one with an exact zero."""
+    zero = replace(estimate(0.0, method="none: nothing to correct"), low=None, high=None)
+    unseen = estimate(None, status="not_identified", method="none: it was not looked at")
+    rows = []
+    for label, values in (
+        ("typos", (0.081, 0.02, None, 0.012)),
+        ("capitals", (-0.021, 0.0, 0.034, 0.09)),
+        ("quotes", (0.0, 0.0, 0.0, -0.033)),
+    ):
+        parts = tuple(
+            unseen if v is None else estimate(v, 0.015, measure="drop_parts.part") if v else zero
+            for v in values
+        )
+        rows.append(
+            BreakdownRow(
+                label=label,
+                whole=estimate(sum(v or 0.0 for v in values), 0.025),
+                parts=parts,
+                lines=("Of 60 items 9 were lost and 1 gained.", f"Look first at {label}."),
+                cells=(9, 1.0, replace(estimate(3.4, 0.4, measure="churn.ratio",
+                                                bounds=(0.0, 99.0)), high=None)),
+            )
+        )  # fmt: skip
+    return Breakdown(
+        name="parts", title="Of this drop, how much is real?", whole="drop", of="recipe",
+        text=("The parts add up.",), parts=("reading", "meaning", "serving", "wording"),
+        columns=(Column(name="lost", unit="count", over="Items"),
+                 Column(name="gained", unit="count", over="Items"),
+                 Column(name="Churn ratio", unit="coefficient")),
+        rows=tuple(rows),
+    )  # fmt: skip
+
+
 def strips() -> Strips:
     """Accuracies as asked and as changed, model by model."""
     draw = random.Random(5)
@@ -220,7 +256,8 @@ def ordinary() -> Study:
         id="sha256:" + "0d" * 32, protocol="brittlebench", preset="quick", version="0.1.0",
         created_at=1_772_366_700.0, seed=0, level=0.95, unparsed="wrong", models=MODELS,
         simulated=SIMULATED, parts=parts,
-        figures=(drops(), bars(), strips(), curves(), pairs(), pairs("percent"), ranking()),
+        figures=(drops(), bars(), strips(), curves(), pairs(), pairs("percent"), breakdown(),
+                 ranking()),
         notes=(
             "Sixty items per task, so intervals are wide; the paper uses whole benchmarks.",
             "sim-steady stands in for a model with a known brittleness.",
@@ -247,8 +284,13 @@ def undefined() -> Study:
     stacks = tuple(
         replace(b, parts=(zero, None, estimate(-0.01, 0.01)), share=zero) for b in bars().bars
     )
+    split = tuple(
+        replace(row, whole=none, parts=(none, zero, estimate(-0.01, math.inf), none), cells=())
+        for row in breakdown().rows
+    )
     figures: tuple[Figure, ...] = (
-        grid, heat, replace(curves(), curves=lines), replace(bars(), bars=stacks), strips()
+        grid, heat, replace(curves(), curves=lines), replace(bars(), bars=stacks), strips(),
+        replace(breakdown(), rows=split),
     )  # fmt: skip
     return replace(ordinary(), figures=figures, simulated=())
 
@@ -262,6 +304,7 @@ def empty() -> Study:
         replace(curves(), curves=()),
         replace(curves(), name="pointless", curves=(Curve(label="x", points=()),)),
         replace(bars(), bars=()),
+        replace(breakdown(), rows=()),
         replace(strips(), strips=()),
         replace(strips(), name="bare", strips=(Strip(label="x", kind="y", values=()),)),
     )
@@ -286,6 +329,10 @@ def hostile() -> Study:
                             for label in h for facet in (h[2], h[6]))),
         Bars(name=h[2], title=h[8], across=h[2], parts=h[:4], share=h[6], text=h,
              bars=tuple(Bar(label=text, parts=(e, odd, None, e), share=odd) for text in h)),
+        Breakdown(name=h[4], title=h[8], whole=h[2], of=h[1], parts=h[:4], text=h,
+                  columns=(Column(name=h[3]),),
+                  rows=tuple(BreakdownRow(label=text, whole=odd, parts=(e, odd, odd, e),
+                                          lines=h, cells=(text,)) for text in h)),
         Strips(name="", title="", across=h[6], text=h,
                strips=tuple(Strip(label=text, kind=kind, values=((text, 0.5), (kind, math.nan)))
                             for text in h for kind in (h[2], h[6]))),

@@ -56,6 +56,8 @@ def write_files(folder: Path) -> None:
         "object.json": '{"q": 1}',
         "notes.docx": "x",
         "ragged.csv": "q,t\na,b\nc\n",
+        "percent.csv": "item,condition,score\na,x,87.5\na,y,60\n",
+        "spaces.csv": "item,condition,score\na,typos,1\nb,typos ,0\n",
         "twice.csv": "q,q\na,b\n",
         "fake.parquet": "PAR?",
         "same.jsonl": lines(ROWS[0], ROWS[0]),

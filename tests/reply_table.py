@@ -5,8 +5,8 @@
 The readings were developed looking at the failures of the first half only. The second half is
 what a hash of the case's id puts there; the first fifty letters are in the first half whatever
 their hash, since they had been seen before the corpus was split. Of the
-second half, only counts (by manner, and by how firmly an answer was given) were looked at. `--failures`
-prints those of the first half.
+second half, only counts (by manner, and by how firmly an answer was given) were looked at.
+`--failures` prints those of the first half.
 """
 
 from __future__ import annotations

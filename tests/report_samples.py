@@ -5,9 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from falter.analysis import Analysis, Counts, GroupResult, PanelResult, RecipeResult
+from falter.analysis import (
+    Analysis,
+    Counts,
+    GroupResult,
+    PanelResult,
+    RecipeParts,
+    RecipeResult,
+)
 from falter.core.records import Estimate, EstimateStatus, Model, Panel
 from falter.figures import Example, Segment, Side
+from falter.measures import Churn, DropParts
 
 __all__ = [
     "HOSTILE",
@@ -220,6 +228,33 @@ def examples() -> tuple[Example, ...]:
     )
 
 
+def recipe_parts(label: str, drop: Estimate) -> RecipeParts:
+    """Half of a drop comes from the reading; serving had nothing to correct."""
+    whole = drop.value or 0.0
+    zero = replace(
+        estimate("drop_parts.serving", 0.0, method="none: nothing to correct"), low=None, high=None
+    )
+    return RecipeParts(
+        label=label,
+        reader="named_answer",
+        split=DropParts(
+            drop=drop,
+            reading=estimate("drop_parts.reading", 0.5 * whole, 0.03),
+            meaning=estimate("drop_parts.meaning", 0.3 * whole, 0.02),
+            serving=zero,
+            wording=estimate("drop_parts.wording", 0.2 * whole, 0.04),
+            corrected=(9, 4, 0),
+        ),
+        churn=Churn(
+            lost=11.0,
+            gained=2.0,
+            items=100,
+            again=estimate("churn.again", 1.5, 0.4, bounds=(0.0, 50.0)),
+            ratio=replace(estimate("churn.ratio", 4.33, 0.8, bounds=(0.0, 99.0)), high=None),
+        ),
+    )
+
+
 def panel(
     model: str = "smollm2",
     task: str = "basics",
@@ -283,6 +318,7 @@ def panel(
         components=shares,
         examples=examples(),
         failures={"timeout after 60 s": 1},
+        parts=tuple(recipe_parts(r.label, r.drop) for r in recipes[:3]),
         notes=(
             "Every request was asked once, so variance between runs is not identified; it is part "
             "of the perturbation (plug-in) and interaction (crossed) components.",

@@ -10,9 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from click.testing import CliRunner
 
 import falter
-from falter.cli._main import _run
+from falter.cli._main import _run, cli
 from falter.perturbations import perturbations
 from faulty_server import FaultyServer
 
@@ -225,3 +226,17 @@ def test_help_is_data_and_version_is_ours(capsys: Capture) -> None:
     assert (code, err) == (0, "")
     for command in ("demo", "init", "plan", "run", "report", "perturb", "list", "models", "doctor"):
         assert f"\n  {command} " in out
+
+
+def test_a_plan_shows_prompts_as_they_would_be_sent(tmp_path: Path) -> None:
+    """Every condition of the first items, with its roles; as JSON too."""
+    arguments = [
+        *("plan", "--task", "sums", "-m", "simulated", "--recipe", "pad_newlines"),
+        *("--limit", "3", "--show", "1", "--store", str(tmp_path / "s.db")),
+    ]
+    shown = CliRunner().invoke(cli, arguments).stdout
+    assert shown.count("--- ") == 2
+    assert "[user]\n\n" in shown
+    rows = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).stdout)["prompts"]
+    assert [row["recipe"] for row in rows] == ["baseline", "pad_newlines"]
+    assert rows[0]["messages"][-1]["role"] == "user"

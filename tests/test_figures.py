@@ -156,7 +156,7 @@ def test_json_is_sorted_and_the_same_each_time() -> None:
     assert list(found) == sorted(found)
     assert found["simulated"] == list(SIMULATED)
     assert [figure["kind"] for figure in found["figures"]] == [
-        "grid", "bars", "strips", "curves", "heat map", "heat map", "grid"
+        "grid", "bars", "strips", "curves", "heat map", "heat map", "breakdown", "grid"
     ]  # fmt: skip
 
 

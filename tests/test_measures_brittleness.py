@@ -7,20 +7,17 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
-import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest
-from statsmodels.formula.api import ols
 
 from falter.core.errors import InvalidValue, UnknownName
 from falter.measures import (
     brittleness_by_model,
     brittleness_by_task,
-    family_components,
+    micro_average,
     random_conditions_average,
     rarefied_brittleness,
     variance_components,
@@ -29,7 +26,6 @@ from falter.stats import ProbitModel, simulate_outcomes, simulated_truth
 
 NAN = float("nan")
 DATA = Path(__file__).parent / "data"
-PARTS = ("item", "family", "condition", "item_family", "rest")
 
 
 def languages():
@@ -256,78 +252,6 @@ def test_rarefaction_of_all_conditions_is_the_plugin():
     assert rarefied_brittleness(np.ones((4, 3)), 2).status == "undefined_zero_variance"
 
 
-def squares_left(frame, terms):
-    """The residual sum of squares of y on dummies of the terms."""
-    design = pd.get_dummies(frame[terms], columns=terms).to_numpy(float)
-    fitted = design @ np.linalg.lstsq(design, frame["y"].to_numpy(), rcond=None)[0]
-    return float(np.square(frame["y"].to_numpy() - fitted).sum())
-
-
-def test_family_mean_squares_are_those_of_nested_least_squares():
-    """With families of 2, 3 and 1 conditions all five follow from dummy regressions."""
-    rng = np.random.default_rng(5)
-    families = ["a", "a", "b", "b", "b", "c"]
-    table = rng.normal(size=(20, 1)) + rng.normal(size=6) + rng.normal(size=(20, 6))
-    frame = pd.DataFrame(
-        [(y, f"i{i}", families[j], f"c{j}") for (i, j), y in np.ndenumerate(table)],
-        columns=["y", "i", "f", "c"],
-    )
-    steps = [["i"], ["i", "f"], ["i", "c"], ["if", "c"]]
-    frame["if"] = frame["i"] + frame["f"]
-    rest = [squares_left(frame, terms) for terms in steps]
-    item = sm.stats.anova_lm(ols("y ~ C(i)", frame).fit())["sum_sq"].iloc[0] / 19
-    family, nested = (rest[0] - rest[1]) / 2, (rest[1] - rest[2]) / 3
-    both, error = (rest[2] - rest[3]) / 38, rest[3] / 57
-    s = (4 + 9 + 1) / 6
-    n0 = (6 - s) / 2
-    item_family = (both - error) / n0
-    expected = {
-        "rest": error,
-        "item_family": item_family,
-        "condition": (nested - error) / 20,
-        "family": (family - error - n0 * item_family - (nested - error)) / (20 * n0),
-        "item": (item - error - s * item_family) / 6,
-    }
-    found = family_components(table, families)
-    for name, value in expected.items():
-        assert getattr(found, name).value == pytest.approx(value), name
-    total = sum(max(0.0, v) for v in expected.values())
-    assert found.brittleness_rest.value == pytest.approx(error / total)
-
-
-def test_families_are_unbiased_and_cover():
-    """Components of a drawn model are met on average; the fixed-size ones cover 95 %."""
-    rng = np.random.default_rng(23)
-    families = [0, 0, 1, 1, 1, 2, 2, 2, 2]
-    sizes = {"item": 1.0, "family": 0.3, "condition": 0.2, "item_family": 0.5, "rest": 0.8}
-    values = {name: [] for name in PARTS}
-    hits = 0
-    for _ in range(400):
-        draw = {name: rng.normal(scale=sigma**0.5, size=(60, 9)) for name, sigma in sizes.items()}
-        by_family = draw["item_family"][:, :3][:, families]
-        table = draw["item"][:, :1] + draw["family"][:1, :3][:, families] + draw["condition"][:1]
-        found = family_components(table + by_family + draw["rest"], families)
-        for name, kept in values.items():
-            kept.append(getattr(found, name).value)
-        hits += found.rest.low <= 0.8 <= found.rest.high
-    for name, kept in values.items():
-        error = np.std(kept, ddof=1) / np.sqrt(400)
-        assert abs(np.mean(kept) - sizes[name]) < 4 * error, name
-    assert binomtest(hits, 400, 0.95).pvalue > 1e-3
-
-
-def test_family_edges():
-    """One family, families of one, one item, all the same: a status each; a wrong length: error."""
-    table = np.random.default_rng(1).normal(size=(6, 4))
-    for families in ("aaaa", "abcd"):
-        assert family_components(table, families).item.status == "not_identified"
-    assert family_components(table[:1], "aabb").rest.status == "insufficient_data"
-    same = family_components(np.ones((5, 4)), "aabb")
-    assert (same.rest.value, same.brittleness_rest.status) == (0.0, "undefined_zero_variance")
-    with pytest.raises(InvalidValue, match="families is"):
-        family_components(table, "aab")
-
-
 def test_random_conditions_cover_where_fixed_ones_do_not():
     """Six perturbations drawn from many: the crossed interval covers, that of items not."""
     rng = np.random.default_rng(24)
@@ -354,3 +278,73 @@ def test_random_conditions_by_hand():
     assert random_conditions_average([[0.1, NAN], [0.2, 0.1]]).status == "insufficient_data"
     constant = random_conditions_average(np.full((4, 3), 0.1))
     assert (constant.value, constant.low) == (pytest.approx(0.1), None)
+
+
+def test_pooled_brittleness_uses_every_cell():
+    """One table with gaps gives its own plug-in share, and an interval about as wide."""
+    cells = languages()["gemma-2-9b-it"].copy()
+    cells[np.random.default_rng(25).random(cells.shape) < 0.1] = NAN
+    found = brittleness_by_model({"m": {"a": cells}})["m"].brittleness
+    own = variance_components(cells).brittleness
+    assert found.value == pytest.approx(own.value, abs=1e-9)
+    assert (found.low, found.high) == pytest.approx((own.low, own.high), abs=0.01)
+    assert found.items == own.items > 0.9 * len(cells)
+    by_task = brittleness_by_task({"m": {"a": cells}})["a"].brittleness
+    assert by_task.value == pytest.approx(own.value, abs=1e-9)
+
+
+def test_an_empty_table_has_a_status():
+    """No items, no conditions, or nothing at all: insufficient_data, and the parts are not 0."""
+    for empty in ([], np.zeros((0, 3)), np.full((4, 3), NAN)):
+        for function in (brittleness_by_model, brittleness_by_task):
+            (found,) = function({"m": {"a": empty}}).values()
+            assert (found.brittleness.value, found.pert.value) == (None, None)
+            assert found.brittleness.status == "insufficient_data"
+            assert set(found.left_out.values()) == {"insufficient_data"}
+
+
+def test_pooled_brittleness_needs_six_clusters():
+    """With five the value stands without an interval; the clusters are counted."""
+    cells = languages()["gemma-2-9b-it"]
+    few, enough = ({"a": list(np.arange(len(cells)) % count)} for count in (5, 40))
+    found = brittleness_by_model({"m": {"a": cells}}, clusters=few)["m"].brittleness
+    assert (found.status, found.low, found.clusters) == ("too_few_clusters", None, 5)
+    found = brittleness_by_model({"m": {"a": cells}}, clusters=enough)["m"].brittleness
+    assert (found.status, found.clusters) == ("ok", 40)
+
+
+def test_rarefaction_with_gaps_is_near_that_of_all_cells():
+    """A tenth of the cells missing moves it by less than two points."""
+    cells = languages()["gemma-2-9b-it"]
+    gaps = np.where(np.random.default_rng(26).random(cells.shape) < 0.1, NAN, cells)
+    full, found = (rarefied_brittleness(t, 3) for t in (cells, gaps))
+    assert found.value == pytest.approx(full.value, abs=0.02)
+    assert found.low < full.value < found.high
+    assert found.items > 0.9 * len(cells)
+
+
+def test_recipes_like_these_stand_beside_these_recipes():
+    """The same value, and the wider interval says how little a dozen recipes tell about others."""
+    rng = np.random.default_rng(27)
+    drops = 0.097 + 0.06 * rng.normal(size=11) + 0.25 * rng.normal(size=(685, 1))
+    drops = drops + 0.3 * rng.normal(size=(685, 11))
+    these, like = micro_average(drops), random_conditions_average(drops)
+    assert like.value == pytest.approx(these.value)
+    assert 1.5 < (like.high - like.low) / (these.high - these.low) < 3.0
+    gaps = np.where(rng.random(drops.shape) < 0.1, NAN, drops)
+    found = random_conditions_average(gaps)
+    assert (found.items, found.excluded) == (685, 0)
+    assert found.value == pytest.approx(micro_average(gaps).value)
+    assert (found.low, found.high) == pytest.approx((like.low, like.high), abs=0.01)
+
+
+def test_random_conditions_by_cluster():
+    """Copies of every item, named by their cluster, tell no more than the items once."""
+    drops = np.random.default_rng(28).normal(0.1, 1.0, (40, 5))
+    once = random_conditions_average(drops)
+    codes = list(np.arange(40).repeat(3))
+    found = random_conditions_average(np.repeat(drops, 3, axis=0), clusters=codes)
+    assert (found.low, found.high) == pytest.approx((once.low, once.high), abs=1e-6)
+    assert (found.clusters, found.design_effect) == (40, pytest.approx(3.0, rel=0.05))
+    few = random_conditions_average(drops, clusters=list(np.arange(40) % 5))
+    assert (few.status, few.low, few.value) == ("too_few_clusters", None, once.value)

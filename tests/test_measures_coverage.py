@@ -67,7 +67,7 @@ def test_conditions_that_do_not_differ():
 
 
 def test_clusters_keep_their_level():
-    """Forty clusters of five alike items: CR1 covers 95 %, ignoring them covers far less."""
+    """Forty clusters of five alike items: CR2 covers 95 %, ignoring them covers far less."""
     rng = np.random.default_rng(13)
     codes = np.repeat(np.arange(40), 5)
     hits = naive = 0

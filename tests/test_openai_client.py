@@ -31,7 +31,7 @@ from falter.clients import ClientSettings, Transport, UnusableAnswer, _replies, 
 from falter.clients._address import is_loopback, normal_url, proxy_for
 from falter.clients._limiter import Limiter
 from falter.clients._openai_replies import read_chat, read_completion
-from falter.clients._openai_scoring import Scoring
+from falter.clients._openai_scoring import Scoring, _spell
 from falter.clients.openai import OpenAI, connect
 from falter.core.codec import to_json
 from falter.core.errors import (
@@ -40,6 +40,7 @@ from falter.core.errors import (
     FalterError,
     InvalidValue,
     PreflightError,
+    RunStopped,
 )
 from falter.core.records import (
     BASELINE,
@@ -464,7 +465,6 @@ async def against(
         (400, b"<html>\n  <b>Bad</b>\x00\x1b[31m\n", "HTTP 400: <html> <b>Bad</b>[31m"),
         (400, b"", "HTTP 400"),
         (400, {"error": {"message": "x" * 9000}}, "HTTP 400: " + "x" * 499 + "…"),
-        (429, {"error": {"message": "pay", "code": "insufficient_quota"}}, "HTTP 429: pay"),
     ],
 )
 def test_the_callers_errors_are_not_repeated(status: int, content: Any, failure: str) -> None:
@@ -472,6 +472,64 @@ def test_the_callers_errors_are_not_repeated(status: int, content: Any, failure:
     response, server = ask(replies=[(status, content)])
     assert response.failure == failure
     assert server.requests == 1
+
+
+@pytest.mark.parametrize("status", [429, 200])
+def test_a_quota_that_is_used_up_stops_the_run_at_once(status: int) -> None:
+    """With the provider's words, after one request, also where it says so with a good status."""
+
+    async def body(server: FaultyServer, connected: OpenAI) -> None:
+        with pytest.raises(RunStopped, match=r"no quota left for this key: HTTP 429: pay first"):
+            await connected.generate(request_of(connected))
+
+    error = {"error": {"message": "pay first", "code": "insufficient_quota"}}
+    _, server = served(body, replies=[(status, error)] * 9)
+    assert server.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "requests", "failure"),
+    [
+        (429, 4, "HTTP 429 after 4 attempts: wait"),
+        ("503", 4, "HTTP 503 after 4 attempts: wait"),
+        (400, 1, "HTTP 400: wait"),
+        ("odd", 4, "unusable answer after 4 attempts: no choices"),
+        (None, 4, "unusable answer after 4 attempts: no choices"),
+    ],
+)
+def test_the_code_of_an_error_inside_a_good_answer_counts(
+    code: Any, requests: int, failure: str
+) -> None:
+    """As a router sends it: HTTP 200, and the status of the provider behind it in the body."""
+    reply = {"error": {"message": "wait", "code": code}}
+    response, server = ask(replies=[(200, reply)] * 9)
+    assert (response.failure or "").startswith(failure)
+    assert server.requests == requests
+
+
+def test_an_answer_that_says_it_is_an_error_is_a_failure() -> None:
+    """No content with finish reason `error` is no empty answer; with content it is one."""
+    said = {"message": {"content": ""}, "finish_reason": "error", "error": {"code": 502}}
+    response, _ = ask(replies=[_completion(**said)] * 9)
+    assert "finish reason 'error': {\"code\":502}" in (response.failure or "")
+    whole, _ = ask(replies=[_completion(message={"content": "A"}, finish_reason="error")])
+    assert (whole.text, whole.failure) == ("A", None)
+
+
+def test_a_huge_usage_does_not_stall_a_run() -> None:
+    """What cannot be a count is none, and no count is charged beyond a minute of the rate."""
+    huge = {"prompt_tokens": 10**15, "completion_tokens": 9_000_000}
+
+    async def body(_: FaultyServer, connected: OpenAI) -> float:
+        response = await connected.generate(request_of(connected))
+        assert (response.usage.prompt_tokens, response.usage.completion_tokens) == (0, 9_000_000)
+        limiter = connected.transport.limiter
+        assert limiter._tokens is not None
+        return limiter._tokens.level
+
+    reply = {**_completion(message={"content": "A"}), "usage": huge}
+    level, _ = served(body, replies=[reply], client={"tokens_per_minute": 60_000})
+    assert level >= -61_000
 
 
 def test_a_redirect_is_not_followed() -> None:
@@ -696,6 +754,39 @@ def test_the_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> Non
     _, server = served(body, client={"api_key_env": "MY_KEY"}, key=KEY)
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     assert not [text for text in shown if KEY in text]
+
+
+def test_a_key_written_with_escapes_is_masked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What JSON writes as `\\/` or `\\u0073` is the same letter to whoever reads it."""
+    key = "sk/very/secret"
+    monkeypatch.setenv("MY_KEY", key)
+    written = key.replace("/", "\\/").replace("s", "\\u0073")
+    good = '{"choices":[{"message":{"content":"it is %s"},"finish_reason":"stop"}]}'
+    bad = '{"error":{"message":"bad key %s","code":"x"}}'
+
+    async def body(server: FaultyServer, connected: OpenAI) -> None:
+        server.replies = [(200, (good % written).encode()), (400, (bad % written).encode())]
+        first, second = [await connected.generate(request_of(connected)) for _ in range(2)]
+        assert first.text == "it is …"
+        assert second.failure == "HTTP 400: bad key …"
+
+    served(body, client={"api_key_env": "MY_KEY"}, key=key)
+
+
+@pytest.mark.parametrize("key", ["x", "EMPTY", "sk-none"])
+def test_a_short_key_garbles_no_text(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """One to seven letters stand for a key on local servers and occur in every text."""
+    monkeypatch.setenv("MY_KEY", key)
+    text = f"next {key} expects"
+
+    async def body(server: FaultyServer, connected: OpenAI) -> None:
+        server.replies = [
+            _completion(message={"content": text}), (400, {"error": {"message": text}})
+        ]  # fmt: skip
+        first, second = [await connected.generate(request_of(connected)) for _ in range(2)]
+        assert (first.text, second.failure) == (text, f"HTTP 400: {text}")
+
+    served(body, client={"api_key_env": "MY_KEY"}, key=key)
 
 
 def test_a_connection_error_does_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1268,6 +1359,35 @@ def test_log_probabilities_that_do_not_fit_are_refused(reply: dict[str, Any], to
     assert response.scores == ()
 
 
+def test_an_echo_of_another_prompt_is_not_taken_for_this_one() -> None:
+    """Choices with their numbers swapped fail the request, though their lengths are equal."""
+    reply = echoed(["a", " b"], [None, -1.0])
+    other = echoed(["a", " c"], [None, -2.0])
+    reply["choices"] = [{**reply["choices"][0], "index": 1}, {**other["choices"][0], "index": 0}]
+    response, _ = score("a", (" b", " c"), replies=[reply] * 4)
+    assert "the echoed tokens are not the prompt's" in (response.failure or "")
+    assert response.scores == ()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "prompt", "fits"),
+    [
+        (["a", " b"], "a b", True),
+        (["\u0120a", "\u0120b"], " a b", True),
+        (["\u2581a", "\u2581b"], " a b", True),
+        (["a", "\ufffd", "\ufffd\ufffd", "b"], "a🦉b", True),
+        (["a", "bytes:\\xf0\\x9f", "bytes:\\xa6\\x89", "b"], "a🦉b", True),
+        (["a", "\ufffd", "c"], "a🦉b", False),
+        (["a", " c"], "a b", False),
+        (["\ufffd"] * 5000, "a" * 5000, False),
+        (["a\ufffd"] * 5000, "a" * 9999, False),
+    ],
+)
+def test_tokens_spell_a_prompt(tokens: list[str], prompt: str, fits: bool) -> None:
+    """Signs of tokenizers and parts of characters included; nonsense is soon given up."""
+    assert _spell(tokens, prompt) is fits
+
+
 def test_choices_out_of_order_are_put_in_order() -> None:
     """Choices are matched to continuations by their index."""
     reply = echoed(["a", " b"], [None, -1.0])
@@ -1324,10 +1444,10 @@ def test_any_error_body_is_quoted(raw: bytes) -> None:
 
 def test_messages_are_bounded_and_clean(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shown message is one line of printable characters, at most 500 of them."""
-    monkeypatch.setenv("K", "abc")
+    monkeypatch.setenv("K", "abcdefgh")
     settings = ClientSettings(name="m", base_url="http://localhost", api_key_env="K")
     transport = Transport(settings)
-    assert transport.clean("a\n\tb\x00 abc ") == "a b …"
+    assert transport.clean("a\n\tb\x00 abcdefgh ") == "a b …"
     assert len(transport.clean("x" * 10_000)) == 500
 
 

@@ -78,6 +78,34 @@ def test_points_come_in_and_points_come_out(capsys: Capture) -> None:
     assert row["finite"]["calls"] == 490 * 16
 
 
+def test_a_share_that_nobody_gave_is_assumed_and_said(capsys: Capture) -> None:
+    """The example of the README: 10 %, named, and a table of the other shares."""
+    code, out, err = falter_cli(capsys, "power", "--drop", "2", "--items", "1000")
+    assert (code, err) == (0, "")
+    assert "Assumed: a change of the prompt turns 10 % of the answers" in out
+    assert "10 %  (assumed)" in out and "best of 1,000" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    (row,) = told(capsys, "--drop", "2", "--items", "1000")
+    (given,) = told(capsys, "--drop", "2", "--items", "1000", "--discordance", "0.1")
+    assert row["super_population"] == given["super_population"]
+    assert "at_discordance" not in given
+    shares = [other["discordance"] for other in row["at_discordance"]]
+    assert shares == [0.05, 0.1, 0.15, 0.2, 0.3]
+    needed = [other["super_population"]["needed"] for other in row["at_discordance"]]
+    assert needed == sorted(needed) and needed[1] == 961
+
+
+def test_the_assumed_share_is_not_below_the_drop_that_is_expected(capsys: Capture) -> None:
+    (row,) = told(capsys, "--equivalence", "25", "--true-drop", "12")
+    assert row["assumptions"]["discordance"] == 0.15
+    assert [o["discordance"] for o in row["at_discordance"]] == [0.15, 0.2, 0.3]
+
+
+def test_goals_that_need_no_such_share_assume_none(capsys: Capture) -> None:
+    (row,) = told(capsys, "--rank-gap", "2", "--model-discordance", "0.3")
+    assert row["assumptions"]["discordance"] is None and "at_discordance" not in row
+
+
 def test_what_cannot_be_had_is_said_with_the_best_there_is(capsys: Capture) -> None:
     """±2 points with 1,000 items is out of reach where a quarter of them change."""
     code, out, _ = falter_cli(
@@ -173,7 +201,7 @@ def test_a_plan_that_varies_in_nothing_is_undefined(capsys: Capture) -> None:
     ("arguments", "message"),
     [
         ([], "No goal is named"),
-        (["--drop", "2"], "--drop needs --discordance"),
+        (["--drop", "2", "--true-drop", "40"], "give that share with --discordance"),
         (["--brittleness", "2"], "--brittleness needs --expected-brittleness"),
         (["--rank-gap", "2"], "--rank-gap needs --model-discordance"),
         (["--drop", "0", "--discordance", "0.1"], "--drop is 0.0"),

@@ -24,7 +24,10 @@ from falter.experiment import (
     study_in,
 )
 from falter.figures import Bars, Curves, Grid, HeatMap, Strips, estimates
+from falter.measures import intensity_curve
 from falter.protocols import Part, Unavailable, UserSettings, placed_parts, protocols
+from falter.protocols.brittlebench._doses import _lost
+from falter.report._words import colour
 from falter.store import Store, find_study, studies, verify
 
 MODELS = [
@@ -209,6 +212,19 @@ def test_curves_start_at_the_baseline(result: Result) -> None:
     assert {c.facet for c in figure(result, "intensity").curves} == {
         "typos", "pad_quotes", "pad_spaces", "pad_newlines",
     }  # fmt: skip
+
+
+def test_what_is_lost_with_every_edit_has_the_sign_of_a_loss(result: Result) -> None:
+    """A curve that falls from 70 to 20 % is worse: + and in the colour of worse."""
+    found = figure(result, "intensity-summary")
+    assert (found.columns[3].name, found.columns[3].unit) == ("Lost with every edit", "points")
+    assert all(row[3].measure == "intensity_curve.slope, as a loss" for row in found.rows)
+    table = [[1, 1, 0], [1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1.0]]
+    slope = intensity_curve([0, 1, 2], table, replications=50).slope
+    loss = _lost(slope)
+    assert slope.value is not None and slope.low is not None and slope.high is not None
+    assert (loss.value, loss.low, loss.high) == (-slope.value, -slope.high, -slope.low)
+    assert colour(loss, "points") == "worse"
 
 
 def test_the_study_is_stored_and_read_back(result: Result) -> None:

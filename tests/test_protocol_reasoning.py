@@ -254,7 +254,7 @@ def test_answers_that_cannot_be_read_are_shown_and_counted_both_ways() -> None:
     plain[:5, 1] = 0.0
     outcome = np.zeros((10, 4))
     outcome[:2, 2], outcome[:4, 3] = 1, 2
-    outcome[9] = [0, 0, 3, 3]  # and the last item's requests failed
+    outcome[9] = [0, 0, 4, 4]  # and the last item's requests failed
     made = table(plain, thought, outcome=outcome)
     grid = figures(made)["extraction-failures"]
     clean, typos = row(grid, "m", "clean"), row(grid, "m", "typos")

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from falter.core.errors import DuplicateName, FalterError, MissingExtra, TaskError, UnknownName
-from falter.readers import Cells, ColumnMap, LogChoice, read_results
+from falter.readers import Cells, ColumnMap, LogChoice, Scale, read_results
 from falter.readers import _archive as archives
 
 LOGS = Path(__file__).parent / "data" / "logs"
 LM_EVAL, INSPECT = LOGS / "lm_eval", LOGS / "inspect"
-SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
+SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 
 
 def table(cells: Cells, *axes: str) -> dict[tuple[str, ...], float]:
@@ -169,6 +169,7 @@ def test_the_likeliest_option_is_the_answer(tmp_path: Path) -> None:
         ([{"acc": 1.0}], "no doc_id"),
         ([sample(acc="good")], "no score that is a number"),
         ([sample(), sample(doc_id=1, doc_hash="b" * 64, acc="good")], "line 2 has 'good' as acc"),
+        ([sample(), sample(doc_id=1, doc_hash="b" * 64, acc=10**400)], "line 2 has '1000"),
         ([sample(), sample(acc=0.0)], "line 1 and .*line 2"),
         ([""], "is empty"),
     ],
@@ -231,9 +232,9 @@ def test_grades_are_numbers_and_no_answer_is_none() -> None:
 
 
 def test_a_score_of_several_values_is_chosen_by_name() -> None:
-    cells = read_results([INSPECT], None, LogChoice(metric="graded.length"))
+    cells = read_results([INSPECT], None, LogChoice(metric="graded.length"), Scale(0, 100))
     assert cells.scorers == {"toy": "graded.length"}
-    assert np.nanmax(cells.value) > 1.0
+    assert 0.01 < np.nanmax(cells.value) < 1.0
     with pytest.raises(UnknownName, match="'graded'") as caught:
         read_results([INSPECT], None, LogChoice(metric="graded"))
     assert "graded" in str(caught.value.hint)

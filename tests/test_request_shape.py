@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +291,42 @@ def refusal_of(body: Any, status: int | None = 400) -> RequestRefused:
     return RequestRefused(
         f"HTTP {status}", status=status, said=error.message, code=error.code, field=error.field
     )
+
+
+SYSTEM_REFUSALS = [
+    "System role not supported",
+    "Conversation roles must alternate user/assistant/user/assistant/...",
+    "Only user and assistant roles are supported!",
+]
+
+
+@pytest.mark.parametrize("words", SYSTEM_REFUSALS)
+def test_a_system_turn_that_a_template_refuses_is_folded_into_the_users(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once, before the first answer, for all that follow; who served it says so."""
+
+    async def main() -> tuple[list[Response], LocalServer]:
+        def answer(asked: Asked) -> Reply:
+            roles = [turn["role"] for turn in asked.body["messages"]]
+            return (400, {"error": {"message": words}}) if "system" in roles else (200, GOOD)
+
+        async with LocalServer(answer) as server:
+            client = OpenAI(ClientSettings(name="mock", base_url=server.base_url))
+            turns = (("system", "Be brief."), ("user", "Hello?"))
+            asked = [replace(request_of(client, n), messages=turns) for n in range(2)]
+            asked.append(request_of(client, 3))
+            try:
+                return [await client.generate(request) for request in asked], server
+            finally:
+                await client.close()
+
+    responses, server = asyncio.run(asyncio.wait_for(main(), 20))
+    assert [r.text for r in responses] == ["yes"] * 3
+    assert [len(asked.body["messages"]) for asked in server.posted] == [2, 1, 1, 1]
+    folded = {"role": "user", "content": "Be brief.\n\nHello?"}
+    assert server.posted[1].body["messages"] == [folded]
+    assert responses[0].served_by == "mock, system turn folded into the user's"
+    said = capsys.readouterr().err
+    assert said.startswith("openai:mock: the system turn is folded into the first user turn (")
+    assert said.count("\n") == 1

@@ -95,6 +95,20 @@ def test_an_exact_tie_goes_to_the_first_option() -> None:
 
 
 @pytest.mark.parametrize(
+    "response",
+    [scored(0, 0, 0, 0), scored(-1, -1, -1, -1), scored(-9999, -19998, -9999, -1e9)],
+    ids=str,
+)
+def test_numbers_that_prefer_nothing_are_no_answer(response: Response) -> None:
+    """All the same, or all what a server sends in place of a number: unparsed."""
+    for name in ("choice_likelihood", "choice_likelihood_norm"):
+        score = scorers.get(name).score(case(response, 0))
+        assert (score.outcome, score.value) == ("unparsed", None)
+    real = scorers.get("choice_likelihood").score(case(scored(-9999, -3, -9999, -1e9), 0))
+    assert real.extracted == "B"
+
+
+@pytest.mark.parametrize(
     "response", [scored(-1.0, -2.0), scored(float("nan"), -1, -1, -1), scored()], ids=str
 )
 def test_incomplete_scores_fail_and_are_not_wrong(response: Response) -> None:

@@ -11,6 +11,7 @@ from falter.core.interfaces import Case
 from falter.core.records import BASELINE, Item, Program, Prompt, Response, Section, Variant
 from falter.scorers import scorers
 from falter.scorers._sandbox import Job, Sandbox, Verdict
+from falter.scorers._verdicts import Verdicts
 from falter.scorers.code import UnitTests, complete, extract_code
 from falter.tasks import Task
 from falter.tasks.benchmarks import humaneval
@@ -27,6 +28,12 @@ METHOD = Program(
     tests="def check(candidate):\n    assert candidate(2) == 4\n",
     entry_point="Solution().twice",
 )
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No verdict of an earlier test, or of the developer's own reports."""
+    monkeypatch.setenv("FALTER_CACHE", str(tmp_path))
 
 
 def case(text: str, program: Program | None = PROGRAM, **response: str) -> Case:
@@ -143,6 +150,45 @@ def test_a_program_is_run_once() -> None:
     broken = Program(prefix=PREFIX, tests="def check(", entry_point="area")
     for _ in range(2):
         scorer.score(case(BODY, broken))
+    assert sandbox.runs == 3
+    sandbox.close()
+
+
+def test_verdicts_are_kept_between_processes(tmp_path: Path) -> None:
+    """A scorer of a later report asks no sandbox; another limit, or trouble, is asked again."""
+    first, later, other = (Counting(timeout=t) for t in (5, 5, 6))
+    score = UnitTests(first).score(case(BODY))
+    assert UnitTests(later).score(case(BODY)) == score
+    assert (first.runs, later.runs) == (1, 0)
+    UnitTests(other).score(case(BODY))
+    broken = Program(prefix=PREFIX, tests="def check(", entry_point="area")
+    UnitTests(later).score(case(BODY, broken))
+    assert (other.runs, later.runs) == (1, 1)
+    UnitTests(later).score(case(BODY, broken))
+    assert later.runs == 2
+    for sandbox in (first, later, other):
+        sandbox.close()
+
+
+@pytest.mark.parametrize("found", ["garbage", "folder"])
+def test_a_damaged_cache_is_no_fault(found: str, tmp_path: Path) -> None:
+    """Programs are run again where their verdicts cannot be read."""
+    path = tmp_path / "verdicts.db"
+    path.mkdir() if found == "folder" else path.write_bytes(b"SQLite format 3\0" + b"x" * 5000)
+    sandbox = Counting(timeout=60)
+    assert UnitTests(sandbox, Verdicts(path)).score(case(BODY)).value == 1.0
+    assert sandbox.runs == 1
+    sandbox.close()
+
+
+def test_programs_run_side_by_side() -> None:
+    """What was prepared is not run again, and twice the same program is run once."""
+    sandbox = Counting(timeout=60)
+    scorer = UnitTests(sandbox)
+    cases = [case(BODY), case(BODY), case("    return r"), case("    return 1 / 0"), case("no")]
+    scorer.prepare(cases)
+    assert sandbox.runs == 3
+    assert [scorer.score(c).value for c in cases] == [1.0, 1.0, 0.0, 0.0, None]
     assert sandbox.runs == 3
     sandbox.close()
 

@@ -181,7 +181,7 @@ def test_difference_in_drops_is_a_clustered_regression():
     )
     assert found.value == pytest.approx(fit.params[3])
     assert found.standard_error == pytest.approx(fit.bse[3] * np.sqrt(12 / 11))
-    assert (found.clusters, found.interval.method) == (12, "t over clusters, CR1")
+    assert (found.clusters, found.interval.method) == (12, "t over clusters, CR2")
     alone = difference_in_drops(plain_base[:, 0], plain, treated_base[:, 0], treated)
     gaps = (plain_base - plain - treated_base + treated).mean(axis=1)
     assert alone.standard_error == pytest.approx(gaps.std(ddof=1) / np.sqrt(items))

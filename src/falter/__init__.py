@@ -4,6 +4,7 @@
 >>> falter.perturb("What is the capital of France?", "typos", seed=0)
 >>> result = falter.run(task="basics", models=["smollm2"], limit=50)
 >>> print(result.summary())
+>>> falter.open("falter.db").newest
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from falter.experiment import Result, run
+    from falter.experiment import open_store as open
     from falter.perturbations import perturb
 
-__all__ = ["Result", "__version__", "perturb", "run"]
+__all__ = ["Result", "__version__", "open", "perturb", "run"]
 
 _HOMES = {
-    "Result": "falter.experiment",
-    "run": "falter.experiment",
-    "perturb": "falter.perturbations",
+    "Result": ("falter.experiment", "Result"),
+    "open": ("falter.experiment", "open_store"),
+    "perturb": ("falter.perturbations", "perturb"),
+    "run": ("falter.experiment", "run"),
 }
 
 
@@ -31,7 +34,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'falter' has no attribute '{name}'")
     import importlib
 
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    room, attribute = _HOMES[name]
+    return getattr(importlib.import_module(room), attribute)
 
 
 def __dir__() -> list[str]:

@@ -13,10 +13,9 @@ from falter.analysis._across_results import (
     RankRange,
     RecipeRanking,
     Survival,
-    Verdict,
-    Worst,
 )
 from falter.analysis._analyse import analyse, analyse_tables
+from falter.analysis._answers import Answer, AnswerKind, UnreadReply, answers, unread_replies
 from falter.analysis._cells import PanelCells, table_of
 from falter.analysis._export import score_rows, write_scores
 from falter.analysis._meaning import MEANING_CHECKS, Cosine, Rewording, meaning
@@ -26,12 +25,22 @@ from falter.analysis._results import (
     GroupResult,
     Meaning,
     PanelResult,
+    RecipeParts,
     RecipeResult,
+    Worst,
 )
 from falter.analysis._settings import Settings
 from falter.analysis._stack import model_names
 from falter.analysis._subjects import subject_mean
-from falter.analysis._table import OUTCOMES, STATUSES, Table, run_tables, score_cell, scored_cells
+from falter.analysis._table import (
+    OUTCOMES,
+    STATUSES,
+    UNREADABLE,
+    Table,
+    run_tables,
+    score_cell,
+    scored_cells,
+)
 from falter.analysis.figures import (
     analysis_figures,
     analysis_title,
@@ -46,8 +55,11 @@ __all__ = [
     "MEANING_CHECKS",
     "OUTCOMES",
     "STATUSES",
+    "UNREADABLE",
     "Across",
     "Analysis",
+    "Answer",
+    "AnswerKind",
     "Concordance",
     "Consistency",
     "Cosine",
@@ -61,18 +73,20 @@ __all__ = [
     "Pooled",
     "RankRange",
     "RankingChange",
+    "RecipeParts",
     "RecipeRanking",
     "RecipeResult",
     "Rewording",
     "Settings",
     "Survival",
     "Table",
-    "Verdict",
+    "UnreadReply",
     "Worst",
     "analyse",
     "analyse_tables",
     "analysis_figures",
     "analysis_title",
+    "answers",
     "brittleness_bars",
     "main_figures",
     "meaning",
@@ -86,5 +100,6 @@ __all__ = [
     "scored_cells",
     "subject_mean",
     "table_of",
+    "unread_replies",
     "write_scores",
 ]

@@ -16,13 +16,11 @@ from falter.analysis._across_results import (
     FailureShift,
     Omnibus,
     Pooled,
-    Verdict,
-    Worst,
 )
 from falter.analysis._ranking import ranking_of
 from falter.analysis._settings import Settings
 from falter.analysis._stack import Stack, model_names, stacks
-from falter.analysis._table import FAILED, MISSING, REFUSED, SCORED, UNPARSED, Table
+from falter.analysis._table import FAILED, MISSING, SCORED, UNREADABLE, Table
 from falter.core.records import Estimate
 from falter.measures import (
     PooledBrittleness,
@@ -31,9 +29,8 @@ from falter.measures import (
     differential_failure,
     item_std,
     output_consistency,
-    paired_drops,
 )
-from falter.stats import cochran_q, tost
+from falter.stats import cochran_q
 
 __all__ = ["across_of"]
 
@@ -48,9 +45,6 @@ def across_of(tables: Sequence[Table], settings: Settings) -> Across:
     names = model_names(tables)
     views = [_Comparison(table, names[table.panel.model.id], settings) for table in tables]
     across = Across(
-        margin=settings.margin,
-        verdicts=tuple(v for view in views for v in view.verdicts()),
-        worst=tuple(w for view in views for w in view.worst()),
         omnibus=tuple(o for view in views for o in view.omnibus()),
         failures=tuple(f for view in views for f in view.failures()),
         consistency=tuple(c for view in views for c in view.consistency()),
@@ -97,54 +91,6 @@ class _Comparison:
         values = table.carry(table.scores(strict=self.settings.strict)[:, :, 0])
         return np.asarray(values[:, self.conditions])
 
-    def verdicts(self) -> list[Verdict]:
-        """Whether each recipe's drop is shown to lie within the margin, or above zero."""
-        verdicts: list[Verdict] = []
-        for n, label in self.recipes if self.table.has_baseline else []:
-            test = tost(
-                self.scores[:, 0],
-                self.scores[:, n],
-                margin=self.settings.margin,
-                alpha=round(1.0 - self.settings.level, 12),  # 0.05 and not 0.050000000000000044
-                clusters=self.table.clusters,
-            )
-            drop = Estimate(
-                measure="tost",
-                value=test.value,
-                status=test.status,
-                group={**self.about, "recipe": label},
-                estimand=f"{test.estimand}, against a margin of {100 * test.margin:g} points",
-                low=test.interval.low,
-                high=test.interval.high,
-                level=test.interval.level,
-                p_value=test.p_value,
-                method=f"{test.interval.method}; p: two one-sided tests",
-                items=test.items,
-                conditions=2,
-                excluded=test.excluded,
-            )
-            verdicts.append(Verdict(**self.about, recipe=label, verdict=test.verdict, drop=drop))
-        return verdicts
-
-    def worst(self) -> list[Worst]:
-        """The largest drop, with a max-t interval that allows for picking the largest."""
-        if not self.table.has_baseline:
-            return []
-        pairs = ~np.isnan(self.scores[:, :1] - self.scores)
-        paired = [(n, label) for n, label in self.recipes if pairs[:, n].sum() > 1]
-        if not paired:
-            return []
-        result = paired_drops(
-            self.scores[:, [0, *(n for n, _ in paired)]],
-            replications=self.settings.replications,
-            seed=self.settings.seed,
-            **self.options,
-        )
-        values = [-np.inf if drop.value is None else drop.value for drop in result.drops]
-        label = paired[int(np.argmax(values))][1] if result.worst.value is not None else None
-        drop = replace(result.worst, group={**self.about, "recipe": label or ""})
-        return [Worst(**self.about, recipe=label, drop=drop)]
-
     def omnibus(self) -> list[Omnibus]:
         """Cochran's Q of 0/1 scores; by permutation where few items tell conditions apart."""
         cells = self.first_run()
@@ -174,7 +120,7 @@ class _Comparison:
         """For recipes with unreadable answers, how much more often these occur than without it."""
         table = self.table
         outcome = table.outcome[:, :, 0]
-        unread = np.isin(outcome, (UNPARSED, REFUSED))
+        unread = np.isin(outcome, UNREADABLE)
         flags = np.where(outcome == SCORED, 0.0, np.where(unread, 1.0, np.nan))
         flags[:, 1:] = np.where(table.changed()[:, 1:], flags[:, 1:], np.nan)
         if not table.has_baseline:

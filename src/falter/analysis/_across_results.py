@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from falter.core.records import Estimate
 
@@ -19,8 +18,6 @@ __all__ = [
     "RankingChange",
     "RecipeRanking",
     "Survival",
-    "Verdict",
-    "Worst",
 ]
 
 
@@ -105,30 +102,6 @@ class Omnibus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What the 1 - 2 alpha interval of a drop shows about the margin.
-
-    `degraded` lies above zero, `equivalent` inside the margin, anything else is `undecided`.
-    """
-
-    model: str
-    task: str
-    recipe: str
-    verdict: Literal["degraded", "equivalent", "undecided"] | None
-    drop: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worst:
-    """The largest drop of a panel, with an interval that allows for picking the largest."""
-
-    model: str
-    task: str
-    recipe: str | None
-    drop: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FailureShift:
     """How many more answers could not be read under a recipe than without it."""
 
@@ -166,13 +139,10 @@ class Consistency:
 class Across:
     """The numbers that need more than one recipe, panel, task or model.
 
-    `margin` is that of the verdicts. `neighbours` is the share of cells in which two models that
+    `neighbours` is the share of cells in which two models that
     follow each other in rank differ. `notes` say what these data cannot show, and why.
     """
 
-    margin: float
-    verdicts: tuple[Verdict, ...] = ()
-    worst: tuple[Worst, ...] = ()
     omnibus: tuple[Omnibus, ...] = ()
     failures: tuple[FailureShift, ...] = ()
     consistency: tuple[Consistency, ...] = ()

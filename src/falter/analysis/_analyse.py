@@ -9,6 +9,7 @@ from falter.analysis._across import across_of
 from falter.analysis._examples import examples
 from falter.analysis._meaning import Cosine, meaning_of_run
 from falter.analysis._panel import panel_of
+from falter.analysis._parts import parts_of_run
 from falter.analysis._results import Analysis
 from falter.analysis._settings import Settings
 from falter.analysis._table import OUTCOMES, Table, run_tables
@@ -37,22 +38,25 @@ def analyse(
     run = stored.run
     tables = run_tables(store, run, scorers) if tables is None else tables
     _require_complete(tables, stored, partial)
-    analysis = analyse_tables(
-        tables,
-        Settings(
-            run=run.id,
-            version=run.version,
-            created_at=stored.created_at,
-            seed=run.seed,
-            level=run.experiment["level"],
-            unparsed=run.experiment["unparsed"],
-        ),
+    settings = Settings(
+        run=run.id,
+        version=run.version,
+        created_at=stored.created_at,
+        seed=run.seed,
+        level=run.experiment["level"],
+        unparsed=run.experiment["unparsed"],
     )
+    analysis = analyse_tables(tables, settings)
+    parts = parts_of_run(store, run, tables, scorers, settings)
     return replace(
         analysis,
         panels=tuple(
-            replace(panel, examples=examples(table, store, run, scorers[table.panel.scorer]))
-            for panel, table in zip(analysis.panels, tables, strict=True)
+            replace(
+                panel,
+                examples=examples(table, store, run, scorers[table.panel.scorer]),
+                parts=split,
+            )
+            for panel, table, split in zip(analysis.panels, tables, parts, strict=True)
         ),
         meaning=meaning_of_run(store, run, tables, encoder),
     )

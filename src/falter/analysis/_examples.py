@@ -8,12 +8,12 @@ import numpy as np
 
 from falter.analysis._table import STATUSES, Table, score_cell
 from falter.core.interfaces import Scorer
-from falter.core.records import Prompt, Response, Run, Section
+from falter.core.records import Prompt, Response, Run, Score, Section
 from falter.figures import Example, Segment, Side
 from falter.store import Store, StoredCell
 from falter.text import diff_spans
 
-__all__ = ["examples", "segments"]
+__all__ = ["example_of", "examples", "segments"]
 
 MOST_RECIPES = 6
 ITEMS_OF_EACH = 2
@@ -39,7 +39,7 @@ def examples(table: Table, store: Store, run: Run, scorer: Scorer) -> tuple[Exam
     for row, column in places:
         item = table.item_ids[row]
         before, after = cells[item, baseline], cells[item, table.recipes[column].id]
-        chosen.append(_example(before, after, scorer, with_demonstrations=with_demonstrations))
+        chosen.append(example_of(before, after, scorer, with_demonstrations=with_demonstrations))
     return tuple(chosen)
 
 
@@ -67,9 +67,10 @@ def _choose(table: Table) -> list[tuple[int, int]]:
     return places
 
 
-def _example(
-    before: StoredCell, after: StoredCell, scorer: Scorer, *, with_demonstrations: bool
+def example_of(
+    before: StoredCell, after: StoredCell, scorer: Scorer, *, with_demonstrations: bool = False
 ) -> Example:
+    """What was asked and answered at two cells of an item, the clean one first."""
     original, prompt = before.variant.prompt, after.variant.prompt
     demonstrations = _demonstrations(original, prompt) if with_demonstrations else ()
     target = prompt.target
@@ -93,9 +94,11 @@ def _side(cell: StoredCell, scorer: Scorer, baseline: Response | None) -> Side:
     response, prompt = cell.response, cell.variant.prompt
     right = score is not None and score.value == 1.0
     if response is None:
-        return Side(answer=cell.failure or "no answer", right=False)
+        outcome = "failed" if cell.failure else "missing"
+        return Side(answer=cell.failure or "no answer", right=False, outcome=outcome)
     if not response.scores:
-        return Side(answer=response.text or "", right=right)
+        read = (score.extracted if score is not None else None) or ""
+        return Side(answer=response.text or "", right=right, read=read, outcome=_outcome(score))
     detail = tuple(
         (text, scored.logprob)
         for text, scored in zip(prompt.choices, response.scores, strict=False)
@@ -103,6 +106,13 @@ def _side(cell: StoredCell, scorer: Scorer, baseline: Response | None) -> Side:
     label = score.extracted if score is not None else None
     answer = prompt.choices[prompt.labels.index(label)] if label in prompt.labels else ""
     return Side(answer=f"{label}. {answer}", right=right, detail=detail)
+
+
+def _outcome(score: Score | None) -> str:
+    """Why an answer is neither right nor wrong; empty if it is."""
+    if score is None or score.value is None:
+        return "missing" if score is None else score.outcome
+    return "" if score.value in (0.0, 1.0) else f"score {score.value:.3g}"
 
 
 def segments(before: Prompt, after: Prompt) -> list[Segment]:

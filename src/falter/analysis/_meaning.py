@@ -20,7 +20,7 @@ from falter.core.records import Prompt, Run, VariantStatus
 from falter.store import Store
 from falter.text import meaning_flags
 
-__all__ = ["MEANING_CHECKS", "Cosine", "Rewording", "meaning", "meaning_of_run"]
+__all__ = ["MEANING_CHECKS", "Cosine", "Rewording", "loses_meaning", "meaning", "meaning_of_run"]
 
 MEANING_CHECKS = ("span", "number", "negation", "quantifier")
 MOST_NAMED = 20
@@ -93,6 +93,11 @@ def meaning(
         cosine=sum(cosines) / len(cosines) if cosines else None,
         cosine_low=sorted(cosines)[len(cosines) // 10] if cosines else None,
     )
+
+
+def loses_meaning(before: Prompt, after: Prompt, language: str = "en") -> bool:
+    """Whether any check finds a loss between two prompts."""
+    return bool(meaning_flags(_own(before), _own(after), language))
 
 
 def body(prompt: Prompt) -> str:

@@ -9,22 +9,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis._results import Counts, GroupResult, PanelResult, RecipeResult
+from falter.analysis._panel_notes import notes_of_panel
+from falter.analysis._results import Counts, GroupResult, PanelResult, RecipeResult, Worst
 from falter.analysis._settings import Settings
 from falter.analysis._subjects import has_subjects, subject_mean
 from falter.analysis._table import OUTCOMES, STATUSES, Table
 from falter.core.ids import short
 from falter.core.records import Estimate
 from falter.measures import (
+    FamilyVerdicts,
+    FlipRate,
+    PromptShare,
+    RecipeVerdict,
     accuracy,
     accuracy_drop,
+    flip_rate,
     group_average,
     macro_average,
     micro_average,
+    missing_bounds,
+    missingness,
     noise_floor,
+    prompt_share,
+    random_conditions_average,
+    recipe_verdicts,
     variance_components,
 )
-from falter.stats import holm
 
 __all__ = ["Signer", "panel_of"]
 
@@ -78,7 +88,8 @@ class _Panel:
         self.columns = table.columns
 
     def result(self) -> PanelResult:
-        table, components = self.table, self._components()
+        table, components, family = self.table, self._components(), self._family()
+        recipes = self._recipes(family)
         return PanelResult(
             panel=table.panel,
             model=table.panel.model.label,
@@ -88,14 +99,18 @@ class _Panel:
             baseline_counts=_counts(table, (0,)) if table.has_baseline else None,
             baseline=self._baseline(self.values),
             baseline_valid=self._baseline(self.valid, rule="valid"),
-            recipes=self._recipes(),
+            recipes=recipes,
             **self._averages(),
             noise_floor=self._noise(),
             brittleness=components["plugin"]["brittleness"],
+            prompt_share=self._prompt_share(),
+            flips=self._flips(),
+            worst=self._worst(family),
+            margin=self.settings.margin,
             components=components,
             served_by=table.served_by,
             failures=table.failures,
-            notes=_notes(table, self.values),
+            notes=notes_of_panel(table, self.values, recipes),
             subjects=self._subjects(),
         )
 
@@ -131,13 +146,41 @@ class _Panel:
             mean = self._without_baseline("accuracy")
         return self.sign(mean, recipe="baseline", **about)
 
-    def _recipes(self) -> tuple[RecipeResult, ...]:
-        carried = self.table.carry(self.values)
-        results = [self._recipe(n, carried) for n in self.columns]
-        adjusted = holm([r.drop.p_value for r in results])
-        return tuple(replace(r, p_holm=p) for r, p in zip(results, adjusted, strict=True))
+    def _family(self) -> FamilyVerdicts | None:
+        """The verdicts on all recipes together; None without a baseline or a recipe."""
+        if not self.table.has_baseline or not self.columns:
+            return None
+        after = np.where(self.changed, self.values, np.nan)[:, self.columns]
+        return recipe_verdicts(
+            self.values[:, 0],
+            after,
+            names=[self.table.recipes[n].label for n in self.columns],
+            clusters=self.table.clusters,
+            margin=self.settings.margin,
+            level=self.level,
+            replications=self.settings.replications,
+            seed=self.settings.seed,
+        )
 
-    def _recipe(self, n: int, carried: Floats) -> RecipeResult:
+    def _worst(self, family: FamilyVerdicts | None) -> Worst | None:
+        if family is None or family.worst_name is None:
+            return None
+        about = {"recipe": family.worst_name}
+        return Worst(
+            recipe=family.worst_name,
+            drop=self.sign(family.worst, **about),
+            observed=self.sign(family.observed_worst, **about),
+        )
+
+    def _recipes(self, family: FamilyVerdicts | None) -> tuple[RecipeResult, ...]:
+        carried = self.table.carry(self.values)
+        verdicts = [None] * len(self.columns) if family is None else list(family.recipes)
+        return tuple(
+            self._recipe(n, verdict, carried)
+            for n, verdict in zip(self.columns, verdicts, strict=True)
+        )
+
+    def _recipe(self, n: int, verdict: RecipeVerdict | None, carried: Floats) -> RecipeResult:
         recipe, has_baseline = self.table.recipes[n], self.table.has_baseline
         changed = self.changed[:, n]
         # A drop is over the items that the recipe changed: the others would dilute it.
@@ -150,15 +193,88 @@ class _Panel:
             label=recipe.label,
             group=recipe.group,
             accuracy=self.sign(self._accuracy(after), **about),
-            drop=self.sign(self._drop(before, after), **about),
+            drop=self.sign(verdict.drop if verdict else self._drop(before, after), **about),
+            together=self.sign(
+                verdict.together if verdict else self._without_baseline("recipe_verdicts"), **about
+            ),
+            verdict=verdict.verdict if verdict else "undecided",
+            p_equivalent=verdict.p_equivalent if verdict else None,
+            why_undecided=verdict.why if verdict else NO_BASELINE,
             drop_valid=self.sign(self._drop(self.valid[:, 0], after_valid), **about, rule="valid"),
             drop_all=self.sign(self._drop(before, carried[:, n]), **about, rule="all items"),
-            p_holm=None,
+            changed=int(changed.sum()),
+            **self._missing(before, after, changed),
             lost=int(np.sum(before - after > 0.5)) if has_baseline else None,
             gained=int(np.sum(after - before > 0.5)) if has_baseline else None,
             edits_mean=None if edits is None or not len(edits) else float(edits.mean()),
             counts=_counts(self.table, [n]),
         )
+
+    def _missing(self, before: Floats, after: Floats, changed: NDArray[np.bool_]) -> dict[str, Any]:
+        """The worst cases of a drop, where what is missing may matter."""
+        if not self.table.has_baseline or not changed.any():
+            return {}
+        known = self.values[~np.isnan(self.values)]
+        planned: dict[str, Any] = {
+            "planned": changed, "clusters": self.table.clusters, "level": self.level
+        }  # fmt: skip
+        found = missingness(before, after, **planned)
+        if not found.suspicious or not len(known):
+            return {}
+        low, high = min(0.0, float(known.min())), max(1.0, float(known.max()))
+        bounds = missing_bounds(before, after, lowest=low, highest=high, **planned)
+        return {"missing": found.reasons, "bounds": bounds}
+
+    def _flips(self) -> FlipRate | None:
+        """How many outcomes change with the prompt, and how many when it is asked again."""
+        table = self.table
+        if not table.has_baseline or not self.columns:
+            return None
+        scores = table.scores(strict=self.settings.strict)
+        identity = self._identity()
+        rates = flip_rate(
+            scores[:, 0, : table.repeats],
+            scores[:, self.columns],
+            changed=self.changed[:, self.columns],
+            again=None if identity is None else scores[:, identity, : table.repeats],
+            clusters=table.clusters,
+            level=self.level,
+        )
+        labels = [table.recipes[n].label for n in self.columns]
+        return FlipRate(
+            rate=self.sign(rates.rate),
+            conditions=tuple(
+                self.sign(rate, recipe=label)
+                for label, rate in zip(labels, rates.conditions, strict=True)
+            ),
+            again=self.sign(rates.again),
+            excess=self.sign(rates.excess),
+        )
+
+    def _prompt_share(self) -> PromptShare:
+        """The share of the prompt in the variance; the baseline stands in for idle cells."""
+        table = self.table
+        scores = table.carry(table.scores(strict=self.settings.strict))
+        baseline = [0] if table.has_baseline else []
+        identity = self._identity()
+        again = None
+        if identity is not None and table.repeats == 1:
+            again = scores[:, [0, identity], 0]
+        share = prompt_share(
+            scores[:, [*baseline, *self.columns]],
+            repeats=table.repeats,
+            again=again,
+            clusters=table.clusters,
+            level=self.level,
+        )
+        parts = {name: self.sign(getattr(share, name)) for name in
+                 ("share", "item", "condition", "interaction", "run")}  # fmt: skip
+        return PromptShare(**parts, label=share.label)
+
+    def _identity(self) -> int | None:
+        """The condition that asks the baseline's prompt again."""
+        recipes = enumerate(self.table.recipes)
+        return next((n for n, r in recipes if r.repeat and not r.perturbs), None)
 
     def _averages(self) -> dict[str, Any]:
         """The micro-average, the macro-average, and those of the groups."""
@@ -171,10 +287,18 @@ class _Panel:
                 absent = {name: Estimate(measure=e.measure, value=None, status="insufficient_data")
                           for name, e in absent.items()}  # fmt: skip
             groups = [self._group(g, columns, absent["group"]) for g, columns in members.items()]
-            return {"micro": absent["micro"], "macro": absent["macro"], "groups": tuple(groups)}
+            like = replace(absent["micro"], measure="random_conditions_average")
+            return {
+                "micro": absent["micro"],
+                "macro": absent["macro"],
+                "groups": tuple(groups),
+                "like_these": like,
+            }
         drops: Floats = np.where(self.changed, self.values[:, :1] - self.values, np.nan)
         options: dict[str, Any] = {"clusters": self.table.clusters, "level": self.level}
+        like_these = random_conditions_average(drops[:, self.columns], **options)
         return {
+            "like_these": self.sign(like_these),
             "micro": self.sign(micro_average(drops[:, self.columns], **options)),
             "macro": self.sign(macro_average(drops[:, self.columns], labels, **options)),
             "groups": tuple(
@@ -196,7 +320,9 @@ class _Panel:
         cube = self.table.cube([*baseline, *self.columns], strict=self.settings.strict)
         by_method: dict[str, dict[str, Estimate]] = {}
         for method in ("plugin", "crossed"):
-            components: Any = variance_components(cube, method, level=self.level)
+            components: Any = variance_components(
+                cube, method, clusters=self.table.clusters, level=self.level
+            )
             by_method[method] = {
                 field.name: self.sign(getattr(components, field.name), method=method)
                 for field in fields(components)
@@ -208,8 +334,7 @@ class _Panel:
         table, values = self.table, self.valid
         if not table.has_baseline:
             return None
-        recipes = enumerate(table.recipes)
-        identity = next((n for n, r in recipes if r.repeat and not r.perturbs), None)
+        identity = self._identity()
         if identity is not None:
             floor = noise_floor(values[:, 0], values[:, identity], level=self.level)
             return self.sign(floor, recipe=table.recipes[identity].label)
@@ -231,30 +356,3 @@ def _counts(table: Table, columns: Sequence[int] | range) -> Counts:
         **dict(zip(OUTCOMES, by_outcome, strict=True)),
         **dict(zip(STATUSES[1:], by_status[1:], strict=True)),
     )
-
-
-def _notes(table: Table, values: Floats) -> tuple[str, ...]:
-    notes = []
-    present = values[:, 0][~np.isnan(values[:, 0])]
-    if table.has_baseline and table.chance is not None and len(present):
-        low = accuracy(present).low
-        if low is not None and low <= table.chance:
-            notes.append(
-                f"The baseline cannot be told from chance ({100 * table.chance:.0f} %), so "
-                "drops from it say little about robustness."
-            )
-    if table.repeats == 1:
-        notes.append(
-            "Every request was asked once, so variance between runs cannot be told apart: it is "
-            "part of the perturbation (plug-in) and interaction (crossed) components."
-        )
-    changed = [bool(column.any()) for column in table.changed().T]
-    idle = [r.label for n, r in enumerate(table.recipes) if r.perturbs and not changed[n]]
-    if idle:
-        notes.append(f"Recipes that changed no item: {', '.join(idle)}.")
-    if len(table.served_by) > 1:
-        notes.append(
-            f"Answers came from {len(table.served_by)} different servers or model versions: "
-            f"{', '.join(table.served_by[:5])}."
-        )
-    return tuple(notes)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from falter.analysis._across_results import Across
 from falter.core.records import Estimate, Panel
-from falter.figures import Example
+from falter.figures import Example, Verdict
+from falter.measures import Churn, DropParts, FlipRate, MissingBounds, PromptShare
 
 __all__ = [
     "Analysis",
@@ -16,7 +18,9 @@ __all__ = [
     "GroupResult",
     "Meaning",
     "PanelResult",
+    "RecipeParts",
     "RecipeResult",
+    "Worst",
 ]
 
 
@@ -30,6 +34,7 @@ class Counts:
     cells: int
     scored: int
     unparsed: int
+    truncated: int = 0
     refused: int
     failed: int
     missing: int
@@ -44,22 +49,55 @@ class RecipeResult:
     """One recipe against the baseline.
 
     `drop` is the headline: over the items that the recipe really changed, unparsed answers by the
-    run's rule. `drop_valid` leaves unparsed answers out; `drop_all` carries the baseline's outcome
-    into the items that were not changed. `lost` and `gained` count items whose answer turned
-    wrong and right; they are None where there is no baseline.
+    run's rule. `together` is the same with an interval and a p-value that hold for all recipes of
+    the panel at once; `verdict` follows from it and from `p_equivalent`, and `why_undecided` says
+    why there is no interval. `drop_valid` leaves unparsed answers out; `drop_all` carries the
+    baseline's outcome into the items that were not changed. Of the `changed` items, `lost` and
+    `gained` count those whose answer turned wrong and right; they are None where there is no
+    baseline. `bounds` are the drop's worst cases, where enough is missing to matter; `missing` says
+    why it does.
     """
 
     label: str
     group: str
     accuracy: Estimate
     drop: Estimate
+    together: Estimate
+    verdict: Verdict
     drop_valid: Estimate
     drop_all: Estimate
-    p_holm: float | None
+    changed: int
     lost: int | None
     gained: int | None
     edits_mean: float | None
     counts: Counts
+    p_equivalent: float | None = None
+    why_undecided: str = ""
+    flips: Estimate | None = None
+    bounds: MissingBounds | None = None
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeParts:
+    """Of one recipe's drop, how much is real, and its churn.
+
+    `reader` names the second reader; None where unread answers were only left out.
+    """
+
+    label: str
+    reader: str | None
+    split: DropParts
+    churn: Churn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worst:
+    """The recipe with the largest drop, as it is likely to be for new items, and as it was seen."""
+
+    recipe: str
+    drop: Estimate
+    observed: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +113,14 @@ class GroupResult:
 class PanelResult:
     """Everything about one model on one task.
 
-    `components` holds the variance components by method (`plugin`, `crossed`) and name;
-    `brittleness` is the plug-in share that the papers report. `subjects` is the baseline with every
-    subject counting the same, where items have several.
+    `micro` is the average drop under these recipes, `like_these` the same number with an interval
+    for other recipes of their kind. `prompt_share` and `flips` are how much the prompt matters, in
+    variance and in outcomes, whatever the number of recipes. `worst` is the largest drop, drawn
+    towards the others because it was picked. `components` holds the variance components by method
+    (`plugin`, `crossed`) and name; `brittleness` is the plug-in share that the papers report.
+    `subjects` is the baseline with every subject counting the same, where items have several.
+    `parts` split the recipes' drops; they take a store, so results of others have none. `margin` is
+    that of the verdicts.
     """
 
     panel: Panel
@@ -93,6 +136,11 @@ class PanelResult:
     macro: Estimate
     noise_floor: Estimate | None
     brittleness: Estimate
+    like_these: Estimate
+    prompt_share: PromptShare
+    flips: FlipRate | None
+    worst: Worst | None
+    margin: float
     components: Mapping[str, Mapping[str, Estimate]]
     examples: tuple[Example, ...] = ()
     served_by: tuple[str, ...] = ()
@@ -100,6 +148,13 @@ class PanelResult:
     notes: tuple[str, ...] = ()
     subjects: Estimate | None = None
     baseline_counts: Counts | None = None
+    parts: tuple[RecipeParts, ...] = ()
+
+    @property
+    def verdicts(self) -> Mapping[Verdict, int]:
+        """How many recipes have each verdict."""
+        counts = Counter(recipe.verdict for recipe in self.recipes)
+        return {verdict: counts[verdict] for verdict in get_args(Verdict)}
 
     @property
     def title(self) -> str:

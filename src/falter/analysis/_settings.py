@@ -45,5 +45,5 @@ class Settings:
 
     @property
     def strict(self) -> bool:
-        """Whether unparsed and refused answers count as wrong."""
+        """Whether unparsed, truncated and refused answers count as wrong."""
         return self.unparsed == "wrong"

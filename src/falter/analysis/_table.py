@@ -4,21 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.interfaces import Case, Scorer
+from falter.analysis._cut_prompts import CUT_PROMPT, cuts_of_run
+from falter.core.interfaces import Case, PreparedScorer, Scorer
 from falter.core.records import BASELINE, Panel, Recipe, Response, Run, Score
 from falter.store import Store, StoredCell
 
 Floats = NDArray[np.float64]
 
-__all__ = ["OUTCOMES", "STATUSES", "Table", "run_tables", "score_cell", "scored_cells"]
+__all__ = [
+    "OUTCOMES",
+    "STATUSES",
+    "UNREADABLE",
+    "Table",
+    "run_tables",
+    "score_cell",
+    "scored_cells",
+]
 
 STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite")
-OUTCOMES = ("scored", "unparsed", "refused", "failed", "missing")
-SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
+STRETCH = 128
+OUTCOMES = ("scored", "unparsed", "truncated", "refused", "failed", "missing")
+SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
+UNREADABLE = (UNPARSED, TRUNCATED, REFUSED)
+"""Answers that came and hold nothing to score: wrong by the strict rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +89,10 @@ class Table:
         return int(self.in_plan.sum())
 
     def scores(self, *, strict: bool = True) -> Floats:
-        """The scores; if `strict`, unparsed and refused answers count as wrong, else as NaN."""
+        """The scores; if `strict`, unreadable answers count as wrong, else as NaN."""
         if not strict:
             return self.value
-        wrong = (self.outcome == UNPARSED) | (self.outcome == REFUSED)
-        scores: Floats = np.where(wrong, 0.0, self.value)
+        scores: Floats = np.where(np.isin(self.outcome, UNREADABLE), 0.0, self.value)
         return scores
 
     def matrix(self, *, strict: bool = True) -> Floats:
@@ -142,15 +154,40 @@ def scored_cells(
 ) -> Iterator[tuple[StoredCell, Score | None]]:
     """Every planned cell with its score, in plan order; of all items, or of some.
 
-    Prompts have their sections where a scorer needs them, or if `sections` says so.
+    Prompts have their sections where a scorer needs them, or if `sections` says so. An answer to a
+    prompt that the server cut without a word is failed, not wrong.
     """
     by_panel = [scorers[panel.scorer] for panel in run.panels]
     baselines = _Baselines(run)
     sections = sections or any(scorer.needs_prompt for scorer in by_panel)
-    for cell in store.cells(run, items=items, sections=sections):
+    cut = cuts_of_run(store, run)
+    cells = store.cells(run, items=items, sections=sections)
+    if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
+        cells = _prepared(cells, by_panel)
+    for cell in cells:
         scorer = by_panel[cell.panel]
         baseline = baselines.of(cell) if scorer.needs_baseline else None
+        limit = cut.get((cell.panel, cell.key)) if cut else None
+        if limit is not None:
+            reason = f"{CUT_PROMPT}: the server read no more than {limit:,} tokens of the prompt"
+            yield cell, Score(scorer=scorer.name, outcome="failed", reason=reason)
+            continue
         yield cell, score_cell(cell, scorer, baseline)
+
+
+def _prepared(cells: Iterator[StoredCell], by_panel: Sequence[Scorer]) -> Iterator[StoredCell]:
+    """The same cells, a stretch at a time, each stretch shown to the scorers that prepare."""
+    while stretch := list(islice(cells, STRETCH)):
+        for place, scorer in enumerate(by_panel):
+            if isinstance(scorer, PreparedScorer):
+                scorer.prepare(
+                    [
+                        Case(variant=cell.variant, response=cell.response)
+                        for cell in stretch
+                        if cell.panel == place and cell.response is not None
+                    ]
+                )
+        yield from stretch
 
 
 class _Baselines:

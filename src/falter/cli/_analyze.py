@@ -12,7 +12,7 @@ from falter.analysis import Analysis
 from falter.cli._forms import FORM_NAMES, form_options, show
 from falter.core.errors import InvalidValue, UsageError
 from falter.experiment import analyze_files, shown_analysis
-from falter.readers import CONDITION_FROM, ColumnMap, LogChoice
+from falter.readers import CONDITION_FROM, ColumnMap, LogChoice, scale_of
 
 __all__ = ["COLUMN_NAMES", "analyze", "analyzed", "column_options", "reading_options"]
 
@@ -38,7 +38,7 @@ _COLUMNS = (
     click.option("--output", multiple=True, metavar=_COLUMN, help="The column of answers."),
     click.option(
         "--outcome", multiple=True, metavar=_COLUMN,
-        help="The column of outcomes: scored, unparsed, refused, failed, missing.",
+        help="The column of outcomes: scored, unparsed, truncated, refused, failed, missing.",
     ),
     click.option(
         "--cluster", multiple=True, metavar=_COLUMN,
@@ -56,6 +56,10 @@ _COLUMNS = (
     click.option(
         "--condition-from", type=click.Choice(CONDITION_FROM), default="auto", show_default=True,
         help="With logs: what tells conditions apart.",
+    ),
+    click.option(
+        "--scale", metavar="NUMBER",
+        help="The scale of the scores: 100 for 0 to 100, 1,5 for 1 to 5  [default: 0 to 1]",
     ),
 )  # fmt: skip
 _READING = (
@@ -81,6 +85,7 @@ COLUMN_NAMES = (
     "metric",
     "filter_",
     "condition_from",
+    "scale",
 )
 
 
@@ -115,6 +120,7 @@ def analyzed(paths: tuple[Path, ...], options: dict[str, Any]) -> Analysis:
             condition_from=options["condition_from"],
             **logs,
         ),
+        scale=None if options["scale"] is None else scale_of(options["scale"]),
         baseline=options["baseline"],
         unparsed=options["unparsed"],
         level=options["level"],
@@ -131,7 +137,8 @@ def analyze(paths: tuple[Path, ...], **options: Any) -> None:
     """Analyse results from elsewhere. Calls no model.
 
     PATH is a table of scores (.csv, .tsv, .parquet, also .gz), long or wide; the samples that
-    lm-evaluation-harness writes with --log_samples; logs of Inspect; or a folder of these.
+    lm-evaluation-harness writes with --log_samples; logs of Inspect; run folders of HELM;
+    predictions of DOVE; or a folder of these.
     Columns with usual names are recognised, and the notes say which column was used for what. A
     column can also be =TEXT (the same for all rows) or @file (the name of the file).
 

@@ -10,6 +10,7 @@ import click
 
 from falter import __version__
 from falter.cli._analyze import analyze
+from falter.cli._answers import answers
 from falter.cli._demo import demo
 from falter.cli._init import init
 from falter.cli._inspect import doctor, list_names, models
@@ -44,6 +45,7 @@ for _command in (
     plan,
     run,
     report,
+    answers,
     analyze,
     power,
     perturb,

@@ -15,11 +15,12 @@ from falter.cli._options import (
     settings_from,
     store_option,
 )
-from falter.cli._plan_text import panel_row, panel_text, together
+from falter.cli._plan_text import panel_row, panel_text, prompt_text, together
 from falter.core.codec import to_json
 from falter.experiment import (
     ResolvedStudy,
     demonstration_changes,
+    planned_prompts,
     planned_study,
     read_prices,
     read_study,
@@ -38,8 +39,16 @@ __all__ = ["plan"]
 @click.option(
     "--prices", help="A price list (2025-11, or a file) for models without a price of their own."
 )
+@click.option(
+    "--show",
+    "shown",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Also print the prompts of the first N items as they would be sent.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def plan(store_path: Path, prices: str | None, as_json: bool, **options: Any) -> None:
+def plan(store_path: Path, prices: str | None, shown: int, as_json: bool, **options: Any) -> None:
     """Show the calls, tokens and cost that a run would take. Sends nothing."""
     settings, folder = settings_from(options)
     spec, price_list = read_study(settings, folder=folder), None
@@ -49,6 +58,7 @@ def plan(store_path: Path, prices: str | None, as_json: bool, **options: Any) ->
         price_list = listed.name
     with study_in(spec, store_path) as study:
         planned = _planned(study, store_path, price_list)
+        planned["prompts"] = planned_prompts(study, shown)
     if as_json:
         click.echo(json.dumps(planned, indent=2))
     else:
@@ -58,7 +68,7 @@ def plan(store_path: Path, prices: str | None, as_json: bool, **options: Any) ->
 def _planned(study: ResolvedStudy, store_path: Path, price_list: str | None) -> dict[str, Any]:
     """The plan as plain data, part by part."""
     protocol = study.spec.protocol
-    store = Store(store_path) if store_path.exists() else None
+    store = Store(store_path, writes=False) if store_path.exists() else None
     try:
         costs = list(planned_study(study, store))
     finally:
@@ -100,6 +110,8 @@ def _print(planned: dict[str, Any]) -> None:
         click.echo(f"{name}: at most {calls:,} calls of the judge, one for each reasoning")
     if len(rows) > 1:
         click.echo(together(rows))
+    for prompt in planned["prompts"]:
+        click.echo(prompt_text(prompt))
     for change in planned["demonstrations"]:
         click.echo(
             f"{change['recipe']}: {change['changed']:,} of {change['shown']:,} demonstrations "

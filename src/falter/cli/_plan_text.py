@@ -7,8 +7,9 @@ from typing import Any
 
 from falter.experiment import PanelPlan
 from falter.plan import Cost
+from falter.report import shown_text
 
-__all__ = ["panel_row", "panel_text", "together"]
+__all__ = ["panel_row", "panel_text", "prompt_text", "together"]
 
 
 def panel_row(p: PanelPlan, cost: Cost, price_list: str | None) -> dict[str, Any]:
@@ -69,3 +70,23 @@ def together(rows: Sequence[Mapping[str, Any]]) -> str:
         if unpriced:
             text += f", and {unpriced} panels without a price"
     return text
+
+
+def prompt_text(prompt: Mapping[str, Any]) -> str:
+    """A prompt as it would be sent, under a line that says whose it is."""
+    part = f"{prompt['part']}: " if prompt["part"] not in ("", "run") else ""
+    draw = f", draw {prompt['draw']}" if prompt["draw"] else ""
+    head = f"--- {part}{prompt['item']} · {prompt['recipe']}{draw} ({prompt['status']})"
+    lines = [head]
+    for message in prompt["messages"]:
+        lines += [f"[{message['role']}]", _visible(message["content"])]
+    if prompt["context"]:
+        lines.append(_visible(prompt["context"]))
+    if prompt["continuations"]:
+        lines.append("continuations: " + " | ".join(map(repr, prompt["continuations"])))
+    return "\n".join(lines) + "\n"
+
+
+def _visible(text: str) -> str:
+    """The text with its lines, and every other control character spelled out."""
+    return "\n".join(shown_text(line, 20_000) for line in text.split("\n"))

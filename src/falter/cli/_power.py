@@ -7,34 +7,27 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from falter.analysis import Analysis
 from falter.cli._analyze import COLUMN_NAMES, analyzed, column_options
 from falter.cli._options import store_option
-from falter.core.codec import to_json
+from falter.cli._power_text import design_rows, goal_row, show_designs, show_goals
 from falter.core.errors import InvalidValue, UsageError
 from falter.experiment import (
     Assumptions,
-    PlannedGoal,
     assumptions_of,
+    components_in,
+    components_of,
+    design_errors,
     open_result,
     plan_goals,
+    with_usual_discordance,
 )
-from falter.stats import SampleSize
+from falter.stats import Design
 
 __all__ = ["power"]
 
 CONDITIONS = 16
-_GOALS = {
-    "drop": "each drop within ±{0}",
-    "micro": "average drop within ±{0}",
-    "brittleness": "brittleness within ±{0}",
-    "equivalence": "each drop shown to be within ±{0}",
-    "rank-gap": "models {0} apart in their order",
-}
 
 
 @click.command()
@@ -43,6 +36,18 @@ _GOALS = {
 @click.option("--brittleness", type=float, help="Brittleness within ± so many points.")
 @click.option("--equivalence", type=float, help="Each drop shown to lie within ± so many points.")
 @click.option("--rank-gap", type=float, help="Models so many points apart come out in order.")
+@click.option(
+    "--mean",
+    is_flag=True,
+    help="How sure a mean over --items, --conditions, --draws and --repeats would be.",
+)
+@click.option(
+    "--components",
+    metavar="NAME=VARIANCE,…",
+    help="With --mean: its variances: item, condition, interaction, draw, run.",
+)
+@click.option("--draws", type=int, default=1, show_default=True, help="With --mean: draws.")
+@click.option("--repeats", type=int, default=1, show_default=True, help="With --mean: repeats.")
 @click.option("--items", type=int, help="How many items there are  [default: any number]")
 @click.option(
     "--conditions", type=int,
@@ -55,7 +60,11 @@ _GOALS = {
     "[default: the cheapest number]",
 )
 @click.option("--models", type=int, help="Models to rank  [default: 2, or as many as --from has]")
-@click.option("--discordance", type=float, help="Share of items whose answer turns right or wrong.")
+@click.option(
+    "--discordance",
+    type=float,
+    help="Share of items whose answer turns right or wrong  [default: 0.1, and a table of others]",
+)
 @click.option(
     "--model-discordance",
     type=float,
@@ -102,6 +111,10 @@ _GOALS = {
 @store_option
 @click.option("--json", "show_json", is_flag=True, help="Print an object for each goal.")
 def power(
+    mean: bool,
+    components: str | None,
+    draws: int,
+    repeats: int,
     items: int | None,
     conditions: int | None,
     per_item: int | None,
@@ -128,9 +141,11 @@ def power(
     needs fewer. If the items cannot reach a goal, the best that they can reach is shown.
 
     \b
+    falter power --drop 2 --items 1000
     falter power --drop 2 --discordance 0.1 --items 1000
     falter power --micro 1 --drop 2 --from results.csv --items 5000
     falter power --rank-gap 2 --models 8 --model-discordance 0.3 --per-item 4
+    falter power --mean --components item=0.12,interaction=0.05,run=0.04 --items 500 --draws 3
     """
     columns = {name: options.pop(name) for name in COLUMN_NAMES}
     goals = _fractions(options)
@@ -150,12 +165,44 @@ def power(
     )
     if pilot is not None:
         expected = assumptions_of(pilot, expected)
-    plans = plan_goals(goals, expected, items=items, level=level)
+    rows: list[dict[str, Any]] = []
+    if goals or not (mean or components):
+        expected = with_usual_discordance(goals, expected)
+        plans = plan_goals(goals, expected, items=items, level=level)
+        rows += [goal_row(plan, expected, items) for plan in plans]
+        if not show_json:
+            show_goals(plans, expected, items)
+    if mean or components:
+        design = _design(items, expected.conditions, draws, repeats)
+        rows += _mean(components, pilot, design, level, show=not show_json)
     if show_json:
-        rows = [_row(plan, expected, items) for plan in plans]
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-    else:
-        _show(plans, expected, items)
+
+
+def _design(items: int | None, conditions: int, draws: int, repeats: int) -> Design:
+    if items is None:
+        raise UsageError("--mean needs --items", hint="the number of items that are planned")
+    return Design(items=items, conditions=conditions, draws=draws, repeats=repeats)
+
+
+def _mean(
+    components: str | None, pilot: Analysis | None, design: Design, level: float, *, show: bool
+) -> list[dict[str, Any]]:
+    """The planned design and its neighbours, shown or as rows."""
+    if components is None and pilot is None:
+        raise UsageError(
+            "--mean needs variances",
+            hint="give --components item=0.12,interaction=0.05, or results with --from",
+        )
+    notes: tuple[str, ...] = ()
+    if components is not None:
+        parts = components_in(components)
+    elif pilot is not None:
+        parts, notes = components_of(pilot)
+    errors = design_errors(parts, design, level=level)
+    if show:
+        show_designs(errors, parts, level, notes)
+    return design_rows(errors, parts, level)
 
 
 def _conditions(pilot: Analysis | None) -> int:
@@ -194,84 +241,3 @@ def _analysis(
             hint="give a file, or the store with --store",
         )
     return open_result(store_path, source, incomplete=True).analysis
-
-
-def _points(value: float | None) -> float | None:
-    return None if value is None else round(100.0 * value, 4)
-
-
-def _row(plan: PlannedGoal, expected: Assumptions, items: int | None) -> dict[str, Any]:
-    def as_dict(size: SampleSize | None, design: int | None) -> dict[str, Any] | None:
-        if size is None:
-            return None
-        return {
-            "attainable": size.attainable,
-            "items": size.value,
-            "needed": size.needed,
-            "calls": size.calls,
-            "per_item": design,
-            "best_points": _points(size.best),
-            "status": size.status,
-            "estimand": size.estimand,
-        }
-
-    return {
-        "goal": plan.name,
-        "points": _points(plan.asked),
-        "available": items,
-        "level": plan.like_these.level,
-        "super_population": as_dict(plan.like_these, plan.design),
-        "finite": as_dict(plan.exact, plan.exact_design),
-        "assumptions": to_json(expected),
-    }
-
-
-def _show(plans: list[PlannedGoal], expected: Assumptions, items: int | None) -> None:
-    """A line for each goal, then those out of reach, then where the assumptions come from."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    heads = ["goal", "items like these", "calls"]
-    heads += [f"exactly these {items:,}", "calls"] if items is not None else []
-    for place, head in enumerate(heads):
-        table.add_column(Text(head), justify="right" if place else "left")
-    for plan in plans:
-        cells = [_goal(plan), *_cells(plan.like_these, plan.design)]
-        if plan.exact is not None:
-            cells += _cells(plan.exact, plan.exact_design)
-        table.add_row(*[Text(cell) for cell in cells])
-    console = Console()
-    console.print(table)
-    short = _shortfalls(plans)
-    if short:
-        short.append("In brackets: the number of items that would be needed.")
-    for text in (*short, *expected.notes):
-        console.print(Text(text))
-
-
-def _goal(plan: PlannedGoal) -> str:
-    return _GOALS[plan.name].format(f"{100.0 * plan.asked:g} points")
-
-
-def _cells(size: SampleSize, design: int | None) -> tuple[str, str]:
-    """Items and calls; with the number of conditions per item where it is not all of them."""
-    each = f" × {design}" if design is not None else ""
-    if size.value is None or size.calls is None:
-        needed = "–" if size.needed is None else f"{size.needed:,}{each}"
-        return f"({needed})", "–"
-    return f"{size.value:,}{each}", f"{size.calls:,}"
-
-
-def _shortfalls(plans: list[PlannedGoal]) -> list[str]:
-    sentences = []
-    for plan in plans:
-        for size, about in ((plan.like_these, "items like these"), (plan.exact, "these items")):
-            if size is None or size.attainable:
-                continue
-            if size.status == "undefined_zero_variance":
-                text = "undefined, because the assumed outcomes do not vary"
-            else:
-                best = "" if size.best is None else (
-                    f"; their best {size.what} is {100.0 * size.best:.2f} points"
-                )  # fmt: skip
-                text = f"not attainable with {size.available:,} items{best}"
-            sentences.append(f"{_goal(plan).capitalize()}, {about}: {text}.")
-    return sentences

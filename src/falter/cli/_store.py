@@ -63,4 +63,4 @@ def studies_command(store_path: Path) -> None:
 def _existing(path: Path) -> Store:
     if not path.exists():
         raise StoreError(f"The store {path} does not exist", hint="name it with --store")
-    return Store(path)
+    return Store(path, writes=False)

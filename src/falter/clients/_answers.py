@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from time import time
 from typing import Any, Self
@@ -9,20 +10,26 @@ from typing import Any, Self
 from falter.core.errors import EndpointError
 from falter.core.records import ContinuationScore, Request, Response, Usage
 
-__all__ = ["Answer", "RequestRefused", "UnusableAnswer", "failed"]
+__all__ = ["Answer", "RequestRefused", "UnusableAnswer", "failed", "refused", "split_reasoning"]
 
 LONGEST_TEXT = 1_000_000
+MOST_TOKENS = 10_000_000
+"""More than any request takes: a server that counts beyond has not counted."""
+THOUGHT = re.compile(r"\s*<think>(?P<inside>.*?)(?:(?P<end></think>)|\Z)", re.S)
+END = "</think>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A text or scores, and what came with them."""
+    """A text or scores, and what came with them; `reasoning` stood before the text, or beside."""
 
     text: str | None = None
     scores: tuple[ContinuationScore, ...] = ()
     finish_reason: str | None = None
     usage: Usage = field(default_factory=Usage)
     served_by: str | None = None
+    reasoning: str | None = None
+    request_id: str | None = None
 
     @classmethod
     def from_server(
@@ -33,7 +40,11 @@ class Answer:
         finish_reason: Any = None,
         prompt_tokens: Any = None,
         completion_tokens: Any = None,
+        reasoning_tokens: Any = None,
+        cached_tokens: Any = None,
         served_by: Any = None,
+        reasoning: Any = None,
+        request_id: Any = None,
     ) -> Self:
         """From values of a server's JSON: those of a wrong type count as absent.
 
@@ -41,30 +52,68 @@ class Answer:
         """
         if text is not None and len(text) > LONGEST_TEXT:
             text, finish_reason = text[:LONGEST_TEXT], "length"
-        sent, written = prompt_tokens, completion_tokens
         return cls(
             text=text,
             scores=scores,
             finish_reason=finish_reason[:100] if isinstance(finish_reason, str) else None,
             usage=Usage(
-                prompt_tokens=sent if type(sent) is int and sent > 0 else 0,
-                completion_tokens=written if type(written) is int and written > 0 else 0,
+                prompt_tokens=_count(prompt_tokens),
+                completion_tokens=_count(completion_tokens),
+                reasoning_tokens=_count(reasoning_tokens),
+                cached_tokens=_count(cached_tokens),
             ),
-            served_by=served_by[:200] if isinstance(served_by, str) else None,
+            served_by=_short(served_by),
+            reasoning=reasoning[:LONGEST_TEXT] if isinstance(reasoning, str) else None,
+            request_id=_short(request_id),
         )
 
     def response(self, request: Request, latency: float) -> Response:
-        """This answer to a request, as it is stored."""
+        """This answer to a request, as it is stored: reasoning apart from the text."""
+        text, reasoning, finish_reason = self.text, self.reasoning, self.finish_reason
+        if text is not None and not self.scores:
+            text, inside, whole = split_reasoning(text)
+            reasoning = "\n".join(filter(None, (reasoning, inside))) or None
+            if not whole and finish_reason != "length":
+                finish_reason = "unclosed_reasoning"
         return Response(
             key=request.key,
-            text=self.text,
+            text=text,
             scores=self.scores,
-            finish_reason=self.finish_reason,
+            finish_reason=finish_reason,
             usage=self.usage,
             latency=latency,
             served_by=self.served_by,
             received_at=time(),
+            reasoning=reasoning,
+            request_id=self.request_id,
         )
+
+
+def split_reasoning(text: str) -> tuple[str, str, bool]:
+    """A reply without the `<think>` blocks that it begins with, these, and whether they are closed.
+
+    Where the chat template has opened the block in the prompt, all before the first `</think>` is
+    reasoning. Blocks further on are part of the answer.
+    """
+    inside: list[str] = []
+    if END in text and "<think>" not in text[: text.index(END)]:
+        before, _, text = text.partition(END)
+        inside.append(before.strip())
+    while block := THOUGHT.match(text):
+        inside.append(block["inside"].strip())
+        text = text[block.end() :]
+        if block["end"] is None:
+            return "", "\n".join(inside), False
+    return (text.lstrip() if inside else text), "\n".join(inside), True
+
+
+def _count(value: Any) -> int:
+    """A number of tokens; 0 where it is none that could be."""
+    return value if type(value) is int and 0 < value <= MOST_TOKENS else 0
+
+
+def _short(value: Any) -> str | None:
+    return value[:200] if isinstance(value, str) and value else None
 
 
 class UnusableAnswer(Exception):
@@ -88,3 +137,8 @@ class RequestRefused(EndpointError):
 def failed(request: Request, reason: str) -> Response:
     """A response that says why there is no answer; the next run asks again."""
     return Response(key=request.key, failure=reason, received_at=time())
+
+
+def refused(request: Request, reason: str) -> Response:
+    """A refusal that came instead of an answer: it is stored, and not asked again."""
+    return Response(key=request.key, text="", finish_reason=reason, received_at=time())

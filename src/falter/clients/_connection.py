@@ -20,7 +20,8 @@ __all__ = ["Connection", "Reply"]
 
 LONGEST_MESSAGE = 500
 SECRET_LENGTH = 8
-"""Keys from this length on are also cut out of answers; a shorter one is a stand-in ("EMPTY")."""
+"""Keys from this length on are masked wherever they appear; a shorter one is a stand-in ("EMPTY"),
+and what would be cut out of texts with it is not the key."""
 
 
 Reply = tuple[int, Mapping[str, str], bytes]
@@ -49,10 +50,11 @@ class Connection:
         self._headers = {
             "Content-Type": "application/json", "Accept-Encoding": "identity", **headers
         }  # fmt: skip
-        self._key = key
+        # What is short occurs in every text by chance.
+        self._key = key if key is not None and len(key) >= SECRET_LENGTH else None
         self._secrets: tuple[bytes, ...] = ()
-        if key is not None and len(key) >= SECRET_LENGTH:
-            self._secrets = tuple({key.encode(), orjson.dumps(key)[1:-1]})
+        if self._key is not None:
+            self._secrets = tuple({self._key.encode(), orjson.dumps(self._key)[1:-1]})
         self._session: aiohttp.ClientSession | None = None
         self._deadlines: Deadlines | None = None
         self._proxy: dict[str, Any] = {}
@@ -102,6 +104,18 @@ class Connection:
         text = " ".join(text[: 8 * LONGEST_MESSAGE].split())
         text = "".join(c for c in text if c.isprintable())
         return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+
+    def masked(self, data: Any) -> Any:
+        """JSON without the key, also where it was written with escapes."""
+        if self._key is None:
+            return data
+        if isinstance(data, str):
+            return data.replace(self._key, "…")
+        if isinstance(data, list):
+            return [self.masked(value) for value in data]
+        if isinstance(data, dict):
+            return {self.masked(name): self.masked(value) for name, value in data.items()}
+        return data
 
     def _open(self) -> tuple[aiohttp.ClientSession, Deadlines]:
         if self._session is None or self._deadlines is None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import mmap
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from falter.clients._gguf_file import check_gguf
 from falter.core.errors import InvalidValue, MissingExtra, PreflightError
 from falter.weights import SMOLLM2, find_weights
 
@@ -17,7 +17,6 @@ __all__ = ["Source", "find_source", "require"]
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PARTS = (".safetensors", ".bin", ".json", ".jinja", ".model", ".tiktoken", ".txt", ".py")
-TEMPLATE = "tokenizer.chat_template"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +85,7 @@ def _embedded() -> Source:
 def _file(path: Path) -> Source:
     require(gguf=True)
     path = path.resolve()
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-        if view[:4] != b"GGUF":
-            raise PreflightError(f"{path} is not a GGUF file", hint="the download may be broken")
-        # The names of the metadata stand at the front as they are.
-        chats = view.find(TEMPLATE.encode(), 0, 1 << 26) >= 0
+    chats = check_gguf(path)
     return Source(
         name=path.name,
         path=str(path.parent),

@@ -100,9 +100,12 @@ class Limiter:
             self._serve()
 
     def settle(self, estimated: float, used: float) -> None:
-        """Correct the token count once the server has said what a request really took."""
+        """Correct the token count once the server has said what a request really took.
+
+        By no more than a minute's worth: what a server counts must not hold back a run for hours.
+        """
         if self._tokens is not None:
-            self._tokens.take(used - estimated)
+            self._tokens.take(min(used - estimated, 60 * self._tokens.rate))
             if self._line:
                 self._serve()
 

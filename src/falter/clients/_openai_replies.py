@@ -22,13 +22,17 @@ def read_chat(data: Any) -> Answer:
     if refusal and isinstance(refusal, str):
         return answer_of(data, refusal, finish_reason="refusal")
     content = _text(message.get("content"))
-    return answer_of(data, content, finish_reason=choice.get("finish_reason"))
+    reason = choice.get("finish_reason")
+    _check_finish(content, reason, choice)
+    return answer_of(data, content, finish_reason=reason, reasoning=_reasoning(message))
 
 
 def read_completion(data: Any) -> Answer:
     """The first choice's text."""
     choice = choices_of(data)[0]
-    return answer_of(data, _text(choice.get("text")), finish_reason=choice.get("finish_reason"))
+    content = _text(choice.get("text"))
+    _check_finish(content, choice.get("finish_reason"), choice)
+    return answer_of(data, content, finish_reason=choice.get("finish_reason"))
 
 
 def choices_of(data: Any) -> list[dict[str, Any]]:
@@ -47,18 +51,53 @@ def answer_of(
     *,
     scores: tuple[ContinuationScore, ...] = (),
     finish_reason: Any = None,
+    reasoning: str | None = None,
 ) -> Answer:
-    """A text or scores with what a body says beside them."""
-    usage = data.get("usage")
-    tokens = usage if isinstance(usage, dict) else {}
+    """A text or scores with what a body says beside them.
+
+    Who served it is the fingerprint, else the model's name in the answer; with the provider, where
+    a router names one.
+    """
+    tokens = _part(data, "usage")
+    served, provider = data.get("system_fingerprint") or data.get("model"), data.get("provider")
+    if isinstance(provider, str) and provider:
+        served = f"{provider}: {served}" if isinstance(served, str) else provider
     return Answer.from_server(
         text,
         scores=scores,
         finish_reason=finish_reason,
         prompt_tokens=tokens.get("prompt_tokens"),
         completion_tokens=tokens.get("completion_tokens"),
-        served_by=data.get("system_fingerprint") or data.get("model"),
+        reasoning_tokens=_part(tokens, "completion_tokens_details").get("reasoning_tokens"),
+        cached_tokens=_part(tokens, "prompt_tokens_details").get("cached_tokens"),
+        served_by=served,
+        reasoning=reasoning,
+        request_id=data.get("id"),
     )
+
+
+def _check_finish(content: str, reason: Any, choice: dict[str, Any]) -> None:
+    """A choice that says it is an error, with nothing in it, is a failure and no empty answer."""
+    if reason == "error" and not content.strip():
+        said = choice.get("error") or "without a word"
+        raise UnusableAnswer(f"finish reason 'error': {orjson.dumps(said).decode()}")
+
+
+def _reasoning(message: dict[str, Any]) -> str | None:
+    """What a server puts apart from the content: as a text, or as details of which some are."""
+    for name in ("reasoning_content", "reasoning"):
+        if isinstance(message.get(name), str) and message[name]:
+            return str(message[name])
+    details = message.get("reasoning_details")
+    parts = details if isinstance(details, list) else []
+    texts = [p.get("text") or p.get("summary") for p in parts if isinstance(p, dict)]
+    return "\n".join(text for text in texts if isinstance(text, str)) or None
+
+
+def _part(data: dict[str, Any], name: str) -> dict[str, Any]:
+    """A mapping inside a mapping; an empty one where there is none."""
+    inner = data.get(name)
+    return inner if isinstance(inner, dict) else {}
 
 
 def _text(content: Any) -> str:

@@ -18,6 +18,10 @@ __all__ = ["Scoring", "UnfitServer"]
 
 SPECIAL = re.compile(r"<.*>|\[[A-Z_]+\]|", re.S)
 ENOUGH_EVIDENCE = 8
+SIGNS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
+"""The space of sentencepiece, the space and line break of byte-level BPE."""
+MOST_PLACES = 64
+BYTES = re.compile(r"^bytes:(?:\\x[0-9a-f]{2})+$")
 
 
 class UnfitServer(EndpointError):
@@ -107,16 +111,50 @@ class _Echo:
         first = 1 if special and len(tokens) > 1 else 0
         begins = [start - starts[first] for start in starts]
         ends = [*begins[1:], begins[-1] + len(tokens[-1])]
+        mixed_up = False
         for measure in (len, _bytes):
             whole, boundary = measure(prompt), measure(context)
             inside = [n for n in range(first, len(tokens)) if begins[n] < whole]
             generated = len(tokens) - first - len(inside)
             if inside and generated <= 1 and ends[inside[-1]] == whole:
-                return [n for n in inside if ends[n] > boundary or begins[n] >= boundary]
+                if _spell([tokens[n] for n in inside], prompt):
+                    return [n for n in inside if ends[n] > boundary or begins[n] >= boundary]
+                mixed_up = True
+        if mixed_up:
+            raise EndpointError(
+                "the echoed tokens are not the prompt's: the server may have mixed up the prompts "
+                "of a request"
+            )
         raise EndpointError(
             f"the echoed tokens do not add up to the prompt: they end at {ends[-1]}, the prompt "
             f"has {len(prompt)} characters"
         )
+
+
+def _spell(tokens: list[str], prompt: str) -> bool:
+    """Whether the tokens are the prompt's text.
+
+    Bytes may be written as letters of Latin-1. Tokenizers' own signs for a space and a line break
+    count as such. A token that holds part of a character, as U+FFFD or as `bytes:`, stands for any.
+    """
+    if "".join(tokens) in (prompt, prompt.encode().decode("latin-1")):
+        return True
+    plain = "".join(BYTES.sub("\ufffd", token) for token in tokens)
+    return any(_fits(plain.translate(signs), prompt) for signs in ({}, SIGNS))
+
+
+def _fits(text: str, prompt: str) -> bool:
+    """Whether a text is the prompt, where each run of U+FFFD is up to as many characters."""
+    places = {0}
+    for part in re.findall("\ufffd+|[^\ufffd]+", text):
+        if part[0] == "\ufffd":
+            ends = {place + n for place in places for n in range(len(part) + 1)}
+            places = {end for end in ends if end <= len(prompt)}
+        else:
+            places = {at + len(part) for at in places if prompt.startswith(part, at)}
+        if len(places) > MOST_PLACES:
+            return False
+    return len(prompt) in places
 
 
 def _bytes(text: str) -> int:

@@ -111,10 +111,10 @@ def _known(name: str) -> Quantisation:
     return QUANTISATIONS[name]
 
 
-def require_engine() -> None:
+def require_engine(what: str = "The embedded model smollm2") -> None:
     """MissingExtra where llama.cpp is not installed."""
     if importlib.util.find_spec("cyllama") is None:
-        raise MissingExtra("The embedded model smollm2", "local", "cyllama")
+        raise MissingExtra(what, "local", "cyllama")
 
 
 @contextmanager

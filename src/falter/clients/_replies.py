@@ -20,6 +20,7 @@ __all__ = [
     "TooLargeError",
     "asked_wait",
     "connection_trouble",
+    "inner_status",
     "listed_models",
     "read_bounded",
     "read_error",
@@ -60,6 +61,22 @@ def read_error(raw: bytes) -> ServerError:
         str(code),
         _field(error),
     )
+
+
+def inner_status(data: Any) -> int | None:
+    """The status of an error that came with a good one: routers send HTTP 200 with an error inside.
+
+    Its code counts, where it is a status of an error or says that the quota is used up.
+    """
+    error = data.get("error") if isinstance(data, dict) and not data.get("choices") else None
+    if not isinstance(error, dict):
+        return None
+    code = error.get("code")
+    if code in ("insufficient_quota", "rate_limit_exceeded"):
+        return 429
+    if isinstance(code, str) and code.isascii() and code.isdigit():
+        code = int(code)
+    return code if type(code) is int and 400 <= code < 600 else None
 
 
 def _field(error: dict[str, Any]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from falter.clients._answers import RequestRefused
 from falter.core.errors import EndpointError
+from falter.core.records import Message
 
 __all__ = ["Shape"]
 
@@ -20,6 +21,14 @@ UNSUPPORTED = re.compile(
     r"|unknown|unrecogni[sz]ed|unexpected|forbidden|deprecated|no longer|cannot find",
     re.I,
 )
+
+
+SYSTEM = re.compile(
+    r"system (?:role|message|prompt|turn)s?\b.{0,40}\bnot\b|roles must alternate"
+    r"|only user(?:, | and ).{0,30}roles are supported",
+    re.I | re.S,
+)
+"""How chat templates refuse a system turn: Gemma's, and those of some Mistral models."""
 
 
 class Shape:
@@ -36,12 +45,12 @@ class Shape:
     Each answer's `served_by` says what was left out; the model's record does not, since its hash
     is in the keys of requests that were planned before.
 
-    A new kind of change is one more attribute, learnt in `learn` and applied in `fields` or by the
-    client: a system turn folded into the first user turn, for one, where a chat template refuses
-    it. `changes` is for whoever shows or stores what was learnt.
+    A system turn that a chat template refuses is folded into the first user turn: `turns`. A new
+    kind of change is one more attribute, learnt in `learn` and applied in `fields` or by the
+    client. `changes` is for whoever shows or stores what was learnt.
     """
 
-    __slots__ = ("_may_drop", "_names", "_renames", "dropped", "settled", "version")
+    __slots__ = ("_may_drop", "_names", "_renames", "dropped", "folds", "settled", "version")
 
     def __init__(
         self, renames: Mapping[str, str] = MappingProxyType({}), may_drop: Collection[str] = ()
@@ -50,7 +59,7 @@ class Shape:
         self._may_drop = frozenset(may_drop)
         self._names: dict[str, str] = {}
         self.dropped: frozenset[str] = frozenset()
-        self.settled = False
+        self.folds = self.settled = False
         self.version = 0
 
     def fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,6 +70,18 @@ class Shape:
             if name not in self.dropped
         }
 
+    def turns(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The turns of a chat, the system's folded into the first of the user's where need be."""
+        if not self.folds:
+            return messages
+        system = "\n\n".join(text for role, text in messages if role == "system")
+        others = [message for message in messages if message[0] != "system"]
+        if not system:
+            return messages
+        if not others or others[0][0] != "user":
+            return [("user", system), *others]
+        return [("user", f"{system}\n\n{others[0][1]}"), *others[1:]]
+
     def rename(self, field: str) -> None:
         """Send a field under its other name from now on."""
         self._names[field] = self._renames[field]
@@ -70,7 +91,8 @@ class Shape:
     def changes(self) -> dict[str, str]:
         """What was learnt, in words: for each field, what became of it."""
         renamed = {name: f"sent as {other}" for name, other in self._names.items()}
-        return renamed | dict.fromkeys(sorted(self.dropped), "not sent")
+        folded = {"the system turn": "folded into the first user turn"} if self.folds else {}
+        return renamed | dict.fromkeys(sorted(self.dropped), "not sent") | folded
 
     def require(self, sampling: Mapping[str, Any]) -> None:
         """Raise when a condition sets what is not sent: its answers would be the baseline's."""
@@ -79,13 +101,18 @@ class Shape:
 
     def note(self, served_by: str | None) -> str:
         """Who served an answer, with what it was asked without."""
-        without = f"asked without {', '.join(sorted(self.dropped))}"
-        return without if served_by is None else f"{served_by}, {without}"
+        notes = [f"asked without {', '.join(sorted(self.dropped))}"] if self.dropped else []
+        notes += ["system turn folded into the user's"] if self.folds else []
+        return ", ".join([*([served_by] if served_by else []), *notes])
 
     def learn(self, refusal: RequestRefused) -> str | None:
         """Change what the refusal asks for, and name the field; None when it asks for nothing."""
         if self.settled or refusal.status not in STATUSES:
             return None
+        if SYSTEM.search(refusal.said) and not self.folds:
+            self.folds = True
+            self.version += 1
+            return "the system turn"
         field = self._field(refusal)
         other = self._renames.get(field)
         if not UNSUPPORTED.search(f"{refusal.code.replace('_', ' ')} {refusal.said}"):

@@ -15,7 +15,7 @@ from yarl import URL
 
 from falter.clients import _replies as replies
 from falter.clients._address import ENDPOINTS, is_loopback, normal_url, read_key
-from falter.clients._answers import Answer, RequestRefused, UnusableAnswer, failed
+from falter.clients._answers import Answer, RequestRefused, UnusableAnswer, failed, refused
 from falter.clients._connection import Connection, Reply
 from falter.clients._limiter import Limiter
 from falter.clients._retry import GiveUp, Outcome, RetryPolicy, Stop
@@ -26,6 +26,7 @@ from falter.core.errors import (
     EndpointError,
     InvalidValue,
     PreflightError,
+    RunStopped,
     nearest,
 )
 from falter.core.records import Request, Response
@@ -37,7 +38,9 @@ Read = Callable[[Any], Answer]
 
 CHARACTERS_A_TOKEN = 4
 CHECK_SECONDS = 10.0
-QUOTA = "insufficient_quota"
+QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+"""Codes of an error that is the provider's refusal of this prompt."""
 ODD_JSON = (LookupError, TypeError, AttributeError, ValueError)
 """What reading JSON of an unexpected form raises."""
 
@@ -126,6 +129,8 @@ class Transport:
                 tokens = len(body) // CHARACTERS_A_TOKEN + request.sampling.max_tokens
                 answer, seconds = await self.ask(url, body, tokens, read)
             except RequestRefused as refusal:
+                if refusal.code in FILTERED:
+                    return refused(request, "content_filter")
                 # Another request may have learnt it while this one was under way.
                 if version == shape.version and not self._learns(request, refusal):
                     return failed(request, refusal.message)
@@ -136,7 +141,7 @@ class Transport:
             else:
                 if version == shape.version:
                     shape.settled = True
-                    if shape.dropped:
+                    if shape.dropped or shape.folds:
                         answer = replace(answer, served_by=shape.note(answer.served_by))
                     return answer.response(request, seconds)
 
@@ -146,7 +151,7 @@ class Transport:
         `tokens` is a guess at what the request takes of the token rate. `read` raises
         `UnusableAnswer` for an answer worth asking again for; one of another form than it expects
         counts as such. Raises `RequestRefused` when the request failed for good,
-        `AuthenticationError` when the key was refused.
+        `AuthenticationError` when the key was refused, `RunStopped` when the quota is used up.
         """
         if self._key_missing:
             self._raise_missing_key()
@@ -219,7 +224,11 @@ class Transport:
         if reply[0] >= 300:
             return self._refused(*reply)
         try:
-            return read(orjson.loads(reply[2]))
+            data = self._connection.masked(orjson.loads(reply[2]))
+            status = replies.inner_status(data)
+            if status is not None:
+                return self._refused(status, reply[1], reply[2])
+            return read(data)
         except orjson.JSONDecodeError as error:
             return Outcome(what="unusable answer", message=f"not JSON: {error}")
         except UnusableAnswer as error:
@@ -242,7 +251,7 @@ class Transport:
             message=self.clean(message),
             status=status,
             retry_after=after,
-            final=error.code == QUOTA,
+            final=error.code in QUOTA,
             code=error.code,
             field=error.field,
         )
@@ -256,6 +265,11 @@ class Transport:
             raise AuthenticationError(
                 f"{self.base_url} refused the credentials: {decision.message}",
                 hint=self._key_hint(),
+            )
+        if isinstance(decision, GiveUp) and outcome.code in QUOTA:
+            raise RunStopped(
+                f"{self.base_url} has no quota left for this key: {decision.reason}",
+                hint="what has arrived is stored; with more quota, the same command goes on",
             )
         if isinstance(decision, GiveUp):
             raise RequestRefused(

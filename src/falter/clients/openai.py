@@ -53,7 +53,7 @@ class OpenAI(HttpClient):
             default_url="https://api.openai.com/v1",
             key_variable="OPENAI_API_KEY",
             renames={"max_tokens": "max_completion_tokens"},
-            may_drop=("temperature", "seed", "stop"),
+            may_drop=("temperature", "top_p", "seed", "stop"),
         )
         self._chat = settings.api == "chat"
         if self._chat and self.transport.is_home:
@@ -94,7 +94,7 @@ class OpenAI(HttpClient):
         content: Any
         if self._chat:
             name = b',"messages":'
-            asked = turns or (("user", request.context),)
+            asked = self.transport.shape.turns(turns or (("user", request.context),))
             content = [{"role": role, "content": text} for role, text in asked]
         else:
             # A completion has no turns: messages, where they come all the same, are joined.

@@ -1,127 +1,38 @@
-"""`smollm2`: the embedded model, in this process, on threads of its own."""
+"""`smollm2`: the embedded model, in this process."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from falter.clients._answers import Answer, failed
-from falter.clients._client import BaseClient
+from falter.clients._llama_client import LlamaClient
 from falter.clients._options import OptionTable
 from falter.clients._quantize import content_hash, quantised, require_engine
 from falter.clients._settings import ClientSettings, clients, costs_nothing
-from falter.core.interfaces import Capabilities, Client
-from falter.core.records import Model, Request, Response, Usage
+from falter.core.interfaces import Client
+from falter.core.records import Model
 from falter.weights import SMOLLM2, find_weights, pull_weights
-
-if TYPE_CHECKING:
-    from falter.clients._llama import LlamaEngine
 
 __all__ = ["SmolLM2", "connect"]
 
-MOST_LANES = 8
 
+class SmolLM2(LlamaClient):
+    """SmolLM2-135M-Instruct by llama.cpp.
 
-class SmolLM2(BaseClient):
-    """SmolLM2-135M-Instruct by llama.cpp: exact option likelihoods, and text.
-
-    One engine a core, one thread an engine, all on the same weights. An answer does not depend on
-    which engine gives it, nor on what that engine did before. A name, as in `smollm2:q4_0`, is
-    another quantisation of the same weights; its file is made where it is not there yet, since
-    its hash belongs to the model.
+    A name, as in `smollm2:q4_0`, is another quantisation of the same weights; its file is made
+    where it is not there yet, since its hash belongs to the model.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
         OptionTable(client="smollm2").read(settings)
         require_engine()
-        self._lanes = max(1, min(MOST_LANES, os.cpu_count() or 1, settings.concurrency))
-        self.capabilities = Capabilities(generates=True, scores=True, lanes=self._lanes)
         self._path = quantised(settings.name) if settings.name else None
-        self.model = Model(
-            client="smollm2",
-            name=settings.name or "smollm2",
-            weights=content_hash(self._path) if self._path else f"sha256:{SMOLLM2.sha256}",
-        )
-        self._pool = ThreadPoolExecutor(self._lanes, thread_name_prefix="smollm2")
-        self._free: asyncio.Queue[LlamaEngine] | None = None
-        self._engines: list[LlamaEngine] = []
+        weights = content_hash(self._path) if self._path else f"sha256:{SMOLLM2.sha256}"
+        model = Model(client="smollm2", name=settings.name or "smollm2", weights=weights)
+        super().__init__(settings, model)
 
-    async def check(self) -> None:
-        """Fetch the weights on first use, and load them."""
-        path = self._path or find_weights()
-        if path is None:
-            path = await asyncio.to_thread(
-                pull_weights, say=lambda text: print(text, file=sys.stderr)
-            )
-        from falter.clients._llama import LlamaEngine
-
-        engine = await asyncio.to_thread(LlamaEngine, path)
-        self._engines = [engine, *(engine.fork() for _ in range(self._lanes - 1))]
-        self._free = asyncio.Queue()
-        for engine in self._engines:
-            self._free.put_nowait(engine)
-
-    async def generate(self, request: Request) -> Response:
-        sampling = request.sampling
-
-        def write(engine: LlamaEngine) -> Answer:
-            written = engine.generate(
-                request.messages or request.context,
-                max_tokens=sampling.max_tokens,
-                temperature=sampling.temperature,
-                seed=int(request.key[7:19], 16) if sampling.seed is None else sampling.seed,
-                stop=sampling.stop,
-            )
-            usage = Usage(
-                prompt_tokens=written.prompt_tokens, completion_tokens=written.completion_tokens
-            )
-            return Answer(
-                text=written.text,
-                finish_reason=written.finish_reason,
-                usage=usage,
-                served_by="llama.cpp",
-            )
-
-        return await self._on_engine(request, write)
-
-    async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        return [await self._score(request) for request in requests]
-
-    async def close(self) -> None:
-        """Free the weights."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        for engine in reversed(self._engines):
-            engine.close()
-        self._engines = []
-
-    async def _score(self, request: Request) -> Response:
-        def score(engine: LlamaEngine) -> Answer:
-            scores = engine.score(request.context, request.continuations)
-            usage = Usage(prompt_tokens=sum(score.tokens for score in scores))
-            return Answer(scores=scores, usage=usage, served_by="llama.cpp")
-
-        return await self._on_engine(request, score)
-
-    async def _on_engine(self, request: Request, work: Callable[[LlamaEngine], Answer]) -> Response:
-        """Run on a free engine. What the model cannot take is a failure of this request alone."""
-        if self._free is None:
-            await self.check()
-        assert self._free is not None
-        engine = await self._free.get()
-        started = time.perf_counter()
-        try:
-            loop = asyncio.get_running_loop()
-            answer = await loop.run_in_executor(self._pool, work, engine)
-        except ValueError as error:
-            return failed(request, str(error))
-        finally:
-            self._free.put_nowait(engine)
-        return answer.response(request, time.perf_counter() - started)
+    def locate(self) -> Path:
+        """The quantisation made before, or the weights as they come."""
+        return self._path or find_weights() or pull_weights()
 
 
 @clients.registers("smollm2")

@@ -16,7 +16,9 @@ __all__ = [
     "PreflightError",
     "RunError",
     "RunStopped",
+    "StoreBusy",
     "StoreError",
+    "StoreGone",
     "TaskError",
     "TemplateError",
     "UnknownName",
@@ -118,6 +120,14 @@ class WeightsError(PreflightError):
 
 class StoreError(FalterError):
     """The store cannot be opened, has another version, or fails verification."""
+
+
+class StoreBusy(StoreError):
+    """The store takes nothing just now: it is locked, or its disk is full."""
+
+
+class StoreGone(StoreError):
+    """The store's file was deleted or replaced while it was open."""
 
 
 class RunError(FalterError):

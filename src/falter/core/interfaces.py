@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from falter.core.records import (
     Model,
@@ -25,9 +25,11 @@ __all__ = [
     "Client",
     "Parameter",
     "Perturbation",
+    "PreparedScorer",
     "ResponseStore",
     "RewriteBank",
     "Scorer",
+    "SharedStore",
     "Style",
 ]
 
@@ -145,7 +147,8 @@ class Scorer(Protocol):
     limits a reply unless the user sets another limit. It may need log-likelihoods of options
     (`needs_scores`), items with options (`needs_choices`), the sections and demonstrations of
     `case.variant.prompt`, which others do not get (`needs_prompt`), or `case.baseline`
-    (`needs_baseline`).
+    (`needs_baseline`). `second_reader` names the scorer that reads the same replies more
+    leniently, to tell answers that were only read badly from wrong ones; None if there is none.
     """
 
     name: str
@@ -157,6 +160,7 @@ class Scorer(Protocol):
     needs_choices: bool
     needs_prompt: bool
     needs_baseline: bool
+    second_reader: str | None
 
     def check(self) -> None:
         """Raise when something that it needs, such as a sandbox, is missing. Nothing was sent."""
@@ -169,6 +173,13 @@ class Scorer(Protocol):
     def score(self, case: Case) -> Score: ...
 
 
+@runtime_checkable
+class PreparedScorer(Protocol):
+    """A scorer whose work is worth doing for many cases at once; `score` then finds it done."""
+
+    def prepare(self, cases: Sequence[Case]) -> None: ...
+
+
 class ResponseStore(Protocol):
     """The part of the store that the runner uses."""
 
@@ -177,3 +188,15 @@ class ResponseStore(Protocol):
     def put_responses(self, responses: Sequence[tuple[Request, Response]]) -> None: ...
 
     def put_failures(self, responses: Sequence[Response]) -> None: ...
+
+
+@runtime_checkable
+class SharedStore(Protocol):
+    """A store that several processes may fill at once: each claims what it is about to send.
+
+    `claim` leaves out what another process is sending, or has had answered since `missing`.
+    """
+
+    def claim(self, keys: Collection[str]) -> set[str]: ...
+
+    def release(self, keys: Collection[str]) -> None: ...

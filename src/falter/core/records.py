@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from falter.core.answers import AnswerSchema
 from falter.core.ids import digest
 
 __all__ = [
     "BASELINE",
+    "CUT",
     "Choicewise",
     "ContinuationScore",
     "Demonstration",
@@ -56,13 +58,15 @@ SectionKind = Literal[
 ]
 VariantStatus = Literal["baseline", "changed", "unchanged", "not_applicable", "no_rewrite"]
 RewriteStatus = Literal["ok", "refused", "empty", "identical", "cut", "broken", "rejected"]
-Outcome = Literal["scored", "unparsed", "refused", "failed"]
+Outcome = Literal["scored", "unparsed", "truncated", "refused", "failed"]
 EstimateStatus = Literal[
     "ok",
     "undefined_zero_denominator",
     "undefined_zero_variance",
     "insufficient_data",
+    "too_few_clusters",
     "not_identified",
+    "not_informative",
 ]
 Choicewise = Literal["text", "label"]
 Span = tuple[int, int]
@@ -120,7 +124,8 @@ class Prompt:
     """An item as structured sections. It includes the target, because a perturbation may move it.
 
     `target` is the index of the right choice, or the expected text. `program` is for code: changes
-    of the wording leave it alone, changes of the code itself change it too.
+    of the wording leave it alone, changes of the code itself change it too. `schema` is for answers
+    with several parts.
     """
 
     sections: tuple[Section, ...]
@@ -132,6 +137,7 @@ class Prompt:
     delimiter: str = " "
     target: int | str | None = None
     program: Program | None = None
+    schema: AnswerSchema | None = None
 
     def with_sections(self, sections: tuple[Section, ...]) -> Prompt:
         """The prompt with other sections; `dataclasses.replace`, but three times faster."""
@@ -145,6 +151,7 @@ class Prompt:
             delimiter=self.delimiter,
             target=self.target,
             program=self.program,
+            schema=self.schema,
         )
 
     def identity(self) -> list[Any]:
@@ -159,6 +166,8 @@ class Prompt:
         ]
         if self.program is not None:
             parts.append([self.program.prefix, self.program.tests, self.program.entry_point])
+        if self.schema is not None:
+            parts.append(self.schema.identity())
         return parts
 
 
@@ -269,6 +278,8 @@ class Recipe:
 
 
 BASELINE = Recipe(label="baseline")
+CUT = frozenset({"length", "unclosed_reasoning"})
+"""The finish reasons of a reply that was not written to its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,15 +360,23 @@ class ContinuationScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens used, which are paid for."""
+    """Tokens used, which are paid for.
+
+    `completion_tokens` include `reasoning_tokens`; `prompt_tokens` include `cached_tokens`.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The response to a request key; `failure` is set if nothing usable came back."""
+    """The response to a request key; `failure` is set if nothing usable came back.
+
+    `reasoning` is what a model wrote for itself before the text; it is never scored.
+    """
 
     key: str
     text: str | None = None
@@ -368,6 +387,14 @@ class Response:
     served_by: str | None = None
     failure: str | None = None
     received_at: float = 0.0
+    reasoning: str | None = None
+    request_id: str | None = None
+
+    @property
+    def ran_out(self) -> bool:
+        """Whether the limit was reached before a word of the answer: by reasoning, as a rule."""
+        blank = self.failure is None and not self.scores and not (self.text or "").strip()
+        return blank and self.finish_reason in CUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,7 +430,11 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A number with its interval, its counts and its signature. Undefined is None with a status."""
+    """A number with its interval, its counts and its signature. Undefined is None with a status.
+
+    `clusters` and `design_effect` are None where items were not clustered. Of `too_few_clusters`
+    the value is known, and how sure it is is not.
+    """
 
     measure: str
     value: float | None
@@ -418,6 +449,8 @@ class Estimate:
     items: int = 0
     conditions: int = 0
     excluded: int = 0
+    clusters: int | None = None
+    design_effect: float | None = None
     seed: int | None = None
     signature: str = ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from falter.experiment._analyze import analyze_cells, analyze_files, tables_of
+from falter.experiment._answers import Answers, PickedAnswers, answers_study, pick_answers
 from falter.experiment._api import (
     FORMS,
     Result,
@@ -26,6 +27,7 @@ from falter.experiment._config import (
     read_settings,
     read_study_settings,
 )
+from falter.experiment._d_study import DesignError, components_in, components_of, design_errors
 from falter.experiment._demonstrations import DemonstrationChanges, demonstration_changes
 from falter.experiment._execute import Watch, planned_cost, run_async
 from falter.experiment._findings import shown_analysis
@@ -38,6 +40,7 @@ from falter.experiment._power import (
     PlannedGoal,
     assumptions_of,
     plan_goals,
+    with_usual_discordance,
 )
 from falter.experiment._prices import (
     PriceList,
@@ -70,10 +73,12 @@ from falter.experiment._rewrites import (
 )
 from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
 from falter.experiment._settings import Block, Option, Setting, options_of
+from falter.experiment._stored import StoredResults, open_store
 from falter.experiment._study import (
     ResolvedStudy,
     StudySpec,
     carry_out_study,
+    planned_prompts,
     planned_study,
     read_study,
     rewriting_experiments,
@@ -90,9 +95,11 @@ __all__ = [
     "GOALS",
     "SCHEMA_FILE",
     "STUDY",
+    "Answers",
     "Assumptions",
     "Block",
     "DemonstrationChanges",
+    "DesignError",
     "Experiment",
     "ExperimentSettings",
     "Imported",
@@ -101,6 +108,7 @@ __all__ = [
     "Opinions",
     "Option",
     "PanelPlan",
+    "PickedAnswers",
     "PlannedGoal",
     "Prepared",
     "PriceList",
@@ -109,18 +117,23 @@ __all__ = [
     "Result",
     "Setting",
     "StatusRow",
+    "StoredResults",
     "StudySettings",
     "StudySpec",
     "VariantSet",
     "Watch",
     "analyze_cells",
     "analyze_files",
+    "answers_study",
     "assumptions_of",
     "bank_for",
     "bank_in",
     "carry_out_study",
+    "components_in",
+    "components_of",
     "connect",
     "demonstration_changes",
+    "design_errors",
     "encoder_if_there",
     "export_sheet",
     "identity_settings",
@@ -131,13 +144,16 @@ __all__ = [
     "manifest_lines",
     "meaning_of",
     "open_result",
+    "open_store",
     "opinions",
     "options_of",
     "overlay",
     "override",
+    "pick_answers",
     "pick_rewrites",
     "plan_goals",
     "planned_cost",
+    "planned_prompts",
     "planned_study",
     "prepare",
     "price_lists",
@@ -164,5 +180,6 @@ __all__ = [
     "variant_sets",
     "verify_manifest",
     "with_prices",
+    "with_usual_discordance",
     "write_report",
 ]

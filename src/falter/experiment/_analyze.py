@@ -16,7 +16,7 @@ from falter.analysis import Analysis, PanelCells, Settings, Table, analyse_table
 from falter.core.errors import InvalidValue, UnknownName
 from falter.core.ids import digest
 from falter.core.records import Model, Panel
-from falter.readers import Cells, Coded, ColumnMap, LogChoice, read_results
+from falter.readers import Cells, Coded, ColumnMap, LogChoice, Scale, read_results
 
 __all__ = ["analyze_cells", "analyze_files", "tables_of"]
 
@@ -30,21 +30,23 @@ def analyze_files(
     *,
     columns: ColumnMap | None = None,
     choice: LogChoice | None = None,
+    scale: Scale | None = None,
     baseline: str | None = None,
     unparsed: Literal["wrong", "excluded"] = "wrong",
     level: float = 0.95,
     margin: float = 0.02,
     seed: int = 0,
 ) -> Analysis:
-    """Analyse tables of scores, lm-eval samples or Inspect logs.
+    """Analyse tables of scores or the logs of other tools.
 
     >>> falter.experiment.analyze_files(["results.csv"], baseline="original")
 
     `baseline` names the condition that drops are measured from. Without it, a condition called
-    `baseline` is taken; if there is none, there are no drops. `margin` is a fraction.
+    `baseline` is taken; if there is none, there are no drops. `margin` is a fraction. Scores
+    outside 0 to 1 need a `scale`.
     """
     _check(level, margin, unparsed)
-    cells = read_results([Path(path) for path in paths], columns, choice)
+    cells = read_results([Path(path) for path in paths], columns, choice, scale)
     return analyze_cells(
         cells, baseline=baseline, unparsed=unparsed, level=level, margin=margin, seed=seed
     )

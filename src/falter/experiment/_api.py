@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 
@@ -97,12 +99,26 @@ class Result:
     def scores(self) -> list[dict[str, Any]]:
         """One row for each score: item, recipe, model, outcome, value, what was read."""
         rows: list[dict[str, Any]] = []
-        with Store(self.store) as store:
+        with Store(self.store, writes=False) as store:
             for name, run in self.runs.items():
                 chosen = run_scorers(run)
                 part = {"part": name} if len(self.parts) > 1 else {}
                 rows += [part | row for row in score_rows(store, run, chosen)]
         return rows
+
+    def to_pandas(self, figure: str | None = None) -> Any:
+        """The table of a figure as a pandas data frame; without a name, a row for each number."""
+        return _frame("pandas", self.rows() if figure is None else self.table(figure))
+
+    def to_polars(self, figure: str | None = None) -> Any:
+        """The same as a polars data frame."""
+        return _frame("polars", self.rows() if figure is None else self.table(figure))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the main figures, in a frame that runs no script."""
+        names = self.study.headline
+        shown = tuple(figure for figure in self.figures if figure.name in names) or self.figures
+        return report.frame(replace(self.study, figures=shown))
 
     def report(self, path: Path | str) -> Path:
         """Write a report; the file's ending says which: html, json, csv, md, tex or parquet."""
@@ -112,6 +128,18 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result of {self.study.title}: {len(self.figures)} figures>"
+
+
+def _frame(library: Literal["pandas", "polars"], rows: list[dict[str, Any]]) -> Any:
+    try:
+        module = importlib.import_module(library)
+    except ImportError as error:
+        raise UsageError(
+            f"The package '{library}' is not installed", hint=f"pip install {library}"
+        ) from error
+    if library == "polars":
+        return module.DataFrame(rows, infer_schema_length=None)
+    return module.DataFrame(rows)
 
 
 def report_form(path: Path) -> str:
@@ -176,7 +204,7 @@ def open_result(store: Path | str, name: str | None = None, *, incomplete: bool 
     path = Path(store)
     if not path.exists():
         raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
-    with Store(path) as opened:
+    with Store(path, writes=False) as opened:
         return stored_result(opened, find_study(opened, name), path, incomplete=incomplete)
 
 

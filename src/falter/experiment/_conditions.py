@@ -10,17 +10,19 @@ from falter.core.errors import UsageError
 from falter.core.interfaces import RewriteBank, Scorer
 from falter.core.records import Demonstration, Item, Prompt, Recipe, Variant
 from falter.perturbations import (
+    OTHER_TEMPLATE,
     Ledger,
     apply_recipe,
     perturb_demonstration,
     reaches_demonstrations,
 )
 from falter.plan import Condition
-from falter.tasks import Task, Template, pick
+from falter.tasks import Piece, Task, Template, pick
 
 __all__ = ["conditions", "template_for"]
 
 LABELS_ONLY = "letter"
+LEAD = "Here is a task for you. Please do exactly what it says.\n\n"
 CACHED_DRAWS = 64
 Build = Callable[[Item], Prompt]
 Show = Callable[[int], tuple[Demonstration, ...]]
@@ -93,6 +95,8 @@ def conditions(
 
 def _other(template: Template, source: str, task: Task) -> Template:
     """Another template for the same items, asked in the same way."""
+    if source == OTHER_TEMPLATE:
+        return _second(template, task)
     other = Template.parse(source, answer_as=template.answer_as, delimiter=template.delimiter)
     other.check(list(task.items[0].fields), has_choices=task.has_choices)
     if template.lists_choices and not other.lists_choices:
@@ -101,6 +105,17 @@ def _other(template: Template, source: str, task: Task) -> Template:
             hint="put {choices} into it",
         )
     return replace(other, choice_format=template.choice_format)
+
+
+def _second(template: Template, task: Task) -> Template:
+    """The task's second template; without one, its own below one more sentence."""
+    for style, own in task.templates.items():
+        if own == template and style in task.alternatives:
+            return task.alternatives[style]
+    system = [piece for piece in template.pieces if piece.kind == "system"]
+    rest = [piece for piece in template.pieces if piece.kind != "system"]
+    lead = Piece(kind="instruction", text=LEAD)
+    return replace(template, pieces=(*system, lead, *rest))
 
 
 def _example(template: Template, item: Item) -> _Example:

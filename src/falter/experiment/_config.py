@@ -15,6 +15,7 @@ import yaml
 
 from falter.core.errors import UsageError
 from falter.core.records import Sampling
+from falter.experiment._grid import Grid, GridLevels, grid_settings, refuse_together
 from falter.experiment._settings import Block, Many, Setting, options_of, setting
 from falter.experiment._shapes import (
     Columns,
@@ -171,6 +172,12 @@ class Experiment:
         "typos:count=4; a+b is a chain", "-r --recipe", default=(), shape=Many(RecipeSteps()),
         without="a set of rule-made ones, and identity", on=SOME_RECIPES,
         above="How the prompt changes. The clean prompt is always asked.")
+    grid: GridLevels | None = setting("every combination of the levels of these factors: template, "
+        "demonstrations, temperature, or a name of yours with perturbations", "--grid",
+        shape=Grid(), metavar="FACTOR=LEVEL,…", identity="when set",
+        off="{template: [own, other], demonstrations: [2, 4], noise: [none, replace_spaces]}",
+        above="Instead of recipes: a grid. Its first levels are the baseline.",
+        instead=("recipes",))
     scorer: ScorerNames | None = setting("how answers are scored; "
         "TASK=NAME for one task only", "--scorer", shape=Scorers(), metavar="NAME",
         without="what fits task and model", off="choice_letter")
@@ -322,7 +329,10 @@ def override(
 
 
 def _consistent(experiment: Experiment) -> Experiment:
-    """The experiment, if it has either a task or data of its own."""
+    """The experiment with the first levels of its grid, if it has a task or data of its own."""
+    refuse_together(experiment.grid, experiment.recipes)
+    if experiment.grid is not None:
+        experiment = replace(experiment, **grid_settings(experiment.grid, experiment.sampling))
     if not experiment.tasks and experiment.data is None:
         raise UsageError(
             "The experiment names no task",

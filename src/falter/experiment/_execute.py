@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self, TypeVar
 
-from falter.core.errors import RunStopped
-from falter.core.interfaces import Client
-from falter.core.records import Request, Run
+from falter.core.errors import RunStopped, StoreBusy, StoreError
+from falter.core.interfaces import Case, Client
+from falter.core.records import CUT, Request, Response, Run
 from falter.experiment._resolve import PanelPlan, Resolved
 from falter.plan import Cost, count_cells, estimate_cost, plan
 from falter.runner import Lane, Progress, run_lanes
@@ -73,13 +73,15 @@ async def carry_out(resolved: Resolved, store: Store, watch: Watch | None) -> li
     lanes = _lanes(resolved, recorder)
     progress = [lane.progress for lane in lanes]
     stop = asyncio.Event()
-    with interruptible(stop), _settled_heap(), recorder:
-        async with watching(watch, progress):
-            await run_lanes(lanes, store, stop)
-    store.finish_plan(run)
-    planned, answered = store.counts(run)
-    if planned == answered:
-        store.finish_run(run)
+    with interruptible(stop), _settled_heap(), _stopped_by_the_store(progress):
+        with recorder:
+            async with watching(watch, progress):
+                await run_lanes(lanes, store, stop)
+        store.finish_plan(run)
+        planned, answered = store.counts(run)
+        if planned == answered:
+            store.finish_run(run)
+        store.check_place()
     if not answered:
         reason = next((p.last_failure for p in progress if p.last_failure), "no answer")
         raise RunStopped(
@@ -126,9 +128,24 @@ def _lanes(resolved: Resolved, recorder: _Recorder) -> list[Lane]:
                 concurrency=panels[0].concurrency,
                 progress=Progress(label=panels[0].panel.model.label, total=sum(counts)),
                 on_planned=recorder.of(places, counts),
+                is_cut=_is_cut(resolved, panels),
             )
         )
     return lanes
+
+
+def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bool]:
+    """Whether an answer ended at the limit and no scorer of its task finds one whole in it."""
+
+    def is_cut(request: Request, response: Response) -> bool:
+        if response.failure is not None or response.finish_reason not in CUT:
+            return False
+        case = Case(variant=request.variant, response=response)
+        task = request.variant.item.task
+        scorers = [resolved.scorers[p.panel.scorer] for p in panels if p.panel.task == task]
+        return all(scorer.score(case).outcome == "truncated" for scorer in scorers)
+
+    return is_cut
 
 
 def _requests(panel: PanelPlan, draws: int, repeats: int) -> Iterator[Request]:
@@ -162,20 +179,36 @@ class _Recorder:
                 panel, sequence = next(cells)
                 self._cells.append(PlannedCell(panel=panel, sequence=sequence, request=request))
             if len(self._cells) >= PLAN_COMMIT:
-                self._flush()
+                with contextlib.suppress(StoreBusy):  # later, with those that follow
+                    self._flush()
 
         return record
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._flush()
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        try:
+            self._flush()
+        except StoreError:
+            if error is None:  # else it says already why the run ends
+                raise
 
     def _flush(self) -> None:
-        cells, self._cells = self._cells, []
-        if cells:
-            self._store.put_plan(self._run, cells)
+        if self._cells:
+            self._store.put_plan(self._run, self._cells)
+            self._cells = []
+
+
+@contextlib.contextmanager
+def _stopped_by_the_store(progress: Sequence[Progress]) -> Iterator[None]:
+    """Trouble with the store stops a run; once something was sent, the run is incomplete."""
+    try:
+        yield
+    except StoreError as error:
+        if not any(p.sent for p in progress):
+            raise
+        raise RunStopped(f"The run was stopped. {error.message}", hint=error.hint) from error
 
 
 @contextlib.contextmanager
@@ -191,7 +224,7 @@ def _settled_heap() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible(stop: asyncio.Event) -> Iterator[None]:
-    """The first Ctrl-C lets what is in flight land; the second ends at once."""
+    """The first Ctrl-C or SIGTERM lets what is in flight land; the second ends at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -204,15 +237,18 @@ def interruptible(stop: asyncio.Event) -> Iterator[None]:
             task.cancel()
         stop.set()
 
+    ends = (signal.SIGINT, signal.SIGTERM)
     try:
-        loop.add_signal_handler(signal.SIGINT, interrupt)
+        for number in ends:
+            loop.add_signal_handler(number, interrupt)
     except NotImplementedError:  # Windows
         yield
         return
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
+        for number in ends:
+            loop.remove_signal_handler(number)
 
 
 @contextlib.asynccontextmanager

@@ -124,6 +124,6 @@ def _study_part(result: PartResult) -> StudyPart:
         cells=sum(c.cells for c in counts),
         answered=sum(c.cells - c.failed - c.missing for c in counts),
         failed=sum(c.failed for c in counts),
-        unparsed=sum(c.unparsed + c.refused for c in counts),
+        unparsed=sum(c.unparsed + c.truncated + c.refused for c in counts),
         failures=sum((Counter(panel.failures) for panel in result.analysis.panels), Counter()),
     )

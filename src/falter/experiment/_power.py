@@ -20,9 +20,20 @@ from falter.stats import (
     cheapest_design,
 )
 
-__all__ = ["GOALS", "Assumptions", "PlannedGoal", "assumptions_of", "plan_goals"]
+__all__ = [
+    "GOALS",
+    "Assumptions",
+    "PlannedGoal",
+    "assumptions_of",
+    "plan_goals",
+    "with_usual_discordance",
+]
 
 GOALS = ("drop", "micro", "brittleness", "equivalence", "rank-gap")
+# Goals about answers that change, and shares of items that do so in practice.
+CHANGING = ("drop", "micro", "equivalence")
+PLAUSIBLE = (0.05, 0.1, 0.15, 0.2, 0.3)
+USUAL_DISCORDANCE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +44,7 @@ class Assumptions:
     `accuracy` the mean over them, `discordance` the share of items whose outcome a perturbation
     changes, `model_discordance` the share of cells in which two neighbouring models differ.
     `complete_baseline`: the baseline is asked on all items, which makes single drops more precise.
+    `assumed`: nobody gave the discordance.
     """
 
     conditions: int = 16
@@ -46,6 +58,7 @@ class Assumptions:
     correlation: float = 0.5
     power: float | None = None
     complete_baseline: bool = False
+    assumed: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -54,7 +67,8 @@ class PlannedGoal:
     """One goal: the design that asks the fewest cells, for other items and for exactly these.
 
     `asked` and every half-width, margin or gap are fractions. `exact` is None where no number of
-    items was given.
+    items was given. `at_discordance` is the same goal at other shares of items that change, where
+    that share was not known but assumed.
     """
 
     name: str
@@ -63,6 +77,24 @@ class PlannedGoal:
     like_these: SampleSize
     exact_design: int | None
     exact: SampleSize | None
+    at_discordance: tuple[tuple[float, PlannedGoal], ...] = ()
+
+
+def with_usual_discordance(goals: Iterable[str], expected: Assumptions) -> Assumptions:
+    """The share of items that change, 10 %, assumed where a goal needs it and nobody gave it."""
+    if expected.discordance is not None or not set(goals) & set(CHANGING):
+        return expected
+    share = next((s for s in PLAUSIBLE if s >= max(USUAL_DISCORDANCE, abs(expected.drop))), None)
+    if share is None:
+        raise UsageError(
+            "--true-drop is more than the share of items that may change",
+            hint="give that share with --discordance",
+        )
+    note = (
+        f"Assumed: a change of the prompt turns {100.0 * share:g} % of the answers right or wrong. "
+        "--discordance sets that share, --from takes it from results."
+    )
+    return replace(expected, discordance=share, assumed=True, notes=(*expected.notes, note))
 
 
 def plan_goals(
@@ -72,14 +104,35 @@ def plan_goals(
     items: int | None = None,
     level: float = 0.95,
 ) -> list[PlannedGoal]:
-    """Every goal with its sample size; `goals` maps a name of `GOALS` to a fraction."""
+    """Every goal with its sample size; `goals` maps a name of `GOALS` to a fraction.
+
+    A discordance that is `assumed` is followed by the same goal at the others that are plausible.
+    """
     if not goals:
         raise UsageError(
-            "No goal is named", hint="for example --drop 2 --discordance 0.1: each drop within ±2"
+            "No goal is named", hint="for example --drop 2: each drop within ±2 points"
         )
     if expected.conditions < 2:
         raise InvalidValue("conditions", expected.conditions, "two or more, the baseline included")
-    return [_planned(name, asked, expected, items, level) for name, asked in goals.items()]
+    plans = [_planned(name, asked, expected, items, level) for name, asked in goals.items()]
+    if not expected.assumed:
+        return plans
+    return [
+        replace(plan, at_discordance=_at_others(plan, expected, items, level))
+        if plan.name in CHANGING
+        else plan
+        for plan in plans
+    ]
+
+
+def _at_others(
+    plan: PlannedGoal, expected: Assumptions, items: int | None, level: float
+) -> tuple[tuple[float, PlannedGoal], ...]:
+    shares = [share for share in PLAUSIBLE if share >= abs(expected.drop)]
+    return tuple(
+        (share, _planned(plan.name, plan.asked, replace(expected, discordance=share), items, level))
+        for share in shares
+    )
 
 
 def _planned(

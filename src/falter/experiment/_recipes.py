@@ -10,7 +10,14 @@ from falter.core.errors import InvalidValue
 from falter.core.interfaces import Perturbation
 from falter.core.records import BASELINE, Recipe, Step
 from falter.experiment._config import Experiment, StepSpec
-from falter.perturbations import SettingPerturbation, parse_step, perturbations, resolve_step
+from falter.experiment._grid import GridLevels, check_distinct, grid_specs
+from falter.perturbations import (
+    OTHER_TEMPLATE,
+    SettingPerturbation,
+    parse_step,
+    perturbations,
+    resolve_step,
+)
 from falter.tasks import read_template_file
 
 __all__ = ["DEFAULT_RECIPES", "recipe_from", "recipes_of"]
@@ -32,12 +39,24 @@ DEFAULT_RECIPES: tuple[str, ...] = (
 
 
 def recipes_of(experiment: Experiment) -> tuple[Recipe, ...]:
-    """The baseline and the experiment's recipes, or the default ones."""
+    """The baseline and the experiment's recipes, those of its grid, or the default ones."""
+    if experiment.grid is not None:
+        return _grid(experiment, experiment.grid)
     specs = experiment.recipes or tuple(((name, {}),) for name in DEFAULT_RECIPES)
     return (
         BASELINE,
         *(recipe_from(spec, experiment.protect, experiment.language) for spec in specs),
     )
+
+
+def _grid(experiment: Experiment, grid: GridLevels) -> tuple[Recipe, ...]:
+    """The configurations of a grid, the first of which is the baseline."""
+    recipes = [BASELINE]
+    for label, spec in grid_specs(grid):
+        recipe = recipe_from(spec, experiment.protect, experiment.language)
+        recipes.append(replace(recipe, label=label, group="configurations"))
+    check_distinct(recipes)
+    return tuple(recipes)
 
 
 def recipe_from(
@@ -72,7 +91,7 @@ def recipe_from(
                     hint=f"the baseline is always run; '{step.name}' stands alone, without "
                     "parameters",
                 )  # fmt: skip
-    if recipe.template is not None:
+    if recipe.template is not None and recipe.template != OTHER_TEMPLATE:
         recipe = replace(recipe, template=read_template_file(recipe.template))
     return recipe
 

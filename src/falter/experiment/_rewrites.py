@@ -17,6 +17,7 @@ from falter.experiment._execute import Watch, interruptible, opened, run_async, 
 from falter.experiment._needs import Needs, ledger_for, model_made, needs_from, rewrite_label
 from falter.experiment._recipes import recipes_of
 from falter.experiment._resolve import Resolved, connect, resolve
+from falter.experiment._translations import TaskTranslations, needs_translations
 from falter.experiment._variants import open_sets
 from falter.perturbations import Wanted
 from falter.plan import Target, request
@@ -82,6 +83,7 @@ def bank_for(experiment: Experiment, store: Store | None) -> RewriteBank | None:
         banks.append(StoreBank(store, author))
     if author in (None, HAND_WRITTEN):
         banks.append(bundled_bank())
+        banks += [TaskTranslations(experiment)] if needs_translations(experiment) else []
     return Banks(*banks) if banks else None
 
 
@@ -276,7 +278,9 @@ def _needs_by_author(
     names = authors(store) if rewriter is None else [rewriter.name]
     banks: dict[str, RewriteBank] = {name: StoreBank(store, name) for name in names}
     if rewriter is None or rewriter.name == HAND_WRITTEN:
-        banks[HAND_WRITTEN] = Banks(StoreBank(store, HAND_WRITTEN), bundled_bank())
+        written: list[RewriteBank] = [StoreBank(store, HAND_WRITTEN), bundled_bank()]
+        written += [TaskTranslations(experiment)] if needs_translations(experiment) else []
+        banks[HAND_WRITTEN] = Banks(*written)
     by_author = [(name, needs_of(experiment, bank)) for name, bank in banks.items()]
     used = [(name, needs) for name, needs in by_author if name in names or needs.ledger.found]
     return used or [("", needs_of(experiment, None))]

@@ -33,7 +33,7 @@ from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
 from falter.experiment._resolve import PanelPlan, Resolved, connect, load_task, load_tasks, resolve
 from falter.experiment._rewrites import bank_in
-from falter.plan import Cost
+from falter.plan import Cost, plan
 from falter.protocols import (
     SINGLE_RUN,
     Part,
@@ -52,6 +52,7 @@ __all__ = [
     "ResolvedStudy",
     "StudySpec",
     "carry_out_study",
+    "planned_prompts",
     "planned_study",
     "read_study",
     "rewriting_experiments",
@@ -343,6 +344,29 @@ def planned_study(
     """What is still to be asked for each part. Sends nothing, writes nothing."""
     for part, resolved in study.parts:
         yield part, planned_cost(resolved, store)
+
+
+def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
+    """What would be sent for the first `items` of each part's first panel, as plain data."""
+    return [
+        {
+            "part": part.name,
+            "model": panel.panel.model.label,
+            "task": panel.panel.task,
+            "item": request.variant.item.key,
+            "recipe": request.variant.recipe.label,
+            "draw": request.variant.draw,
+            "status": request.variant.status,
+            "messages": [{"role": role, "content": text} for role, text in request.messages],
+            "context": request.context,
+            "continuations": list(request.continuations),
+        }
+        for part, resolved in study.parts
+        for panel in resolved.panels[:1]
+        for request in plan(
+            panel.items[:items], panel.conditions, panel.target, draws=resolved.run.draws
+        )
+    ]
 
 
 def carry_out_study(

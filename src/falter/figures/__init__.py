@@ -5,6 +5,8 @@ from __future__ import annotations
 from falter.figures._kinds import (
     Bar,
     Bars,
+    Breakdown,
+    BreakdownRow,
     Column,
     Curve,
     Curves,
@@ -32,6 +34,8 @@ from falter.figures._walk import estimates, renamed
 __all__ = [
     "Bar",
     "Bars",
+    "Breakdown",
+    "BreakdownRow",
     "Column",
     "Curve",
     "Curves",

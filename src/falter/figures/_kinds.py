@@ -10,6 +10,8 @@ from falter.core.records import Estimate
 __all__ = [
     "Bar",
     "Bars",
+    "Breakdown",
+    "BreakdownRow",
     "Column",
     "Curve",
     "Curves",
@@ -103,12 +105,14 @@ class ForestRow:
     """A line of a forest plot: one member, the average of a group, or a total over all.
 
     A group's line may be a mere heading, without an estimate. `cells` belong to the columns of the
-    plot.
+    plot. `together` is the same number with an interval that holds for all members at once; the
+    verdict follows from it.
     """
 
     label: str
     kind: Literal["member", "group", "total"]
     estimate: Estimate | None = None
+    together: Estimate | None = None
     verdict: Verdict | None = None
     cells: tuple[Value, ...] = ()
 
@@ -127,6 +131,11 @@ class Forest(_Named):
     columns: tuple[Column, ...] = ()
     unit: Unit = "points"
     scale: str = ""
+
+    @property
+    def has_families(self) -> bool:
+        """Whether rows have an interval that holds for all of them at once."""
+        return any(row.together is not None for row in self.rows)
 
     @property
     def average(self) -> Estimate | None:
@@ -186,6 +195,32 @@ class Bars(_Named):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BreakdownRow:
+    """A whole and its signed parts; `lines` are read below them, `cells` belong to the columns."""
+
+    label: str
+    whole: Estimate
+    parts: tuple[Estimate, ...]
+    lines: tuple[str, ...] = ()
+    cells: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown(_Named):
+    """Parts that add up to a whole, row by row; a part may lie below zero.
+
+    `whole` is what the whole is called, `of` what the rows are.
+    """
+
+    whole: str
+    of: str
+    parts: tuple[str, ...]
+    rows: tuple[BreakdownRow, ...]
+    columns: tuple[Column, ...] = ()
+    unit: Unit = "points"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
     """Single values on one line, each with what it is of; of one `kind`, as original."""
 
@@ -216,12 +251,21 @@ class Segment:
 class Side:
     """What the model answered on one side of an example.
 
-    `detail` holds (option, log-likelihood) pairs where the model gave them.
+    `detail` holds (option, log-likelihood) pairs where the model gave them. `read` is what the
+    scorer took for the answer, and `outcome` why there is none, or the score between wrong and
+    right.
     """
 
     answer: str
     right: bool
     detail: tuple[tuple[str, float], ...] = ()
+    read: str = ""
+    outcome: str = ""
+
+    @property
+    def word(self) -> str:
+        """`right`, `wrong`, or what it is instead: `unparsed`, `refused`, `score 0.4`."""
+        return self.outcome or ("right" if self.right else "wrong")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,4 +287,6 @@ class Examples(_Named):
     examples: tuple[Example, ...]
 
 
-Figure = Statement | Headline | Grid | Forest | HeatMap | Curves | Bars | Strips | Examples
+Figure = (
+    Statement | Headline | Grid | Forest | HeatMap | Curves | Bars | Breakdown | Strips | Examples
+)

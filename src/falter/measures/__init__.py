@@ -3,6 +3,7 @@
 from falter.measures._accuracy import accuracy, accuracy_drop
 from falter.measures._association import Association, association
 from falter.measures._averages import group_average, macro_average, micro_average
+from falter.measures._churn import Churn, churn
 from falter.measures._composition import ComposedPair, composition
 from falter.measures._consistency import (
     ConsistencyCurve,
@@ -29,15 +30,17 @@ from falter.measures._excess import (
     signed_change,
 )
 from falter.measures._failures import differential_failure
-from falter.measures._families import FamilyComponents, family_components
 from falter.measures._family_mean import family_mean
+from falter.measures._flip_rate import FlipRate, flip_rate
 from falter.measures._geval import GevalScore, geval_score
 from falter.measures._human_evaluation import HumanEvaluation, best_arms, human_evaluation
 from falter.measures._intensity import IntensityCurve, intensity_curve
 from falter.measures._item_std import ItemStd, item_std
 from falter.measures._judge_correction import corrected_rate
 from falter.measures._mean_over_tasks import mean_over_tasks
+from falter.measures._missing import MissingBounds, Missingness, missing_bounds, missingness
 from falter.measures._noise_floor import noise_floor
+from falter.measures._parts import DropParts, drop_parts
 from falter.measures._performance_drop_rate import PerformanceDropRate, performance_drop_rate
 from falter.measures._pooled_brittleness import (
     PooledBrittleness,
@@ -50,6 +53,7 @@ from falter.measures._positions import (
     position_distribution,
     position_shift,
 )
+from falter.measures._prompt_share import PromptShare, prompt_share
 from falter.measures._random_baseline import random_baseline
 from falter.measures._random_conditions import random_conditions_average
 from falter.measures._rank_agreement import RankAgreement, rank_agreement
@@ -80,27 +84,34 @@ from falter.measures._summaries import (
     spread,
     table_summary,
 )
+from falter.measures._tables import empty_conditions
 from falter.measures._variance_components import (
     CrossedComponents,
     OnewayComponents,
     PluginComponents,
     variance_components,
 )
+from falter.measures._verdicts import FamilyVerdicts, RecipeVerdict, recipe_verdicts
 
 __all__ = [
     "Association",
     "BothScorings",
     "CategoryDifficulty",
     "CategoryScore",
+    "Churn",
     "ComposedPair",
     "ConsistencyCurve",
     "CrossedComponents",
+    "DropParts",
     "ExcessChange",
-    "FamilyComponents",
+    "FamilyVerdicts",
+    "FlipRate",
     "GevalScore",
     "HumanEvaluation",
     "IntensityCurve",
     "ItemStd",
+    "MissingBounds",
+    "Missingness",
     "OnewayComponents",
     "OutputConsistency",
     "OverallScores",
@@ -111,12 +122,14 @@ __all__ = [
     "PooledBrittleness",
     "PositionDistribution",
     "PositionShift",
+    "PromptShare",
     "QualityDelta",
     "RankAgreement",
     "RankSet",
     "RankingChanged",
     "RankingSurvival",
     "RatedPairs",
+    "RecipeVerdict",
     "RobustnessRegression",
     "RobustnessScore",
     "RunSummary",
@@ -132,15 +145,18 @@ __all__ = [
     "brittleness_by_task",
     "capability",
     "category_difficulty",
+    "churn",
     "composition",
     "consistency_curve",
     "content_delta",
     "contrast",
     "corrected_rate",
     "differential_failure",
+    "drop_parts",
+    "empty_conditions",
     "excess_change",
-    "family_components",
     "family_mean",
+    "flip_rate",
     "geval_score",
     "group_average",
     "human_evaluation",
@@ -149,6 +165,8 @@ __all__ = [
     "macro_average",
     "mean_over_tasks",
     "micro_average",
+    "missing_bounds",
+    "missingness",
     "net_relative_change",
     "noise_floor",
     "output_consistency",
@@ -156,6 +174,7 @@ __all__ = [
     "performance_drop_rate",
     "position_distribution",
     "position_shift",
+    "prompt_share",
     "quality_delta",
     "random_baseline",
     "random_conditions_average",
@@ -164,6 +183,7 @@ __all__ = [
     "ranking_changed",
     "ranking_survival",
     "rarefied_brittleness",
+    "recipe_verdicts",
     "relative_change",
     "robustness_regression",
     "robustness_score",

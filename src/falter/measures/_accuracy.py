@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.stats import agresti_coull, item_mean, paired_difference
+from falter.stats import agresti_coull, clustered, item_mean, outer, paired_difference
 
 __all__ = ["accuracy", "accuracy_drop"]
 
@@ -19,8 +19,10 @@ def accuracy(
 ) -> Estimate:
     """The mean score of one condition over its items; NaN is missing and counted as excluded.
 
-    Agresti and Coull's interval for 0/1 scores, Student's t for others, CR1 with `clusters`. A
-    single 0/1 item has an interval, a single other item or cluster is insufficient_data.
+    Agresti and Coull's interval for 0/1 scores, of the effective number of items where they are
+    clustered and never narrower than without clusters; Student's t for others, CR2 with `clusters`.
+    A single 0/1 item has an interval, a single other item is insufficient_data; fewer than 6
+    clusters are too_few_clusters.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1:
@@ -32,8 +34,14 @@ def accuracy(
     if binary and clusters is None and len(present):
         value, status = float(present.mean()), "ok"
         interval = agresti_coull(int(present.sum()), len(present), level=level)
-    elif binary:
-        interval = interval.clipped(0.0, 1.0)
+    elif binary and value is not None and interval.low is not None:
+        right, share = value * len(present), mean.effective_share
+        interval = clustered(
+            outer(
+                agresti_coull(right * share, len(present) * share, level=level),
+                agresti_coull(right, len(present), level=level),
+            )
+        )
     return Estimate(
         measure="accuracy",
         value=value,
@@ -46,6 +54,8 @@ def accuracy(
         items=mean.items,
         conditions=1,
         excluded=mean.excluded,
+        clusters=mean.clusters,
+        design_effect=mean.design_effect,
     )
 
 
@@ -59,8 +69,9 @@ def accuracy_drop(
     """Mean of baseline - perturbed over the items that have both: positive when something is lost.
 
     Interval and p-value are `falter.stats.paired_difference`'s: t over items or clusters, Tango's
-    with Bonett and Price's for 0/1 scores; McNemar's mid-p for 0/1 scores, else t. Fewer than two
-    items in common: insufficient_data.
+    with Bonett and Price's for 0/1 scores, of the effective number of pairs where these are
+    clustered; McNemar's mid-p for 0/1 scores without clusters. Fewer than two items in common:
+    insufficient_data; fewer than 6 clusters: too_few_clusters.
     """
     drop = paired_difference(baseline, perturbed, clusters=clusters, level=level)
     return Estimate(
@@ -76,4 +87,6 @@ def accuracy_drop(
         items=drop.items,
         conditions=2,
         excluded=drop.excluded,
+        clusters=drop.clusters,
+        design_effect=drop.design_effect,
     )

@@ -80,10 +80,12 @@ def _average(
         high=mean.interval.high,
         level=level,
         p_value=mean.p_value,
-        method=f"{mean.interval.method}; p: t",
+        method=f"{mean.interval.method}; p: {'t' if clusters is None else 'the same'}",
         items=mean.items,
         conditions=mean.conditions,
         excluded=mean.excluded,
+        clusters=mean.clusters,
+        design_effect=mean.design_effect,
     )
 
 

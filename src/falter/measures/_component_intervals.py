@@ -1,10 +1,10 @@
 """Which interval a variance component gets, and why.
 
-All of them are jackknives; `values` are the quantity of the whole table and then without item 1, 2,
-... A mean of squares is skewed to the right, so the jackknife is of its log. A difference of mean
-squares, such as the item component, can be 0 or below: the log is of the first of the two, the
-other is held fixed. A share goes through the log of its odds, shifted in the same way. The total
-variance of 0/1 outcomes is m(1 − m) and flat at m = 1/2: see `total_interval`.
+All of them are jackknives; `values` are the quantity of the whole table and then without item (or
+cluster) 1, 2, ... A mean of squares is skewed to the right, so the jackknife is of its log. A
+difference of mean squares, such as the item component, can be 0 or below: the log is of the first
+of the two, the other is held fixed. A share goes through the log of its odds, shifted in the same
+way. The total variance of 0/1 outcomes is m(1 − m), flat at m = 1/2: see `total_interval`.
 """
 
 from __future__ import annotations
@@ -75,11 +75,8 @@ def total_interval(table: Table, total: Floats) -> Interval:
     """
     if not table.binary or len(total) < 4:
         return component_interval(table, total)
-    means = table.cells.mean(axis=(1, 2))
-    items = len(means)
-    left_out = (means.sum() - means) / (items - 1)
-    value = float(means.mean())
-    interval = jackknife(value, left_out, transform="logit", level=table.level)
+    means = table.parts.mean
+    interval = jackknife(float(means[0]), means[1:], transform="logit", level=table.level)
     if interval.low is None or interval.high is None:
         return interval
     low, high = max(0.0, interval.low), min(1.0, interval.high)

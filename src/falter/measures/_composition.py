@@ -106,12 +106,21 @@ def _pair(
     table = np.column_stack([single[first], single[second], clean, scores])
     table = np.where(np.isnan(table).any(axis=1, keepdims=True), np.nan, table)
     excess = contrast(table, [1, 1, -1, -1], clusters=clusters, level=level)
-    four = replace(basis, items=excess.items, excluded=excess.excluded, conditions=4)
+    four = replace(
+        basis,
+        items=excess.items,
+        excluded=excess.excluded,
+        clusters=excess.clusters,
+        design_effect=excess.design_effect,
+        conditions=4,
+    )
     if excess.value is None:
         why = "fewer than two items"
         interaction = four.undefined("composition.interaction", "insufficient_data", why)
     else:
-        interaction = four.estimate("composition.interaction", excess.value, excess.interval)
+        interaction = four.estimate(
+            "composition.interaction", excess.value, excess.interval, status=excess.status
+        )
     if reverse is None:
         asymmetry = not_run("asymmetry", (second, first))
     else:

@@ -14,8 +14,8 @@ from falter.measures._accuracy import accuracy
 from falter.measures._averages import micro_average
 from falter.measures._estimates import Basis
 from falter.measures._outputs import Codes, code_outputs, group_sizes
-from falter.measures._resample import unit_codes, unit_sums
-from falter.stats import Interval, no_interval
+from falter.measures._resample import unit_codes
+from falter.stats import Interval, item_mean, no_interval
 
 __all__ = [
     "ConsistencyCurve",
@@ -187,7 +187,9 @@ def consistency_curve(
         curve.append(
             basis.undefined(MEASURE, all_same.status, "no item")
             if all_same.value is None
-            else basis.estimate(MEASURE, all_same.value, interval)
+            else replace(
+                basis, clusters=all_same.clusters, design_effect=all_same.design_effect
+            ).estimate(MEASURE, all_same.value, interval, status=all_same.status)
         )
     return ConsistencyCurve(sizes=sizes, consistency=tuple(curve))
 
@@ -197,15 +199,15 @@ def _column_means(table: Floats, basis: Basis, codes: NDArray[np.intp] | None) -
     from scipy.special import stdtrit
 
     items = len(table)
-    count = items if codes is None else len(np.unique(codes))
-    if count < 2:
+    if items < 2:
         undefined = basis.undefined(MEASURE, "insufficient_data", "fewer than two items")
         return [undefined] * table.shape[1]
+    if codes is not None:
+        return [_clustered(column, basis, codes) for column in table.T]
     means = table.mean(axis=0)
-    sums = unit_sums((table - means) / items, codes)
-    errors = np.sqrt(count / (count - 1) * np.square(sums).sum(axis=0))
-    halves = float(stdtrit(count - 1, 0.5 + basis.level / 2.0)) * errors
-    method = "t over items" if codes is None else "t over clusters, CR1"
+    errors = np.sqrt(items / (items - 1) * np.square((table - means) / items).sum(axis=0))
+    halves = float(stdtrit(items - 1, 0.5 + basis.level / 2.0)) * errors
+    method = "t over items"
     estimates = []
     for mean, half in zip(means, halves, strict=True):
         interval = no_interval(basis.level)
@@ -214,6 +216,14 @@ def _column_means(table: Floats, basis: Basis, codes: NDArray[np.intp] | None) -
             interval = Interval(low=low, high=high, level=basis.level, method=method)
         estimates.append(basis.estimate(MEASURE, min(1.0, max(0.0, float(mean))), interval))
     return estimates
+
+
+def _clustered(column: Floats, basis: Basis, codes: NDArray[np.intp]) -> Estimate:
+    """`item_mean` of one column over clusters, cut at 0 and 1."""
+    mean = item_mean(column, clusters=codes.tolist(), level=basis.level)
+    about = replace(basis, clusters=mean.clusters, design_effect=mean.design_effect)
+    value = min(1.0, max(0.0, mean.value or 0.0))
+    return about.estimate(MEASURE, value, mean.interval.clipped(0.0, 1.0), status=mean.status)
 
 
 def _cells_by_group_size(codes: Codes) -> Floats:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.measures._resample import unit_codes, unit_sums
-from falter.stats import Interval, no_interval
+from falter.core.records import EstimateStatus
+from falter.measures._resample import unit_codes
+from falter.stats import (
+    Interval,
+    cluster_parts,
+    no_interval,
+    too_few_clusters,
+)
 
 __all__ = ["Contrast", "contrast"]
 
@@ -19,10 +25,14 @@ class Contrast:
     """The value and its interval; None where a condition has no item, or items are too few."""
 
     value: float | None
+    status: EstimateStatus
     interval: Interval
     error: float
+    p_value: float | None
     items: int
     excluded: int
+    clusters: int | None
+    design_effect: float | None
 
 
 def contrast(
@@ -35,13 +45,14 @@ def contrast(
     """A sum of condition means with coefficients c, over items x conditions, NaN for missing.
 
         v = Σ_j c_j ȳ_j        u_i = Σ_j c_j (y_ij − ȳ_j)/n_j
-        se² = G/(G − 1) Σ_g (Σ_{i in g} u_i)²        v ± t(G − 1) se
+        se² = n/(n − 1) Σ_i u_i²        v ± t(n − 1) se
 
-    u_i is the linear influence of an item on v, n_j the items with condition j and G the number of
-    clusters (CR1); without `clusters` every item is one of its own. With no cell missing this is
-    the one-sample t interval of Σ_j c_j y_ij.
+    u_i is the linear influence of an item on v, n_j the items with condition j. With no cell
+    missing this is the one-sample t interval of Σ_j c_j y_ij. With `clusters` se and t are those of
+    `falter.stats.item_mean`: CR2 with Satterthwaite's degrees of freedom; fewer than 6:
+    too_few_clusters.
     """
-    from scipy.special import stdtrit
+    from scipy.special import stdtr, stdtrit
 
     c = np.asarray(coefficients, dtype=np.float64)
     codes = unit_codes(clusters, len(matrix))
@@ -50,23 +61,47 @@ def contrast(
     y, codes = np.where(present, matrix, 0.0)[rows], codes[rows]
     present = present[rows]
     counts = present.sum(axis=0)
-    items, excluded = int(rows.sum()), int((~rows).sum())
-    units = items if clusters is None else len(np.unique(codes))
-    if units < 2 or (counts[c != 0.0] == 0).any():
-        return Contrast(
-            value=None, interval=no_interval(level), error=0.0, items=items, excluded=excluded
-        )
+    items = int(rows.sum())
+    unknown = Contrast(
+        value=None,
+        status="insufficient_data",
+        interval=no_interval(level),
+        error=0.0,
+        p_value=None,
+        items=items,
+        excluded=int((~rows).sum()),
+        clusters=None if clusters is None else len(np.unique(codes)),
+        design_effect=None,
+    )
+    if items < 2 or (counts[c != 0.0] == 0).any():
+        return unknown
     counts = np.maximum(counts, 1)
     means = y.sum(axis=0) / counts
-    influence = np.where(present, y - means, 0.0) @ (c / counts)
-    sums = unit_sums(influence[:, None], None if clusters is None else codes)[:, 0]
-    error = float(np.sqrt(units / (units - 1) * np.square(sums).sum()))
+    residuals = np.where(present, y - means, 0.0)
     value = float(means @ c)
+    error = float(np.sqrt(items / (items - 1) * np.square(residuals @ (c / counts)).sum()))
     # What rounding leaves of equal values is no standard error.
-    if error <= 1e-14 * float(np.abs(means * c).max()):
-        interval = no_interval(level)
+    rounding = 1e-14 * float(np.abs(means * c).max())
+    error = 0.0 if error <= rounding else error
+    known = replace(unknown, value=value, status="ok", error=error)
+    if clusters is None:
+        freedom, method = float(items - 1), "t over items"
+    elif few := too_few_clusters(known.clusters):
+        return replace(known, status="too_few_clusters", interval=no_interval(level, few))
     else:
-        half = float(stdtrit(units - 1, 0.5 + level / 2.0)) * error
-        method = "t over items" if clusters is None else "t over clusters, CR1"
-        interval = Interval(low=value - half, high=value + half, level=level, method=method)
-    return Contrast(value=value, interval=interval, error=error, items=items, excluded=excluded)
+        parts = cluster_parts(residuals, present, codes)
+        clustered, freedom = parts.error(c), parts.freedom(c, counts)
+        clustered = 0.0 if clustered <= rounding else clustered
+        effect = (clustered / error) ** 2 if error > 0.0 else None
+        known = replace(known, error=clustered, design_effect=effect)
+        method = "t over clusters, CR2"
+        if clustered == 0.0:
+            method = "t over items, as the clusters do not differ"
+        else:
+            error = clustered
+    if error == 0.0 or freedom <= 0.0:
+        return known
+    half = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
+    interval = Interval(low=value - half, high=value + half, level=level, method=method)
+    p_value = float(2.0 * stdtr(freedom, -abs(value / error)))
+    return replace(known, interval=interval, p_value=p_value)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures._estimates import Basis
-from falter.measures._simultaneous import largest, simultaneous
+from falter.stats import max_t
 
 __all__ = ["PairedDrops", "paired_drops"]
 
@@ -39,9 +39,9 @@ def paired_drops(
 
     `outcomes` is items x conditions, NaN where missing. The intervals hold together, and so does
     that of the worst drop, however many conditions it was chosen from; its value is still too high,
-    because it was chosen for being the largest. `p_value` is adjusted for all conditions. 0/1 drops
-    of fewer than 20 changed items have `paired_difference`'s interval at Bonferroni's level. Fewer
-    than two items in common: insufficient_data.
+    because it was chosen for being the largest. `p_value` is adjusted for all conditions, and below
+    1 - level just where the interval leaves out 0: see `falter.stats.max_t`. Fewer than two items
+    in common: insufficient_data; fewer than 6 clusters: too_few_clusters.
     Source: Westfall and Young (1993); Romano and Wolf (2005).
     """
     table = np.asarray(outcomes, dtype=np.float64)
@@ -51,7 +51,7 @@ def paired_drops(
     if not 0 <= baseline < width:
         raise InvalidValue("baseline", baseline, f"a column from 0 to {width - 1}")
     conditions = tuple(j for j in range(width) if j != baseline)
-    differences = simultaneous(
+    family = max_t(
         table[:, [baseline]] - table[:, conditions],
         clusters=clusters,
         level=level,
@@ -60,29 +60,35 @@ def paired_drops(
     )
     basis = partial(Basis, conditions=width, level=level, seed=seed)
     drops = []
-    for difference in differences:
+    for member in family.members:
+        mean = member.mean
         one_drop = basis(
             estimand="score(baseline) - score(this condition), items like these",
-            items=difference.items,
-            excluded=difference.excluded,
+            items=mean.items,
+            excluded=mean.excluded,
+            clusters=mean.clusters,
+            design_effect=mean.design_effect,
         )
         drops.append(
-            one_drop.undefined("paired_drops", "insufficient_data", "fewer than two items")
-            if difference.value is None
+            one_drop.undefined("paired_drops", mean.status, "fewer than two items")
+            if mean.value is None
             else one_drop.estimate(
                 "paired_drops",
-                difference.value,
-                difference.interval,
-                p_value=difference.p_value,
+                mean.value,
+                member.together,
+                p_value=member.adjusted_p,
+                status=mean.status,
             )
         )
+    means = [member.mean for member in family.members]
     every_drop = basis(
         estimand="the largest true score(baseline) - score(condition) of these conditions, "
         "items like these",
-        items=min(d.items for d in differences),
-        excluded=max(d.excluded for d in differences),
+        items=min(m.items for m in means),
+        excluded=max(m.excluded for m in means),
+        clusters=None if clusters is None else min(m.clusters or 0 for m in means),
     )
-    top = largest(differences)
+    top = family.largest()
     if top is None:
         why = "not every condition has two items"
         worst = every_drop.undefined("paired_drops.worst", "insufficient_data", why)
@@ -90,8 +96,9 @@ def paired_drops(
         place, interval = top
         worst = every_drop.estimate(
             "paired_drops.worst",
-            differences[place].value or 0.0,
+            means[place].value or 0.0,
             interval,
-            p_value=differences[place].p_value,
+            p_value=family.members[place].adjusted_p,
+            status=means[place].status,
         )
     return PairedDrops(conditions=conditions, drops=tuple(drops), worst=worst)

@@ -19,6 +19,8 @@ class Basis:
     items: int
     conditions: int = 1
     excluded: int = 0
+    clusters: int | None = None
+    design_effect: float | None = None
     level: float = 0.95
     seed: int | None = None
 
@@ -27,13 +29,20 @@ class Basis:
             raise InvalidValue("level", self.level, "a number between 0 and 1", hint="95 % is 0.95")
 
     def estimate(
-        self, measure: str, value: float, interval: Interval, *, p_value: float | None = None
+        self,
+        measure: str,
+        value: float,
+        interval: Interval,
+        *,
+        p_value: float | None = None,
+        status: EstimateStatus = "ok",
     ) -> Estimate:
         """The value with its interval, which is widened to hold the value where it did not."""
         low, high = interval.low, interval.high
         return Estimate(
             measure=measure,
             value=float(value),
+            status=status,
             estimand=self.estimand,
             low=None if low is None else min(float(low), float(value)),
             high=None if high is None else max(float(high), float(value)),
@@ -43,6 +52,8 @@ class Basis:
             items=self.items,
             conditions=self.conditions,
             excluded=self.excluded,
+            clusters=self.clusters,
+            design_effect=self.design_effect,
             seed=self.seed,
         )
 
@@ -58,5 +69,7 @@ class Basis:
             items=self.items,
             conditions=self.conditions,
             excluded=self.excluded,
+            clusters=self.clusters,
+            design_effect=self.design_effect,
             seed=self.seed,
         )

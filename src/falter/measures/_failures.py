@@ -24,9 +24,9 @@ def differential_failure(
 ) -> Estimate:
     """The share of outputs that cannot be read, condition less baseline; positive where more fail.
 
-    One 0/1 number for every item, 1 where the output was unparsed or refused, NaN where the request
-    was never answered. Interval and p-value (McNemar's mid-p) as in `accuracy_drop`. Where p is
-    small, numbers over the readable outputs compare different items.
+    One 0/1 number for every item, 1 where the output was unparsed, cut off or refused, NaN where
+    the request was never answered. Interval and p-value (McNemar's mid-p) as in `accuracy_drop`.
+    Where p is small, numbers over the readable outputs compare different items.
     """
     before, after = np.asarray(baseline, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
     for name, flags in (("baseline", before), ("perturbed", after)):

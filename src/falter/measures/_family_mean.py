@@ -13,7 +13,14 @@ from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures._accuracy import accuracy
 from falter.measures._estimates import Basis
-from falter.stats import Interval, agresti_coull, item_mean
+from falter.stats import (
+    Interval,
+    ItemMean,
+    agresti_coull,
+    clustered,
+    item_mean,
+    outer,
+)
 
 __all__ = ["family_mean"]
 
@@ -33,8 +40,8 @@ def family_mean(
 
     `scores` is one condition, one score per item, NaN where it is missing; `families` names every
     item's family, as a subject. A family without a score is left out. `group` says how many there
-    are. The interval is `_stratified_interval`; with `clusters`, t over clusters (CR1); of one
-    family, `accuracy`'s.
+    are. The interval is `_stratified_interval`; with `clusters`, t over clusters (CR2), and for 0/1
+    scores Agresti and Coull's of the effective number of items; of one family, `accuracy`'s.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or len(families) != len(values):
@@ -61,24 +68,40 @@ def family_mean(
     if count == 1:
         whole = accuracy(values, clusters=clusters, level=level)
         status, why = whole.status, whole.method.removeprefix("none: ")
+        basis = replace(basis, clusters=whole.clusters, design_effect=whole.design_effect)
         interval = Interval(low=whole.low, high=whole.high, level=level, method=whole.method)
     elif clusters is not None:
         # A column for every family: item_mean is the mean of the columns' means.
         table = np.full((len(values), count), np.nan)
         table[np.arange(len(values)), codes] = values
         mean = item_mean(table, clusters=clusters, level=level)
-        status, why, interval = mean.status, "fewer than two clusters", mean.interval
-        if np.isin(values, (0.0, 1.0)).all():
-            interval = interval.clipped(0.0, 1.0)
+        status, why, interval = mean.status, "fewer than two items", mean.interval
+        if mean.value is not None and interval.low is not None:
+            interval = _clustered_interval(mean, values, codes)
+        basis = replace(basis, clusters=mean.clusters, design_effect=mean.design_effect)
     else:
         status, why, interval = "ok", "", _stratified_interval(values, codes, level)
     means = np.bincount(codes, weights=values) / np.bincount(codes).astype(np.float64)
     estimate = (
-        basis.estimate("family_mean", float(means.mean()), interval)
-        if status == "ok"
+        basis.estimate("family_mean", float(means.mean()), interval, status=status)
+        if status in ("ok", "too_few_clusters")
         else basis.undefined("family_mean", status, why)
     )
     return replace(estimate, group={"families": str(count)})
+
+
+def _clustered_interval(mean: ItemMean, values: Floats, codes: NDArray[np.intp]) -> Interval:
+    """`item_mean`'s over clusters; of 0/1 scores Agresti and Coull's, at least as wide."""
+    interval, value = mean.interval, mean.value or 0.0
+    if not np.isin(values, (0.0, 1.0)).all():
+        return interval
+    plain = _stratified_interval(values, codes, interval.level)
+    variance = (mean.standard_error or 0.0) ** 2
+    if variance == 0.0 or not mean.design_effect:
+        return clustered(plain)
+    # As many items as would have this variance without clusters, of which each counts a share.
+    items = value * (1.0 - value) / variance * mean.design_effect * mean.effective_share
+    return clustered(outer(agresti_coull(value * items, items, level=interval.level), plain))
 
 
 def _stratified_interval(values: Floats, codes: NDArray[np.intp], level: float) -> Interval:

@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
+from falter.measures._accuracy import accuracy
 from falter.measures._contrast import contrast
 from falter.measures._estimates import Basis
 from falter.measures._ranks import correlation
 from falter.measures._resample import sums_interval, unit_codes, unit_sums
-from falter.measures._simultaneous import largest, simultaneous
+from falter.stats import Interval, max_t
 
 __all__ = ["IntensityCurve", "intensity_curve"]
 
@@ -56,7 +57,8 @@ def intensity_curve(
     dose, the auc the average height of the curve, spearman the correlation of x and m, and
     largest_step the largest loss between neighbouring levels, with an interval that holds for all
     steps at once. `outcomes` is items x levels, NaN where missing; `levels` in any order, no two
-    the same. Slope and auc have t intervals; spearman and retained share a BCa bootstrap of the
+    the same. The means have the intervals of `accuracy`, slope and auc those of t, which end at 0
+    and 1 where the scores do; spearman and retained share a BCa bootstrap of the
     items that have every level. Fewer than three levels: the slope only; fewer than two are an
     error.
     """
@@ -86,7 +88,7 @@ def intensity_curve(
         largest_step, steepest = curve.largest_step()
     return IntensityCurve(
         levels=tuple(float(x) for x in doses),
-        means=tuple(curve.linear("mean", row) for row in np.eye(len(doses))),
+        means=tuple(curve.mean(place) for place in range(len(doses))),
         slope=curve.linear("slope", centred / np.square(centred).sum()),
         spearman=spearman,
         auc=auc,
@@ -118,15 +120,43 @@ class _Curve:
             level=self.level,
         )
 
+    def mean(self, place: int) -> Estimate:
+        """The mean score at one level, with the interval of an accuracy."""
+        column = self.table[:, place]
+        own = accuracy(column, clusters=self.clusters, level=self.level)
+        interval = Interval(low=own.low, high=own.high, level=self.level, method=own.method)
+        within = self._reachable(interval)
+        return replace(
+            own,
+            measure="intensity_curve.mean",
+            estimand=self.basis.estimand,
+            conditions=len(self.doses),
+            low=within.low,
+            high=within.high,
+        )
+
+    def _reachable(self, interval: Interval) -> Interval:
+        """Without what no mean of these scores can be: below 0 or above 1, if they lie there."""
+        known = self.table[~np.isnan(self.table)]
+        shares = known.size > 0 and known.min() >= 0.0 and known.max() <= 1.0
+        return interval.clipped(0.0, 1.0) if shares else interval
+
     def linear(self, part: str, coefficients: Floats) -> Estimate:
         """A sum of the level means with fixed coefficients."""
         measure = f"intensity_curve.{part}"
         result = contrast(self.table, coefficients, clusters=self.clusters, level=self.level)
-        basis = replace(self.basis, items=result.items, excluded=result.excluded)
+        basis = replace(
+            self.basis,
+            items=result.items,
+            excluded=result.excluded,
+            clusters=result.clusters,
+            design_effect=result.design_effect,
+        )
         if result.value is None:
             why = "fewer than two items at a level"
             return basis.undefined(measure, "insufficient_data", why)
-        return basis.estimate(measure, result.value, result.interval)
+        interval = self._reachable(result.interval) if part == "auc" else result.interval
+        return basis.estimate(measure, result.value, interval, status=result.status)
 
     def spearman(self) -> Estimate:
         """Spearman's correlation of dose and mean score."""
@@ -176,7 +206,7 @@ class _Curve:
 
     def largest_step(self) -> tuple[Estimate, tuple[float, float] | None]:
         """The largest loss from one level to the next, and where it is."""
-        steps = simultaneous(
+        steps = max_t(
             self.table[:, :-1] - self.table[:, 1:],
             clusters=self.clusters,
             level=self.level,
@@ -184,12 +214,16 @@ class _Curve:
             seed=self.seed,
         )
         basis = replace(self.basis, seed=self.seed)
-        top = largest(steps)
+        top = steps.largest()
         if top is None:
             why = "fewer than two items at neighbouring levels"
             return basis.undefined("intensity_curve.largest_step", "insufficient_data", why), None
         place, interval = top
-        step = basis.estimate("intensity_curve.largest_step", steps[place].value or 0.0, interval)
+        mean = steps.members[place].mean
+        basis = replace(basis, clusters=mean.clusters, design_effect=mean.design_effect)
+        step = basis.estimate(
+            "intensity_curve.largest_step", mean.value or 0.0, interval, status=mean.status
+        )
         return step, (float(self.doses[place]), float(self.doses[place + 1]))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.records import Estimate
 from falter.measures._accuracy import accuracy
 from falter.measures._estimates import Basis
-from falter.measures._tables import Table
+from falter.measures._tables import Table, outcome_array
 from falter.stats import item_mean
 
 __all__ = ["ItemStd", "item_std"]
@@ -48,7 +48,7 @@ def item_std(
     not_identified.
     """
     table = Table.read(scores, level)
-    array = np.asarray(scores, dtype=np.float64)
+    array = outcome_array(scores)
     whole = np.logical_not(np.isnan(array).any(axis=tuple(range(1, array.ndim))))
     cells = table.cells[:, :, 0]
     basis = Basis(
@@ -59,9 +59,10 @@ def item_std(
         excluded=table.excluded,
         level=level,
     )
-    if cells.shape[1] < 2:
+    if not len(cells) or cells.shape[1] < 2:
+        status, why = table.status, "one configuration" if len(cells) else "no whole item"
         undefined = {
-            part: basis.undefined(f"item_std.{part}", "not_identified", "one configuration")
+            part: basis.undefined(f"item_std.{part}", status, why)
             for part in ("mean", "all_correct", "all_wrong", "steady")
         }
         return ItemStd(items=np.zeros(0, dtype=np.intp), values=np.zeros(0), **undefined)
@@ -88,7 +89,9 @@ def item_std(
         values=values,
         mean=basis.undefined("item_std.mean", mean.status, "fewer than two items")
         if mean.value is None
-        else basis.estimate("item_std.mean", mean.value, mean.interval),
+        else replace(basis, clusters=mean.clusters, design_effect=mean.design_effect).estimate(
+            "item_std.mean", mean.value, mean.interval, status=mean.status
+        ),
         all_correct=share("all_correct", is_constant & (score == right)),
         all_wrong=share("all_wrong", is_constant & (score == wrong)),
         steady=share("steady", is_constant & (score != right) & (score != wrong)),

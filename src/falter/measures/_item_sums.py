@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["WIDTH", "Stratum", "item_sums", "plugin"]
+__all__ = ["WIDTH", "Stratum", "gapped_item_sums", "item_sums", "plugin"]
 
 Floats = NDArray[np.float64]
 # The columns of `item_sums`.
@@ -29,6 +29,35 @@ def item_sums(cells: Floats, *, centre: float | None = None) -> Floats:
     if len(means) and np.ptp(means) == 0.0:
         centred = np.zeros(len(means))
     return np.column_stack([np.ones(len(cells)), within, between_runs, centred, np.square(centred)])
+
+
+def gapped_item_sums(cells: Floats) -> Floats:
+    """`item_sums` of items x conditions x runs with cells missing; their means are the components.
+
+        within_i = I (J − 1)/J mean over j ≠ k of (y_ij − y_ik)²/(2 n_jk)
+        m_i = I mean_j y_ij/n_j
+
+    over the cells that item i of I has, with n_j items in condition j and n_jk in both. The last
+    column is I mean_j y_ij²/n_j − within_i, which is m_i² without gaps.
+    """
+    seen = ~np.isnan(cells)
+    counts = seen.sum(axis=2)
+    has = (counts > 0).astype(np.float64)
+    y = np.where(seen, cells, 0.0).sum(axis=2) / np.maximum(counts, 1)
+    off = np.where(seen, cells - y[..., None], 0.0)
+    between_runs = np.square(off).sum(axis=2) / np.maximum(counts, 1)
+    items, width = has.shape
+    n, common = has.sum(axis=0), has.T @ has
+    np.fill_diagonal(common, 0.0)
+    pair = common > 0.0
+    weight = np.where(pair, 1.0 / np.maximum(common, 1.0), 0.0) / max(1, int(pair.sum()))
+    y = (y - float((y.sum(axis=0) / n).mean())) * has
+    square = np.square(y)
+    # Σ over pairs of (y_j − y_k)²/2 = Σ y_j² − Σ y_j y_k
+    within = ((square @ weight) * has).sum(axis=1) - ((y @ weight) * y).sum(axis=1)
+    within = items * (width - 1) / width * np.where(within <= 1e-15, 0.0, within)
+    mean, squares, runs = (items * (x / n).mean(axis=1) for x in (y, square, between_runs))
+    return np.column_stack([np.ones(items), within, runs, mean, squares - within])
 
 
 def plugin(sums: Floats) -> Floats:

@@ -124,7 +124,8 @@ def _mean_of_ratios(
     if mean.value is None:
         rate = basis.undefined(measure, mean.status, "fewer than two items")
     else:
-        rate = basis.estimate(measure, mean.value, mean.interval)
+        basis = replace(basis, clusters=mean.clusters, design_effect=mean.design_effect)
+        rate = basis.estimate(measure, mean.value, mean.interval, status=mean.status)
     return PerformanceDropRate(rate=rate, skipped=skipped)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue, UnknownName
 from falter.core.records import Estimate, EstimateStatus
 from falter.measures._estimates import Basis
-from falter.measures._item_sums import Stratum, item_sums
+from falter.measures._item_sums import Stratum, gapped_item_sums, item_sums
 from falter.measures._pooled_intervals import few_vary, part_interval, share_interval
 from falter.measures._resample import unit_codes, unit_sums
-from falter.measures._tables import Table
+from falter.measures._tables import FEWEST_CLUSTERS, Table, outcome_array
 from falter.stats import no_interval
 
 __all__ = ["PooledBrittleness", "brittleness_by_model", "brittleness_by_task"]
@@ -63,7 +63,8 @@ def brittleness_by_model(
     names the passage of every item. The interval resamples items within a benchmark: a jackknife
     on the logit scale, or `method="bootstrap"` (BCa). With `benchmarks="random"` whole benchmarks
     are left out in turn, which needs six. Fewer than ten varying 0/1 items: Fay and Feuer's
-    interval of a weighted count.
+    interval of a weighted count. NaN is a missing cell: all others count, by pairs of conditions.
+    A benchmark of fewer than six clusters: too_few_clusters.
     """
     _check(outcomes, weight, method, benchmarks)
     between = benchmarks == "random"
@@ -73,6 +74,7 @@ def brittleness_by_model(
         for name, cells in tables.items():
             labels = None if clusters is None else clusters[name]
             pool.add(name, _Matrix.read(cells, labels, level), name, weight)
+        pool.clustered = clusters is not None
         if between and len(pool.strata) < FEWEST_BENCHMARKS:
             raise InvalidValue(
                 "benchmarks",
@@ -108,6 +110,7 @@ def brittleness_by_task(
         for model, tables in outcomes.items():
             if name in tables:
                 pool.add(model, _Matrix.read(tables[name], labels, level), name, weight)
+        pool.clustered = clusters is not None
         joined = [_side_by_side(name, pool.strata)] if pool.strata else []
         results[name] = pool.result("brittleness_by_task", joined)
     return results
@@ -115,32 +118,34 @@ def brittleness_by_task(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Matrix:
-    """One items x conditions table, which of its rows are whole, and their units."""
+    """One items x conditions table, which of its rows have a cell, and their units."""
 
     table: Table
-    whole: NDArray[np.bool_]
+    used: NDArray[np.bool_]
     codes: NDArray[np.intp]
 
     @classmethod
     def read(cls, cells: ArrayLike, clusters: Sequence[Hashable] | None, level: float) -> _Matrix:
-        array = np.asarray(cells, dtype=np.float64)
-        table = Table.read(array, level)
-        whole = np.logical_not(np.isnan(array).reshape(len(array), -1).any(axis=1))
-        return cls(table=table, whole=whole, codes=unit_codes(clusters, len(array)))
+        array = outcome_array(cells)
+        table = Table.read_all(array, level)
+        used = np.asarray((~np.isnan(array)).any(axis=(1, 2)))
+        return cls(table=table, used=used, codes=unit_codes(clusters, len(array)))
 
     def stratum(self, name: str, weight: Weight) -> Stratum:
-        """The sums of every unit; an item that is not whole is a row of zeros."""
-        items, width, runs = self.table.cells.shape
-        columns = np.zeros((len(self.whole), 5))
-        columns[self.whole] = item_sums(self.table.cells)
+        """The sums of every unit; an item without any cell is a row of zeros."""
+        table = self.table
+        items, width, _ = table.cells.shape
+        columns = np.zeros((len(self.used), 5))
+        sums = item_sums if table.whole else gapped_item_sums
+        columns[self.used] = sums(table.cells)
         return Stratum(
             names=(name,),
             units=unit_sums(columns, self.codes),
             weights=np.array([float(items) if weight == "items" else 1.0]),
             items=items,
-            excluded=self.table.excluded,
+            excluded=table.excluded,
             conditions=width,
-            counts_only=runs == 1 and self.table.binary,
+            counts_only=table.runs == 1 and table.binary,
         )
 
 
@@ -149,6 +154,7 @@ class _Pool:
 
     def __init__(self, *, level: float, method: Method, replications: int, seed: int) -> None:
         self.level, self.method, self.replications, self.seed = level, method, replications, seed
+        self.clustered = False
         self.strata: list[Stratum] = []
         self.names: list[str] = []
         self.null: list[str] = []
@@ -161,7 +167,7 @@ class _Pool:
             return
         self.strata.append(matrix.stratum(name, weight))
         self.names.append(label)
-        if np.ptp(matrix.table.cells) == 0.0:
+        if np.nanmax(matrix.table.cells) == np.nanmin(matrix.table.cells):
             self.null.append(label)
 
     def result(
@@ -177,6 +183,8 @@ class _Pool:
             level=self.level,
             seed=self.seed if self.method == "bootstrap" else None,
         )
+        if not strata:
+            return self._nothing(measure, basis)
         whole = sum((s.whole() for s in strata), np.zeros(3))
         pert, data, run = (
             basis.estimate(
@@ -187,14 +195,36 @@ class _Pool:
             for place, part in enumerate(("pert", "data", "run"))
         )
         return PooledBrittleness(
-            brittleness=self._ratio(measure, strata, whole, basis, between),
-            pert=pert,
-            data=data,
-            run=run,
+            brittleness=self._counted(self._ratio(measure, strata, whole, basis, between), strata),
+            pert=self._counted(pert, strata),
+            data=self._counted(data, strata),
+            run=self._counted(run, strata),
             pooled=tuple(self.names),
             null=tuple(self.null),
             left_out=self.left_out,
         )
+
+    def _nothing(self, measure: str, basis: Basis) -> PooledBrittleness:
+        why = "no table has two items and two conditions"
+        brittleness, pert, data, run = (
+            basis.undefined(name, "insufficient_data", why)
+            for name in (measure, f"{measure}.pert", f"{measure}.data", f"{measure}.run")
+        )
+        return PooledBrittleness(
+            brittleness=brittleness, pert=pert, data=data, run=run,
+            pooled=(), null=(), left_out=self.left_out,
+        )  # fmt: skip
+
+    def _counted(self, estimate: Estimate, strata: Sequence[Stratum]) -> Estimate:
+        """With its number of clusters, and without an interval where a matrix has too few."""
+        if not self.clustered:
+            return estimate
+        counts = [int((s.units[:, 0::5].sum(axis=1) > 0.0).sum()) for s in strata]
+        estimate = replace(estimate, clusters=sum(counts))
+        if estimate.status != "ok" or min(counts) >= FEWEST_CLUSTERS:
+            return estimate
+        why = f"none: fewer than {FEWEST_CLUSTERS} clusters"
+        return replace(estimate, status="too_few_clusters", low=None, high=None, method=why)
 
     def _ratio(
         self,
@@ -204,9 +234,6 @@ class _Pool:
         basis: Basis,
         between: bool,
     ) -> Estimate:
-        if not strata:
-            why = "no table has two items and two conditions"
-            return basis.undefined(measure, "insufficient_data", why)
         if whole.sum() == 0.0:
             why = "in every table all outcomes are the same"
             return basis.undefined(measure, "undefined_zero_variance", why)

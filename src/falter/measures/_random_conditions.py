@@ -2,60 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from falter.core.records import Estimate
-from falter.measures._estimates import Basis
 from falter.measures._tables import Table
 from falter.stats import Interval, no_interval
 
 __all__ = ["random_conditions_average"]
 
+Floats = NDArray[np.float64]
 
-def random_conditions_average(drops: ArrayLike, *, level: float = 0.95) -> Estimate:
+
+def random_conditions_average(
+    drops: ArrayLike, *, clusters: Sequence[Hashable] | None = None, level: float = 0.95
+) -> Estimate:
     """The mean drop with an interval for other items *and* other perturbations of the kind.
 
-        se² = max(MS_I + MS_J − MS_E, MS_J)/(I J)
-        freedom = (I J se²)² / (MS_J²/(J − 1) + MS_I²/(I − 1) + MS_E²/((I − 1)(J − 1)))
+        a = Var_j(ȳ_j)/J        b = Var(mean_j ȳ_j) over items        e = a − condition/J
+        se² = max(a + b − e, a)
+        freedom = se⁴ / (a²/(J − 1) + b²/(G − 1) + e²/((G − 1)(J − 1)))
 
-    with the mean squares of I items, J conditions and the rest; only MS_J enters the freedom where
-    it is the maximum. `drops` is items x conditions of baseline - perturbed; items with a missing
-    cell are left out. With few perturbations the interval is wide, and it should be:
-    `micro_average` is about the very perturbations that were run. One condition: not_identified;
-    fewer than two whole items: insufficient_data. Source: Satterthwaite (1946) for the freedom.
+    `drops` is items x conditions of baseline - perturbed, NaN where missing; ȳ_j is the mean of one
+    of J conditions over the items it has, and `condition` their variance less that from sampling
+    items. b is over G units, items or `clusters`. Where a is the maximum, only it enters the
+    freedom. Without gaps se² is (MS_I + MS_J − MS_E)/(I J). With few perturbations the interval is
+    wide, and it should be: `micro_average` is about the very perturbations that were run. One
+    condition: not_identified; fewer than two items: insufficient_data; fewer than six clusters:
+    too_few_clusters. Source: Satterthwaite (1946) for the freedom.
     """
-    from scipy.special import stdtrit
-
-    table = Table.read(drops, level)
-    items, width, _ = table.cells.shape
-    basis = Basis(
-        estimand="mean drop, conditions like these, items like these",
-        items=items,
-        conditions=width,
-        excluded=table.excluded,
-        level=level,
-    )
+    measure = "random_conditions_average"
+    table = Table.read_all(drops, level, clusters)
     if table.status != "ok":
         why = "fewer than two items or conditions"
-        return basis.undefined("random_conditions_average", table.status, why)
-    cells = table.cells.mean(axis=2)
-    value = float(cells.mean())
-    rows, columns = cells.mean(axis=1), cells.mean(axis=0)
-    ms_items = width * float(rows.var(ddof=1))
-    ms_conditions = items * float(columns.var(ddof=1))
-    rest = cells - rows[:, None] - columns + value
-    ms_rest = float(np.square(rest).sum()) / ((items - 1) * (width - 1))
-    of_both = ms_items + ms_conditions - ms_rest
-    # I J se²
-    variance = max(of_both, ms_conditions)
-    if not variance > 1e-26 * cells.size * float(np.square(cells).max()):
-        return basis.estimate("random_conditions_average", value, no_interval(level))
-    squares = ms_conditions**2 / (width - 1)
-    if of_both >= ms_conditions:
-        squares += ms_items**2 / (items - 1) + ms_rest**2 / ((items - 1) * (width - 1))
-    freedom = max(1.0, variance**2 / squares) if squares > 0.0 else float(items - 1)
-    half = float(stdtrit(freedom, 0.5 + level / 2.0)) * float(np.sqrt(variance / cells.size))
+        return _about(table.undefined(measure, table.status, why), table)
+    cells, width = table.means, table.cells.shape[1]
+    value = float(_columns(cells).mean())
+    of_items, units = _item_variance(cells, table.codes)
+    of_columns = float(_columns(cells).var(ddof=1))
+    of_columns /= width
+    rest = of_columns - float(table.parts.condition[0]) / width
+    both = of_columns + of_items - rest
+    variance = max(both, of_columns)
+    largest = float(np.nanmax(np.square(cells)))
+    if not variance > 1e-26 * largest:
+        return _about(table.estimate(measure, value, no_interval(level)), table)
+    interval = _interval(value, (of_columns, of_items, rest), (width, units), level)
+    effect = None
+    if table.codes is not None:
+        plain, _ = _item_variance(cells, None)
+        effect = of_items / plain if plain > 0.0 else None
+    return _about(table.estimate(measure, value, interval, design_effect=effect), table)
+
+
+def _interval(
+    value: float, parts: tuple[float, float, float], counts: tuple[int, int], level: float
+) -> Interval:
+    from scipy.special import stdtrit
+
+    (columns, items, rest), (width, units) = parts, counts
+    both = columns + items - rest
+    variance = max(both, columns)
+    squares = columns**2 / (width - 1)
+    if both >= columns:
+        squares += items**2 / (units - 1) + rest**2 / ((units - 1) * (width - 1))
+    freedom = max(1.0, variance**2 / squares) if squares > 0.0 else float(units - 1)
+    half = float(stdtrit(freedom, 0.5 + level / 2.0)) * float(np.sqrt(variance))
     method = f"t, crossed items and conditions, {freedom:.1f} degrees of freedom"
-    interval = Interval(low=value - half, high=value + half, level=level, method=method)
-    return basis.estimate("random_conditions_average", value, interval)
+    return Interval(low=value - half, high=value + half, level=level, method=method)
+
+
+def _columns(cells: Floats) -> Floats:
+    return np.asarray(np.nanmean(cells, axis=0))
+
+
+def _item_variance(cells: Floats, codes: NDArray[np.intp] | None) -> tuple[float, int]:
+    """The variance of the mean of the condition means over units of items, and their number."""
+    seen = ~np.isnan(cells)
+    parts = np.where(seen, cells - _columns(cells), 0.0) / seen.sum(axis=0)
+    influence = parts.mean(axis=1)
+    if codes is not None:
+        influence = np.bincount(codes, weights=influence)
+    units = len(influence)
+    return float(units / (units - 1) * np.square(influence).sum()), units
+
+
+def _about(estimate: Estimate, table: Table) -> Estimate:
+    conditions = "conditions like these"
+    if table.empty:
+        conditions += f" without {', '.join(str(j) for j in table.empty)} (no outcome)"
+    return replace(estimate, estimand=f"mean drop, {conditions}, items like these")

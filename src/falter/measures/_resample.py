@@ -7,6 +7,7 @@ of counts and columns, for all resamples at once, and no row is ever copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "generator",
     "resampled_sums",
     "signed_sums",
+    "student_bca",
     "sums_interval",
     "unit_codes",
     "unit_sums",
@@ -168,6 +170,22 @@ def bca_interval(
         method = method.replace("percentile", "bca")
     low, high = np.quantile(known, tails)
     return Interval(low=float(low), high=float(high), level=level, method=method)
+
+
+def student_bca(
+    value: float, draws: Floats, left_out: Floats, *, level: float, size: int
+) -> Interval:
+    """`bca_interval` with the tails of Student's t for `size` items, at least four.
+
+    For a number that only few of the items decide, however many there are. No units: no interval.
+    """
+    from scipy.special import ndtr, stdtrit
+
+    if len(left_out) < 2:
+        return no_interval(level)
+    tail = stdtrit(max(3, size - 1), 0.5 + level / 2.0)
+    interval = bca_interval(value, draws, [left_out], level=float(2.0 * ndtr(tail) - 1.0))
+    return replace(interval, level=level)
 
 
 def _exact_type(units: Floats) -> type[np.float32] | type[np.float64]:

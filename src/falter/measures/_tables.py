@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,45 +13,107 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
-from falter.stats import Interval, clopper_pearson
+from falter.measures._resample import unit_codes
+from falter.stats import Components, Interval, clopper_pearson, components, jackknife_error
 
-__all__ = ["Table"]
+__all__ = ["FEWEST_CLUSTERS", "Table", "empty_conditions", "outcome_array"]
+
+Floats = NDArray[np.float64]
 
 # From this many varying items on, or a quarter of all, the jackknife is as good.
 FEW = 10.0
+# With fewer clusters than this nobody can say how sure a number is.
+FEWEST_CLUSTERS = 6
 ESTIMAND = "these conditions, items like these"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """The items that have every cell, and how many items have not."""
+def outcome_array(outcomes: ArrayLike) -> Floats:
+    """Items x conditions x runs, also from items x conditions, or from nothing at all."""
+    array = np.asarray(outcomes, dtype=np.float64)
+    if array.ndim == 1 and array.size == 0:
+        return np.zeros((0, 0, 1))
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim != 3 or array.shape[2] == 0:
+        raise InvalidValue(
+            "outcomes", array.shape, "items x conditions, or items x conditions x runs"
+        )
+    if np.isinf(array).any():
+        raise InvalidValue("outcomes", "an infinite score", "finite numbers, NaN where missing")
+    return array
 
-    cells: NDArray[np.float64]
+
+def empty_conditions(outcomes: ArrayLike) -> tuple[int, ...]:
+    """The conditions without any outcome, which variance components leave out."""
+    array = outcome_array(outcomes)
+    return tuple(int(j) for j in np.flatnonzero(np.isnan(array).all(axis=(0, 2))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """The items that are used, and how many are not; `empty` are the conditions left out.
+
+    `codes` is the cluster of every item, None without clusters.
+    """
+
+    cells: Floats
     excluded: int
     level: float
+    codes: NDArray[np.intp] | None = None
+    empty: tuple[int, ...] = ()
 
     @classmethod
     def read(cls, outcomes: ArrayLike, level: float) -> Table:
         """Items x conditions, or items x conditions x runs; rows with a NaN are left out."""
-        array = np.asarray(outcomes, dtype=np.float64)
-        if array.ndim == 2:
-            array = array[:, :, None]
-        if array.ndim != 3 or array.shape[2] == 0:
-            raise InvalidValue(
-                "outcomes", array.shape, "items x conditions, or items x conditions x runs"
-            )
-        if np.isinf(array).any():
-            raise InvalidValue("outcomes", "an infinite score", "finite numbers, NaN where missing")
+        array = outcome_array(outcomes)
         whole = ~np.isnan(array).any(axis=(1, 2))
         return cls(cells=array[whole], excluded=int((~whole).sum()), level=level)
 
+    @classmethod
+    def read_all(
+        cls, outcomes: ArrayLike, level: float, clusters: Sequence[Hashable] | None = None
+    ) -> Table:
+        """Every cell there is: only items and conditions without any are left out."""
+        array = outcome_array(outcomes)
+        seen = ~np.isnan(array)
+        rows, columns = seen.any(axis=(1, 2)), seen.any(axis=(0, 2))
+        empty = empty_conditions(array) if len(array) else ()
+        codes = None
+        if clusters is not None:
+            codes = unit_codes(clusters, len(array))[rows]
+            codes = np.unique(codes, return_inverse=True)[1].astype(np.intp)
+        cells = array[rows][:, columns] if len(array) else array
+        return cls(cells=cells, excluded=int((~rows).sum()), level=level, codes=codes, empty=empty)
+
     @property
     def runs(self) -> int:
-        return int(self.cells.shape[2])
+        """The most outcomes that a cell has."""
+        return int((~np.isnan(self.cells)).sum(axis=2).max(initial=1))
+
+    @property
+    def means(self) -> Floats:
+        """Items x conditions: the mean over a cell's outcomes, NaN where it has none."""
+        seen = ~np.isnan(self.cells)
+        counts = seen.sum(axis=2)
+        total = np.where(seen, self.cells, 0.0).sum(axis=2)
+        return np.asarray(np.where(counts > 0, total / np.maximum(counts, 1), np.nan))
+
+    @property
+    def whole(self) -> bool:
+        """Whether no cell is missing."""
+        return not bool(np.isnan(self.cells).any())
+
+    @property
+    def clusters(self) -> int | None:
+        return None if self.codes is None else int(self.codes.max(initial=-1)) + 1
+
+    @property
+    def few_clusters(self) -> bool:
+        return self.clusters is not None and self.clusters < FEWEST_CLUSTERS
 
     @property
     def binary(self) -> bool:
-        return bool(np.isin(self.cells, (0.0, 1.0)).all())
+        return bool(np.isin(self.cells[~np.isnan(self.cells)], (0.0, 1.0)).all())
 
     @property
     def ceiling(self) -> float:
@@ -60,19 +124,53 @@ class Table:
     @property
     def status(self) -> EstimateStatus:
         """Why no component can be computed, or ok."""
-        if self.cells.shape[1] < 2:
+        items, width = self.cells.shape[:2]
+        if items and width < 2:
             return "not_identified"
-        return "insufficient_data" if self.cells.shape[0] < 2 else "ok"
+        if items < 2 or self.clusters == 1:
+            return "insufficient_data"
+        has = (~np.isnan(self.means)).astype(np.float64)
+        together = has.T @ has
+        np.fill_diagonal(together, 0.0)
+        return "ok" if together.max(initial=0.0) >= 2.0 else "insufficient_data"
 
-    def estimate(self, measure: str, value: float, interval: Interval) -> Estimate:
+    @cached_property
+    def parts(self) -> Components:
+        """The variance components, and without each item or cluster."""
+        return components(self.cells, self.codes)
+
+    @cached_property
+    def parts_by_item(self) -> Components:
+        """The same without each item."""
+        return self.parts if self.codes is None else components(self.cells)
+
+    def quantity(
+        self, measure: str, of: Callable[[Components], Floats], interval: Interval
+    ) -> Estimate:
+        """A function of the components, with its interval and its design effect."""
+        values = of(self.parts)
+        effect = None
+        if self.codes is not None:
+            by_item = jackknife_error(of(self.parts_by_item)[1:])
+            by_cluster = jackknife_error(values[1:])
+            effect = (by_cluster / by_item) ** 2 if by_item > 0.0 else None
+        return self.estimate(measure, float(values[0]), interval, design_effect=effect)
+
+    def estimate(
+        self, measure: str, value: float, interval: Interval, design_effect: float | None = None
+    ) -> Estimate:
         """The value with its interval, widened to the value where an estimate below 0 left it."""
         low, high = interval.low, interval.high
+        if self.few_clusters:
+            why = f"none: fewer than {FEWEST_CLUSTERS} clusters"
+            return self._record(measure, value=float(value), status="too_few_clusters", method=why)
         return self._record(
             measure,
             value=float(value),
             low=None if low is None else min(low, float(value)),
             high=None if high is None else max(high, float(value)),
             method=interval.method,
+            design_effect=design_effect,
         )
 
     def undefined(self, measure: str, status: EstimateStatus, why: str) -> Estimate:
@@ -81,13 +179,22 @@ class Table:
     def _record(self, measure: str, **rest: Any) -> Estimate:
         return Estimate(
             measure=measure,
-            estimand=ESTIMAND,
+            estimand=self.estimand,
             level=self.level,
             items=self.cells.shape[0],
             conditions=self.cells.shape[1],
             excluded=self.excluded,
+            clusters=self.clusters,
             **rest,
         )
+
+    @property
+    def estimand(self) -> str:
+        """What the numbers are about, the conditions that are left out named."""
+        if not self.empty:
+            return ESTIMAND
+        numbers = ", ".join(str(j) for j in self.empty)
+        return f"these conditions without {numbers} (no outcome), items like these"
 
     def few_vary(self) -> Interval | None:
         """An interval for the variance within items (ddof 1) when hardly a 0/1 item varies.
@@ -96,15 +203,25 @@ class Table:
 
         The items' variances v behave like k items of the size s among I − k that have none: the
         interval is s times Clopper and Pearson's for k of I. If not one item varies, s is the
-        largest variance an item can have. None from k = FEW or k > I/4 on, for scores other than
-        0/1, for more runs, and where all items are the same.
+        largest variance an item can have. Clusters divide k and I by the design effect of v, Σ_g
+        (Σ_i v)²/Σ v²; if not one item varies, I is their number. None from k = FEW or k > I/4 on,
+        for scores other than 0/1, for more runs, and where all items are the same.
         """
-        items, width, runs = self.cells.shape
-        if runs > 1 or not self.binary or np.ptp(self.cells.mean(axis=(1, 2))) == 0.0:
+        if self.runs > 1 or not self.binary:
             return None
-        v = self.cells[:, :, 0].var(axis=1, ddof=1)
+        cells = self.means
+        counts = (~np.isnan(cells)).sum(axis=1)
+        if np.ptp(np.nanmean(cells, axis=1)) == 0.0:
+            return None
+        pairs = counts >= 2
+        width, items = cells.shape[1], float(pairs.sum())
+        v = np.nanvar(cells[pairs], axis=1, ddof=1)
         total, squares = float(v.sum()), float(np.square(v).sum())
         k = total * total / squares if squares > 0.0 else 0.0
+        if self.codes is not None:
+            sums = np.bincount(self.codes[pairs], weights=v)
+            effect = float(np.square(sums).sum()) / squares if squares > 0.0 else 1.0
+            k, items = k / effect, items / effect if total > 0.0 else float(len(sums))
         largest = (width // 2) * ((width + 1) // 2) / (width * (width - 1))
         s = squares / total if total > 0.0 else largest
         if k >= FEW or k > items / 4.0:

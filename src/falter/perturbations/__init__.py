@@ -20,9 +20,10 @@ from falter.perturbations._rewriting import (
     rewriting,
 )
 from falter.perturbations._steps import parse_step, resolve_step
-from falter.perturbations.configuration import SettingPerturbation
+from falter.perturbations.configuration import OTHER_TEMPLATE, SettingPerturbation
 
 __all__ = [
+    "OTHER_TEMPLATE",
     "Applied",
     "Ledger",
     "NoRewrite",

@@ -64,6 +64,7 @@ def relisted(
         delimiter=prompt.delimiter,
         target=target,
         program=prompt.program,
+        schema=prompt.schema,
     )
 
 

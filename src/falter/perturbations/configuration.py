@@ -13,9 +13,18 @@ from falter.core.rng import Rng
 from falter.perturbations._base import Described, perturbations, summary_of
 from falter.perturbations._parameters import checked_parameters
 
-__all__ = ["SettingPerturbation", "demonstrations", "identity", "setting", "temperature"]
+__all__ = [
+    "OTHER_TEMPLATE",
+    "SettingPerturbation",
+    "demonstrations",
+    "identity",
+    "setting",
+    "temperature",
+]
 
 Configure = Callable[..., Recipe]
+OTHER_TEMPLATE = "#other"
+"""Stands for the source of the task's own second template."""
 
 
 class SettingPerturbation(Described):
@@ -96,10 +105,10 @@ def temperature(recipe: Recipe, value: float) -> Recipe:
 
 @setting(
     "template",
-    Parameter(name="file", type=str, default="", help="the file with the other template"),
+    Parameter(
+        name="file", type=str, default="", help="the file with it; else the task's own second one"
+    ),
 )
 def template(recipe: Recipe, file: str) -> Recipe:
-    """Asks with another template: the user's own file."""
-    if not file:
-        raise UsageError("'template' needs a file", hint="for example: template:file=other.txt")
-    return replace(recipe, template=file)
+    """Asks with another template: a file, or the task's own second one."""
+    return replace(recipe, template=file or OTHER_TEMPLATE)

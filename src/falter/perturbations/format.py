@@ -9,6 +9,7 @@ from html import escape
 
 from falter.core.records import Demonstration, Prompt, Section
 from falter.core.rng import Rng
+from falter.perturbations._answer_parts import parts_rule
 from falter.perturbations._asking import (
     has_format,
     instead_of_format,
@@ -17,7 +18,14 @@ from falter.perturbations._asking import (
 )
 from falter.perturbations._base import PromptPerturbation, prompt_perturbation
 
-__all__ = ["format_html", "format_json", "format_markdown", "format_xml", "format_yaml"]
+__all__ = [
+    "format_html",
+    "format_json",
+    "format_markdown",
+    "format_text",
+    "format_xml",
+    "format_yaml",
+]
 
 _FAMILY = _GROUP = "format"
 _TOKENS = 192
@@ -36,8 +44,13 @@ def _format(form: str) -> Callable[[Callable[[Prompt, Rng], Prompt]], PromptPert
     )
 
 
-def _asking(prompt: Prompt, rule: str, write: _Write) -> Prompt:
-    """The prompt with a rule for the form of the answer; the demonstrations follow it."""
+def _asking(prompt: Prompt, form: str, rule: str, write: _Write) -> Prompt:
+    """The prompt with a rule for the form of the answer; the demonstrations follow it.
+
+    An answer with several parts has a rule that names them.
+    """
+    if prompt.schema is not None:
+        return prompt.with_sections(_asking_parts(prompt.sections, parts_rule(form, prompt.schema)))
     what, shape = what_to_give(prompt), write("...")
 
     def ruled(sections: Sequence[Section]) -> tuple[Section, ...]:
@@ -54,11 +67,18 @@ def _asking(prompt: Prompt, rule: str, write: _Write) -> Prompt:
     return replace(prompt, sections=ruled(prompt.sections), demonstrations=demonstrations)
 
 
+def _asking_parts(sections: Sequence[Section], rule: str) -> tuple[Section, ...]:
+    if has_format(sections):
+        return instead_of_format(sections, rule)
+    return with_instruction(sections, "output_format_added", rule)
+
+
 @_format("json")
 def format_json(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for a JSON object with the single key `answer`."""
     return _asking(
         prompt,
+        "json",
         "Reply with one JSON object and nothing else{anyway}. It has the single key "
         '"answer", whose value is {what}, as in {shape}',
         lambda answer: json.dumps({"answer": answer}, ensure_ascii=False),
@@ -70,6 +90,7 @@ def format_yaml(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for a YAML mapping with the single key `answer`."""
     return _asking(
         prompt,
+        "yaml",
         "Reply with YAML and nothing else{anyway}: a mapping with the single key "
         '"answer", whose value is {what}, as in\n{shape}',
         lambda answer: f"answer: {json.dumps(answer, ensure_ascii=False)}",
@@ -81,6 +102,7 @@ def format_xml(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for one XML element named `answer`."""
     return _asking(
         prompt,
+        "xml",
         "Reply with XML and nothing else{anyway}: one element with the name answer that "
         "holds {what}, as in {shape}",
         lambda answer: f"<answer>{escape(answer, quote=False)}</answer>",
@@ -92,6 +114,7 @@ def format_markdown(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for Markdown: a heading `Answer` with the answer below it."""
     return _asking(
         prompt,
+        "markdown",
         "Reply in Markdown and with nothing else{anyway}: a heading of the second level, "
         '"Answer", and below it {what}, as in\n{shape}',
         "## Answer\n{}".format,
@@ -103,7 +126,19 @@ def format_html(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for one HTML paragraph with the id `answer`."""
     return _asking(
         prompt,
+        "html",
         'Reply with HTML and nothing else{anyway}: one paragraph with the id "answer" that '
         "holds {what}, as in {shape}",
         lambda answer: f'<p id="answer">{escape(answer, quote=False)}</p>',
+    )
+
+
+@_format("text")
+def format_text(prompt: Prompt, rng: Rng) -> Prompt:
+    """Asks for plain text without any markup, several parts under headings."""
+    return _asking(
+        prompt,
+        "text",
+        "Reply in plain text and with nothing else{anyway}: {what}, without any markup",
+        str,
     )

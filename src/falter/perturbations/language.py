@@ -11,11 +11,11 @@ from falter.core.interfaces import Parameter
 from falter.core.records import Demonstration, Edit, Prompt, Section, SectionKind
 from falter.core.render import with_choices
 from falter.core.rng import Rng
-from falter.perturbations._rewriting import NoRewrite, Rewritten, rewriting
+from falter.perturbations._rewriting import NoRewrite, Rewritten, Wanted, rewriting
 from falter.perturbations._rewritten import has_letters, open_core, put
 from falter.text import protect
 
-__all__ = ["LANGUAGES", "crosslingual", "language_name", "translate"]
+__all__ = ["LANGUAGES", "crosslingual", "language_name", "translate", "wanted_translation"]
 
 _FAMILY = "language"
 LANGUAGES: dict[str, str] = {
@@ -116,6 +116,11 @@ def translate(prompt: Prompt, rewritten: Rewritten, rng: Rng, to: str) -> Prompt
     return replace(after, demonstrations=demonstrations, target=_target(after, into))
 
 
+def wanted_translation(text: str, to: str) -> Wanted:
+    """The rewrite that a text needs to be in another language."""
+    return translate.wanted(text, 0, to=to)
+
+
 def _has_input(prompt: Prompt, input: str, answer: str) -> bool:
     """Whether there is an input to translate."""
     language_name(input, "crosslingual.input")
@@ -204,9 +209,14 @@ def _answer(prompt: Prompt, answer: str, into: Translate) -> str:
 
 
 def _target(prompt: Prompt, into: Translate) -> int | str | None:
-    """The expected text; an index, a number and code stay."""
+    """The expected text; an index, a number and code stay.
+
+    What is expected of an answer with several parts is translated even if it looks like code.
+    """
     if not isinstance(prompt.target, str) or prompt.program is not None:
         return prompt.target
+    if prompt.schema is not None and any(map(str.isalpha, prompt.target)):
+        return into(prompt.target.strip())
     return _text(prompt.target, into)
 
 

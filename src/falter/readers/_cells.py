@@ -17,15 +17,17 @@ __all__ = [
     "MISSING",
     "REFUSED",
     "SCORED",
+    "TRUNCATED",
     "UNPARSED",
     "Cells",
     "Coded",
     "Names",
     "as_numbers",
+    "finite",
     "settle",
 ]
 
-SCORED, UNPARSED, REFUSED, FAILED, MISSING = range(5)
+SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 MOST_CELLS = 200_000_000
 Where = Callable[[int], str]
 Floats = NDArray[np.float64]
@@ -91,9 +93,9 @@ class Names:
 class Cells:
     """Results, one place a cell. `value` is NaN where there is no score; `outcome` says why.
 
-    `outcome` is 0 scored, 1 unparsed, 2 refused, 3 failed, 4 missing. `output` holds the answers,
-    code -1 where there is none; `cluster` is what items share. `scorers` names the score of every
-    task; `notes` say what was assumed.
+    `outcome` is 0 scored, 1 unparsed, 2 truncated, 3 refused, 4 failed, 5 missing. `output` holds
+    the answers, code -1 where there is none; `cluster` is what items share. `scorers` names the
+    score of every task; `notes` say what was assumed.
     """
 
     model: Coded
@@ -195,6 +197,17 @@ def _conflict(cells: Cells, first: int, second: int, where: Where) -> str:
         f"{name(cells.model)}, condition {name(cells.condition)}, run "
         f"{name(cells.run)}: {where(first)} and {where(second)}"
     )
+
+
+def finite(value: object) -> float | None:
+    """A number as it is; None for what is none, is infinite, or is too large for one."""
+    if not isinstance(value, (bool, int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return None if math.isinf(number) else number
 
 
 def as_numbers(values: Iterable[float | None]) -> Floats:

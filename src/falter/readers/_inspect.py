@@ -11,7 +11,7 @@ import orjson
 
 from falter.core.errors import TaskError, UnknownName
 from falter.readers._archive import Archive, archive
-from falter.readers._cells import FAILED, MISSING, SCORED, UNPARSED, Cells
+from falter.readers._cells import FAILED, MISSING, SCORED, UNPARSED, Cells, finite
 from falter.readers._files import read_json
 from falter.readers._logs import Log, LogChoice, cells_of, is_chosen
 
@@ -172,14 +172,15 @@ def _judged(
     number = GRADES.get(value) if isinstance(value, str) else value
     if isinstance(value, str) and number is None:
         number = _number(value)
-    if not isinstance(number, (bool, int, float)) or math.isinf(number):
+    known = finite(number)
+    if known is None:
         raise TaskError(
             f"{where} has {str(value)[:40]!r} as {name}; expected C, P, I, N or a number",
             hint="name another score with --metric",
         )
-    if math.isnan(number):
+    if math.isnan(known):
         return None, MISSING, None
-    return float(number), SCORED, answer if isinstance(answer, str) and answer else None
+    return known, SCORED, answer if isinstance(answer, str) and answer else None
 
 
 def _number(text: str) -> float | None:

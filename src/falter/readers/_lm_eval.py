@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from falter.core.errors import TaskError, UnknownName
-from falter.readers._cells import MISSING, SCORED, UNPARSED, Cells
+from falter.readers._cells import MISSING, SCORED, UNPARSED, Cells, finite
 from falter.readers._files import json_lines, read_json
 from falter.readers._logs import Log, LogChoice, cells_of, is_chosen
 
@@ -140,9 +140,10 @@ def _number(value: Any, metric: str, where: str) -> float | None:
     """A score; None where there is none, also for NaN."""
     if value is None or value != value:
         return None
-    if not isinstance(value, (bool, int, float)) or abs(value) == float("inf"):
+    number = finite(value)
+    if number is None:
         raise TaskError(f"{where} has {str(value)[:40]!r} as {metric}; expected a number")
-    return float(value)
+    return number
 
 
 def _output(row: Mapping[str, Any], metric: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What the logs of lm-evaluation-harness and of Inspect share: runs of a task."""
+"""What logs of different tools share: runs of a task."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ class LogChoice:
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """One run of one task. The lists run in parallel, one place a result; `lines` says where."""
+    """One run of one task. The lists run in parallel, one place a result; `lines` says where.
+
+    `condition` is what the tool itself calls so, if it does: a perturbation, a prompt.
+    """
 
     path: Path
     task: str
@@ -44,6 +47,7 @@ class Log:
     scorer: str
     args: dict[str, str] = field(default_factory=dict)
     folder: str = ""
+    condition: str = ""
     items: list[str] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
     values: list[float | None] = field(default_factory=list)
@@ -94,7 +98,9 @@ Place = tuple[str, str, str]
 
 
 def _kind(logs: Sequence[Log]) -> str | None:
-    """Arguments where they differ for one model on one task, else folders, else nothing."""
+    """The tool's own; arguments where they differ for a model on a task; folders; nothing."""
+    if any(log.condition for log in logs):
+        return "condition"
     for kind in ("args", "folder"):
         labels: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         for log in logs:
@@ -118,13 +124,17 @@ def _placed(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[st
         "model": lambda log: log.model,
         "file": lambda log: log.path.stem,
         "args": _args_label(logs),
+        "condition": lambda log: log.condition,
     }[kind]
+    if kind == "condition":
+        return [(log.model, log.task, log.condition or "all") for log in logs], []
     task = _common([log.task for log in logs]) if kind == "task" else None
     model = "all models" if kind == "model" else None
-    return (
-        [(model or log.model, task or log.task, label(log)) for log in logs],
-        [f"A condition is a {'set of task arguments' if kind == 'args' else kind}."],
-    )
+    places = [
+        (model or log.model, task or log.task, f"{log.condition}/{label(log)}".lstrip("/"))
+        for log in logs
+    ]
+    return places, [f"A condition is a {'set of task arguments' if kind == 'args' else kind}."]
 
 
 def _args_label(logs: Sequence[Log]) -> Callable[[Log], str]:

@@ -16,6 +16,7 @@ from falter.readers._cells import (
     MISSING,
     REFUSED,
     SCORED,
+    TRUNCATED,
     UNPARSED,
     Cells,
     Coded,
@@ -33,6 +34,7 @@ WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "correct": 1.0, "inco
 KINDS = {
     "scored": SCORED, "ok": SCORED, "success": SCORED, "": SCORED,
     "unparsed": UNPARSED, "invalid": UNPARSED, "unreadable": UNPARSED, "parse_error": UNPARSED,
+    "truncated": TRUNCATED, "cut": TRUNCATED, "length": TRUNCATED,
     "refused": REFUSED, "refusal": REFUSED,
     "failed": FAILED, "error": FAILED, "timeout": FAILED,
     "missing": MISSING,
@@ -226,7 +228,7 @@ def _stated_outcomes(column: Coded, name: str, path: Path) -> NDArray[np.uint8]:
             row = int(np.flatnonzero(column.codes == place)[0])
             raise TaskError(
                 f"{line_of(path, row)} has {text[:40]!r} in the column '{name}'",
-                hint="an outcome is scored, unparsed, refused, failed or missing",
+                hint="an outcome is scored, unparsed, truncated, refused, failed or missing",
             )
         outcomes[place] = KINDS[plain]
     return np.asarray(outcomes[column.codes])

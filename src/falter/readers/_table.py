@@ -16,7 +16,7 @@ from falter.core.errors import MissingExtra, TaskError
 from falter.readers._cells import Coded, Names
 from falter.readers._files import bounded, kind_of
 
-__all__ = ["TABLES", "column_names", "line_of", "read_columns"]
+__all__ = ["TABLES", "column_names", "line_of", "parquet_rows", "read_columns"]
 
 TABLES = ("csv", "tsv", "parquet")
 BLOCK = 4 * 2**20
@@ -55,6 +55,18 @@ def read_columns(path: Path, names: Sequence[str], needed: Sequence[str]) -> dic
         return _collect(_arrow_batches(path, needed), needed)
     except pa.ArrowException:
         return _plain(path, names, needed)
+
+
+def parquet_rows(path: Path, fields: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file with these columns, or parts of columns, as `model.name`."""
+    import pyarrow as pa
+
+    with _parquet(path) as file:
+        try:
+            for batch in file.iter_batches(columns=list(fields)):
+                yield from batch.to_pylist()
+        except (OSError, pa.ArrowException) as error:
+            raise TaskError(f"{path} cannot be read: {error}", hint="is it whole?") from error
 
 
 def line_of(path: Path, row: int) -> str:

@@ -13,7 +13,7 @@ from falter.report.forms import (
     terminal_figures,
     write_parquet,
 )
-from falter.report.page import html
+from falter.report.page import frame, html
 
 __all__ = [
     "COLUMNS",
@@ -23,6 +23,7 @@ __all__ = [
     "as_markdown",
     "figure_rows",
     "figure_table",
+    "frame",
     "html",
     "shown_text",
     "terminal",

@@ -9,6 +9,7 @@ from typing import Any
 from falter.core.records import Estimate
 from falter.figures import (
     Bars,
+    Breakdown,
     Curves,
     Examples,
     Figure,
@@ -29,11 +30,12 @@ __all__ = ["COLUMNS", "Row", "figure_rows", "figure_table"]
 COLUMNS = (
     "figure", "title", "section", "row", "column", "x", "unit", "text",
     "value", "low", "high", "level", "p_value", "status", "items", "conditions", "excluded",
-    "model", "task", "recipe", "measure", "method", "estimand", "seed", "signature",
+    "clusters", "design_effect", "model", "task", "recipe", "measure", "method", "estimand", "seed",
+    "signature",
 )  # fmt: skip
 _OF_AN_ESTIMATE = (
     "value", "low", "high", "level", "p_value", "status", "items", "conditions", "excluded",
-    "measure", "method", "estimand", "seed", "signature",
+    "clusters", "design_effect", "measure", "method", "estimand", "seed", "signature",
 )  # fmt: skip
 _OF_ITS_GROUP = ("model", "task", "recipe")
 
@@ -123,6 +125,8 @@ def _rows(figure: Figure) -> Iterator[Row]:
                 if part is not None:
                     yield _cell(bar.label, name, figure.unit, part)
             yield _cell(bar.label, figure.share, "percent", bar.share)
+    elif isinstance(figure, Breakdown):
+        yield from _breakdown_rows(figure)
     elif isinstance(figure, Strips):
         for strip in figure.strips:
             for name, value in strip.values:
@@ -137,9 +141,24 @@ def _forest_rows(figure: Forest) -> Iterator[Row]:
         if row.estimate is not None:
             estimate = _cell(row.label, figure.measured, figure.unit, row.estimate)
             yield estimate | {"text": row.verdict}
+        if row.together is not None:
+            yield _cell(row.label, "all together", figure.unit, row.together)
         for column, value in zip(figure.columns, row.cells, strict=False):
             if value is not None:
                 yield _cell(row.label, column.name, column.unit, value)
+
+
+def _breakdown_rows(figure: Breakdown) -> Iterator[Row]:
+    """The whole, every part, the cells, and the lines as text."""
+    for row in figure.rows:
+        yield _cell(row.label, figure.whole, figure.unit, row.whole)
+        for name, part in zip(figure.parts, row.parts, strict=True):
+            yield _cell(row.label, name, figure.unit, part)
+        for column, value in zip(figure.columns, row.cells, strict=False):
+            if value is not None:
+                yield _cell(row.label, column.name, column.unit, value)
+        for place, words in enumerate(row.lines, start=1):
+            yield _cell(row.label, f"line {place}", "text", words)
 
 
 def _grid_rows(grid: Grid) -> Iterator[Row]:
@@ -167,7 +186,9 @@ def _example_rows(figure: Examples) -> Iterator[Row]:
             prompt = "".join(getattr(segment, which) for segment in example.segments)
             yield _cell(label, f"prompt {name}", "text", prompt)
             yield _cell(label, f"answer {name}", "text", side.answer)
-            yield _cell(label, f"outcome {name}", "text", "right" if side.right else "wrong")
+            yield _cell(label, f"outcome {name}", "text", side.word)
+            if side.read:
+                yield _cell(label, f"read {name}", "text", side.read)
 
 
 def _cell(row: str, column: str, unit: Unit, value: Value) -> Row:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from falter.figures import (
     Bars,
+    Breakdown,
     Column,
     Curves,
     Examples,
@@ -20,7 +21,9 @@ from falter.figures import (
     Value,
 )
 
-__all__ = ["doses", "grids", "quartiles"]
+__all__ = ["TOGETHER", "doses", "grids", "quartiles"]
+
+TOGETHER = "the interval that holds for all rows at once"
 
 
 def grids(figure: Figure) -> tuple[Grid, ...]:
@@ -39,6 +42,8 @@ def grids(figure: Figure) -> tuple[Grid, ...]:
         return (_doses(figure),)
     if isinstance(figure, Bars):
         return (_parts(figure),)
+    if isinstance(figure, Breakdown):
+        return (_breakdown(figure),)
     return _spreads(figure)
 
 
@@ -71,14 +76,21 @@ def _head_numbers(figure: Headline) -> Grid:
 
 
 def _forest(figure: Forest) -> Grid:
-    """Label, estimate, and the columns of the plot."""
+    """Label, estimate, the interval of all rows together, and the columns of the plot."""
+    families = figure.has_families
     columns = [
         Column(name=figure.of.capitalize()),
         Column(name=figure.measured.capitalize(), unit=figure.unit),
+        *([Column(name="All together", unit=figure.unit, about=TOGETHER)] if families else []),
         *figure.columns,
     ]
     rows: list[tuple[Value, ...]] = [
-        (row.label, row.estimate, *(row.cells or [None] * len(figure.columns)))
+        (
+            row.label,
+            row.estimate,
+            *([row.together] if families else []),
+            *(row.cells or [None] * len(figure.columns)),
+        )
         for row in figure.rows
     ]
     return _grid(figure, columns, rows)
@@ -124,6 +136,21 @@ def _parts(figure: Bars) -> Grid:
         Column(name=figure.share, unit="percent"),
     ]
     rows = [(bar.label, *bar.parts, bar.share) for bar in figure.bars]
+    return _grid(figure, columns, rows)
+
+
+def _breakdown(figure: Breakdown) -> Grid:
+    """The whole, its parts under one heading, and the columns of the figure."""
+    columns = [
+        Column(name=figure.of.capitalize()),
+        Column(name=figure.whole.capitalize(), unit=figure.unit),
+        *(Column(name=part, unit=figure.unit, over="of which") for part in figure.parts),
+        *figure.columns,
+    ]
+    rows: list[tuple[Value, ...]] = [
+        (row.label, row.whole, *row.parts, *(row.cells or [None] * len(figure.columns)))
+        for row in figure.rows
+    ]
     return _grid(figure, columns, rows)
 
 

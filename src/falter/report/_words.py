@@ -8,6 +8,7 @@ from falter.core.ids import short
 from falter.core.records import Estimate, EstimateStatus
 from falter.figures import (
     Bars,
+    Breakdown,
     Column,
     Figure,
     Grid,
@@ -44,7 +45,9 @@ _REASONS: dict[EstimateStatus, str] = {
     "undefined_zero_denominator": "undefined, because its denominator is zero",
     "undefined_zero_variance": "undefined, because every outcome is the same",
     "insufficient_data": "too few items to say",
+    "too_few_clusters": "too few clusters to say how sure it is",
     "not_identified": "this design cannot separate it from other effects",
+    "not_informative": "not informative, because nearly every outcome is the same",
 }
 _UNITS: dict[Unit, str] = {
     "percent": "in percent",
@@ -143,7 +146,8 @@ def about(figure: Figure) -> str:
         return ""
     sentences = [] if isinstance(figure, Headline) else _about_units(figure)
     levels = sorted({e.level for e in numbers if e.low is not None})
-    if levels and (isinstance(figure, Grid | Bars | Headline) or hasattr(figure, "measured")):
+    bracketed = isinstance(figure, Grid | Bars | Breakdown | Headline)
+    if levels and (bracketed or hasattr(figure, "measured")):
         sentences.append(f"Brackets contain {' and '.join(map(n.level, levels))} intervals.")
     return " ".join(sentences)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from falter.core.errors import AuthenticationError, RunStopped
-from falter.core.interfaces import Client, ResponseStore
+from falter.core.interfaces import Client, ResponseStore, SharedStore
 from falter.core.records import Request, Response
 from falter.plan import batched
 from falter.runner._buffer import Buffer
@@ -18,6 +18,8 @@ __all__ = ["Lane", "Progress", "run_lanes"]
 LOOK_AHEAD = 64
 HOPELESS = 25
 HOPELESS_ITEMS = 5
+MOST_HELD = 1024
+HELD_AGAIN = 0.1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +48,8 @@ class Progress:
 class Lane:
     """One model's share of a run: its requests in plan order, its client, its concurrency.
 
-    `on_planned` sees each stretch of the plan once, before any of it is sent.
+    `on_planned` sees each stretch of the plan once, before any of it is sent. `is_cut` says whether
+    an answer reached the limit of tokens before there was anything to score.
     """
 
     requests: Iterable[Request]
@@ -54,6 +57,7 @@ class Lane:
     concurrency: int
     progress: Progress
     on_planned: Callable[[Sequence[Request]], None] | None = None
+    is_cut: Callable[[Request, Response], bool] = lambda _, response: response.ran_out
 
 
 async def run_lanes(
@@ -62,8 +66,10 @@ async def run_lanes(
     """Send what the store lacks, in all lanes at once, and store every response as it arrives.
 
     Raises `AuthenticationError` at once when an endpoint refuses the credentials, `RunStopped`
-    when an endpoint only ever fails or when `stop` is set. Responses that arrived are stored in
-    any case.
+    when an endpoint only ever fails, when the first answers were all cut off at the limit of
+    tokens, when `stop` is set, or when the store takes nothing for too long. Responses that arrived
+    are stored in any case where that is possible. What another process is sending for the same
+    store is waited for, not sent again.
     """
     stop = stop or asyncio.Event()
     buffer = Buffer(store)
@@ -77,7 +83,7 @@ async def run_lanes(
     except BaseExceptionGroup as group_error:
         raise _main_error(group_error) from group_error
     finally:
-        buffer.flush()
+        await buffer.settle()
     if stop.is_set():
         raise RunStopped("The run was interrupted", hint="run the same command again to resume")
 
@@ -107,16 +113,22 @@ class _Feed:
         self._waiting: dict[str, int] = {}
         self._failed: set[str] = set()
         self._failed_items: set[str] = set()
+        self._cut_items: set[str] = set()
+        self._cut, self._some_whole = 0, False
+        self._held: dict[str, list[Request]] = {}
         self._missing = self._stream()
-        self._ended = False
+        self.ended = False
 
     def take(self, limit: int) -> list[Request]:
-        """Up to `limit` requests to send next; an empty list at the end of the plan."""
+        """Up to `limit` requests to send next; an empty list if there are none just now."""
         requests: list[Request] = []
-        while len(requests) < limit and not self._ended:
-            request = next(self._missing, None)
+        while len(requests) < limit and not self.ended:
+            try:
+                request = next(self._missing)
+            except StopIteration:
+                self.ended = True
+                break
             if request is None:
-                self._ended = True
                 break
             requests.append(request)
         self.progress.sent += len(requests)
@@ -131,6 +143,7 @@ class _Feed:
             progress.landed += cells
             progress.prompt_tokens += response.usage.prompt_tokens
             progress.completion_tokens += response.usage.completion_tokens
+            self._stop_if_cut(request, response)
         else:
             progress.failed += cells
             progress.last_failure = response.failure
@@ -149,37 +162,85 @@ class _Feed:
                 hint="check the endpoint with 'falter doctor'; this run has nothing to report",
             )
 
-    def _stream(self) -> Iterator[Request]:
+    def _stop_if_cut(self, request: Request, response: Response) -> None:
+        """Give up if every answer ends at the limit, over several items: more would not help."""
+        if self._some_whole:
+            return
+        if not self.lane.is_cut(request, response):
+            self._some_whole = True
+            return
+        self._cut += 1
+        self._cut_items.add(request.variant.item.key)
+        if self._cut >= HOPELESS and len(self._cut_items) >= HOPELESS_ITEMS:
+            limit = request.sampling.max_tokens
+            raise RunStopped(
+                f"{self.progress.label}: the first {self._cut} answers all reached the limit of "
+                f"{limit:,} tokens before an answer",
+                hint=f"raise max_tokens (--max-tokens {max(4096, 4 * limit)}); "
+                "this run has nothing to report",
+            )
+
+    def _stream(self) -> Iterator[Request | None]:
+        """What is to be sent; None while all the rest is in the hands of another process."""
         lane, progress = self.lane, self.progress
         for stretch in batched(lane.requests, LOOK_AHEAD):
             progress.planned += len(stretch)
             if lane.on_planned is not None:
                 lane.on_planned(stretch)
-            missing = self._store.missing([r.key for r in stretch])
-            for request in stretch:
-                key = request.key
-                if key in self._in_flight:
-                    self._waiting[key] = self._waiting.get(key, 0) + 1
-                elif key in self._buffer:
-                    progress.landed += 1
-                elif key in self._failed:
-                    progress.failed += 1
-                elif key in missing:
-                    self._in_flight.add(key)
-                    missing.discard(key)
-                    yield request
-                else:
-                    progress.stored += 1
+            yield from self._unanswered(stretch)
+            if len(self._held) > MOST_HELD:
+                yield from self._again()
+        while self._held:
+            yield from self._again()
+            if self._held:
+                yield None
+
+    def _again(self) -> Iterator[Request]:
+        """What another process held before: answered by now, still held, or ours to send."""
+        held, self._held = self._held, {}
+        for stretch in batched((r for same in held.values() for r in same), LOOK_AHEAD):
+            yield from self._unanswered(stretch)
+
+    def _unanswered(self, stretch: Sequence[Request]) -> Iterator[Request]:
+        progress = self.progress
+        known = (self._in_flight, self._buffer, self._failed)
+        fresh = {r.key for r in stretch if not any(r.key in keys for keys in known)}
+        missing = self._store.missing(list(fresh))
+        store = self._store
+        ours = store.claim(missing) if isinstance(store, SharedStore) else set(missing)
+        for request in stretch:
+            key = request.key
+            if key in self._in_flight:
+                self._waiting[key] = self._waiting.get(key, 0) + 1
+            elif key in self._buffer:
+                progress.landed += 1
+            elif key in self._failed:
+                progress.failed += 1
+            elif key in ours:
+                self._in_flight.add(key)
+                ours.discard(key)
+                missing.discard(key)
+                yield request
+            elif key in missing:
+                self._held.setdefault(key, []).append(request)
+            else:
+                progress.stored += 1
 
 
 async def _work(feed: _Feed, buffer: Buffer, stop: asyncio.Event) -> None:
     client, batch = feed.lane.client, feed.lane.client.capabilities.batch
     while not stop.is_set():
+        ready = await buffer.ready()
         if buffer.error is not None:
             raise buffer.error
+        if not ready:
+            return  # what is in flight may still land
         requests = feed.take(batch)
-        if not requests:
+        if not requests and feed.ended:
             return
+        if not requests:
+            await asyncio.sleep(HELD_AGAIN)
+            continue
         answers: Sequence[Response]
         if requests[0].scores:
             answers = await client.score_many(requests)

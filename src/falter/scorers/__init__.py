@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from falter.scorers._aligned_json import AlignedScore, json_rouge, json_similarity
-from falter.scorers._base import TextScorer, scorers
+from falter.scorers._base import TextScorer, scorers, second_reader
 from falter.scorers._choosing import ScorerNames, named_scorers, usual_reason, usual_scorer
 from falter.scorers._entities import EntityMatch, entity_match
 from falter.scorers._reply import without_sequel
@@ -32,6 +32,7 @@ __all__ = [
     "rouge",
     "rouge_tokens",
     "scorers",
+    "second_reader",
     "semantic_similarities",
     "semantic_similarity",
     "usual_reason",

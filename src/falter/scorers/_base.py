@@ -5,17 +5,30 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from falter.core.interfaces import AnswerKind, Case, Scorer, Style
-from falter.core.records import Outcome, Response, Score
+from falter.core.records import CUT, Outcome, Response, Score
 from falter.core.registry import Registry
+from falter.scorers._keyed import answer_parts, parts_as_json
 from falter.scorers._reply import in_form, without_sequel
 from falter.scorers.reading import declines
 
-__all__ = ["TextScorer", "scorers"]
+__all__ = ["TextScorer", "scorers", "second_reader"]
 
 scorers: Registry[Scorer] = Registry("scorer", "falter.scorers")
 
-_REFUSALS = frozenset({"refusal", "content_filter"})
+_REFUSALS = frozenset(
+    {
+        "refusal", "content_filter", "safety", "recitation", "blocklist", "prohibited_content",
+        "spii",
+    }
+)  # fmt: skip
+CUT_REASON = "the limit of tokens was reached before a whole answer"
 _LONGEST_EXTRACT = 1000  # characters
+
+
+def second_reader(scorer: Scorer) -> Scorer | None:
+    """The scorer that reads the same replies more leniently, if one is named."""
+    name = getattr(scorer, "second_reader", None)  # a scorer of the user's own may not say
+    return None if name is None else scorers.get(name)
 
 
 class TextScorer(ABC):
@@ -32,15 +45,19 @@ class TextScorer(ABC):
                 return self.scored(words[0] == case.variant.prompt.target, words[0])
 
     `read` only gets actual replies: failed requests, refusals and replies in the wrong form are
-    dealt with before. If the recipe asks for a form, `read` gets the answer inside it; if it asks
+    dealt with before. If the recipe asks for a form, `read` gets the answer inside it, and where
+    the answer has several parts, these as one JSON object of texts; if it asks
     for reasoning first, what `final` extracts from the reply. It returns
     `self.scored(value, extracted)` with a value from 0 to 1 (or True and False);
     `self.unparsed(reason)` if the reply holds no answer; or `self.failed(reason)` if the item
     itself cannot be scored. Replies without a score are counted and left out, never taken as zero.
+    A reply that ended at the limit of tokens is `truncated` where it is unparsed; where the answer
+    is the `whole_reply`, also where it scores nothing.
 
     `case.variant.prompt` has the target and, for multiple choice, choices and labels, as the recipe
     left them. With `needs_baseline` there is also `case.baseline`, the reply to the clean prompt;
-    if there is no such reply, the case is `failed` before `read`.
+    if there is no such reply, the case is `failed` before `read`. `second_reader` names a scorer
+    that reads the same replies more leniently; a report then tells bad reading from wrong answers.
     """
 
     name: str
@@ -52,6 +69,8 @@ class TextScorer(ABC):
     needs_choices: bool = False
     needs_prompt: bool = True
     needs_baseline: bool = False
+    second_reader: str | None = None
+    whole_reply: bool = False
 
     def check(self) -> None:  # noqa: B027  (a subclass may do without)
         """Raise when something that it needs is missing. By default it needs nothing."""
@@ -70,12 +89,26 @@ class TextScorer(ABC):
             missing = _no_baseline(case.baseline)
             if missing is not None:
                 return self.failed(missing)
-        return self._answered(case.response.text or "", case)
+        score = self._answered(case.response.text or "", case)
+        if case.response.finish_reason in CUT and self._lacks_an_answer(score):
+            return Score(scorer=self.name, outcome="truncated", reason=CUT_REASON)
+        return score
+
+    def _lacks_an_answer(self, score: Score) -> bool:
+        """Whether a reply that was cut off holds no whole answer."""
+        return score.outcome == "unparsed" or (self.whole_reply and score.value == 0)
 
     def _answered(self, text: str, case: Case) -> Score:
         """The score of the answer inside a reply, without its form and its reasoning."""
         recipe = case.variant.recipe
         form, reasons = recipe.output_format, recipe.reasons
+        schema = case.variant.prompt.schema
+        if schema is not None:
+            form = form or schema.form
+            parts = answer_parts(text, form, schema)
+            if parts is None:
+                return self.unparsed(f"the reply is not the required {form} with all of its parts")
+            return self.read(parts_as_json(parts), case)
         if form is None and not reasons:
             return self.read(text, case)
         text = without_sequel(text, case.variant.prompt, reasoned=reasons)
@@ -126,8 +159,10 @@ def _fault(response: Response) -> tuple[Outcome, str] | None:
     """Why a response has no text to read."""
     if response.failure is not None:
         return "failed", response.failure
-    if response.finish_reason in _REFUSALS:
+    if (response.finish_reason or "").lower() in _REFUSALS:
         return "refused", response.finish_reason or ""
+    if response.ran_out:
+        return "truncated", CUT_REASON
     if response.text is None:
         return "failed", "the response has no text"
     return None

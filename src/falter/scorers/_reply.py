@@ -7,26 +7,42 @@ expand are refused, and any error of a parser means that the reply is unreadable
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from decimal import Decimal
 from html.parser import HTMLParser
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from falter.core.records import Prompt
 
-__all__ = ["final_answer", "in_form", "without_sequel"]
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+__all__ = [
+    "HEADING",
+    "LONGEST",
+    "Unreadable",
+    "candidates",
+    "final_answer",
+    "flat_value",
+    "html_elements",
+    "in_form",
+    "json_value",
+    "without_sequel",
+    "xml_root",
+    "yaml_value",
+]
 
 KEY = "answer"
-_LONGEST = 20_000
+LONGEST = 20_000
 _DEEPEST = 50
 _NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
 _FENCE = re.compile(r"^```[\w-]*[ \t]*\n(.*?)\n?^```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
-class _Unreadable(Exception):
+class Unreadable(Exception):
     """The text does not hold one answer in the form it should have."""
 
 
@@ -36,17 +52,17 @@ def in_form(text: str, form: str, *, reasoned: bool = False) -> str | None:
     The form is the whole reply, or its only fenced block; after reasoning also the text behind
     the last "Answer:".
     """
-    if len(text) > _LONGEST:
+    if len(text) > LONGEST:
         return None
-    for candidate in _candidates(text.strip(), reasoned):
+    for candidate in candidates(text.strip(), reasoned):
         try:
             return _READERS[form](candidate)
-        except _Unreadable:
+        except Unreadable:
             continue
     return None
 
 
-def _candidates(text: str, reasoned: bool) -> Iterator[str]:
+def candidates(text: str, reasoned: bool) -> Iterator[str]:
     fenced: list[str] = _FENCE.findall(text)
     if len(fenced) == 1:
         yield fenced[0]
@@ -55,21 +71,20 @@ def _candidates(text: str, reasoned: bool) -> Iterator[str]:
         yield text[markers[-1].end() :].strip()
 
 
-def _json(text: str) -> str:
+def json_value(text: str) -> Any:
     try:
-        value = orjson.loads(text)
+        return orjson.loads(text)
     except ValueError:
-        raise _Unreadable from None
-    return _valued(value)
+        raise Unreadable from None
 
 
-def _yaml(text: str) -> str:
+def yaml_value(text: str) -> Any:
     """YAML with every scalar as it is written: `No` is a word here, and `1_0` is no number."""
     import yaml
 
     depths = accumulate((c in "[{") - (c in "]}") for c in text)
     if max(depths, default=0) > _DEEPEST:  # its parser takes seconds over a few thousand
-        raise _Unreadable
+        raise Unreadable
 
     class Plain(yaml.BaseLoader):
         """Refuses aliases, a few of which can expand to a text of any length."""
@@ -84,20 +99,19 @@ def _yaml(text: str) -> str:
             return None if bare and node.value in _NOTHING else super().construct_scalar(node)
 
     try:
-        value = yaml.load(text, Loader=Plain)
+        return yaml.load(text, Loader=Plain)
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
-        raise _Unreadable from None
-    return _valued(value)
+        raise Unreadable from None
 
 
 def _valued(value: Any) -> str:
     """The text under the required key."""
     if not isinstance(value, dict) or value.get(KEY) is None:
-        raise _Unreadable
-    return _flat(value[KEY])
+        raise Unreadable
+    return flat_value(value[KEY])
 
 
-def _flat(value: Any) -> str:
+def flat_value(value: Any) -> str:
     """A value in words: scalars as they are, lists line by line, anything else as JSON."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -106,55 +120,61 @@ def _flat(value: Any) -> str:
     if isinstance(value, (int, float)):
         return format(Decimal(str(value)).normalize(), "f")
     if isinstance(value, list) and not any(isinstance(v, (list, dict)) for v in value):
-        return "\n".join(_flat(v) for v in value if v is not None)
+        return "\n".join(flat_value(v) for v in value if v is not None)
     try:
         return orjson.dumps(value).decode()
     except (TypeError, ValueError, RecursionError):
-        raise _Unreadable from None
+        raise Unreadable from None
 
 
-def _xml(text: str) -> str:
-    """One element `answer`. A declaration that could define entities is refused unread."""
+def xml_root(text: str) -> Element:
+    """The one element of a text. A declaration that could define entities is refused unread."""
     from xml.etree import ElementTree
 
     if "<!" in text:
-        raise _Unreadable
+        raise Unreadable
     try:
-        root = ElementTree.fromstring(text)
+        return ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError, LookupError, RecursionError):
-        raise _Unreadable from None
-    elements = list(root.iter(KEY))
+        raise Unreadable from None
+
+
+def _xml(text: str) -> str:
+    """One element `answer`."""
+    elements = list(xml_root(text).iter(KEY))
     if len(elements) != 1:
-        raise _Unreadable
+        raise Unreadable
     return "".join(elements[0].itertext()).strip()
 
 
-_HEADING = re.compile(r"^#{1,6}[ \t]([^\n]*)$", re.MULTILINE)
+HEADING = re.compile(r"^#{1,6}[ \t]([^\n]*)$", re.MULTILINE)
 
 
 def _markdown(text: str) -> str:
     """The text below the one heading `Answer`, up to the next heading."""
-    headings = list(_HEADING.finditer(text))
+    headings = list(HEADING.finditer(text))
     named = [i for i, m in enumerate(headings) if m[1].strip(" \t#*_:").casefold() == KEY]
     if len(named) != 1:
-        raise _Unreadable
+        raise Unreadable
     at = named[0]
     end = headings[at + 1].start() if at + 1 < len(headings) else len(text)
     return text[headings[at].end() : end].strip()
 
 
 class _Page(HTMLParser):
-    """Collects the text of the elements with the id `answer`."""
+    """Collects the texts of the elements with certain ids, each with its id."""
 
-    def __init__(self) -> None:
+    def __init__(self, ids: Collection[str]) -> None:
         super().__init__(convert_charrefs=True)
-        self.answers: list[list[str]] = []
+        self.answers: list[tuple[str, list[str]]] = []
+        self._ids = ids
         self._tag: str | None = None
         self._depth = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self._tag is None and ("id", KEY) in attrs:
-            self.answers.append([])
+        named = dict(attrs).get("id")
+        if self._tag is None and named in self._ids:
+            self.answers.append((named or "", []))
             self._tag, self._depth = tag, 1
         elif tag == self._tag:
             self._depth += 1
@@ -167,38 +187,52 @@ class _Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._tag is not None:
-            self.answers[-1].append(data)
+            self.answers[-1][1].append(data)
 
 
 _DOCTYPE = re.compile(r"\s*<!doctype html>", re.IGNORECASE)
 _TAG = re.compile(r"</?[A-Za-z][A-Za-z0-9-]{0,30}(?:\s[^<>]{0,200})?>")
 
 
-def _html(text: str) -> str:
-    """The text of the one element with the id `answer`.
+def html_elements(text: str, ids: Collection[str]) -> list[tuple[str, list[str]]]:
+    """The elements with certain ids, in order: the id, and the texts inside.
 
     Every `<` has to begin a short, closed tag: others can keep Python's parser busy for minutes.
     """
     text = _DOCTYPE.sub("", text, count=1)
     if text.count("<") != len(_TAG.findall(text)):
-        raise _Unreadable
-    page = _Page()
+        raise Unreadable
+    page = _Page(ids)
     try:
         page.feed(text)
         page.close()
     except (AssertionError, ValueError):
-        raise _Unreadable from None
-    if len(page.answers) != 1:
-        raise _Unreadable
-    return "".join(page.answers[0]).strip()
+        raise Unreadable from None
+    return page.answers
+
+
+def _html(text: str) -> str:
+    """The text of the one element with the id `answer`."""
+    answers = html_elements(text, (KEY,))
+    if len(answers) != 1:
+        raise Unreadable
+    return "".join(answers[0][1]).strip()
+
+
+def _text(text: str) -> str:
+    """Plain text, which is any that is not empty."""
+    if not text.strip():
+        raise Unreadable
+    return text.strip()
 
 
 _READERS: dict[str, Callable[[str], str]] = {
-    "json": _json,
-    "yaml": _yaml,
+    "json": lambda text: _valued(json_value(text)),
+    "yaml": lambda text: _valued(yaml_value(text)),
     "xml": _xml,
     "markdown": _markdown,
     "html": _html,
+    "text": _text,
 }
 
 

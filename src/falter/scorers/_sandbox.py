@@ -25,6 +25,7 @@ __all__ = ["UNSAFE", "Job", "Sandbox", "SandboxUnavailable", "Verdict"]
 UNSAFE = "FALTER_UNSAFE_EXECUTION"
 _SCRIPT = Path(__file__).with_name("_sandbox_child.py")
 _GRACE, _FAREWELL = 20.0, 1.0
+_LONGEST_PROGRAM = 1_000_000
 _LOCKS = {
     "files": "file access (Landlock, Linux 5.13)",
     "calls": "network and processes (seccomp)",
@@ -79,13 +80,18 @@ class Sandbox:
 
     def run(self, job: Job) -> Verdict:
         """The verdict on a program; trouble of the sandbox itself is an `error`."""
+        if len(job.code) > _LONGEST_PROGRAM:
+            return Verdict(status="failed", reason="the program has over a million characters")
         server = self._take()
         try:
-            verdict = server.run(job, self.timeout, self.megabytes)
+            verdict, whole = server.run(job, self.timeout, self.megabytes)
         except (OSError, ValueError, EOFError) as error:
             server.close()
             return Verdict(status="error", reason=f"the sandbox broke: {error}")
-        self._put(server)
+        if whole:
+            self._put(server)
+        else:
+            server.close()
         return verdict
 
     def close(self) -> None:
@@ -126,7 +132,7 @@ class _Server:
             start_new_session=True,
         )
         try:
-            hello = self._receive(_GRACE)
+            hello = self._receive(time.monotonic() + _GRACE)
             self.without = _missing(hello["locks"])
         except (OSError, ValueError, EOFError) as error:
             self.close()
@@ -138,20 +144,25 @@ class _Server:
             self.close()
             raise
 
-    def run(self, job: Job, timeout: float, megabytes: int) -> Verdict:
+    def run(self, job: Job, timeout: float, megabytes: int) -> tuple[Verdict, bool]:
+        """The verdict, and whether the process can take another job.
+
+        The tests leave this process when the candidate is locked in, and not before.
+        """
         limits = {"seconds": int(timeout) + 1, "megabytes": megabytes, "without": self.without}
-        self._send(
-            {
-                "code": job.code,
-                "tests": job.tests,
-                "entry_point": job.entry_point,
-                "helpers": job.helpers,
-                "timeout": timeout,
-                "limits": limits,
-            }
+        deadline = time.monotonic() + timeout + _GRACE
+        self._send({"timeout": timeout, "limits": limits})
+        self._send({"code": job.code, "entry_point": job.entry_point})
+        found = self._receive(deadline)
+        if found["status"] == "locked":
+            tests = {"tests": job.tests, "entry_point": job.entry_point, "helpers": job.helpers}
+            self._send(tests)
+            found = self._receive(deadline)
+        reason = found.get("reason")
+        verdict = Verdict(
+            status=cast(Status, found["status"]), reason=None if reason is None else _plain(reason)
         )
-        found = self._receive(timeout + _GRACE)
-        return Verdict(status=cast(Status, found["status"]), reason=found.get("reason"))
+        return verdict, not found.get("broken")
 
     def close(self) -> None:
         """End the process and all that it started: by itself when it is idle, else by force."""
@@ -174,8 +185,7 @@ class _Server:
             written = self._process.stdin.write(data)
             data = data[written or 0 :]
 
-    def _receive(self, seconds: float) -> dict[str, Any]:
-        deadline = time.monotonic() + seconds
+    def _receive(self, deadline: float) -> dict[str, Any]:
         (length,) = struct.unpack(">I", self._exactly(4, deadline))
         found: dict[str, Any] = json.loads(self._exactly(length, deadline))
         return found
@@ -192,6 +202,12 @@ class _Server:
                 raise EOFError("it ended")
             parts += piece
         return parts
+
+
+def _plain(reason: str) -> str:
+    """A reason without control characters and halves of characters: a program may have made it."""
+    shown = reason.encode("utf-8", "replace").decode("utf-8")
+    return "".join(c if c.isprintable() else " " for c in shown)
 
 
 def _require_platform() -> None:

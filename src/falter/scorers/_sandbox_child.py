@@ -1,175 +1,44 @@
 """The sandbox's own process: runs candidates and judges them. Standard library only.
 
 It is started as a script, not imported, by `falter.scorers._sandbox`. For every job it forks a
-judge, and the judge forks a candidate. The candidate runs the model's code and answers calls; the
-judge runs the tests and holds the verdict. Both lock themselves in before they run anything, and
-all that passes between them is plain data, so the code under test cannot touch its own verdict.
+candidate and a judge. The candidate reads the program and the judge the tests, each by itself and
+the tests last: this process reads neither, so no fork of it can hold anything of a job that is
+over, and nothing that foreign code can reach has ever held the tests. Both lock themselves in
+before they run anything, and all that passes between them is plain data.
 """
 
 from __future__ import annotations
 
-import builtins
 import contextlib
-import importlib.util
 import json
 import os
 import random
 import select
 import signal
-import struct
 import sys
 import time
-import types
-from collections.abc import Callable, Iterator
-from decimal import Decimal
-from fractions import Fraction
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
 
+if TYPE_CHECKING or __package__:
+    from falter.scorers import _sandbox_locks as locks
+    from falter.scorers._sandbox_data import LARGEST, described, pack, receive, send, unpack
+    from falter.scorers._sandbox_judge import judge, module_of
+else:  # a script, which is started without the folder it is in
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import _sandbox_locks as locks
+    from _sandbox_data import LARGEST, described, pack, receive, send, unpack
+    from _sandbox_judge import judge, module_of
 
-def _beside(name: str) -> Any:
-    """A module of this folder; a script that is started with -I cannot import it."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    del sys.path[0]
 
-
-locks = _beside("_sandbox_locks")
-
-_LARGEST = 8 * 1024 * 1024
-_LONGEST_ITERATOR = 100_000
 _PRELOADED = """
     bisect collections copy datetime functools hashlib heapq itertools math operator random re
     statistics string textwrap typing
 """
-
-
-class Lost(BaseException):
-    """The candidate is gone; no `except Exception` of a test may swallow that."""
-
-
-class Uncrossable(BaseException):
-    """A test hands over something that is not plain data."""
-
-
-class Opaque:
-    """A returned object of a kind that does not cross; equal to nothing."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-
-    def __repr__(self) -> str:
-        return f"<{self.kind} object>"
-
-
-# Plain data as JSON
-
-
-def pack(value: Any, strict: bool) -> Any:
-    """A value as tagged JSON. What is not plain data raises if strict, and is named otherwise."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int(value) if abs(value) < 1 << 53 else ["int", hex(value)]
-    if isinstance(value, float):
-        return float(value)
-    for kind, name in _PILES:
-        if isinstance(value, kind):
-            return [name, [pack(v, strict) for v in value]]
-    if isinstance(value, dict):
-        return ["dict", [[pack(k, strict), pack(v, strict)] for k, v in value.items()]]
-    if isinstance(value, (bytes, bytearray)):
-        return [type(value).__name__, bytes(value).hex()]
-    for kind, name in _PRINTED:
-        if isinstance(value, kind):
-            return [name, str(value)]
-    if isinstance(value, range):
-        return ["range", [value.start, value.stop, value.step]]
-    if hasattr(value, "__next__") and not strict:
-        return ["iterator", [pack(v, strict) for v, _ in zip(value, range(_LONGEST_ITERATOR))]]  # noqa: B905
-    if strict:
-        raise Uncrossable(type(value).__name__)
-    return ["opaque", type(value).__name__]
-
-
-_PILES: tuple[tuple[Any, str], ...] = (
-    (list, "list"),
-    (tuple, "tuple"),
-    (set, "set"),
-    (frozenset, "frozenset"),
-    (type({}.keys()), "set"),
-)
-_PRINTED: tuple[tuple[Any, str], ...] = (
-    (complex, "complex"),
-    (Fraction, "Fraction"),
-    (Decimal, "Decimal"),
-)
-
-
-def unpack(data: Any) -> Any:
-    """The value that `pack` took apart."""
-    if not isinstance(data, list):
-        return data
-    kind, inner = data
-    return _UNPACK[kind](inner)
-
-
-def _many(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda inner: make([unpack(v) for v in inner])
-
-
-_UNPACK: dict[str, Callable[[Any], Any]] = {
-    "int": lambda text: int(text, 16),
-    "list": _many(list),
-    "tuple": _many(tuple),
-    "set": _many(set),
-    "frozenset": _many(frozenset),
-    "iterator": _many(iter),
-    "dict": lambda pairs: {unpack(k): unpack(v) for k, v in pairs},
-    "bytes": bytes.fromhex,
-    "bytearray": bytearray.fromhex,
-    "complex": complex,
-    "Fraction": Fraction,
-    "Decimal": Decimal,
-    "range": lambda parts: range(*parts),
-    "opaque": Opaque,
-}
-
-
-# Messages: a length, then JSON
-
-
-def send(fd: int, message: Any) -> None:
-    data = json.dumps(message).encode()
-    data = struct.pack(">I", len(data)) + data
-    while data:
-        data = data[os.write(fd, data) :]
-
-
-def receive(fd: int) -> Any:
-    """The next message, or None at the end; `ValueError` for one that is too long."""
-    head = _exactly(fd, 4)
-    if head is None:
-        return None
-    (length,) = struct.unpack(">I", head)
-    if length > _LARGEST:
-        raise ValueError("too much data at once")
-    body = _exactly(fd, length)
-    return None if body is None else json.loads(body)
-
-
-def _exactly(fd: int, wanted: int) -> bytes | None:
-    parts = bytearray()
-    while len(parts) < wanted:
-        piece = os.read(fd, min(wanted - len(parts), 1 << 16))
-        if not piece:
-            return None
-        parts += piece
-    return bytes(parts)
+_FAREWELL = 5.0
+# What a judge tells the server, one byte each.
+_READ, _RUNNING, _SPOKEN, _LOST = b"TRVL"
 
 
 # The candidate
@@ -196,150 +65,106 @@ def _answer(entry: Any, call: dict[str, Any]) -> dict[str, Any]:
         after = pack(args, strict=False)
         if after != call["args"]:
             reply["args"] = after
-        if len(json.dumps(reply)) > _LARGEST:
+        if len(json.dumps(reply)) > LARGEST:
             raise ValueError("the returned value is too large")
         return reply
     except BaseException as error:
         return {"raised": described(error)}
 
 
-def module_of(code: str) -> types.ModuleType:
-    """The code run as a module of its own."""
-    module = types.ModuleType("solution")
-    sys.modules["solution"] = module
-    exec(compile(code, "solution.py", "exec", dont_inherit=True), module.__dict__)
-    return module
-
-
-def described(error: BaseException) -> list[str]:
-    """The error's type and message, in few words; whatever its own methods do."""
-    try:
-        text = str(error)[:200]
-    except BaseException:
-        text = ""
-    return [type(error).__name__[:80], text]
+def _candidate(source: int, calls: int, answers: int, limits: dict[str, Any]) -> None:
+    """Read the program, lock everything, say so, and only then run it."""
+    os.setsid()
+    job = receive(source)
+    locks.lock(keep=(calls, answers), **limits)
+    send(answers, {"locked": True})
+    be_candidate(job, calls, answers)
 
 
 # The judge
 
 
-class Proxy:
-    """Stands for the candidate in the tests: every call goes over and comes back as data."""
-
-    def __init__(self, calls: int, answers: int) -> None:
-        self.__ends = calls, answers
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        calls, answers = self.__ends
-        try:
-            send(calls, {"args": pack(list(args), True), "options": pack(options, True)})
-            reply = receive(answers)
-        except (OSError, ValueError) as error:
-            raise Lost(str(error)) from None
-        if not isinstance(reply, dict):
-            raise Lost("the process ended")
-        if "raised" in reply:
-            raise raised(reply["raised"])
-        if "args" in reply:
-            for mine, theirs in zip(args, unpack(reply["args"]), strict=True):
-                _refill(mine, theirs)
-        return unpack(reply["value"])
-
-
-def _refill(mine: Any, theirs: Any) -> None:
-    """An argument that the candidate changed in place changes here too."""
-    if type(mine) is not type(theirs) or mine == theirs:
+def _judge(pipes: tuple[int, int, int, int, int], limits: dict[str, Any]) -> None:
+    """Wait until the candidate is locked in, ask for the tests, and say the verdict."""
+    source, sink, sends, hears, state = pipes
+    os.setsid()
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    locks.lock(keep=pipes, **limits)
+    if receive(hears) != {"locked": True}:
         return
-    if isinstance(mine, (list, bytearray)):
-        mine[:] = theirs
-    elif isinstance(mine, (dict, set)):
-        mine.clear()
-        mine.update(theirs)
-
-
-def raised(described: Any) -> BaseException:
-    """The candidate's exception as one of the same built-in kind.
-
-    Not the two that end an iteration: inside `all(map(…))` they would pass for a success.
-    """
-    name, text = (str(part)[:200] for part in described)
-    kind = getattr(builtins, name, None)
-    ends = (StopIteration, StopAsyncIteration)
-    if isinstance(kind, type) and issubclass(kind, Exception) and kind not in ends:
-        with contextlib.suppress(Exception):
-            return kind(text)
-    return RuntimeError(f"{name}: {text}")
-
-
-def be_judge(job: dict[str, Any], calls: int, answers: int) -> dict[str, Any]:
-    """Run the tests against the candidate."""
-    random.seed(0)
-    if receive(answers) != {"locked": True}:
-        return {"status": "error", "reason": "the candidate's process could not be locked in"}
-    try:
-        start = receive(answers)
-    except ValueError:
-        start = None
-    if not isinstance(start, dict):
-        return {"status": "failed", "reason": "the process ended while the code was defined"}
-    if "ready" not in start:
-        return {"status": "failed", "reason": ": ".join(map(str, start["raised"]))}
-    proxy = Proxy(calls, answers)
-    try:
-        namespace = _helpers(job["helpers"])
-        name = job["entry_point"].rpartition(".")[2]  # for tests that call it by its name
-        if name.isidentifier():
-            namespace[name] = proxy
-        exec(compile(job["tests"], "tests.py", "exec", dont_inherit=True), namespace)
-        check = namespace["check"]
-    except BaseException as error:
-        return {"status": "error", "reason": f"the tests do not run: {': '.join(described(error))}"}
-    return _verdict(check, proxy)
-
-
-def _helpers(code: str | None) -> dict[str, Any]:
-    """What the prompt itself defines, for tests that use it."""
-    return module_of(code).__dict__ if code else {"__name__": "tests"}
-
-
-def _verdict(check: Any, proxy: Proxy) -> dict[str, Any]:
-    try:
-        check(proxy)
-    except Uncrossable as error:
-        return {"status": "error", "reason": f"the tests pass a {error}, which is not plain data"}
-    except Lost as error:
-        return {"status": "lost", "reason": str(error)}
-    except AssertionError as error:
-        text = str(error)[:200]
-        return {"status": "failed", "reason": f"a test failed{': ' + text if text else ''}"}
-    except BaseException as error:
-        return {"status": "failed", "reason": ": ".join(described(error)).rstrip(": ")}
-    return {"status": "passed"}
+    send(sink, {"status": "locked"})
+    job = receive(source)
+    os.close(source)
+    os.write(state, bytes([_READ]))
+    found = judge(job, sends, hears, lambda: os.write(state, bytes([_RUNNING])))
+    if found["status"] == "lost":
+        os.write(state, bytes([_LOST]))
+        return
+    os.write(state, bytes([_SPOKEN]))
+    send(sink, found)
 
 
 # The server
 
 
-def run_job(job: dict[str, Any]) -> dict[str, Any]:
-    """Fork a judge with its candidate and wait for the verdict, for so long."""
-    verdict, writes = os.pipe()
-    judge = os.fork()
-    if not judge:
-        _guarded(lambda: _judge(job, writes))
-    os.close(writes)
-    try:
-        deadline = time.monotonic() + job["timeout"]
-        ready, _, _ = select.select([verdict], [], [], max(0.0, deadline - time.monotonic()))
-        found = receive(verdict) if ready else {"status": "timeout", "reason": "out of time"}
-    except ValueError:
-        found = None
-    finally:
-        os.close(verdict)
-        _end(judge)
-    return found or {"status": "error", "reason": "the judge ended without a verdict"}
+def run_job(header: dict[str, Any], source: int, sink: int) -> bool:
+    """Fork a candidate and a judge and wait for them; whether another job may follow."""
+    deadline = time.monotonic() + header["timeout"]
+    (calls, sends), (hears, answers), (states, state) = os.pipe(), os.pipe(), os.pipe()
+    limits = header["limits"]
+    candidate = _forked(lambda: _candidate(source, calls, answers, limits))
+    os.close(calls)
+    os.close(answers)
+    judging = _forked(lambda: _judge((source, sink, sends, hears, state), limits))
+    for fd in (state, sends, hears):
+        os.close(fd)
+    said, in_time = _followed(states, deadline)
+    os.close(states)
+    how_it_ended = _how(candidate) if _LOST in said else ""
+    judge_killed = _end(judging, patience=1.0 if in_time else 0.0)
+    _end(candidate)
+    if _SPOKEN not in said:
+        verdict = _verdict(said, in_time, how_it_ended, judge_killed)
+        send(sink, verdict | {"broken": _READ not in said})
+    return _READ in said
 
 
-def _guarded(work: Callable[[], None]) -> None:
+def _followed(states: int, deadline: float) -> tuple[bytes, bool]:
+    """What a judge says until it ends or is out of time; one that speaks is let finish."""
+    said = b""
+    while True:
+        if not select.select([states], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            return said, False
+        heard = os.read(states, 16)
+        if not heard:
+            return said, True
+        said += heard
+        if _SPOKEN in said:
+            deadline = time.monotonic() + _FAREWELL
+
+
+def _verdict(said: bytes, in_time: bool, how: str, killed: bool) -> dict[str, Any]:
+    """The verdict on a job whose judge has not spoken."""
+    if _LOST in said:
+        return {"status": "failed", "reason": how}
+    if not in_time:
+        return {"status": "timeout", "reason": "out of time"}
+    if _READ not in said:
+        return {"status": "error", "reason": "the candidate's process could not be locked in"}
+    if _RUNNING in said and not killed:
+        reason = "the tests did not survive what the program returned"
+        return {"status": "failed", "reason": reason}
+    return {"status": "error", "reason": "the judge ended without a verdict"}
+
+
+def _forked(work: Callable[[], None]) -> int:
+    child = os.fork()
+    if not child:
+        _guarded(work)
+    return child
+
+
+def _guarded(work: Callable[[], None]) -> NoReturn:
     """Run the work of a forked process and leave without any clean-up."""
     code = 1
     try:
@@ -349,36 +174,10 @@ def _guarded(work: Callable[[], None]) -> None:
         os._exit(code)
 
 
-def _judge(job: dict[str, Any], verdict: int) -> None:
-    os.setsid()
-    (calls, sends), (hears, answers) = os.pipe(), os.pipe()
-    candidate = os.fork()
-    if not candidate:
-        _guarded(lambda: _candidate(job, calls, answers))
-    os.close(calls)
-    os.close(answers)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    locks.lock(keep=(verdict, sends, hears), **job["limits"])
-    found = be_judge(job, sends, hears)
-    if found["status"] == "lost":
-        found = {"status": "failed", "reason": _how(candidate)}
-    send(verdict, found)
-
-
-def _candidate(job: dict[str, Any], calls: int, answers: int) -> None:
-    locks.lock(keep=(calls, answers), **job["limits"])
-    send(answers, {"locked": True})
-    be_candidate(job, calls, answers)
-
-
 def _how(candidate: int) -> str:
     """How the candidate's process ended; one that only hung up is as good as gone."""
-    for _ in range(100):
-        pid, status = os.waitpid(candidate, os.WNOHANG)
-        if pid:
-            break
-        time.sleep(0.01)
-    else:
+    gone, status = _reaped(candidate, 1.0)
+    if not gone:
         return "the process hung up"
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
@@ -388,22 +187,32 @@ def _how(candidate: int) -> str:
     return "the process ended itself"
 
 
-def _end(judge: int) -> None:
-    """Kill whatever is left of a job, and reap it."""
+def _end(child: int, *, patience: float = 0.0) -> bool:
+    """Kill whatever is left of a process and reap it; whether a stranger had killed it before."""
+    gone, status = _reaped(child, patience)
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(judge, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(judge, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(judge, 0)
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        os.killpg(child, signal.SIGKILL)
+    if not gone:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(child, 0)
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
-def _jobs(source: int) -> Iterator[dict[str, Any]]:
-    while (job := receive(source)) is not None:
-        yield job
+def _reaped(child: int, patience: float) -> tuple[bool, int]:
+    """Whether a process has ended, and how; waits for it a little."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            gone, status = os.waitpid(child, os.WNOHANG)
+        except ChildProcessError:
+            return True, 0
+        if gone:
+            return True, status
+        if time.monotonic() >= deadline:
+            return False, 0
+        time.sleep(0.005)
 
 
 def serve() -> None:
@@ -416,8 +225,9 @@ def serve() -> None:
         os.dup2(nothing, fd)
     spaces = locks.enter_namespaces()
     send(sink, {"locks": locks.probe(), "namespaces": spaces})
-    for job in _jobs(source):
-        send(sink, run_job(job))
+    while (header := receive(source)) is not None:
+        if not run_job(header, source, sink):
+            return
 
 
 if __name__ == "__main__":

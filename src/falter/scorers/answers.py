@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
 from falter.core.interfaces import AnswerKind, Case
 from falter.core.records import Score
 from falter.scorers._base import TextScorer, scorers
 from falter.scorers._reply import final_answer
-from falter.scorers.reading import read_label, read_number, read_yes_no
+from falter.scorers.reading import read_label, read_letter, read_number, read_yes_no
 
-__all__ = ["Exact", "Includes", "Label", "Numeric", "last_number"]
+__all__ = ["Exact", "Includes", "Label", "NamedAnswer", "Numeric", "last_number", "named_choices"]
 
+_LONGEST = 20_000
 _NUMBER = re.compile(r"[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[-−+]?\.\d+")
 
 
@@ -35,6 +36,8 @@ class Exact(TextScorer):
     name = "exact"
     summary = "the reply equals the target, apart from case, white space and a final full stop"
     needs_prompt = False
+    second_reader: str | None = "named_answer"
+    whole_reply = True
 
     def final(self, text: str, case: Case) -> str | None:
         return final_answer(text)
@@ -51,6 +54,8 @@ class Includes(TextScorer):
     name = "includes"
     summary = "the reply contains the target as whole words, in any case"
     needs_prompt = False
+    second_reader: str | None = "named_answer"
+    whole_reply = True
 
     def final(self, text: str, case: Case) -> str | None:
         return final_answer(text)
@@ -147,5 +152,74 @@ def _yes_or_no(text: str, labels: Sequence[str]) -> str | None:
     return next((label for label in labels if label.strip().casefold() == found), None)
 
 
-for _scorer in (Exact(), Includes(), Label(), Numeric()):
+def named_choices(text: str, choices: Sequence[str]) -> tuple[int, ...]:
+    """The options whose text stands in a reply as whole words, in any case, in their order.
+
+    One that only stands inside another's text there is not named: *billing* in *billing dispute*.
+
+    >>> named_choices("That is for Billing, I think.", ("billing", "technical support"))
+    (0,)
+    """
+    body = _plain(text[:_LONGEST])
+    places = {n: list(_places(_plain(choice), body)) for n, choice in enumerate(choices)}
+    spans = [(span, n) for n, found in places.items() for span in found]
+
+    def free(start: int, end: int, own: int) -> bool:
+        return not any(
+            n != own and low <= start and end <= high and high - low > end - start
+            for (low, high), n in spans
+        )
+
+    return tuple(n for n, found in places.items() if any(free(*span, n) for span in found))
+
+
+def _places(answer: str, body: str) -> Iterator[tuple[int, int]]:
+    if answer:
+        for match in re.finditer(rf"(?<!\w){re.escape(answer)}(?!\w)", body):
+            yield match.span()
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+class NamedAnswer(TextScorer):
+    """The one known answer that a reply names; a reply that names none, or several, is unread.
+
+    Of an item with options: its letter as `choice_letter` reads it, else the one option whose text
+    is in the reply. Of any other: the target, as whole words; a reply without it is wrong, unless
+    it was cut off in its first line, where the answer may have been on its way.
+    """
+
+    name = "named_answer"
+    summary = "the one option that the reply names, or the target as whole words"
+    answer_kind: AnswerKind = "text"
+    needs_prompt = False
+
+    def final(self, text: str, case: Case) -> str | None:
+        return final_answer(text)
+
+    def read(self, text: str, case: Case) -> Score:
+        if not text.strip():
+            return self.unparsed("the reply is empty")
+        prompt = case.variant.prompt
+        if isinstance(prompt.target, int) and prompt.choices:
+            return self._option(text, prompt.target, prompt.labels, prompt.choices)
+        if named_choices(text, (str(prompt.target),)):
+            return self.scored(1.0, text.strip())
+        if case.response.finish_reason == "length" and "\n" not in text.strip():
+            return self.unparsed("the reply was cut off before it named the target")
+        return self.scored(0.0, text.strip())
+
+    def _option(
+        self, text: str, target: int, labels: Sequence[str], choices: Sequence[str]
+    ) -> Score:
+        found = read_letter(text, labels, choices) if labels else None
+        named = named_choices(text, choices) if found is None else (found,)
+        if len(named) != 1:
+            return self.unparsed(f"the reply names {len(named)} of the options, not one")
+        return self.scored(named[0] == target, choices[named[0]])
+
+
+for _scorer in (Exact(), Includes(), Label(), Numeric(), NamedAnswer()):
     scorers.register(_scorer.name, _scorer)

@@ -16,6 +16,9 @@ __all__ = ["ChoiceLetter", "ChoiceLikelihood", "begun_text"]
 class ChoiceLikelihood:
     """The option with the highest log-likelihood; the first of those that are exactly equal.
 
+    Where all are equal, or none is above what servers send in place of a number, nothing was
+    preferred: such a tie is unparsed, and no choice of the first option.
+
     It compares what the prompt asks for: the options' texts or, if the prompt lists the options
     under labels, the labels.
     """
@@ -26,6 +29,7 @@ class ChoiceLikelihood:
     needs_choices = True
     needs_prompt = False
     needs_baseline = False
+    second_reader: str | None = None
 
     def __init__(
         self, name: str, summary: str, *, per_character: bool, style: Style = "cloze"
@@ -49,6 +53,9 @@ class ChoiceLikelihood:
             return Score(
                 scorer=self.name, outcome="failed", reason="not every option has a finite score"
             )
+        if _no_preference(values):
+            reason = "all options have the same log-likelihood, or none above a server's floor"
+            return Score(scorer=self.name, outcome="unparsed", reason=reason)
         if self.per_character:
             answers = prompt.choices if prompt.answer_as == "text" else prompt.labels
             values = [v / max(1, len(a)) for v, a in zip(values, answers, strict=True)]
@@ -59,6 +66,15 @@ class ChoiceLikelihood:
             value=float(best == prompt.target),
             extracted=prompt.labels[best],
         )
+
+
+FLOOR = -9999.0
+"""What servers send for a token that they have no number for."""
+
+
+def _no_preference(values: Sequence[float]) -> bool:
+    """Whether the log-likelihoods of two options or more tell none of them apart."""
+    return len(values) > 1 and (max(values) <= FLOOR or min(values) == max(values))
 
 
 _TELLING = 12  # characters of an option's text that a cut reply has to hold
@@ -88,6 +104,7 @@ class ChoiceLetter(TextScorer):
     max_tokens = 16
     needs_choices = True
     needs_prompt = False
+    second_reader: str | None = "named_answer"
 
     def read(self, text: str, case: Case) -> Score:
         prompt = case.variant.prompt

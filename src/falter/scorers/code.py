@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import textwrap
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
-from falter.core.ids import digest
 from falter.core.interfaces import AnswerKind, Case
 from falter.core.records import Program, Score
 from falter.scorers._base import TextScorer, scorers
 from falter.scorers._sandbox import Job, Sandbox, Verdict
+from falter.scorers._verdicts import Verdicts, verdict_key
 
 __all__ = ["UnitTests", "complete", "extract_code"]
 
@@ -157,7 +160,7 @@ class UnitTests(TextScorer):
 
     A program that fails, crashes or takes too long is wrong, with the reason. A reply without code
     is unparsed. Trouble of the tests or of the sandbox is `failed`, never wrong. Each distinct
-    program is run once a process.
+    program is run once; its verdict is kept in the cache folder for later reports.
     """
 
     name = "unit_tests"
@@ -166,9 +169,11 @@ class UnitTests(TextScorer):
     max_tokens = 512
     needs_prompt = False
 
-    def __init__(self, sandbox: Sandbox | None = None) -> None:
+    def __init__(self, sandbox: Sandbox | None = None, verdicts: Verdicts | None = None) -> None:
         self.sandbox = sandbox or Sandbox()
-        self._known: dict[str, Verdict] = {}
+        self.verdicts = verdicts or Verdicts()
+        self._known: dict[str, Future[Verdict]] = {}
+        self._lock = threading.Lock()
 
     def check(self) -> None:
         """Raise `SandboxUnavailable` where generated code cannot be run safely."""
@@ -183,15 +188,44 @@ class UnitTests(TextScorer):
             return self.unparsed("the reply holds no Python that could follow the prompt")
         return self._scored(code, self._verdict(_job(code, program)))
 
+    def prepare(self, cases: Sequence[Case]) -> None:
+        """Run the programs of many cases side by side, as many at once as there are processors."""
+        many = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        with ThreadPoolExecutor(many) as pool:
+            for _ in pool.map(self.score, cases):
+                pass
+
     def _verdict(self, job: Job) -> Verdict:
         """The verdict, asked once; trouble is not remembered."""
-        key = digest("program", job.code, job.tests, job.entry_point, job.helpers)
-        verdict = self._known.get(key)
+        key = verdict_key(job, self.sandbox.timeout, self.sandbox.megabytes)
+        with self._lock:
+            known = self._known.get(key)
+            mine: Future[Verdict] = Future()
+            if known is None:
+                self._known[key] = mine
+        if known is not None:
+            return known.result()
+        try:
+            verdict = self._asked(key, job)
+        except BaseException as error:
+            self._forget(key)
+            mine.set_exception(error)
+            raise
+        if verdict.status == "error":
+            self._forget(key)
+        mine.set_result(verdict)
+        return verdict
+
+    def _asked(self, key: str, job: Job) -> Verdict:
+        verdict = self.verdicts.find(key)
         if verdict is None:
             verdict = self.sandbox.run(job)
-            if verdict.status != "error":
-                self._known[key] = verdict
+            self.verdicts.put(key, verdict)
         return verdict
+
+    def _forget(self, key: str) -> None:
+        with self._lock:
+            self._known.pop(key, None)
 
     def _scored(self, code: str, verdict: Verdict) -> Score:
         if verdict.status == "error":

@@ -13,10 +13,11 @@ from falter.stats._aipw import aipw_mean, neyman_probabilities
 from falter.stats._anova import Anova, AnovaTerm, anova
 from falter.stats._beta_binomial import AllAlike, ItemCorrelation, all_alike, item_correlation
 from falter.stats._bootstrap import bootstrap
+from falter.stats._clusters import ClusterParts, cluster_parts, too_few_clusters
 from falter.stats._cochran import CochranQ, cochran_q
 from falter.stats._components import Components, components
 from falter.stats._condition import condition_intervals
-from falter.stats._conditional_odds import ConditionalLogOdds, conditional_log_odds
+from falter.stats._d_study import Design, VarianceParts, mean_error
 from falter.stats._fixed_width import FixedWidthStop, fixed_width_stop
 from falter.stats._goals import (
     BrittlenessPrecision,
@@ -26,7 +27,7 @@ from falter.stats._goals import (
     MicroPrecision,
     RankingPower,
 )
-from falter.stats._interval import Interval, no_interval, normal_quantile
+from falter.stats._interval import Interval, no_interval, normal_quantile, outer
 from falter.stats._jackknife import jackknife, jackknife_error
 from falter.stats._logistic_mixed import (
     LogisticMixed,
@@ -35,9 +36,9 @@ from falter.stats._logistic_mixed import (
     logistic_mixed,
 )
 from falter.stats._mask import balanced_mask
-from falter.stats._max_t import MaxT, MaxTCondition, SplitWorst, max_t, split_worst
+from falter.stats._max_t import MaxT, MaxTMember, SplitWorst, max_t, split_worst
 from falter.stats._mcnemar import McNemar, mcnemar
-from falter.stats._mean import ItemMean, item_mean
+from falter.stats._mean import ItemMean, clustered, item_mean
 from falter.stats._mixed import (
     DifferenceInDrops,
     FixedEffect,
@@ -45,7 +46,7 @@ from falter.stats._mixed import (
     difference_in_drops,
     mixed_effects,
 )
-from falter.stats._multiplicity import benjamini_hochberg, holm
+from falter.stats._multiplicity import holm
 from falter.stats._paired import PairedDifference, paired_difference
 from falter.stats._paired_proportions import bonett_price, paired_proportions_interval, tango
 from falter.stats._poststratified import poststratified_drop
@@ -54,7 +55,6 @@ from falter.stats._ranks import (
     Concordance,
     RankCorrelation,
     average_ranks,
-    kendall_tau,
     kendall_w,
     spearman,
 )
@@ -75,18 +75,19 @@ from falter.stats._spending import (
 )
 from falter.stats._subsample import MaskedComponents, masked_components, masked_drop
 from falter.stats._target import SampleEstimate
-from falter.stats._tost import Tost, tost
+from falter.stats._tost import Tost, equivalence_p, tost
 
 __all__ = [
     "AllAlike",
     "Anova",
     "AnovaTerm",
     "BrittlenessPrecision",
+    "ClusterParts",
     "CochranQ",
     "Components",
     "Concordance",
-    "ConditionalLogOdds",
     "ConfidenceSequence",
+    "Design",
     "DifferenceInDrops",
     "DropPrecision",
     "EquivalencePower",
@@ -103,7 +104,7 @@ __all__ = [
     "MarginalProbability",
     "MaskedComponents",
     "MaxT",
-    "MaxTCondition",
+    "MaxTMember",
     "McNemar",
     "MicroPrecision",
     "MixedEffects",
@@ -118,6 +119,7 @@ __all__ = [
     "SimulatedTruth",
     "SplitWorst",
     "Tost",
+    "VarianceParts",
     "WeightedKappa",
     "agresti_coull",
     "aipw_mean",
@@ -125,18 +127,19 @@ __all__ = [
     "anova",
     "average_ranks",
     "balanced_mask",
-    "benjamini_hochberg",
     "bonett_price",
     "bootstrap",
     "cheapest_design",
     "clopper_pearson",
+    "cluster_parts",
+    "clustered",
     "cochran_q",
     "components",
     "condition_intervals",
-    "conditional_log_odds",
     "confidence_sequence",
     "crossing_probabilities",
     "difference_in_drops",
+    "equivalence_p",
     "exact_agreement",
     "fixed_width_stop",
     "holm",
@@ -144,7 +147,6 @@ __all__ = [
     "item_mean",
     "jackknife",
     "jackknife_error",
-    "kendall_tau",
     "kendall_w",
     "krippendorff_alpha",
     "logistic_mixed",
@@ -152,10 +154,12 @@ __all__ = [
     "masked_drop",
     "max_t",
     "mcnemar",
+    "mean_error",
     "mixed_effects",
     "neyman_probabilities",
     "no_interval",
     "normal_quantile",
+    "outer",
     "paired_difference",
     "paired_proportions_interval",
     "poststratified_drop",
@@ -169,6 +173,7 @@ __all__ = [
     "spending",
     "split_worst",
     "tango",
+    "too_few_clusters",
     "tost",
     "weighted_kappa",
     "wilson_interval",

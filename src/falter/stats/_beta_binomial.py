@@ -86,15 +86,17 @@ def item_correlation(
 
     with the share p_i of the n_i outcomes of item i that are right, N outcomes of I items in all,
     and their share p; cut at 0 below. `outcomes` is items x configurations, NaN for a missing cell.
-    Items with fewer than two outcomes are left out and counted. Fewer than two items:
-    insufficient_data; all outcomes the same: undefined_zero_variance.
+    Items with fewer than two outcomes are left out and counted. One condition: not_identified;
+    fewer than two items: insufficient_data; all outcomes the same: undefined_zero_variance.
     Source: Ridout, Demétrio and Firth (1999), the analysis of variance estimator.
     """
     check_level(level)
-    table = binary_table(outcomes)
+    table = binary_table(outcomes) if np.size(outcomes) else np.zeros((0, 0))
     sizes = (~np.isnan(table)).sum(axis=1)
     rows = np.column_stack([np.nansum(table, axis=1), sizes])[sizes >= 2]
     status: EstimateStatus = "ok" if len(rows) >= 2 else "insufficient_data"
+    if len(table) and table.shape[1] == 1:
+        status = "not_identified"
     value = _correlation(rows) if status == "ok" else math.nan
     if status == "ok" and math.isnan(value):
         status = "undefined_zero_variance"

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from falter.stats._incomplete import PairMoments, pair_moments
+
 __all__ = ["Components", "components"]
 
 Floats = NDArray[np.float64]
@@ -19,9 +21,12 @@ Floats = NDArray[np.float64]
 class Components:
     """Unbiased mean squares and plug-in variances: place 0 is the whole table, the others leave
     one item out. `within` is the variance between runs of a cell, divided by their number and by
-    one less.
+    one less. `mean` is that of the condition means and `spread` their variance (ddof 0);
+    `single` is the variance within items of single outcomes, one draw and one run (ddof 1).
     """
 
+    mean: Floats
+    spread: Floats
     data: Floats
     pert: Floats
     item: Floats
@@ -31,10 +36,11 @@ class Components:
     oneway_pert: Floats
     run: Floats
     run_plugin: Floats
+    single: Floats
 
 
-def components(table: NDArray[np.float64]) -> Components:
-    """All components of a complete items x conditions x runs array with 2+ items and conditions.
+def components(table: Floats, codes: NDArray[np.intp] | None = None) -> Components:
+    """All components of an items x conditions x runs array with 2+ items and conditions.
 
     With y_ij the mean over R runs of item i of I in condition j of J, s²_ij the variance between
     those runs (ddof 1), and a dot for a mean:
@@ -52,14 +58,19 @@ def components(table: NDArray[np.float64]) -> Components:
 
     With fixed conditions the two-way ones estimate without bias the mean covariance of two
     conditions, the variance of the accuracies (ddof 1) and the mean variance less that
-    covariance, whatever the distribution of the items.
+    covariance, whatever the distribution of the items. With cells missing (NaN), or items in the
+    clusters `codes`, they are estimated from `pair_moments`; then a cluster is left out at a time.
     Source: Searle, Casella and McCulloch (1992), the two-way layout without replication.
     """
+    if codes is not None or np.isnan(table).any():
+        rows = np.arange(len(table)) if codes is None else codes
+        return _of_pairs(pair_moments(table, rows), table.shape[1])
     runs = table.shape[2]
     cells = table.mean(axis=2)
     between_runs = np.square(table - cells[..., None]).sum(axis=2).mean(axis=1)
     # No component depends on the grand mean; without it the squares below lose fewer digits.
-    cells = cells - cells.mean()
+    centre = cells.mean()
+    cells = cells - centre
     items, width = cells.shape
     means = cells.mean(axis=1)
     within = np.square(cells - means[:, None]).sum(axis=1)
@@ -88,6 +99,8 @@ def components(table: NDArray[np.float64]) -> Components:
         run_plugin = sum_between_runs / n / runs
         cell_error = run / runs
         return Components(
+            mean=centre + sum_means / n,
+            spread=ss_condition / (n * width),
             data=ss_means / n,
             pert=sum_within / (n * width),
             item=_difference(ms_item, ms_rest) / width,
@@ -97,7 +110,27 @@ def components(table: NDArray[np.float64]) -> Components:
             oneway_pert=_difference(ms_within, cell_error),
             run=run,
             run_plugin=run_plugin,
+            single=ms_within - cell_error + run,
         )
+
+
+def _of_pairs(m: PairMoments, width: int) -> Components:
+    """The components that a table with gaps, or with clusters, shows."""
+    pert = m.within * (width - 1) / width
+    return Components(
+        mean=m.mean,
+        spread=m.spread,
+        data=np.maximum(_difference(m.square, pert), 0.0),
+        pert=pert,
+        item=m.item,
+        condition=m.condition,
+        interaction=_difference(m.within - m.condition, m.cell_error),
+        oneway_item=_difference(m.item, m.condition / width),
+        oneway_pert=_difference(m.within, m.cell_error),
+        run=m.run,
+        run_plugin=np.maximum(_difference(m.single, m.square), 0.0),
+        single=m.within_single,
+    )
 
 
 def _left_out(values: Floats) -> Floats:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.stats._interval import Interval, check_level, no_interval
+from falter.stats._interval import Interval, check_level, no_interval, student_quantile
 
 __all__ = ["condition_intervals"]
 
@@ -45,33 +46,66 @@ class _Moments:
 
 
 def condition_intervals(
-    cells: Floats, rest: float, rest_left_out: Floats, *, level: float = 0.95
+    cells: Floats,
+    rest: float,
+    rest_left_out: Floats,
+    *,
+    codes: NDArray[np.intp] | None = None,
+    level: float = 0.95,
 ) -> tuple[Interval, Interval]:
     """Intervals for the condition variance, and for its share of condition + `rest`.
 
-    `cells` is items x conditions, `rest` the other components' sum and its leave-one-out values.
+    `cells` is items x conditions, NaN where missing, and `codes` the cluster of every item; `rest`
+    is the other components' sum and has a value without every item, or cluster.
     Both invert a three-moment (shifted gamma) approximation of D's distribution; both start at 0
     where no difference between the conditions is needed to explain the data. Fewer than three
     items, or nothing that varies: no interval.
     """
     check_level(level)
-    items, width = cells.shape
+    width = cells.shape[1]
     method = "inverted chi-square, three moments"
-    centred = cells - cells.mean(axis=1, keepdims=True)
-    means = centred.mean(axis=0)
-    residual = centred - means
+    means, residual = _by_unit(cells, codes, len(rest_left_out))
+    items = len(residual)
     if items < 3 or float(np.abs(residual).max()) <= 1e-13:
         return no_interval(level), no_interval(level)
+    asked = level
+    if codes is not None:
+        # V is known from few clusters only: Student's quantile in the place of the normal one.
+        level = 2.0 * NormalDist().cdf(student_quantile(level, items - 1)) - 1.0
     covariance = residual.T @ residual / (items - 1) / items
     plain = _moments(means, covariance, residual, 1.0, np.zeros(items))
     low, high = (theta / (width - 1) for theta in _invert(plain, level))
-    variance = Interval(low=low, high=high, level=level, method=method)
+    variance = Interval(low=low, high=high, level=asked, method=method)
     if rest <= 0.0:
-        return variance, no_interval(level)
+        return variance, no_interval(asked)
     influence = (items - 1) * (rest_left_out.mean() - rest_left_out) * (width - 1)
     shared = _moments(means, covariance, residual, rest * (width - 1), influence)
     low, high = (1.0 - 1.0 / (1.0 + odds) for odds in _invert(shared, level))
-    return variance, Interval(low=low, high=high, level=level, method=method)
+    return variance, Interval(low=low, high=high, level=asked, method=method)
+
+
+def _by_unit(cells: Floats, codes: NDArray[np.intp] | None, units: int) -> tuple[Floats, Floats]:
+    """The condition means less their mean, and the residuals of every unit, with mean 0.
+
+    A unit is an item or a cluster, or a group of items where fewer are left out. With G units and
+    n_j items in condition j its residual is G/n_j Σ (y_ij − ȳ_j) over its items; without gaps and
+    clusters that is y_ij − ȳ_j.
+    """
+    if codes is None and not np.isnan(cells).any():
+        centred = cells - cells.mean(axis=1, keepdims=True)
+        means = centred.mean(axis=0)
+        return means, centred - means
+    seen = ~np.isnan(cells)
+    counts = seen.sum(axis=0)
+    means = np.where(seen, cells, 0.0).sum(axis=0) / counts
+    rows = np.where(seen, cells - means, 0.0) / counts
+    if codes is None and units < len(cells):
+        codes = np.arange(len(cells)) % units
+    if codes is not None:
+        order = np.argsort(codes, kind="stable")
+        rows = np.add.reduceat(rows[order], np.flatnonzero(np.diff(codes[order], prepend=-1)))
+    residual = len(rows) * rows
+    return means - means.mean(), residual - residual.mean(axis=1, keepdims=True)
 
 
 def _moments(

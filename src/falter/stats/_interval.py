@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from falter.core.errors import InvalidValue
 
-__all__ = ["Interval", "check_level", "no_interval", "normal_quantile", "student_quantile"]
+__all__ = ["Interval", "check_level", "no_interval", "normal_quantile", "outer", "student_quantile"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +41,17 @@ class Interval:
         )
 
 
-def no_interval(level: float) -> Interval:
-    """What is returned where the items are too few, or too alike, to say how sure a number is."""
-    return Interval(low=None, high=None, level=level, method="none: too few items, or all alike")
+def no_interval(level: float, why: str = "too few items, or all alike") -> Interval:
+    """What is returned where there is no saying how sure a number is."""
+    return Interval(low=None, high=None, level=level, method=f"none: {why}")
+
+
+def outer(one: Interval, other: Interval) -> Interval:
+    """The first interval, widened to hold the second; an end that either lacks stays none."""
+    if None in (one.low, one.high, other.low, other.high):
+        return replace(one, low=None, high=None)
+    low, high = min(one.low or 0.0, other.low or 0.0), max(one.high or 0.0, other.high or 0.0)
+    return replace(one, low=low, high=high)
 
 
 def check_level(level: float) -> None:
@@ -58,7 +66,7 @@ def normal_quantile(level: float) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2.0)
 
 
-def student_quantile(level: float, freedom: int) -> float:
+def student_quantile(level: float, freedom: float) -> float:
     """The two-sided quantile of Student's t."""
     from scipy.special import stdtrit
 

@@ -1,62 +1,68 @@
-"""The worst of several perturbations: corrected for having been picked as the worst."""
+"""Several means of the same items whose intervals and tests hold all at once, and the worst."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import DuplicateName, InvalidValue
 from falter.core.records import EstimateStatus
-from falter.stats._clusters import cluster_codes, cluster_sums
-from falter.stats._interval import check_level
-from falter.stats._mean import item_mean
+from falter.stats._clusters import cluster_codes, cluster_parts
+from falter.stats._interval import Interval, check_level, no_interval
+from falter.stats._mean import ItemMean, item_mean
 from falter.stats._paired import PairedDifference, paired_difference
-from falter.stats._sign_flip import EXACT, check_flips, flips
 
-__all__ = ["MaxT", "MaxTCondition", "SplitWorst", "max_t", "split_worst"]
+__all__ = ["MaxT", "MaxTMember", "SplitWorst", "max_t", "split_worst"]
 
 Floats = NDArray[np.float64]
+# More units than this are put into this many groups by lot: only how the columns hang together
+# is learnt from the draws.
+GROUPS = 4_000
+# As many weights are held in memory at a time.
+BLOCK = 2_000_000
+# Webb (2023): six points instead of two signs, so that six clusters have 46,656 draws, not 64.
+WEBB = np.sqrt([1.5, 1.0, 0.5])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaxTCondition:
-    """One perturbation: its drop, its p-value alone and in the family, its simultaneous bounds."""
+class MaxTMember:
+    """One column: its mean with its own interval, and its interval and p-value in the family."""
 
-    name: str
-    value: float | None
-    status: EstimateStatus
-    p_value: float | None
+    mean: ItemMean
+    together: Interval
     adjusted_p: float | None
-    low: float | None
-    high: float | None
-    items: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxT:
-    """All perturbations and the worst one: `value` is its observed drop, too high because it was
-    chosen for being the largest; `low` is what the worst costs at least.
-    """
+    """All columns; each one's interval together is its own one at the level 1 - `tail`."""
 
-    value: float | None
-    status: EstimateStatus
-    worst: str | None
-    low: float | None
-    conditions: tuple[MaxTCondition, ...]
+    members: tuple[MaxTMember, ...]
     level: float
-    alternative: Literal["two-sided", "loss"]
+    tail: float
     method: str
-    items: int
-    excluded: int
-    clusters: int | None
     seed: int
-    estimand: str = "the largest mean of baseline - perturbed, items like these"
+
+    def largest(self) -> tuple[int, Interval] | None:
+        """Where the largest mean is, and an interval for the largest true one.
+
+        All true means are below the largest upper end, and one of them is above the largest lower
+        end. None where a mean is not known.
+        """
+        values = [m.mean.value for m in self.members if m.mean.value is not None]
+        if len(values) < len(self.members) or not values:
+            return None
+        place = max(range(len(values)), key=values.__getitem__)
+        lows = [m.together.low for m in self.members if m.together.low is not None]
+        highs = [m.together.high for m in self.members if m.together.high is not None]
+        if len(lows) < len(values) or len(highs) < len(values):
+            return place, next(m.together for m in self.members if m.together.low is None)
+        interval = self.members[place].together
+        return place, replace(interval, low=max(lows), high=max(highs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,98 +76,125 @@ class SplitWorst:
     seed: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Family:
+    """How a p-value of one of `size` columns becomes one of the family.
+
+    `least` are the sorted smallest p-values of the draws, of the columns that were drawn; `apart`
+    is the number of the others.
+    """
+
+    size: int
+    apart: int
+    least: Floats
+
+    def adjusted(self, p: float) -> float:
+        """P(any column has a p-value this small), never more than Bonferroni's `size` times p."""
+        bound = self.size * p
+        if len(self.least):
+            draws = int(np.searchsorted(self.least, p, side="right"))
+            bound = min(bound, self.apart * p + (1 + draws) / (1 + len(self.least)))
+        return min(1.0, max(p, bound))
+
+    def tail(self, alpha: float) -> float:
+        """The largest p-value whose adjusted one is below alpha, by bisection."""
+        low, high = alpha / max(1, self.size) * (1.0 - 1e-12), alpha
+        for _ in range(60):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if self.adjusted(middle) < alpha else (low, middle)
+        return low
+
+
 def max_t(
-    baseline: ArrayLike,
-    perturbed: ArrayLike,
+    differences: ArrayLike,
     *,
-    names: Sequence[str] | None = None,
     clusters: Sequence[Hashable] | None = None,
-    alternative: Literal["two-sided", "loss"] = "loss",
     level: float = 0.95,
-    replications: int = 9999,
+    replications: int = 2000,
     seed: int = 0,
 ) -> MaxT:
-    """Which of several perturbations cost something, and at least how much the worst one costs.
+    """The means of items x columns (NaN where missing), with intervals that hold all at once.
 
-    With d_gj the difference of item (the sum of differences of cluster) g under perturbation j,
-    and the same random signs s_g for all perturbations, which keeps their dependence:
+    The G clusters (without `clusters`: items) of centred sums r_gj get the same random weights v_g
+    for all columns, which keeps their dependence; a draw's p-values are the ranks of
 
-        T_j(s) = Σ_g s_g d_gj / √(Σ_g d_gj²),   observed where every s_g is 1
-        adjusted p_j = P(max T_k(s) >= T_j), k over j and every perturbation with a smaller T,
-        made to rise from the largest T downwards (step-down)
+        |T*_j| = |Σ_g v_g r_gj| / se*_j        m* = min_j p*_j
 
-    Bounds: the differences less their means are flipped in the same way, and q is the `level`
-    quantile of the largest T. Student's t beyond q is the tail that each perturbation may spend on
-    its own interval (`item_mean`'s, so 0/1 scores have theirs). All bounds hold together with
-    probability `level`, and so does that of the worst.
+    with the standard error se*_j of the weighted sums themselves (wild bootstrap-t, Webb's six
+    points). A column whose own interval leaves out 0 from the error rate p on has
 
-    `perturbed` is items x perturbations; `two-sided` also looks for gains and adds upper bounds. A
-    perturbation without two items, or clusters, has insufficient_data and is not tested.
-    Source: Westfall and Young (1993); Romano and Wolf (2005).
+        adjusted p = P(m* <= p) + K_rare p, at most K p and at least p
+
+    and every column gets its own interval (`item_mean`'s, so 0/1 scores and clusters have theirs)
+    at the p whose adjusted value is 1 - level: an interval leaves out 0 just when its adjusted
+    p-value is below 1 - level. The K_rare columns of 0/1 scores of which fewer than 20 changed (or
+    did not) are too coarse to be drawn and count as Bonferroni has it, with K columns in all.
+    Source: Westfall and Young (1993); Romano and Wolf (2005); Webb (2023).
     """
-    check_flips(alternative, replications)
     check_level(level)
-    drops, labels = _checked(baseline, perturbed, names)
-    present = ~np.isnan(drops)
+    table = np.asarray(differences, dtype=np.float64)
+    if table.ndim != 2:
+        raise InvalidValue("differences", table.shape, "items x columns")
+    if replications < 1:
+        raise InvalidValue("replications", replications, "one or more; 2000 is usual")
+    means = [item_mean(column, clusters=clusters, level=level) for column in table.T]
+    p_values = [mean.inverted_p() for mean in means]
+    known = [j for j, p in enumerate(p_values) if p is not None]
+    drawn = [j for j in known if not means[j].is_rare()]
+    least = np.zeros(0)
+    if len(drawn) > 1:
+        codes = cluster_codes(clusters, len(table))
+        least = _least_p(table[:, drawn], codes, replications, seed)
+    apart = len(known) - len(drawn) if len(least) else len(known)
+    family = _Family(size=len(known), apart=apart, least=least)
+    tail = family.tail(1.0 - level)
+    how = f"simultaneous over {len(known)}"
+    how += f", wild bootstrap-t, {replications} draws, PCG64" if len(least) else ", bonferroni"
+    members = []
+    for mean, p in zip(means, p_values, strict=True):
+        interval = mean.at(1.0 - tail) if mean.value is not None else no_interval(level)
+        if interval.low is not None:
+            interval = replace(interval, method=f"{interval.method}, {how}")
+        members.append(
+            MaxTMember(
+                mean=mean,
+                together=replace(interval, level=level),
+                adjusted_p=None if p is None else family.adjusted(p),
+            )
+        )
+    return MaxT(members=tuple(members), level=level, tail=tail, method=how, seed=seed)
+
+
+def _least_p(table: Floats, codes: NDArray[np.intp], replications: int, seed: int) -> Floats:
+    """The smallest p-value among the columns of every draw, sorted."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    present = ~np.isnan(table)
     rows = present.any(axis=1)
-    codes = cluster_codes(clusters, len(drops))[rows]
-    drops, present = drops[rows], present[rows]
-    tested = np.array([len(np.unique(codes[column])) >= 2 for column in present.T], dtype=bool)
-    # T_j needs d_gj / √(Σ_g d_gj²), for the differences and for what is left without their means.
-    seen, counts = present[:, tested], present.sum(axis=0)
-    filled = np.where(seen, drops[:, tested], 0.0)
-    means = filled.sum(axis=0) / counts[tested]
-    units = len(np.unique(codes))
-    p_alone, p_adjusted, tail = _flip_all(
-        _self_normalised(filled, codes),
-        _self_normalised(np.where(seen, drops[:, tested] - means, 0.0), codes),
-        loss=alternative == "loss",
-        level=level,
-        replications=replications,
-        seed=seed,
+    table, present, codes = table[rows], present[rows], codes[rows]
+    if len(np.unique(codes)) > GROUPS:
+        numbers, codes = np.unique(codes, return_inverse=True)
+        codes = (rng.permutation(len(numbers)) % GROUPS)[codes]
+    means = np.where(present, table, 0.0).sum(axis=0) / present.sum(axis=0)
+    cluster = cluster_parts(np.where(present, table - means, 0.0), present, codes)
+    h = np.minimum(cluster.leverage, 1.0 - 1e-9)
+    sums = cluster.parts * np.sqrt(1.0 - h)
+    sizes = np.empty((replications, table.shape[1]))
+    step = max(1, BLOCK // len(sums))
+    for start in range(0, replications, step):
+        count = min(step, replications - start)
+        places = rng.integers(6, size=(count, len(sums)))
+        weights = np.concatenate([-WEBB, WEBB])[places]
+        total = weights @ sums
+        square = np.square(weights) @ np.square(cluster.parts)
+        square -= 2.0 * total * (weights @ (sums * h / (1.0 - h)))
+        square += np.square(total) * (np.square(h) / (1.0 - h)).sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sizes[start : start + count] = np.where(square > 1e-300, total**2 / square, 0.0)
+    ordered = np.sort(sizes, axis=0)
+    ranks = np.stack(
+        [np.searchsorted(o, s, side="left") for o, s in zip(ordered.T, sizes.T, strict=True)]
     )
-    members = None if clusters is None else codes.tolist()
-    conditions = [
-        MaxTCondition(
-            name=label,
-            value=None,
-            status="insufficient_data",
-            p_value=None,
-            adjusted_p=None,
-            low=None,
-            high=None,
-            items=int(count),
-        )
-        for label, count in zip(labels, counts, strict=True)
-    ]
-    for place, column in enumerate(np.flatnonzero(tested)):
-        bounds = item_mean(drops[:, column], clusters=members, level=1.0 - 2.0 * tail).interval
-        conditions[column] = replace(
-            conditions[column],
-            value=float(means[place]),
-            status="ok",
-            p_value=float(p_alone[place]),
-            adjusted_p=float(p_adjusted[place]),
-            low=bounds.low,
-            high=bounds.high if alternative == "two-sided" else None,
-        )
-    known = [c for c in conditions if c.value is not None]
-    worst = max(known, key=lambda c: c.value or 0.0, default=None)
-    arrangements = "all arrangements" if units <= EXACT else f"{replications} draws, PCG64"
-    return MaxT(
-        value=None if worst is None else worst.value,
-        status="insufficient_data" if worst is None else "ok",
-        worst=None if worst is None else worst.name,
-        low=None if worst is None else worst.low,
-        conditions=tuple(conditions),
-        level=level,
-        alternative=alternative,
-        method=f"max-T sign flips, step-down, {arrangements}",
-        items=len(drops),
-        excluded=int((~rows).sum()),
-        clusters=None if clusters is None else units,
-        seed=seed,
-    )
+    return np.asarray(np.sort((replications - ranks).min(axis=0) / replications))
 
 
 def split_worst(
@@ -205,57 +238,6 @@ def split_worst(
         chosen_on=int(counts[chosen]),
         seed=seed,
     )
-
-
-def _self_normalised(table: Floats, codes: NDArray[np.intp]) -> Floats:
-    """Sums within clusters, every column divided by the root of its sum of squares (or all 0)."""
-    sums = np.zeros((len(np.unique(codes)), table.shape[1]))
-    for place, column in enumerate(table.T):
-        sums[:, place] = cluster_sums(column, codes)
-    size = np.sqrt(np.square(sums).sum(axis=0))
-    is_zero = size <= 1e-13 * np.abs(table).max(axis=0, initial=0.0)
-    return np.where(is_zero, 0.0, sums / np.where(is_zero, 1.0, size))
-
-
-def _flip_all(
-    null: Floats, centred: Floats, *, loss: bool, level: float, replications: int, seed: int
-) -> tuple[Floats, Floats, float]:
-    """p-values alone and step-down adjusted, and the tail that each interval may spend.
-
-    `null` and `centred` are d_gj / √(Σ_g d_gj²) of the differences, and of these less their means.
-    """
-    from scipy.special import stdtr
-
-    units, width = null.shape
-    observed = null.sum(axis=0)
-    observed = observed if loss else np.abs(observed)
-    if width == 0:
-        return observed, observed, 0.5
-    order = np.argsort(-observed, kind="stable")
-    alone, among, draws = np.zeros(width), np.zeros(width), 0
-    largest_of_draws: list[Floats] = []
-    for signs in flips(units, replications, seed):
-        under_null, around_means = signs @ null, signs @ centred
-        if not loss:
-            under_null, around_means = np.abs(under_null), np.abs(around_means)
-        # The largest T among a perturbation and all with a smaller T, in the order of T.
-        weaker = np.maximum.accumulate(under_null[:, order[::-1]], axis=1)[:, ::-1]
-        alone += (under_null >= observed - 1e-9).sum(axis=0)
-        among += (weaker >= observed[order] - 1e-9).sum(axis=0)
-        largest_of_draws.append(around_means.max(axis=1))
-        draws += len(signs)
-    exact = units <= EXACT
-    alone, among = (k / draws if exact else (k + 1) / (draws + 1) for k in (alone, among))
-    adjusted = np.empty(width)
-    adjusted[order] = np.maximum.accumulate(among)
-    # q, and the tail of Student's t beyond it: T = t / √(1 + (t² − 1)/n) for n units.
-    largest = np.sort(np.concatenate(largest_of_draws))
-    q = float(largest[min(len(largest), math.ceil(level * (len(largest) + 1))) - 1])
-    remaining = units - q**2
-    if remaining <= 1e-9:
-        return alone, adjusted, 1e-12
-    t = q * math.sqrt((units - 1) / remaining)
-    return alone, adjusted, min(0.49, max(1e-12, float(stdtr(units - 1, -t))))
 
 
 def _checked(

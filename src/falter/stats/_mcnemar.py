@@ -31,11 +31,12 @@ def mcnemar(b: int, c: int) -> McNemar:
     """Whether two paired 0/1 outcomes differ, from b pairs that fell and c that rose.
 
         χ² = (b − c)²/(b + c)        corrected: max(|b − c| − 1, 0)²/(b + c)
-        exact p = 2 P(X <= k)        mid-p = 2 P(X <= k) − P(X = k)
+        exact p = 2 P(X <= k)        mid-p = P(T > t) + P(T = t)/2
 
-    with X from Binomial(b + c, 1/2) and k the smaller count. With b + c = 0 the chi-squares are
-    None and both exact p-values are 1. The correction is cut at 0 where b = c; statsmodels 0.15
-    returns 1/(b + c) there.
+    with X from Binomial(b + c, 1/2), k the smaller count, and T = |X − (b + c)/2|: 2 P(X <= k) −
+    P(X = k) where b and c differ, and 1 − P(X = k)/2, below 1, where they are equal. With b + c = 0
+    the chi-squares are None and both exact p-values are 1. The correction is cut at 0 where b = c;
+    statsmodels 0.15 returns 1/(b + c) there.
     Source: McNemar (1947); Fagerland, Lydersen and Laake (2013) for the mid-p.
     """
     from scipy.special import bdtr, erfc
@@ -70,6 +71,6 @@ def mcnemar(b: int, c: int) -> McNemar:
         corrected_chi2=corrected,
         corrected_p=float(erfc((corrected / 2.0) ** 0.5)),
         exact_p=min(1.0, 2.0 * tail),
-        # Where b = c the two tails share the middle term: 2 (tail - point/2) is then exactly 1.
-        mid_p=1.0 if b == c else min(1.0, 2.0 * tail - point),
+        # Where b = c the two tails share the middle term, which counts half, once.
+        mid_p=1.0 - point / 2.0 if b == c else min(1.0, 2.0 * tail - point),
     )

@@ -2,39 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from functools import partial
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
-from falter.stats._clusters import cluster_codes, cluster_sums
-from falter.stats._interval import Interval, check_level, no_interval, student_quantile
-from falter.stats._paired_proportions import paired_proportions_interval, tango
+from falter.stats._clusters import (
+    cluster_codes,
+    cluster_parts,
+    too_few_clusters,
+)
+from falter.stats._interval import (
+    Interval,
+    check_level,
+    no_interval,
+    normal_quantile,
+    outer,
+    student_quantile,
+)
+from falter.stats._paired_proportions import (
+    bonett_price,
+    paired_proportions_interval,
+    tango,
+)
 
-__all__ = ["ItemMean", "item_mean"]
+__all__ = ["ItemMean", "clustered", "item_mean"]
 
 Floats = NDArray[np.float64]
-# With fewer items that changed (or that did not), Student's t covers too little for 0/1 scores.
-RARE = 20
+# Fewer items than this that differ from the others do not show how alike those of a cluster are;
+# the fewer they are, the more of this correlation within clusters is assumed at least.
+RARE, ASSUMED = 20, 0.05
+# The least error rate that is told from 0.
+LEAST = 1e-15
+ALIKE = "no variation between items, an interval cannot be had"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemMean:
-    """A mean over items and what is known about it; `units` are items, or clusters of items."""
+    """A mean over items and what is known about it.
+
+    `freedom` are the degrees of freedom of the standard error. With clusters, `clusters` counts
+    them, `design_effect` is the variance over that of as many independent items, and
+    `effective_share` is how much an item counts in an interval for 0/1 scores.
+    """
 
     value: float | None
     status: EstimateStatus
     interval: Interval
     p_value: float | None
     standard_error: float | None
+    freedom: float | None
     items: int
     excluded: int
     conditions: int
-    units: int
+    clusters: int | None
+    design_effect: float | None
+    effective_share: float
+    how: _Inference | None = None
+
+    def at(self, level: float) -> Interval:
+        """The interval of another level."""
+        check_level(level)
+        if self.how is None:
+            return replace(self.interval, level=level)
+        return self.how.interval(level)
+
+    def is_rare(self) -> bool:
+        """Whether fewer than 20 items of 0/1 scores changed, or fewer than 20 did not."""
+        pairs = None if self.how is None else self.how.pairs
+        return pairs is not None and pairs.events() < RARE
+
+    def inverted_p(self) -> float | None:
+        """The least error rate at which the interval leaves out 0: the two never disagree."""
+        return None if self.how is None else self.how.p_value()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counts:
+    """A mean of differences of 0/1 scores as `fell` and `rose` pairs of the size `scale` among
+    `pairs`, of one condition or of several.
+    """
+
+    fell: float
+    rose: float
+    pairs: float
+    scale: float
+    several: bool
+
+    def interval(self, value: float, level: float, share: float = 1.0) -> Interval:
+        """Scaled; every pair counts `share`."""
+        proportions = tango if self.several else paired_proportions_interval
+        fell, rose, pairs = self.fell * share, self.rose * share, self.pairs * share
+        base = proportions(fell, rose, pairs, level=level)
+        if base.low is None or base.high is None:
+            return base
+        low, high = max(-1.0, self.scale * base.low), min(1.0, self.scale * base.high)
+        return replace(base, low=min(value, low), high=max(value, high))
+
+    def events(self) -> float:
+        """The pairs that changed, or those that did not where these are fewer."""
+        return min(self.fell + self.rose, self.pairs - self.fell - self.rose)
+
+    def least_effect(self, size: float) -> float:
+        """The design effect that too few changed (or unchanged) pairs cannot show to be absent."""
+        return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - self.events() / RARE)
+
+    def excludes_zero(self, level: float, share: float) -> bool:
+        """Whether `interval` does, without finding its ends."""
+        fell, rose, pairs = self.fell * share, self.rose * share, self.pairs * share
+        z = normal_quantile(level)
+        if not (fell - rose) ** 2 > z * z * (fell + rose):
+            return False
+        if self.several:
+            return True
+        ends = bonett_price(fell, rose, pairs, level=level)
+        return ends.low is not None and ends.high is not None and not ends.low <= 0.0 <= ends.high
 
 
 def item_mean(
@@ -44,25 +130,33 @@ def item_mean(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> ItemMean:
-    """The weighted mean over conditions of each one's mean over its items, with a t interval.
+    """The weighted mean over conditions of each one's mean over its items, with its interval.
 
     For x_ij of item i in condition j, the n_j items that have condition j, and weights w_j that
     add up to 1:
 
         x̄ = Σ_j w_j x̄_j        u_i = Σ_j w_j (x_ij − x̄_j)/n_j
-        se² = G/(G − 1) Σ_g (Σ_{i in g} u_i)²        x̄ ± t(G − 1) se
+        se² = n/(n − 1) Σ_i u_i²        x̄ ± t(n − 1) se
 
-    u_i is the linear influence of an item on x̄, and G the number of clusters ("CR1"); without
-    `clusters` every item is one of its own. With every cell present x̄ is the mean of the items'
-    own means, and se their standard deviation over √n. The p-value is Student's t against 0.
+    u_i is the linear influence of an item on x̄. With every cell present x̄ is the mean of the
+    items' own means, and se their standard deviation over √n. The p-value is Student's t against 0.
+
+    With `clusters`, of which item i is in g and which holds the share h_gj of condition j's items:
+
+        se² = Σ_g (Σ_j Σ_{i in g} w_j (x_ij − x̄_j)/(n_j √(1 − h_gj)))²        ("CR2")
+
+    with Student's t on Satterthwaite's degrees of freedom (G − 1 for clusters of one size). Scores
+    of 0 and 1 and their differences count n_eff = n/deff (z/t)² items of n, at most n, in the
+    interval that they have without clusters, which is never narrower for it; deff is se² over the
+    one above, and at least 1 + ρ(1 − k/20)(m − 1) where only k < 20 items changed (or did not):
+    clusters of m could be alike by ρ = 0.05 unseen. Their p-value is the least error rate at which
+    this interval leaves out 0. Fewer than 6 clusters: `too_few_clusters`, a value alone.
 
     `values` is items x conditions (or items) with NaN for a missing cell. A condition without a
-    value is left out, an item without one excluded. Fewer than two units: insufficient_data.
-    Differences of 0/1 scores have `_binary_interval`; other values that are all alike have none.
-    Source: Liang and Zeger (1986); Cameron and Miller (2015) for G/(G − 1).
+    value is left out, an item without one excluded. Fewer than two items: insufficient_data.
+    Differences of 0/1 scores have `_counts`' interval; other values that are all alike have none.
+    Source: Liang and Zeger (1986); Bell and McCaffrey (2002); Korn and Graubard (1998).
     """
-    from scipy.special import stdtr
-
     check_level(level)
     matrix, weight = _checked(values, weights)
     codes = cluster_codes(clusters, matrix.shape[0])
@@ -73,82 +167,203 @@ def item_mean(
     rows = present.any(axis=1)
     matrix, present, codes = matrix[rows], present[rows], codes[rows]
     items = int(rows.sum())
-    units = items if clusters is None else len(np.unique(codes))
-    result = partial(
-        ItemMean,
+    unknown = ItemMean(
+        value=None,
+        status="insufficient_data",
+        interval=no_interval(level),
+        p_value=None,
+        standard_error=None,
+        freedom=None,
         items=items,
         excluded=int((~rows).sum()),
         conditions=int(used.sum()),
-        units=units,
+        clusters=None if clusters is None else len(np.unique(codes)),
+        design_effect=None,
+        effective_share=1.0,
     )
-    if units < 2:
-        return result(
-            value=None,
-            status="insufficient_data",
-            interval=no_interval(level),
-            p_value=None,
-            standard_error=None,
-        )
-    # x̄ and u_i
+    if items < 2:
+        return unknown
+    # x̄ and the error of independent items, 0 where only rounding is left of equal values
     weight = weight / weight.sum()
     counts = present.sum(axis=0)
     means = np.where(present, matrix, 0.0).sum(axis=0) / counts
-    value = float(means @ weight)
-    influence = np.where(present, matrix - means, 0.0) @ (weight / counts)
-    # se, which is 0 where only rounding is left of equal values
-    error = float(np.sqrt(units / (units - 1) * np.square(cluster_sums(influence, codes)).sum()))
-    if error <= 1e-14 * float(np.abs(means).max()):
-        error = 0.0
-    interval = None
-    if np.isin(matrix[present], (-1.0, 0.0, 1.0)).all():
-        # What every unit adds to x̄, scaled so that x̄ is the mean of these parts.
-        parts = np.where(present, matrix, 0.0) @ (weight / counts) * items
-        if clusters is not None:
-            parts = cluster_sums(parts, codes) * (units / items)
-        interval = _binary_interval(
-            parts, value, level, clustered=clusters is not None, conditions=matrix.shape[1]
-        )
-    if interval is None and error > 0.0:
-        method = "t over items" if clusters is None else "t over clusters, CR1"
-        half = student_quantile(level, units - 1) * error
-        interval = Interval(low=value - half, high=value + half, level=level, method=method)
-    # Equal values that are not 0 leave nothing to test against.
-    p_value = 1.0 if value == 0.0 else None
-    if error > 0.0:
-        p_value = float(2.0 * stdtr(units - 1, -abs(value / error)))
-    return result(
-        value=value,
-        status="ok",
-        interval=interval or no_interval(level),
-        p_value=p_value,
-        standard_error=error,
+    residuals = np.where(present, matrix - means, 0.0)
+    rounding = 1e-14 * float(np.abs(means).max())
+    error = float(np.sqrt(items / (items - 1) * np.square(residuals @ (weight / counts)).sum()))
+    error = 0.0 if error <= rounding else error
+    pairs = _counts(matrix, present, weight / counts)
+    known = replace(unknown, value=float(means @ weight), status="ok")
+    if clusters is None:
+        return _of_items(known, error, pairs)
+    if few := too_few_clusters(known.clusters):
+        return replace(known, status="too_few_clusters", interval=no_interval(level, few))
+    parts = cluster_parts(residuals, present, codes)
+    by_cluster = parts.error(weight)
+    return _of_clusters(
+        known,
+        error,
+        0.0 if by_cluster <= rounding else by_cluster,
+        parts.freedom(weight, counts),
+        pairs,
+        float(np.square(np.bincount(codes)).sum()) / items,
     )
 
 
-def _binary_interval(
-    parts: Floats, value: float, level: float, *, clustered: bool, conditions: int
-) -> Interval | None:
-    """The interval of the mean of n parts x that come from differences of 0/1 scores.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Inference:
+    """What intervals and tests of a mean at any level are made of.
+
+    `pairs` where scores are 0/1; else `error`, that of Student's t, 0 where nothing varies. `least`
+    is the design effect that is reckoned with, None without clusters.
+    """
+
+    value: float
+    error: float
+    freedom: float
+    pairs: _Counts | None
+    least: float | None
+    method: str
+
+    def share(self, level: float) -> float:
+        """How much one of the clustered items counts: (z/t)²/deff, at most 1, deff at least 1.
+
+        Source: Korn and Graubard (1998).
+        """
+        if self.least is None:
+            return 1.0
+        ratio = normal_quantile(level) / student_quantile(level, self.freedom)
+        return min(1.0, ratio * ratio / max(1.0, self.least))
+
+    def interval(self, level: float) -> Interval:
+        if self.pairs is not None:
+            interval, share = self.pairs.interval(self.value, level), self.share(level)
+            if share < 1.0:
+                interval = outer(self.pairs.interval(self.value, level, share), interval)
+            if self.least is None:
+                return interval
+            return clustered(interval)
+        if self.error == 0.0:
+            return no_interval(level, ALIKE)
+        half = student_quantile(level, self.freedom) * self.error
+        low, high = self.value - half, self.value + half
+        return Interval(low=low, high=high, level=level, method=self.method)
+
+    def p_value(self) -> float | None:
+        """The least error rate at which `interval` leaves out 0."""
+        from scipy.special import stdtr
+
+        if self.pairs is not None:
+            return _inverted(self.pairs, self.share)
+        if self.error == 0.0:
+            # Equal values that are not 0 leave nothing to test against.
+            return 1.0 if self.value == 0.0 else None
+        return float(2.0 * stdtr(self.freedom, -abs(self.value / self.error)))
+
+
+def clustered(interval: Interval) -> Interval:
+    """The interval for 0/1 scores, which says that it is one of clusters."""
+    return replace(interval, method=f"{interval.method}, effective sample size of clusters, CR2")
+
+
+def _of_items(mean: ItemMean, error: float, pairs: _Counts | None) -> ItemMean:
+    """The mean with the interval and Student's test of independent items."""
+    value, freedom = mean.value or 0.0, float(mean.items - 1)
+    how = _Inference(
+        value=value, error=error, freedom=freedom, pairs=pairs, least=None, method="t over items"
+    )
+    return replace(
+        mean,
+        interval=how.interval(mean.interval.level),
+        p_value=replace(how, pairs=None).p_value(),
+        standard_error=error,
+        freedom=freedom,
+        how=how,
+    )
+
+
+def _of_clusters(
+    mean: ItemMean,
+    error: float,
+    by_cluster: float,
+    freedom: float,
+    pairs: _Counts | None,
+    size: float,
+) -> ItemMean:
+    """The mean with the interval and the test of clusters, an item's of `size` on average.
+
+    `error` is that of independent items, `by_cluster` CR2's. Clusters that do not differ at all,
+    which is no proof that others like them would not, leave the error of independent items.
+    """
+    level = mean.interval.level
+    if freedom <= 0.0:
+        return replace(mean, interval=no_interval(level, "all items of a condition in one cluster"))
+    effect = (by_cluster / error) ** 2 if error > 0.0 else None
+    least = effect or 1.0
+    how = _Inference(
+        value=mean.value or 0.0,
+        error=by_cluster or error,
+        freedom=freedom,
+        pairs=pairs,
+        least=least if pairs is None else max(least, pairs.least_effect(size)),
+        method="t over clusters, CR2"
+        if by_cluster > 0.0
+        else "t over items, as the clusters do not differ",
+    )
+    return replace(
+        mean,
+        interval=how.interval(level),
+        p_value=how.p_value(),
+        standard_error=by_cluster,
+        freedom=freedom,
+        design_effect=effect,
+        effective_share=how.share(level),
+        how=how,
+    )
+
+
+def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
+    """The least error rate at which the interval leaves out 0, by bisection of its logarithm."""
+    if pairs.fell == pairs.rose:
+        return 1.0
+
+    def excluded(log_p: float) -> bool:
+        level = 1.0 - math.exp(log_p)
+        return pairs.excludes_zero(level, share(level)) and pairs.excludes_zero(level, 1.0)
+
+    low, high = math.log(LEAST), -1e-12
+    if excluded(low):
+        return LEAST
+    if not excluded(high):
+        return 1.0
+    for _ in range(50):
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if excluded(middle) else (middle, high)
+    return math.exp(high)
+
+
+def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Counts | None:
+    """The mean of n parts x that come from differences of 0/1 scores, as pairs that changed.
 
         s = Σ x² / Σ |x|        b = Σ x⁺ / s        c = Σ x⁻ / s
 
-    The parts behave like b falls and c rises of size s among n pairs: exactly so for one condition
-    without clusters, where s = 1. The interval is s times that of (b − c)/n, by
-    `paired_proportions_interval` for one condition and by Tango for several, whose counts are less
-    coarse. None, and so Student's t, for clusters with b + c >= 20 and n − b − c >= 20.
+    The parts behave like b falls and c rises of size s among n pairs: exactly so for one condition,
+    where s = 1. The interval is s times that of (b − c)/n, by `paired_proportions_interval` for one
+    condition and by Tango for several, whose counts are less coarse. None for other values.
     """
-    units = len(parts)
+    if not np.isin(matrix[present], (-1.0, 0.0, 1.0)).all():
+        return None
+    # What every item adds to x̄, scaled so that x̄ is the mean of these parts.
+    parts = np.where(present, matrix, 0.0) @ shares * len(matrix)
     magnitude = float(np.abs(parts).sum())
     scale = float(np.square(parts).sum()) / magnitude if magnitude > 0.0 else 1.0
     b, c = float(parts[parts > 0].sum()) / scale, float(-parts[parts < 0].sum()) / scale
-    if clustered and b + c >= RARE and units - b - c >= RARE:
-        return None
-    proportions = paired_proportions_interval if conditions == 1 else tango
-    base = proportions(b, c, max(float(units), b + c), level=level)
-    if base.low is None or base.high is None:
-        return None
-    low, high = min(value, max(-1.0, scale * base.low)), max(value, min(1.0, scale * base.high))
-    return Interval(low=low, high=high, level=level, method=base.method)
+    return _Counts(
+        fell=b,
+        rose=c,
+        pairs=max(float(len(parts)), b + c),
+        scale=scale,
+        several=matrix.shape[1] > 1,
+    )
 
 
 def _checked(values: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:

@@ -172,8 +172,8 @@ def difference_in_drops(
     Above 0 the treatment mitigates. A `_baseline` has one score for every item, a `_perturbed` one
     for every item or items x perturbations, averaged over perturbations with equal weight. An item
     counts where it has all four scores, and is the independent unit however many rows it has: the
-    interval is `item_mean`'s, t over items or CR1 over `clusters` of them (with few changed 0/1
-    scores, its own). A plain drop of 0: the mitigation is undefined_zero_denominator.
+    interval is `item_mean`'s, t over items or CR2 over `clusters` of them (0/1 scores have their
+    own). A plain drop of 0: the mitigation is undefined_zero_denominator.
     """
     plain = _drops(plain_baseline, plain_perturbed, "plain")
     treated = _drops(treated_baseline, treated_perturbed, "treated")
@@ -208,7 +208,7 @@ def difference_in_drops(
         mitigation_status=mitigation_status,
         items=mean.items,
         excluded=mean.excluded,
-        clusters=None if clusters is None else mean.units,
+        clusters=mean.clusters,
     )
 
 

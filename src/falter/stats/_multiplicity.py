@@ -6,27 +6,7 @@ from collections.abc import Sequence
 
 from falter.core.errors import InvalidValue
 
-__all__ = ["benjamini_hochberg", "holm"]
-
-
-def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
-    """Benjamini and Hochberg's step-up values: at 0.05, at most 5 % of the rejections are false.
-
-        adjusted p_(k) = min over l >= k of m p_(l)/l, at most 1
-
-    for the k-th smallest of m. For screening; a claim about a single perturbation takes `holm`.
-    Holds for independent tests and for those that depend on each other positively. None, a test
-    that could not be done, stays None and does not count into m.
-    Source: Benjamini and Hochberg (1995).
-    """
-    _check(p_values)
-    present = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
-    adjusted: list[float | None] = [None] * len(p_values)
-    lowest = 1.0
-    for rank, (p, place) in reversed(list(enumerate(present, start=1))):
-        lowest = min(lowest, len(present) * p / rank)
-        adjusted[place] = lowest
-    return adjusted
+__all__ = ["holm"]
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -30,6 +30,7 @@ class PairedDifference:
     items: int
     excluded: int
     clusters: int | None
+    design_effect: float | None
     b: int | None
     c: int | None
 
@@ -43,11 +44,11 @@ def paired_difference(
 ) -> PairedDifference:
     """Mean of baseline - perturbed over the items that have both; NaN is missing, never zero.
 
-    Interval: Student's t with the standard error over items, or CR1 over clusters; for 0/1 scores
-    `paired_proportions_interval`'s. For clustered 0/1 scores with b + c < 20, or fewer than 20
-    pairs that agree, the same, scaled by the design effect. p-value: McNemar's mid-p for
-    0/1 scores without clusters, else Student's t. Fewer than two items, or clusters, in common:
-    insufficient_data.
+    The interval is `item_mean`'s: Student's t over items or clusters (CR2); for 0/1 scores
+    `paired_proportions_interval`'s, of the effective number of pairs where they are clustered.
+    p-value: McNemar's mid-p for 0/1 scores, for clustered ones the least error rate at which the
+    interval leaves out 0; else Student's t. Fewer than two items in common: insufficient_data;
+    fewer than 6 clusters: too_few_clusters.
     """
     before, after = paired_vectors(baseline, perturbed)
     mean = item_mean(before - after, clusters=clusters, level=level)
@@ -59,6 +60,8 @@ def paired_difference(
         b, c = int(((before == 1) & (after == 0)).sum()), int(((before == 0) & (after == 1)).sum())
         if clusters is None and mean.status == "ok":
             p_value, test = mcnemar(b, c).mid_p, "mcnemar mid-p"
+        elif clusters is not None:
+            test = "the interval's"
     return PairedDifference(
         value=mean.value,
         status=mean.status,
@@ -68,7 +71,8 @@ def paired_difference(
         standard_error=mean.standard_error,
         items=mean.items,
         excluded=mean.excluded,
-        clusters=None if clusters is None else mean.units,
+        clusters=mean.clusters,
+        design_effect=mean.design_effect,
         b=b,
         c=c,
     )

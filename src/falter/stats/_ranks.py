@@ -15,7 +15,6 @@ __all__ = [
     "Concordance",
     "RankCorrelation",
     "average_ranks",
-    "kendall_tau",
     "kendall_w",
     "spearman",
 ]
@@ -81,29 +80,6 @@ def spearman(first: ArrayLike, second: ArrayLike) -> RankCorrelation:
         value = _clip(float(x @ y / np.sqrt((x @ x) * (y @ y))))
     return RankCorrelation(
         value=value, status=status, items=len(x), excluded=excluded, method="spearman"
-    )
-
-
-def kendall_tau(first: ArrayLike, second: ArrayLike) -> RankCorrelation:
-    """Kendall's tau-b: (C − D)/√((C + D + X)(C + D + Y)), with ties X, Y in one vector only.
-
-    C and D are the pairs in the same and in opposite order. What is left out, and what has no
-    value, is as in `spearman`. Source: Kendall (1945).
-    """
-    x, y, excluded, status = _pairs(first, second)
-    value = None
-    if status == "ok":
-        # C − D, and the pairs that are not tied in x, and in y
-        difference = untied_x = untied_y = 0.0
-        for place in range(len(x) - 1):
-            x_order = np.sign(x[place + 1 :] - x[place])
-            y_order = np.sign(y[place + 1 :] - y[place])
-            difference += float(x_order @ y_order)
-            untied_x += float(np.abs(x_order).sum())
-            untied_y += float(np.abs(y_order).sum())
-        value = _clip(difference / float(np.sqrt(untied_x * untied_y)))
-    return RankCorrelation(
-        value=value, status=status, items=len(x), excluded=excluded, method="kendall tau-b"
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
 from falter.stats._checks import paired_vectors
-from falter.stats._clusters import cluster_codes, cluster_sums
+from falter.stats._clusters import cluster_codes, cluster_sums, too_few_clusters
 
 __all__ = ["EXACT", "Alternative", "SignFlip", "check_flips", "flips", "sign_flip_test"]
 
@@ -61,8 +61,8 @@ def sign_flip_test(
     or the same without the absolute values: `loss` looks for positive differences, `gain` for
     negative ones. Up to 16 differences that are not 0 all arrangements of signs are listed; beyond
     that m = `replications` are drawn, k of them as large, and p = (k + 1)/(m + 1). For 0/1 scores
-    the full list is McNemar's exact test. No difference at all: p = 1. Fewer than two items, or
-    clusters: insufficient_data.
+    the full list is McNemar's exact test. No difference at all: p = 1. Fewer than two items:
+    insufficient_data; fewer than 6 clusters, which are flipped whole: too_few_clusters.
     Source: Fisher (1935); Phipson and Smyth (2010) for (k + 1)/(m + 1).
     """
     check_flips(alternative, replications)
@@ -75,7 +75,7 @@ def sign_flip_test(
     present = ~np.isnan(drops)
     drops, codes = drops[present], codes[present]
     sums = cluster_sums(drops, codes)
-    enough = len(sums) >= 2
+    enough, few = len(drops) >= 2, None if clusters is None else too_few_clusters(len(sums))
     changed = sums[sums != 0.0]
     exact = len(changed) <= EXACT
     arrangements = 2 ** len(changed) if exact else replications
@@ -86,7 +86,7 @@ def sign_flip_test(
         return sums if alternative == "loss" else -sums
 
     p_value = None
-    if enough:
+    if enough and few is None:
         # Equal sums added in another order differ by rounding; they count as equal.
         least = size(changed.sum()) - 1e-12 * float(np.abs(changed).sum())
         as_large = sum(
@@ -96,11 +96,11 @@ def sign_flip_test(
         p_value = as_large / arrangements if exact else (as_large + 1) / (arrangements + 1)
     return SignFlip(
         value=float(drops.mean()) if enough else None,
-        status="ok" if enough else "insufficient_data",
+        status="insufficient_data" if not enough else "ok" if few is None else "too_few_clusters",
         p_value=p_value,
         alternative=alternative,
         exact=exact,
-        flips=arrangements if enough else 0,
+        flips=0 if p_value is None else arrangements,
         items=len(drops),
         excluded=int((~present).sum()),
         clusters=None if clusters is None else len(sums),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
 from falter.stats._interval import Interval
-from falter.stats._mean import item_mean
+from falter.stats._mean import ItemMean, item_mean
 from falter.stats._paired import paired_difference
 
-__all__ = ["Tost", "tost"]
+__all__ = ["Tost", "equivalence_p", "tost"]
 
 Verdict = Literal["degraded", "equivalent", "undecided"]
 Side = Literal["both", "loss"]
@@ -54,7 +54,8 @@ def tost(
     """Two one-sided tests of |drop| >= margin, as the 1 - 2 alpha interval of the paired drop.
 
     `equivalent`: the interval lies inside -+margin, even if it excludes 0; `degraded`: it lies
-    above 0 but not inside; `undecided`: anything else, a gain beyond the margin among it.
+    above 0 but not inside; `undecided`: anything else, a gain beyond the margin and too few
+    clusters among it.
     With `side="loss"` (non-inferiority) only its upper end must be below the margin. Decide on the
     margin before looking. The interval is `paired_difference`'s, so 0/1 scores, clusters and
     missing items are treated as there; `p_value` is the least alpha that would show equivalence,
@@ -63,18 +64,13 @@ def tost(
     _check(margin, alpha, side)
     drop = paired_difference(baseline, perturbed, clusters=clusters, level=1.0 - 2.0 * alpha)
     drops = np.asarray(baseline, dtype=np.float64) - np.asarray(perturbed, dtype=np.float64)
-
-    def is_inside(interval: Interval) -> bool:
-        if interval.low is None or interval.high is None:
-            return False
-        return interval.high < margin and (side == "loss" or interval.low > -margin)
-
-    def is_equivalent_at(a: float) -> bool:
-        return is_inside(item_mean(drops, clusters=clusters, level=1.0 - 2.0 * a).interval)
+    mean = item_mean(drops, clusters=clusters)
 
     verdict: Verdict | None = None
-    if drop.interval.low is not None:
-        if is_inside(drop.interval):
+    if drop.status == "too_few_clusters":
+        verdict = "undecided"
+    elif drop.interval.low is not None:
+        if _is_inside(drop.interval, margin, side):
             verdict = "equivalent"
         else:
             verdict = "degraded" if drop.interval.low > 0.0 else "undecided"
@@ -83,7 +79,7 @@ def tost(
         status=drop.status,
         interval=drop.interval,
         verdict=verdict,
-        p_value=None if verdict is None else _least_alpha(is_equivalent_at),
+        p_value=equivalence_p(mean, margin=margin, side=side),
         margin=margin,
         alpha=alpha,
         side=side,
@@ -91,6 +87,24 @@ def tost(
         excluded=drop.excluded,
         clusters=drop.clusters,
     )
+
+
+def equivalence_p(mean: ItemMean, *, margin: float, side: Side = "both") -> float | None:
+    """The least alpha whose 1 - 2 alpha interval lies inside the margin; None without an interval.
+
+    Between 1e-12 and 0.5, which stands for anything above.
+    """
+    if mean.value is None or mean.interval.low is None:
+        return None
+    if not _is_inside(replace(mean.interval, low=mean.value, high=mean.value), margin, side):
+        return 0.5
+    return _least_alpha(lambda a: _is_inside(mean.at(1.0 - 2.0 * a), margin, side))
+
+
+def _is_inside(interval: Interval, margin: float, side: str) -> bool:
+    if interval.low is None or interval.high is None:
+        return False
+    return interval.high < margin and (side == "loss" or interval.low > -margin)
 
 
 def _least_alpha(is_equivalent_at: Callable[[float], bool]) -> float:

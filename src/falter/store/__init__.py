@@ -15,7 +15,7 @@ from falter.store._rewrites import (
     scan_rewrites,
     scan_samples,
 )
-from falter.store._store import PlannedCell, Store, StoredCell, StoredRun
+from falter.store._store import PlannedCell, PromptSize, Store, StoredCell, StoredRun
 from falter.store._studies import (
     StoredPart,
     StoredStudy,
@@ -28,6 +28,7 @@ from falter.store._verify import VerifyReport, verify
 
 __all__ = [
     "PlannedCell",
+    "PromptSize",
     "Store",
     "StoreBank",
     "StoredCell",

@@ -104,13 +104,24 @@ MIGRATIONS: tuple[str, ...] = (
         '{"name":"chain_of_thought",', '{"reasons":true,"name":"chain_of_thought",'),
         '{"client":"simulated",', '{"simulated":true,"client":"simulated",') AS BLOB);
     """,
+    # Responses may have reasoning, a request id, reasoning and cached tokens. Those stored before
+    # are read as they are; a falter before this one could not read the new ones, and says so.
+    """
+    SELECT 1;
+    """,
+    # Whether a cell is the one that was planned; those of before have no mark.
+    """
+    ALTER TABLE cells ADD COLUMN mark BLOB;
+    """,
 )
 
 
 def migrate(db: sqlite3.Connection, path: str) -> None:
-    """Bring the schema up to date, one numbered step a transaction."""
-    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    (application,) = db.execute("PRAGMA application_id").fetchone()
+    """Bring the schema up to date, all of it in one transaction: a new file is whole or empty."""
+    # One statement, so that both are of the same moment.
+    tables, application = db.execute(
+        "SELECT (SELECT count(*) FROM sqlite_master), application_id FROM pragma_application_id"
+    ).fetchone()
     if tables and application != APPLICATION_ID:
         raise StoreError(
             f"{path} is a SQLite file, but not one of falter's",
@@ -123,19 +134,22 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
             f"{len(MIGRATIONS)})",
             hint="pip install --upgrade falter",
         )
-    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            # Another process may have been here since.
-            if db.execute("PRAGMA user_version").fetchone()[0] < number:
-                for statement in _statements(script):
-                    db.execute(statement)
-                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                db.execute(f"PRAGMA user_version = {number}")
-            db.execute("COMMIT")
-        except BaseException:
+    if version == len(MIGRATIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been here since.
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        for script in MIGRATIONS[version:]:
+            for statement in _statements(script):
+                db.execute(statement)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {max(version, len(MIGRATIONS))}")
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
             db.execute("ROLLBACK")
-            raise
+        raise
 
 
 def _statements(script: str) -> Iterator[str]:

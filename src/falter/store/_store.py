@@ -18,9 +18,20 @@ from falter.core.codec import from_json, to_json
 from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import short
 from falter.core.records import Item, Model, Prompt, Request, Response, Run, Variant
-from falter.store._migrations import migrate
+from falter.store._claims import Claims
+from falter.store._opening import Place, connect, trouble
 
-__all__ = ["PlannedCell", "Store", "StoredCell", "StoredRun", "blob", "checksum", "name_of"]
+__all__ = [
+    "PlannedCell",
+    "PromptSize",
+    "Store",
+    "StoredCell",
+    "StoredRun",
+    "blob",
+    "cell_mark",
+    "checksum",
+    "name_of",
+]
 
 T = TypeVar("T")
 CHUNK = 500
@@ -63,6 +74,15 @@ class StoredRun:
         return self.created_at if self.finished_at is None else self.finished_at
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSize:
+    """How long a prompt was, and how many tokens the server counted in it."""
+
+    key: str
+    characters: int
+    tokens: int
+
+
 def blob(identity: str) -> bytes:
     """The 32 bytes of a tagged hash."""
     return bytes.fromhex(identity[7:])
@@ -76,6 +96,11 @@ def name_of(key: bytes) -> str:
 def checksum(body: bytes) -> bytes:
     """Eight bytes that tell a damaged response from a whole one."""
     return hashlib.blake2b(body, digest_size=8).digest()
+
+
+def cell_mark(row: Sequence[Any]) -> bytes:
+    """Eight bytes over a planned cell: two cells that were swapped or copied no longer fit."""
+    return checksum(b"|".join(v if isinstance(v, bytes) else b"%d" % v for v in row))
 
 
 def _dump(record: Any) -> bytes:
@@ -93,31 +118,17 @@ class Store:
     is there, what was not is asked for again by the next run.
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, writes: bool = True) -> None:
         self.path = Path(path)
         self._models: dict[str, int] = {}
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Used by one thread at a time; in a notebook a run has a thread of its own.
-            self.db = sqlite3.connect(
-                self.path, isolation_level=None, timeout=30, check_same_thread=False
-            )
-        except (sqlite3.Error, OSError) as error:
-            raise _unusable(self.path, error) from error
-        try:
-            self.db.execute("PRAGMA journal_mode = WAL")
-            self.db.execute("PRAGMA synchronous = NORMAL")
-            self.db.execute("PRAGMA wal_autocheckpoint = 16000")
-            self.db.execute("PRAGMA cache_size = -32000")
-            migrate(self.db, str(self.path))
-        except BaseException as error:
-            self.db.close()
-            if isinstance(error, sqlite3.Error):
-                raise _unusable(self.path, error) from error
-            raise
+        self.db = connect(self.path, writes=writes)
+        self._place = Place(self.path)
+        self._claims = Claims(self.path)
+        self._looked_up = 0
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""
+        self._claims.close()
         self.db.close()
 
     def __enter__(self) -> Self:
@@ -133,14 +144,41 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """One commit, or nothing of it."""
-        self.db.execute("BEGIN IMMEDIATE")
+        """One commit, or nothing of it. Raises `StoreGone` or `StoreBusy` where it cannot be."""
+        self.check_place()
         try:
-            yield
-        except BaseException:
-            self.db.execute("ROLLBACK")
-            raise
-        self.db.execute("COMMIT")
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.db.execute("COMMIT")
+            except BaseException:
+                if self.db.in_transaction:  # SQLite has ended it by itself if the disk is full
+                    self.db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise trouble(self.path, error) from error
+
+    def check_place(self) -> None:
+        """Raise `StoreGone` if the path no longer names the file that is open."""
+        self._place.check()
+
+    # Leases
+
+    def claim(self, keys: Collection[str]) -> set[str]:
+        """The requests that this process may send, of those that were missing.
+
+        What another process is sending is left out, and what one has stored since the look-up.
+        """
+        ours = self._claims.claim(keys)
+        if ours and self._version() != self._looked_up:
+            answered = ours - self.missing(list(ours))
+            self._claims.release(answered)
+            ours -= answered
+        return ours
+
+    def release(self, keys: Collection[str]) -> None:
+        """Give back requests that were claimed."""
+        self._claims.release(keys)
 
     # Plans
 
@@ -181,23 +219,30 @@ class Store:
                 v = request.variant
                 place = (item_numbers[v.item.id], recipe_numbers[v.recipe.id], v.draw, blob(v.id))
                 variants.append((*place, v.status, _dump(v.prompt)))
-                rows.append(
-                    (number, c.panel, c.sequence, request.repeat, *place, blob(request.key))
-                )
+                row = (number, c.panel, c.sequence, request.repeat, *place, blob(request.key))
+                rows.append((*row, cell_mark(row)))
             self.db.executemany(
                 "INSERT OR IGNORE INTO variants VALUES (?, ?, ?, ?, ?, ?)", variants
             )
             self.db.executemany(
-                "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+                "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
 
     def finish_plan(self, run: Run) -> None:
-        """Mark the run's plan as completely stored."""
-        self.db.execute("UPDATE runs SET planned = 1 WHERE id = ?", (blob(run.id),))
+        """Mark the run's plan as completely stored, with the number of its cells."""
+        with self.transaction():
+            self.db.execute(
+                "UPDATE runs SET planned = max(1, "
+                "(SELECT count(*) FROM cells WHERE run = runs.number)) WHERE id = ?",
+                (blob(run.id),),
+            )
 
     def finish_run(self, run: Run) -> None:
         """Mark the run as complete: every planned cell has a response."""
-        self.db.execute("UPDATE runs SET finished_at = ? WHERE id = ?", (time.time(), blob(run.id)))
+        with self.transaction():
+            self.db.execute(
+                "UPDATE runs SET finished_at = ? WHERE id = ?", (time.time(), blob(run.id))
+            )
 
     # Responses
 
@@ -205,14 +250,22 @@ class Store:
         """The keys that have no response yet."""
         unanswered = {blob(key): key for key in keys}
         identities = list(unanswered)
-        for start in range(0, len(identities), CHUNK):
-            part = identities[start : start + CHUNK]
-            marks = ",".join("?" * len(part))
-            for (answered,) in self.db.execute(
-                f"SELECT key FROM responses WHERE key IN ({marks})", part
-            ):
-                unanswered.pop(answered, None)
+        try:
+            self._looked_up = self._version()
+            for start in range(0, len(identities), CHUNK):
+                part = identities[start : start + CHUNK]
+                marks = ",".join("?" * len(part))
+                for (answered,) in self.db.execute(
+                    f"SELECT key FROM responses WHERE key IN ({marks})", part
+                ):
+                    unanswered.pop(answered, None)
+        except sqlite3.Error as error:
+            raise trouble(self.path, error) from error
         return set(unanswered.values())
+
+    def _version(self) -> int:
+        """A number that changes when another connection has committed something."""
+        return int(self.db.execute("PRAGMA data_version").fetchone()[0])
 
     def put_responses(self, responses: Sequence[tuple[Request, Response]]) -> None:
         """Store responses in one commit. A second answer to the same request is dropped."""
@@ -310,6 +363,42 @@ class Store:
                 failure=failure,
             )
 
+    def largest_prompts(self, run: Run, least: int, shared: int) -> dict[int, list[PromptSize]]:
+        """The prompts of each panel whose largest number of tokens is that of several prompts.
+
+        Only of written answers, where that number is `least` or more and `shared` prompts have it.
+        """
+        of_run = f"""
+            SELECT c.panel AS panel, c.key AS key, c.item AS item, c.recipe AS recipe,
+                   c.draw AS draw, c.variant AS variant,
+                   json_extract(CAST(r.body AS TEXT), '$.usage.prompt_tokens') AS tokens
+            FROM cells c JOIN responses r ON r.key = c.key
+            WHERE c.run = {self._number(run.id)}
+              AND json_array_length(CAST(r.body AS TEXT), '$.scores') = 0
+        """
+        largest = self.db.execute(
+            f"SELECT panel, max(tokens) FROM ({of_run}) GROUP BY panel HAVING max(tokens) >= ?",
+            (least,),
+        ).fetchall()
+        found: dict[int, list[PromptSize]] = {}
+        for panel, most in largest:
+            (alike,) = self.db.execute(
+                f"SELECT count(DISTINCT variant) FROM ({of_run}) WHERE panel = ? AND tokens = ?",
+                (panel, most),
+            ).fetchone()
+            if alike >= shared:
+                rows = self.db.execute(
+                    f"SELECT s.key, v.prompt, s.tokens FROM ({of_run}) s JOIN variants v "
+                    "ON v.item = s.item AND v.recipe = s.recipe AND v.draw = s.draw "
+                    "AND v.id = s.variant WHERE s.panel = ?",
+                    (panel,),
+                )
+                found[panel] = [
+                    PromptSize(key=name_of(k), characters=_characters(p), tokens=t)
+                    for k, p, t in rows
+                ]
+        return found
+
     def counts(self, run: Run) -> tuple[int, int]:
         """Planned cells, and those that have a response."""
         planned, answered = self.db.execute(
@@ -349,10 +438,12 @@ class Store:
         return int(row.fetchone()[0])
 
 
-def _unusable(path: Path, error: Exception) -> StoreError:
-    return StoreError(
-        f"The store {path} cannot be opened: {error}", hint="name a writable file with --store"
-    )
+def _characters(prompt: bytes) -> int:
+    """The letters of a stored prompt: its sections and its demonstrations."""
+    content = orjson.loads(prompt)
+    parts = [content["sections"], *(d["sections"] for d in content["demonstrations"])]
+    answers = sum(len(d["answer"]) for d in content["demonstrations"])
+    return answers + sum(len(section["text"]) for part in parts for section in part)
 
 
 def _load(cls: type[T], body: bytes) -> T:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from falter.tasks._files import DataSpec, read_hub, read_rows, read_template_file
 from falter.tasks._items import items_from_rows
 from falter.tasks._task import Task, pick, tasks
-from falter.tasks._template import Template
+from falter.tasks._template import Piece, Template
 
 __all__ = [
     "DataSpec",
+    "Piece",
     "Task",
     "Template",
     "items_from_rows",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from falter.core.errors import InvalidValue, TaskError
 from falter.core.ids import digest
@@ -19,9 +19,11 @@ class Task:
     """A set of items with its templates and scorer.
 
     `templates` has one entry for each way of asking: `cloze` (options by likelihood), `letter`
-    (options listed, a letter generated) and `open` (free text). `scorer` is the task's own choice,
-    None when it follows from the items and from what the model can do. `stop` and `max_tokens`
-    are the task's limits for a generated answer, used unless the user sets others.
+    (options listed, a letter generated) and `open` (free text); `alternatives` has a second
+    template, in other words, for some of these. `scorer` is the task's own choice, None when it
+    follows from the items and from what the model can do. `stop` and `max_tokens` are the task's
+    limits for a generated answer, used unless the user sets others. `translations` are those
+    that people wrote of its texts: by language, the text with its translation.
     """
 
     name: str
@@ -30,6 +32,8 @@ class Task:
     scorer: str | None = None
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None
+    alternatives: Mapping[str, Template] = field(default_factory=dict)
+    translations: Callable[[], Mapping[str, Mapping[str, str]]] | None = None
 
     @property
     def revision(self) -> str:

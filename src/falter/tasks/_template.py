@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
+from falter.core.answers import AnswerSchema
+from falter.core.codec import from_json
 from falter.core.errors import TemplateError, UnknownName, nearest
 from falter.core.records import Choicewise, Item, Program, Prompt, Section, SectionKind
 from falter.core.render import choice_block
 
-__all__ = ["Piece", "Template", "labels_for"]
+__all__ = ["SCHEMA", "Piece", "Template", "labels_for"]
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}|\{([A-Za-z_][\w.-]*)\}")
 _PARTS: dict[str, tuple[SectionKind, SectionKind]] = {
@@ -24,6 +28,7 @@ _PARTS: dict[str, tuple[SectionKind, SectionKind]] = {
     "cue": ("cue", "input"),
 }
 CHOICES = "choices"
+SCHEMA = "answer_schema"
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -135,6 +140,7 @@ class Template:
             delimiter=self.delimiter,
             target=item.target,
             program=_program(item),
+            schema=_schema(item.fields.get(SCHEMA)),
         )
 
 
@@ -146,6 +152,12 @@ def _program(item: Item) -> Program | None:
     return Program(
         prefix=fields["prefix"], tests=fields["tests"], entry_point=fields["entry_point"]
     )
+
+
+@lru_cache(maxsize=512)
+def _schema(text: str | None) -> AnswerSchema | None:
+    """The parts of the answer, if the item says that it has several."""
+    return None if text is None else from_json(AnswerSchema, json.loads(text))
 
 
 def labels_for(item: Item) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from falter.core.records import Item
 from falter.tasks._task import Task
 from falter.tasks._template import Template
 
-__all__ = ["CLOZE", "LETTER", "load"]
+__all__ = ["CLOZE", "LETTER", "OTHERS", "OTHER_CLOZE", "OTHER_LETTER", "OWN", "load"]
 
 CLOZE = Template.parse("Question: {question}\nAnswer:")
 LETTER = Template.parse(
@@ -25,6 +25,20 @@ LETTER = Template.parse(
     },
     answer_as="label",
 )
+OTHER_CLOZE = Template.parse("Here is a question: {question}\nThe right answer to it is")
+OTHER_LETTER = Template.parse(
+    {
+        "instruction": "Below are a question and several answers. One of them is correct: pick it.",
+        "input": "\nHere is what is asked: {question}",
+        "choices": "{choices}",
+        "output_format": "\nWrite the letter that stands before the correct answer, and only that.",
+        "cue": "Correct:",
+    },
+    answer_as="label",
+)
+OWN = {"cloze": CLOZE, "letter": LETTER}
+OTHERS = {"cloze": OTHER_CLOZE, "letter": OTHER_LETTER}
+"""The second way of asking each, in other words."""
 
 
 def load(argument: str | None) -> Task:
@@ -39,7 +53,7 @@ def load(argument: str | None) -> Task:
         core = set(_text("basics_core.txt").split())
         rows = [row for row in rows if row["key"] in core]
     items = tuple(_item(name, row) for row in rows)
-    return Task(name=name, items=items, templates={"cloze": CLOZE, "letter": LETTER})
+    return Task(name=name, items=items, templates=OWN, alternatives=OTHERS)
 
 
 def _text(file: str) -> str:

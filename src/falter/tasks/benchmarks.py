@@ -30,7 +30,7 @@ from falter.tasks._published import (
 )
 from falter.tasks._task import Task
 from falter.tasks._template import LABELS, Template
-from falter.tasks.basics import CLOZE, LETTER
+from falter.tasks.basics import OTHERS, OWN
 
 __all__ = ["gsm8k", "hellaswag", "humaneval", "mmlu", "truthfulqa"]
 
@@ -264,7 +264,7 @@ def _unbracketed(text: str) -> str:
 
 
 def _choice_task(name: str, items: Sequence[Item]) -> Task:
-    return Task(name=name, items=_filled(name, items), templates={"cloze": CLOZE, "letter": LETTER})
+    return Task(name=name, items=_filled(name, items), templates=OWN, alternatives=OTHERS)
 
 
 def _filled(name: str, items: Sequence[Item], *, named: bool = False) -> tuple[Item, ...]:

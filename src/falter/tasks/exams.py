@@ -30,7 +30,7 @@ from falter.tasks._published import (
 )
 from falter.tasks._task import Task
 from falter.tasks._template import Template
-from falter.tasks.basics import CLOZE, LETTER
+from falter.tasks.basics import OTHERS, OWN
 
 __all__ = ["arc_challenge", "arc_easy", "gpqa", "logiqa", "mathqa"]
 
@@ -273,12 +273,7 @@ def _task(name: str, entries: Sequence[_Entry]) -> Task:
                 tags=entry.tags,
             )
         )
-    passage = "passage" in entries[0].fields
-    return Task(
-        name=name,
-        items=tuple(items),
-        templates={
-            "cloze": PASSAGE_CLOZE if passage else CLOZE,
-            "letter": PASSAGE_LETTER if passage else LETTER,
-        },
-    )
+    if "passage" not in entries[0].fields:
+        return Task(name=name, items=tuple(items), templates=OWN, alternatives=OTHERS)
+    passage = {"cloze": PASSAGE_CLOZE, "letter": PASSAGE_LETTER}
+    return Task(name=name, items=tuple(items), templates=passage)

@@ -6,6 +6,7 @@ from falter.analysis._results import Analysis
 from falter.analysis.figures._across import across_figures
 from falter.analysis.figures._meaning import meaning_grid, meaning_losses
 from falter.analysis.figures._panel import overview, panel_figures
+from falter.analysis.figures._parts import NOT_THE_WORDING
 from falter.analysis.figures._pooled import brittleness_bars
 from falter.analysis.figures._rankings import ranking_figures
 from falter.figures import Figure, Statement
@@ -25,6 +26,7 @@ _MAIN = (
     "headline",
     "drops",
     "accuracies",
+    NOT_THE_WORDING,
     "read",
     "failed-requests",
     "notes",

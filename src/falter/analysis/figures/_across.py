@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import get_args
 
 from falter.analysis._across_results import Across
-from falter.analysis._results import Analysis
+from falter.analysis._results import Analysis, PanelResult
 from falter.analysis.figures._pooled import brittleness_bars
 from falter.analysis.figures._rankings import ranking_figures
-from falter.figures import Column, Figure, Grid, Statement, Value
+from falter.core.records import Estimate
+from falter.figures import Column, Figure, Grid, Statement, Value, Verdict
 from falter.figures import numbers as n
 
 __all__ = ["across_figures"]
@@ -25,8 +26,8 @@ def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
     if across is None:
         return ()
     figures = (
-        *_panels(across),
-        *_verdicts(across),
+        *_panels(analysis, across),
+        *_verdicts(analysis),
         *_consistency(across),
         *_unreadable(across, analysis.level),
         *brittleness_bars([("", analysis)]),
@@ -36,25 +37,21 @@ def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
     return tuple(replace(figure, section=SECTION) for figure in figures)
 
 
-def _panels(across: Across) -> Iterator[Figure]:
+def _panels(analysis: Analysis, across: Across) -> Iterator[Figure]:
     """A row for each panel: how many recipes of which verdict, the largest drop, a test of all."""
-    places = {
-        **dict.fromkeys((v.model, v.task) for v in across.verdicts),
-        **dict.fromkeys((w.model, w.task) for w in across.worst),
-        **dict.fromkeys((o.model, o.task) for o in across.omnibus),
-    }
-    if not places:
+    tested = {(o.model, o.task): o.q for o in across.omnibus}
+    panels = [p for p in analysis.panels if p.recipes]
+    if not panels:
         return
-    text = [
-        "A panel is one model on one task. The interval of the largest drop allows for picking "
-        "the largest of several. Cochran's Q tests whether the conditions differ at all."
-    ]
-    if across.verdicts:
-        level = n.level(across.verdicts[0].drop.level)
+    with_drops = any(not panel.has_no_baseline for panel in panels)
+    margin = n.decimal(100 * panels[0].margin)
+    text = ["A panel is one model on one task. Cochran's Q tests whether its conditions differ."]
+    if with_drops:
         text.append(
-            f"Equivalent: the {level} interval of the drop lies within "
-            f"±{n.decimal(100 * across.margin)} points. Degraded: it lies above zero, but not "
-            "within these points. Undecided: the data show neither."
+            "Degraded and improved: the interval that holds for all recipes of the panel at once "
+            f"leaves out zero. Equivalent: the drop is shown to lie within ±{margin} points. "
+            "Undecided: the data show neither. The largest drop is drawn towards the others, "
+            "because it was picked for its size."
         )
     yield Grid(
         name="panels",
@@ -62,32 +59,27 @@ def _panels(across: Across) -> Iterator[Figure]:
         columns=(
             Column(name="Model"),
             Column(name="Task"),
-            Column(name="degraded", unit="count", over="Recipes"),
-            Column(name="equivalent", unit="count", over="Recipes"),
-            Column(name="undecided", unit="count", over="Recipes"),
+            *(Column(name=verdict, unit="count", over="Recipes") for verdict in get_args(Verdict)),
             Column(name="points", unit="points", over="Largest drop"),
             Column(name="under", over="Largest drop"),
             Column(name="Q", unit="coefficient"),
             Column(name="p", unit="p"),
         ),
-        rows=tuple(_panel_row(across, model, task) for model, task in places),
+        rows=tuple(_panel_row(panel, tested) for panel in panels),
         labels=2,
         text=tuple(text),
     )
 
 
-def _panel_row(across: Across, model: str, task: str) -> tuple[Value, ...]:
-    place = (model, task)
-    verdicts = Counter(v.verdict for v in across.verdicts if (v.model, v.task) == place)
-    counts = [verdicts[word] for word in ("degraded", "equivalent", "undecided")]
-    worst = next((w for w in across.worst if (w.model, w.task) == place), None)
-    omnibus = next((o.q for o in across.omnibus if (o.model, o.task) == place), None)
+def _panel_row(panel: PanelResult, tested: Mapping[tuple[str, str], Estimate]) -> tuple[Value, ...]:
+    q = tested.get((panel.model, panel.panel.task))
+    counts = list(panel.verdicts.values())
     return (
-        model,
-        task,
-        *(counts if verdicts else [None] * 3),
-        *((worst.drop, worst.recipe) if worst else (None, None)),
-        *((omnibus, omnibus.p_value) if omnibus else (None, None)),
+        panel.model,
+        panel.panel.task,
+        *([None] * len(counts) if panel.has_no_baseline else counts),
+        *((panel.worst.drop, panel.worst.recipe) if panel.worst else (None, None)),
+        *((q, q.p_value) if q else (None, None)),
     )
 
 
@@ -126,10 +118,28 @@ def _consistency(across: Across) -> Iterator[Figure]:
     )
 
 
-def _verdicts(across: Across) -> Iterator[Figure]:
-    if not across.verdicts:
+def _verdicts(analysis: Analysis) -> Iterator[Figure]:
+    """Every recipe's verdict with what it follows from, and the worst case of what is missing."""
+    rows = [
+        (
+            panel.model,
+            panel.panel.task,
+            recipe.label,
+            recipe.verdict,
+            recipe.together,
+            recipe.together.p_value,
+            _equivalence(recipe.p_equivalent),
+            recipe.bounds.low if recipe.bounds else None,
+            recipe.bounds.high if recipe.bounds else None,
+            recipe.why_undecided,
+        )
+        for panel in analysis.panels
+        if not panel.has_no_baseline
+        for recipe in panel.recipes
+    ]
+    if not rows:
         return
-    level = n.level(across.verdicts[0].drop.level)
+    worst = "at worst, whatever the missing answers are"
     yield Grid(
         name="verdicts",
         title="Every verdict",
@@ -138,13 +148,14 @@ def _verdicts(across: Across) -> Iterator[Figure]:
             Column(name="Task"),
             Column(name="Recipe"),
             Column(name="Verdict"),
-            Column(name=f"Drop, points, {level} interval", unit="points"),
-            Column(name="p, equivalence", about="of two one-sided tests"),
+            Column(name="Drop, points", unit="points", over="All together"),
+            Column(name="p", unit="p", over="All together"),
+            Column(name="p, equivalence", about="of two one-sided tests, for all together"),
+            Column(name="at least", unit="points", over="With what is missing", about=worst),
+            Column(name="at most", unit="points", over="With what is missing", about=worst),
+            Column(name="Why there is no interval"),
         ),
-        rows=tuple(
-            (v.model, v.task, v.recipe, v.verdict or n.NONE, v.drop, _equivalence(v.drop.p_value))
-            for v in across.verdicts
-        ),
+        rows=tuple(rows),
         labels=3,
         folded=True,
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from falter.analysis._results import Analysis, Counts, PanelResult
+from falter.analysis.figures._parts import parts_figures
 from falter.core.records import Estimate
 from falter.figures import (
     Bar,
@@ -39,6 +40,8 @@ CROSSED_PARTS = {
 _COUNTS = (
     ("scored", "scored", "Answers", "answers that were read and scored"),
     ("unparsed", "unparsed", "Answers", "answers that could not be read"),
+    ("truncated", "cut off", "Answers", "answers that ended at the limit of tokens, or in the "
+     "middle of reasoning, without a whole answer"),
     ("refused", "refused", "Answers", "refusals"),
     ("failed", "failed", "Answers", "requests that failed: left out, never wrong"),
     ("missing", "missing", "Answers", "planned and not asked"),
@@ -60,14 +63,13 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
         Column(name="Items", unit="count"),
         Column(name="Baseline, %", unit="percent"),
         Column(name="Average drop, points", unit="points"),
-        Column(name="Brittleness, %", unit="percent"),
+        Column(name="Prompt share, %", unit="percent"),
+        Column(name="Flip rate, %", unit="percent"),
         Column(name="Largest drop, points", unit="points"),
         Column(name="under"),
     )
     rows: list[tuple[Value, ...]] = []
     for panel in analysis.panels:
-        known = [recipe for recipe in panel.recipes if recipe.drop.value is not None]
-        largest = max(known, key=lambda recipe: recipe.drop.value or 0.0, default=None)
         rows.append(
             (
                 panel.model,
@@ -75,12 +77,13 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
                 panel.items,
                 panel.baseline,
                 panel.micro,
-                panel.brittleness,
-                None if largest is None else largest.drop,
-                None if largest is None else largest.label,
+                panel.prompt_share.share,
+                panel.flips.rate if panel.flips else None,
+                panel.worst.drop if panel.worst else None,
+                panel.worst.recipe if panel.worst else None,
             )
         )
-    text = "The largest drop was picked from several, so it is likely overstated."
+    text = "The largest drop is drawn towards the others, because it was picked for its size."
     return (
         Grid(
             name="overview",
@@ -99,6 +102,7 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
     figures = (
         _headline(panel),
         *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis.level)),
+        *parts_figures(panel),
         *_read(panel),
         *_failed(panel),
         *_notes(panel),
@@ -123,10 +127,15 @@ def _headline(panel: PanelResult) -> Headline:
         )  # fmt: skip
     numbers += [
         HeadNumber(label="Average drop", estimate=panel.micro, unit="points",
-                   about=f"points, over {'all' if count != 1 else 'the one'} "
+                   about=f"points, over {'these' if count != 1 else 'the one'} "
                    f"recipe{'s' if count != 1 else ''}"),
-        HeadNumber(label="Brittleness", estimate=panel.brittleness, unit="percent",
-                   about="of the variance comes from the prompt"),
+        HeadNumber(label="Other recipes like these", estimate=panel.like_these, unit="points",
+                   about="points: the same number, for recipes that were not run"),
+        HeadNumber(label="Prompt share", estimate=panel.prompt_share.share, unit="percent",
+                   about=f"of the variance between answers comes from the "
+                   f"{panel.prompt_share.label}, the rest from the item"),
+        HeadNumber(label="Flip rate", estimate=panel.flips.rate if panel.flips else None,
+                   unit="percent", about="of answers turn when the prompt changes"),
         HeadNumber(label="Noise floor", estimate=panel.noise_floor, unit="percent",
                    about="of items change when asked again" if panel.noise_floor
                    else "not measured: nothing was asked twice"),
@@ -168,8 +177,9 @@ def _drops(panel: PanelResult, level: float) -> Iterator[Figure]:
                 label=recipe.label,
                 kind="member",
                 estimate=recipe.drop,
-                verdict=_verdict(recipe.drop),
-                cells=(recipe.p_holm, recipe.counts.changed, recipe.lost, recipe.gained),
+                together=recipe.together,
+                verdict=recipe.verdict,
+                cells=(recipe.together.p_value, recipe.changed, recipe.lost, recipe.gained),
             )
             for recipe in members
         ]
@@ -179,12 +189,12 @@ def _drops(panel: PanelResult, level: float) -> Iterator[Figure]:
     yield Forest(
         name="drops",
         title="Drop in points, recipe by recipe",
-        text=tuple(filter(None, [_significant(panel, level)])),
+        text=(verdict_text(panel, level),),
         measured="drop",
         of="recipe",
         scale="drops",
         columns=(
-            Column(name="p (Holm)", unit="p", about="allows for all recipes compared here"),
+            Column(name="p", unit="p", about="allows for all recipes compared here"),
             Column(name="Changed", unit="count", about="items whose prompt really changed"),
             Column(name="Lost", unit="count", about="items whose answer turned wrong"),
             Column(name="Gained", unit="count", about="items whose answer turned right"),
@@ -194,31 +204,44 @@ def _drops(panel: PanelResult, level: float) -> Iterator[Figure]:
 
 
 def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | None) -> ForestRow:
-    verdict = None if drop is None else _verdict(drop)
-    return ForestRow(label=label, kind=kind, estimate=drop, verdict=verdict)
+    """An average. It is one number and no member of the family, so its own interval decides."""
+    return ForestRow(label=label, kind=kind, estimate=drop, verdict=_sign(drop))
 
 
-def _verdict(drop: Estimate) -> Verdict:
+def _sign(drop: Estimate | None) -> Verdict | None:
+    if drop is None:
+        return None
     if drop.low is not None and drop.low > 0.0:
         return "degraded"
     return "improved" if drop.high is not None and drop.high < 0.0 else "undecided"
 
 
-def _significant(panel: PanelResult, level: float) -> str:
-    """Which drops differ from zero once all of the panel's tests are allowed for."""
-    tested = [recipe.p_holm for recipe in panel.recipes if recipe.p_holm is not None]
-    if not tested:
-        return ""
-    alpha = round(1.0 - level, 10)
-    clear = sum(p < alpha for p in tested)
-    of_all = f"all {len(tested)} comparisons" if len(tested) > 1 else "the one comparison"
-    allowed = f"Allowing for {of_all} (Holm, p\xa0<\xa0{alpha:g}),"
-    if not clear:
-        return (
-            f"{allowed} no drop differs from zero. That alone does not show robustness: the "
-            "intervals say how large the drops may still be."
+def verdict_text(panel: PanelResult, level: float) -> str:
+    """How many recipes have which verdict, with the rule."""
+    count = len(panel.recipes)
+    words = {
+        "degraded": "degraded",
+        "improved": "improved",
+        "equivalent": f"the same within ±{n.decimal(100 * panel.margin)} points",
+        "undecided": "undecided",
+    }
+    found = [f"{number:,} {words[verdict]}" for verdict, number in panel.verdicts.items() if number]
+    listed = ", ".join(found)
+    if count == 1:
+        text = f"The one recipe is {found[0].removeprefix('1 ')}."
+    else:
+        text = f"Of {count:,} recipes: {listed}."
+    if panel.verdicts["degraded"] or panel.verdicts["improved"]:
+        wrong = 100 * (1 - level)
+        text += (
+            " The chance that any 'degraded' or 'improved' is wrong is at most "
+            f"{wrong:.3g} %, over all of them together."
         )
-    return f"{allowed} {clear} of {len(tested)} recipes differ from the baseline."
+    if panel.verdicts["undecided"]:
+        text += (
+            " Undecided does not mean robust: the intervals say how large these drops may still be."
+        )
+    return text
 
 
 def _accuracies(panel: PanelResult) -> Iterator[Figure]:
@@ -237,6 +260,7 @@ def _read(panel: PanelResult) -> Iterator[Figure]:
     counts = panel.counts
     by_name = {
         "unparsed": counts.unparsed,
+        "cut off at the limit of tokens": counts.truncated,
         "refused": counts.refused,
         "failed": counts.failed,
         "missing": counts.missing,
@@ -279,7 +303,8 @@ def _variance(panel: PanelResult) -> Iterator[Figure]:
             "Where the variance comes from",
             "For exactly these items and recipes (plug-in): how much of the outcomes' variance "
             "lies between items, and how much within an item, between its prompts. The share of "
-            "the prompts is called brittleness. It grows with the number of recipes.",
+            f"the prompts is called brittleness, as in the paper ({_design(panel)}). It grows with "
+            "the number of recipes and falls with draws: the prompt share does neither.",
             "these items, these recipes",
             {label: plugin[name] for name, label in PLUGIN_PARTS.items()},
             "brittleness",
@@ -315,6 +340,12 @@ def _variance(panel: PanelResult) -> Iterator[Figure]:
             rows=tuple(rest),
             folded=True,
         )
+
+
+def _design(panel: PanelResult) -> str:
+    """`J = 15, draws 1, n = 685`."""
+    share = panel.brittleness
+    return f"J = {share.conditions}, n = {share.items:,}"
 
 
 def _stacked(
@@ -359,10 +390,10 @@ def _recipes(panel: PanelResult) -> Iterator[Figure]:
         Column(name="Accuracy of read answers, %", unit="percent"),
         Column(name="changed items", unit="points", over="Drop", about="the headline"),
         Column(name="read answers", unit="points", over="Drop",
-               about="unparsed and refused answers left out"),
+               about="unparsed, cut off and refused answers left out"),
         Column(name="all items", unit="points", over="Drop",
                about="unchanged items carry the baseline's outcome"),
-        Column(name="p (Holm)", unit="p", about="allows for all recipes compared here"),
+        Column(name="Flip rate, %", unit="percent", about="answers that turn, either way"),
         Column(name="lost", unit="count", over="Items", about="their answer turned wrong"),
         Column(name="gained", unit="count", over="Items", about="their answer turned right"),
         Column(name="Edits", unit="count", about="mean number of edits where the prompt changed"),
@@ -386,7 +417,7 @@ def _recipes(panel: PanelResult) -> Iterator[Figure]:
                 recipe.drop,
                 recipe.drop_valid,
                 recipe.drop_all,
-                recipe.p_holm,
+                recipe.flips,
                 recipe.lost,
                 recipe.gained,
                 recipe.edits_mean,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis import OUTCOMES, Table, model_names
+from falter.analysis import OUTCOMES, UNREADABLE, Table, model_names
 from falter.core.ids import short
 from falter.core.records import Estimate, Recipe
 from falter.protocols._protocol import PartResult, ScoredCell
@@ -19,7 +19,6 @@ __all__ = [
     "ALL_TASKS",
     "CLEAN",
     "SCORED",
-    "UNREADABLE",
     "Arms",
     "Pairs",
     "Signer",
@@ -32,7 +31,6 @@ __all__ = [
 
 CLEAN = "clean"
 ALL_TASKS = "all tasks"
-UNREADABLE = [OUTCOMES.index("unparsed"), OUTCOMES.index("refused")]
 SCORED = OUTCOMES.index("scored")
 
 Floats = NDArray[np.float64]

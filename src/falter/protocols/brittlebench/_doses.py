@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ def dose_figures(
                 Column(name="Perturbation"),
                 Column(name="Model"),
                 Column(name="Task"),
-                Column(name="Slope, points per edit", unit="points"),
+                Column(name="Lost with every edit", unit="points"),
                 Column(name="Spearman", unit="coefficient"),
                 Column(name="Mean height, %", unit="percent"),
                 Column(name="Left at the end, %", unit="percent"),
@@ -104,11 +105,23 @@ def _mean(curves: Sequence[IntensityCurve]) -> tuple[tuple[float, Estimate], ...
     )
 
 
+def _lost(slope: Estimate) -> Estimate:
+    """A slope of the score as a loss: in points, + is worse."""
+    low, high = slope.high, slope.low
+    return replace(
+        slope,
+        value=None if slope.value is None else -slope.value,
+        low=None if low is None else -low,
+        high=None if high is None else -high,
+        measure=f"{slope.measure}, as a loss",
+    )
+
+
 def _summary(curve: IntensityCurve) -> tuple[Value, ...]:
     steepest = curve.steepest
     between = "" if steepest is None else f"{steepest[0]:g} and {steepest[1]:g}"
     return (
-        curve.slope,
+        _lost(curve.slope),
         curve.spearman,
         curve.auc,
         curve.retained,

@@ -281,28 +281,24 @@ class _Study:
 
 def _gap(right: Floats, wrong: Floats, units: Sequence[int], level: float) -> Estimate:
     """The mean of the right minus that of the wrong, the cells of one unit together."""
-    from scipy.special import stdtr
-
     gap = contrast(np.column_stack([right, wrong]), [1.0, -1.0], clusters=units, level=level)
     rated = ~np.isnan(right) | ~np.isnan(wrong)
     clusters = len(np.unique(np.asarray(units)[rated]))
-    p_value = None
-    if gap.value is not None and gap.error > 0.0:
-        # Two-sided: twice the lower tail of t with clusters - 1 degrees of freedom.
-        p_value = float(2.0 * stdtr(clusters - 1, -abs(gap.value / gap.error)))
     return Estimate(
         measure="quality_gap",
         value=gap.value,
-        status="ok" if gap.value is not None else "insufficient_data",
+        status=gap.status,
         estimand="mean quality of right answers - of wrong answers, items like these",
         low=gap.interval.low,
         high=gap.interval.high,
         level=level,
-        p_value=p_value,
+        p_value=gap.p_value,
         method=f"{gap.interval.method}; p: t",
         items=clusters,
         conditions=2,
         excluded=gap.excluded,
+        clusters=gap.clusters,
+        design_effect=gap.design_effect,
     )
 
 
@@ -337,7 +333,7 @@ def _answers(source: PartResult, pairs: Pairs) -> dict[str, list[_Answer]]:
 def _value(score: Score | None, strict: bool) -> float:
     if score is not None and score.value is not None:
         return score.value
-    unread = score is not None and score.outcome in ("unparsed", "refused")
+    unread = score is not None and score.outcome in ("unparsed", "truncated", "refused")
     return 0.0 if unread and strict else np.nan
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from falter.analysis import UNREADABLE
 from falter.core.records import Estimate
 from falter.figures import Column, Figure, Grid, Value
 from falter.measures import (
@@ -20,7 +21,6 @@ from falter.measures import (
 from falter.protocols._protocol import PartResult
 from falter.protocols.brittlebench._arms import (
     SCORED,
-    UNREADABLE,
     Arms,
     Pairs,
     Signer,
@@ -162,7 +162,8 @@ class _Study:
                 "that no longer answers in the form it was asked for has faltered too. The table "
                 "shows both; where the arms differ in what could be read, the paper's way compares "
                 "easier questions.",
-                "Could not be read: unparsed and refused answers. Failed requests are left out.",
+                "Could not be read: unparsed, cut off and refused answers. Failed requests are "
+                "left out.",
             ),
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from falter.figures import (
     Bars,
+    Breakdown,
     Curves,
     Examples,
     Figure,
@@ -17,6 +18,7 @@ from falter.figures import (
 )
 from falter.report._escape import Html
 from falter.report.drawing._bars import bar_table
+from falter.report.drawing._breakdown import breakdown_table
 from falter.report.drawing._curves import curves_chart
 from falter.report.drawing._examples import example_pairs
 from falter.report.drawing._forest import forest_chart
@@ -40,6 +42,8 @@ def drawn(figure: Figure, scales: Mapping[str, Scale]) -> Html:
         return forest_chart(figure, scales[figure.scale])
     if isinstance(figure, Bars):
         return bar_table(figure)
+    if isinstance(figure, Breakdown):
+        return breakdown_table(figure)
     if isinstance(figure, Examples):
         return example_pairs(figure.examples)
     if isinstance(figure, HeatMap):

@@ -51,7 +51,7 @@ def _example(example: Example) -> Html:
 
 
 def _column(title: str, segments: Sequence[Segment], which: Which, side: Side) -> Html:
-    verdict = ("✓ right", "right") if side.right else ("✗ wrong", "wrong")
+    verdict = ("✓ right", "right") if side.right else (f"✗ {side.word[:60]}", "wrong")
     return tag(
         "div",
         tag("p", title, class_="side-of"),
@@ -65,6 +65,9 @@ def _column(title: str, segments: Sequence[Segment], which: Which, side: Side) -
             else tag("span", "empty answer", class_="ci"),
             class_="answer",
         ),
+        tag("p", "read as: ", label(side.read, ANSWER), class_="ci")
+        if side.read and side.read != side.answer
+        else Html(""),
         _options(side.detail) if side.detail else Html(""),
         class_="side",
     )

@@ -18,7 +18,11 @@ __all__ = ["forest_chart"]
 
 _DIAMOND = "M0 -6.5L6.5 0L0 6.5L-6.5 0Z"
 _ARROWS = {"left": "M0 0L6 -4V4Z", "right": "M0 0L-6 -4V4Z"}
-_CLASSES: dict[Verdict | None, str] = {"degraded": "worse", "improved": "better"}
+_CLASSES: dict[Verdict | None, str] = {
+    "degraded": "worse",
+    "improved": "better",
+    "equivalent": "same",
+}
 
 
 def forest_chart(figure: Forest, scale: Scale) -> Html:
@@ -33,7 +37,7 @@ def forest_chart(figure: Forest, scale: Scale) -> Html:
         bodies[-1].append(_row(row, figure, scale))
         last = row.kind
     chart = tag("table", _head(figure, scale), *[tag("tbody", *b) for b in bodies], class_="chart")
-    return Html(_legend() + chart)
+    return Html(_legend(figure) + chart)
 
 
 def _head(figure: Forest, scale: Scale) -> Html:
@@ -95,7 +99,8 @@ def _picture(row: ForestRow, figure: Forest, scale: Scale) -> Html:
         tag("title", f"{about}\n{provenance(estimate)}"),
         tag("rect", width="100%", height="100%", fill="transparent"),
         *ground,
-        *_whisker(estimate, scale),
+        *_whisker(row.together, scale, "thin"),
+        *_whisker(estimate, scale, "whisker"),
         _mark(row, scale.at(estimate.value)),
         role="img",
         aria_label=about,
@@ -103,13 +108,12 @@ def _picture(row: ForestRow, figure: Forest, scale: Scale) -> Html:
     )
 
 
-def _whisker(estimate: Estimate, scale: Scale) -> list[Html]:
-    if estimate.low is None or estimate.high is None:
+def _whisker(estimate: Estimate | None, scale: Scale, kind: str) -> list[Html]:
+    """The line of an interval, with an arrow where it leaves the picture."""
+    if estimate is None or estimate.low is None or estimate.high is None:
         return []
     ends = scale.at(estimate.low), scale.at(estimate.high)
-    shapes = [
-        tag("line", x1=_share(ends[0]), x2=_share(ends[1]), y1="50%", y2="50%", class_="whisker")
-    ]
+    shapes = [tag("line", x1=_share(ends[0]), x2=_share(ends[1]), y1="50%", y2="50%", class_=kind)]
     for value, end, side in ((estimate.low, ends[0], "left"), (estimate.high, ends[1], "right")):
         if scale.beyond(value):
             shapes.append(_placed(end, tag("path", d=_ARROWS[side], class_="arrow")))
@@ -147,19 +151,25 @@ def _axis(scale: Scale, figure: Forest) -> Html:
     return tag("svg", *marks, aria_hidden="true")
 
 
-def _legend() -> Html:
-    """What the marks mean."""
+def _legend(figure: Forest) -> Html:
+    """What the marks mean; only those that the figure has."""
     dot = tag("circle", cx=13, cy=8, r=4.5, class_="dot")
     bar = tag("line", x1=1, x2=25, y1=8, y2=8, class_="whisker")
     diamond = tag("svg", tag("path", d=_DIAMOND, class_="dot"), x=13, y=8, class_="at")
     line = tag("line", x1=13, x2=13, y1=0, y2=16, class_="average")
+    thin = tag("line", x1=1, x2=25, y1=8, y2=8, class_="thin")
+    verdicts = {row.verdict for row in figure.rows}
+    kinds = {row.kind for row in figure.rows if row.estimate is not None}
     keys = [
-        (bar + dot, "worse", "worse"),
-        (bar + dot, "better", "better"),
-        (bar + dot, "open", "undecided: interval contains zero"),
-        (diamond, "open", "average of several recipes"),
-        (line, "open", "average of all"),
-    ]
+        *([(bar + dot, "worse", "worse")] if "degraded" in verdicts else []),
+        *([(bar + dot, "better", "better")] if "improved" in verdicts else []),
+        *([(bar + dot, "same", "the same, within the margin")] if "equivalent" in verdicts else []),
+        *([(bar + dot, "open", "undecided")] if "undecided" in verdicts else []),
+        *([(thin, "open", "interval that holds for all rows at once")]
+          if figure.has_families else []),
+        *([(diamond, "open", "average of several recipes")] if kinds - {"member"} else []),
+        *([(line, "open", "average of all")] if "total" in kinds else []),
+    ]  # fmt: skip
     return tag(
         "ul",
         *[

@@ -113,6 +113,9 @@ border-bottom:1px solid var(--line)}
 .stacks tbody th,.strips tbody th{max-width:17rem}
 .stacks thead th.r,.strips thead th.r{white-space:normal;overflow-wrap:break-word;
 padding-bottom:.25rem;border-bottom:1px solid var(--line)}
+.stacks .said td{height:auto;padding-block:0 .55rem;font-size:.82rem;color:var(--muted)}
+.stacks .said p{margin:.1rem 0;max-width:46rem}
+.stacks .whole{stroke:var(--ink);stroke-width:2}
 .stacks rect{stroke:var(--bg);stroke-width:1}
 .c-more{fill:var(--avg);background:var(--avg)}
 .c-rest{fill:var(--k4);background:var(--k4)}

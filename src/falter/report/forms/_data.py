@@ -23,8 +23,8 @@ __all__ = ["as_csv", "as_json", "write_parquet"]
 # Besides the ASCII signs: spreadsheets accept their full-width forms too.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_NUMBERS = ("x", "value", "low", "high", "level", "p_value")
-_COUNTS = ("items", "conditions", "excluded", "seed")
+_NUMBERS = ("x", "value", "low", "high", "level", "p_value", "design_effect")
+_COUNTS = ("items", "conditions", "excluded", "clusters", "seed")
 
 
 def as_json(study: Study) -> str:

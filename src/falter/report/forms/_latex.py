@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from falter.core.ids import short
 from falter.figures import (
     Bars,
+    Breakdown,
     Column,
     Curves,
     Examples,
@@ -27,7 +28,13 @@ from falter.report._marks import marked, model_names, warning
 from falter.report._tables import grids
 from falter.report._words import about, counted, dashes, facts, guide, methods, opened
 from falter.report.drawing import Scale, scales_of
-from falter.report.forms._latex_charts import bar_plots, curve_plots, forest_plot, strip_plots
+from falter.report.forms._latex_charts import (
+    bar_plots,
+    breakdown_plots,
+    curve_plots,
+    forest_plot,
+    strip_plots,
+)
 from falter.report.forms._latex_grid import grid_tables, heat_tables
 from falter.report.forms._latex_text import latex, words
 
@@ -125,12 +132,23 @@ def _picture(figure: Figure, scales: Mapping[str, Scale]) -> Iterator[str]:
             yield curve_plots(figure)
         elif isinstance(figure, Bars):
             yield bar_plots(figure)
+        elif isinstance(figure, Breakdown):
+            yield breakdown_plots(figure)
         elif isinstance(figure, Strips):
             yield strip_plots(figure)
             tables = tables[:1]
         yield from tables
+    if isinstance(figure, Breakdown):
+        yield from _lines(figure)
     if isinstance(figure, Headline) and figure.signature:
         yield rf"{{\scriptsize {latex(figure.signature, 1_000)}}}"
+
+
+def _lines(figure: Breakdown) -> Iterator[str]:
+    """What is read below each row."""
+    for row in figure.rows:
+        if row.lines:
+            yield rf"{{\small \textbf{{{latex(row.label)}}} {latex(' '.join(row.lines), 1_000)}}}"
 
 
 def _examples(figure: Examples) -> Iterator[str]:
@@ -141,9 +159,9 @@ def _examples(figure: Examples) -> Iterator[str]:
             ("As changed", example.perturbed, "after"),
         ):
             prompt = "".join(getattr(segment, which) for segment in example.segments)
-            outcome = "right" if side.right else "wrong"
             lines.append(
-                rf"{title}: {latex(prompt, 600)} \emph{{{outcome}}}: {latex(side.answer, 300)}"
+                rf"{title}: {latex(prompt, 600)} \emph{{{latex(side.word, 60)}}}: "
+                rf"{latex(side.answer, 300)}"
             )
         yield r"\par ".join(lines)
 

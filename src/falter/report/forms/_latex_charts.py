@@ -5,18 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from falter.figures import Bar, Bars, Curve, Curves, Forest, ForestRow, Strip, Strips
+from falter.figures import (
+    Bar,
+    Bars,
+    Breakdown,
+    BreakdownRow,
+    Curve,
+    Curves,
+    Forest,
+    ForestRow,
+    Strip,
+    Strips,
+    Unit,
+)
 from falter.figures import numbers as n
 from falter.report._tables import doses, quartiles
 from falter.report._words import with_unit
 from falter.report.drawing import Scale
 from falter.report.drawing._axis import Axis, axis_of, ends, tick_texts
 from falter.report.drawing._bars import size
+from falter.report.drawing._breakdown import breakdown_axis, placed_parts
 from falter.report.drawing._curves import facets
 from falter.report.forms._latex_grid import NOTHING
 from falter.report.forms._latex_text import latex, words
 
-__all__ = ["bar_plots", "curve_plots", "forest_plot", "strip_plots"]
+__all__ = ["bar_plots", "breakdown_plots", "curve_plots", "forest_plot", "strip_plots"]
 
 _COLOURS = ("ka", "kb", "kc", "kd", "ke", "kf")
 _PARTS = ("kitem", "ka", "kb", "kd", "kc", "ke")
@@ -129,6 +142,11 @@ def _forest(figure: Forest, rows: Sequence[ForestRow], scale: Scale) -> str:
     for at, row in enumerate(rows):
         estimate = row.estimate
         assert estimate is not None and estimate.value is not None
+        wide = row.together
+        if wide is not None and wide.low is not None and wide.high is not None:
+            ends = _number(max(wide.low, scale.low)), _number(min(wide.high, scale.high))
+            line = f"(axis cs:{ends[0]},{at}) -- (axis cs:{ends[1]},{at})"
+            lines.append(rf"\draw[gray,line width=0.2pt] {line};")
         colour = {"degraded": "worse", "improved": "better"}.get(row.verdict or "", "gray")
         mark = "*" if row.kind == "member" else "diamond*"
         right, left = _reach(estimate.high, estimate.value), _reach(estimate.value, estimate.low)
@@ -161,7 +179,7 @@ def _stack(bars: Sequence[Bar], figure: Bars, axis: Axis) -> str:
         "xbar stacked",
         "bar width=7pt",
         *_rows([bar.label for bar in bars]),
-        *_horizontal(axis, figure, room=1.35),
+        *_horizontal(axis, figure.across, figure.unit, room=1.35),
     ]
     lines = []
     for place in range(len(figure.parts)):
@@ -179,6 +197,41 @@ def _stack(bars: Sequence[Bar], figure: Bars, axis: Axis) -> str:
     return _picture(options, lines)
 
 
+def breakdown_plots(figure: Breakdown) -> str:
+    """Parts to both sides of zero, and a line at the whole."""
+    if not figure.rows:
+        return NOTHING
+    axis = breakdown_axis(figure)
+    keys = [
+        rf"\textcolor{{{_PARTS[at % 6]}}}{{\rule{{8pt}}{{6pt}}}}~{latex(name, 60)}"
+        for at, name in enumerate(figure.parts)
+    ]
+    whole = rf"\rule[-1pt]{{1pt}}{{8pt}}~{latex(figure.whole, 60)}"
+    legend = r"{\footnotesize\raggedright " + r"\quad ".join((*keys, whole)) + r"\par}"
+    cuts = [figure.rows[at : at + _ROWS] for at in range(0, len(figure.rows), _ROWS)]
+    return "\n\n".join([legend, *(_signed_stack(rows, figure, axis) for rows in cuts)])
+
+
+def _signed_stack(rows: Sequence[BreakdownRow], figure: Breakdown, axis: Axis) -> str:
+    options = [
+        *_rows([row.label for row in rows]),
+        *_horizontal(axis, figure.whole, figure.unit, room=1.0),
+    ]
+    lines = [rf"\draw[gray] (axis cs:0,-0.6) -- (axis cs:0,{len(rows) - 0.4:g});"]
+    for at, row in enumerate(rows):
+        for place, start, end in placed_parts(row):
+            lines.append(
+                rf"\fill[{_PARTS[place % 6]}] (axis cs:{_number(start)},{at - 0.3:.1f}) rectangle "
+                rf"(axis cs:{_number(end)},{at + 0.3:.1f});"
+            )
+        if row.whole.value is not None and math.isfinite(row.whole.value):
+            x = _number(row.whole.value)
+            lines.append(
+                rf"\draw[thick] (axis cs:{x},{at - 0.4:.1f}) -- (axis cs:{x},{at + 0.4:.1f});"
+            )
+    return _picture(options, lines)
+
+
 def strip_plots(figure: Strips) -> str:
     """Dots on a line for each strip, a box for the middle half behind them."""
     values = [value for strip in figure.strips for _, value in strip.values]
@@ -192,7 +245,11 @@ def strip_plots(figure: Strips) -> str:
 
 def _strip_plot(strips: Sequence[Strip], figure: Strips, axis: Axis, kinds: list[str]) -> str:
     names = [" · ".join(filter(None, (strip.label, strip.kind))) for strip in strips]
-    options = [*_rows(names), *_horizontal(axis, figure, room=1.0), "xmajorgrids"]
+    options = [
+        *_rows(names),
+        *_horizontal(axis, figure.across, figure.unit, room=1.0),
+        "xmajorgrids",
+    ]
     lines = []
     for at, strip in enumerate(strips):
         place = kinds.index(strip.kind)
@@ -232,13 +289,13 @@ def _rows(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _horizontal(axis: Axis, figure: Bars | Strips, room: float) -> list[str]:
-    texts = tick_texts(axis, figure.unit)
+def _horizontal(axis: Axis, across: str, unit: Unit, room: float) -> list[str]:
+    texts = tick_texts(axis, unit)
     pad = 0.02 * (axis.high - axis.low)
     low = axis.low if room > 1 else axis.low - pad
     high = axis.low + room * (axis.high - axis.low) + pad
     return [
-        f"xlabel={{{latex(with_unit(figure.across, figure.unit), 60)}}}",
+        f"xlabel={{{latex(with_unit(across, unit), 60)}}}",
         f"xmin={_number(low)}",
         f"xmax={_number(high)}",
         f"xtick={{{','.join(map(_number, axis.ticks))}}}",

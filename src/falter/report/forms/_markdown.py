@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from falter.core.ids import short
-from falter.figures import Examples, Figure, Grid, Headline, Statement, Study, Value
+from falter.figures import Breakdown, Examples, Figure, Grid, Headline, Statement, Study, Value
 from falter.figures import numbers as n
 from falter.report._marks import marked, model_names, warning
 from falter.report._tables import grids
@@ -54,7 +54,20 @@ def _figure(figure: Figure, level: str) -> Iterator[str]:
     elif not isinstance(figure, Statement):
         tables = [_table(grid) for grid in grids(figure) if grid.rows and grid.columns]
         yield from tables or ["Nothing was measured for this figure."]
+    if isinstance(figure, Breakdown):
+        yield from _lines(figure)
     yield from filter(None, [dashes(figure)])
+
+
+def _lines(figure: Breakdown) -> Iterator[str]:
+    """What is read below each row."""
+    said = [
+        f"- **{text(row.label)}** {text(' '.join(row.lines), 1_000)}"
+        for row in figure.rows
+        if row.lines
+    ]
+    if said:
+        yield "\n".join(said)
 
 
 def _head_numbers(figure: Headline) -> Iterator[str]:
@@ -80,10 +93,9 @@ def _examples(figure: Examples) -> Iterator[str]:
             ("As changed", example.perturbed, "after"),
         ):
             prompt = "".join(getattr(segment, which) for segment in example.segments)
-            outcome = "right" if side.right else "wrong"
             rows.append(
                 f"- {title}: {text(prompt, LONGEST_TEXT)}  \n  "
-                f"{outcome}: {text(side.answer, LONGEST_TEXT)}"
+                f"{text(side.word, 60)}: {text(side.answer, LONGEST_TEXT)}"
             )
         rows.append(f"- Expected: {text(example.expected, LONGEST_TEXT)}")
         yield "\n".join(rows)

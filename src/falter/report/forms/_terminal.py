@@ -6,7 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 
 from rich.console import Console
 
-from falter.figures import Examples, Figure, Forest, Headline, Statement, Study
+from falter.figures import (
+    Breakdown,
+    Examples,
+    Figure,
+    Forest,
+    Headline,
+    Segment,
+    Side,
+    Statement,
+    Study,
+)
 from falter.figures import numbers as n
 from falter.report._escape import line
 from falter.report._marks import marked, model_names, warning
@@ -81,6 +91,10 @@ def _figure(figure: Figure, number: str, scales: Mapping[str, Scale], out: Print
     elif not isinstance(figure, Forest):
         out.prose(about(figure), "dim")
         _table(figure, out)
+    if isinstance(figure, Breakdown):
+        for row in figure.rows:
+            for words in row.lines:
+                out.prose(f"{line(row.label, 60)}: {line(words, 600)}")
     out.prose(dashes(figure), "dim")
 
 
@@ -98,16 +112,34 @@ def _headline(figure: Headline, out: Printer) -> None:
 
 
 def _examples(figure: Examples, out: Printer) -> None:
+    """Both prompts with their answers; the edits of the second are marked as in a word diff."""
     for example in figure.examples:
         out.prose(f"{line(example.recipe, 60)} on item {line(example.item, 60)}", "bold")
-        for title, side, which in (
-            ("as asked", example.baseline, "before"),
-            ("as changed", example.perturbed, "after"),
-        ):
-            prompt = "".join(getattr(segment, which) for segment in example.segments)
-            out.prose(f"{title}: {line(prompt, LONGEST_TEXT)}")
-            outcome = "right" if side.right else "wrong"
-            out.prose(f"  {outcome}: {line(side.answer, LONGEST_TEXT)}")
+        asked = "".join(segment.before for segment in example.segments)
+        out.prose(f"as asked: {line(asked, LONGEST_TEXT)}")
+        _side(example.baseline, out)
+        if any(segment.kind == "edit" for segment in example.segments):
+            out.prose(f"as changed: {line(_word_diff(example.segments), LONGEST_TEXT)}")
+            _side(example.perturbed, out)
+        out.prose(f"expected: {line(example.expected, LONGEST_TEXT)}")
+
+
+def _word_diff(segments: Sequence[Segment]) -> str:
+    """`My [-password-]{+psasword+} is lost`."""
+    parts = []
+    for segment in segments:
+        if segment.kind == "same":
+            parts.append(segment.after)
+            continue
+        parts.append(f"[-{segment.before}-]" if segment.before else "")
+        parts.append(f"{{+{segment.after}+}}" if segment.after else "")
+    return "".join(parts)
+
+
+def _side(side: Side, out: Printer) -> None:
+    out.prose(f"  {line(side.word, 60)}: {line(side.answer, LONGEST_TEXT)}")
+    if side.read and side.read != side.answer:
+        out.prose(f"  read as: {line(side.read, LONGEST_TEXT)}")
 
 
 def _table(figure: Figure, out: Printer) -> None:

@@ -57,9 +57,10 @@ def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
 
 
 def strip(row: ForestRow, scale: Scale, size: int) -> str:
-    """A small picture: `│` is zero, `─` the interval, `●` the estimate; `◆` for averages.
+    """A small picture: `│` is zero, `━` the interval, `●` the estimate; `◆` for averages.
 
-    A hollow `○` or `◇` means undecided.
+    `─` is the interval that holds for all rows at once. A hollow `○` or `◇` means undecided, `◎`
+    the same within the margin.
     """
     estimate = row.estimate
     if estimate is None:
@@ -70,15 +71,19 @@ def strip(row: ForestRow, scale: Scale, size: int) -> str:
 
     cells = [" "] * size
     zero = place(0.0)
-    if estimate.value is not None and estimate.low is not None and estimate.high is not None:
-        first, last = place(estimate.low), place(estimate.high)
-        cells[first : last + 1] = "─" * (last + 1 - first)
-        cells[0] = "◂" if scale.beyond(estimate.low) else cells[0]
-        cells[-1] = "▸" if scale.beyond(estimate.high) else cells[-1]
-    cells[zero] = "┼" if cells[zero] == "─" else "│"
+    for interval, drawn in ((row.together, "─"), (estimate, "━")):
+        if interval is None or interval.value is None:
+            continue
+        if interval.low is not None and interval.high is not None:
+            first, last = place(interval.low), place(interval.high)
+            cells[first : last + 1] = drawn * (last + 1 - first)
+            cells[0] = "◂" if scale.beyond(interval.low) else cells[0]
+            cells[-1] = "▸" if scale.beyond(interval.high) else cells[-1]
+    cells[zero] = {"─": "┼", "━": "┿"}.get(cells[zero], "│")
     if estimate.value is not None:
         full, hollow = ("●", "○") if row.kind == "member" else ("◆", "◇")
-        cells[place(estimate.value)] = full if row.verdict in _COLOURS else hollow
+        mark = full if row.verdict in _COLOURS else hollow
+        cells[place(estimate.value)] = "◎" if row.verdict == "equivalent" else mark
     return "".join(cells)
 
 

@@ -6,12 +6,23 @@ import math
 from collections.abc import Sequence
 
 from falter.core.records import Estimate
-from falter.figures import Bars, Column, Curves, Figure, Grid, HeatMap, Value
+from falter.figures import (
+    Bars,
+    Breakdown,
+    BreakdownRow,
+    Column,
+    Curves,
+    Figure,
+    Grid,
+    HeatMap,
+    Value,
+)
 from falter.figures import numbers as n
 from falter.report._tables import doses, grids
 from falter.report._words import excludes_zero
 from falter.report.drawing._axis import axis_of, ends
 from falter.report.drawing._bars import size
+from falter.report.drawing._breakdown import length, reach
 from falter.report.forms._printer import Printer
 
 __all__ = ["as_grid"]
@@ -29,6 +40,8 @@ def as_grid(figure: Figure, out: Printer) -> Grid:
         return _curves(figure, out.plain("▁") == "▁")
     if isinstance(figure, Bars):
         return _bars(figure, out)
+    if isinstance(figure, Breakdown):
+        return _breakdown(figure, out)
     return grids(figure)[0]
 
 
@@ -93,6 +106,34 @@ def _bars(figure: Bars, out: Printer) -> Grid:
         sizes = [None if p is None else n.shown(p, figure.unit).text for p in bar.parts]
         rows.append((bar.label, *([cells] if draw else []), bar.share, *sizes))
     return _grid(figure, columns, rows)
+
+
+def _breakdown(figure: Breakdown, out: Printer) -> Grid:
+    """Each row drawn in characters around zero, the whole, and its parts."""
+    draw = out.plain(_BLOCKS) == _BLOCKS and len(figure.parts) <= len(_BLOCKS)
+    reaches = [reach(row) for row in figure.rows]
+    below = max((low for low, _ in reaches), default=0.0)
+    above = max((high for _, high in reaches), default=0.0)
+    scale = _BAR / ((below + above) or 1.0)
+    names = [
+        f"{_BLOCKS[at]}\xa0{name}" if draw else name for at, name in enumerate(figure.parts)
+    ]  # fmt: skip
+    columns = [Column(name=""), *([Column(name="parts")] if draw else [])]
+    columns += [Column(name=figure.whole, unit=figure.unit)]
+    columns += [Column(name=name, unit=figure.unit) for name in names]
+    rows: list[tuple[Value, ...]] = []
+    for row in figure.rows:
+        cells = [_signed_blocks(row, scale, round(scale * below))] if draw else []
+        rows.append((row.label, *cells, row.whole, *row.parts))
+    return _grid(figure, columns, rows)
+
+
+def _signed_blocks(row: BreakdownRow, scale: float, left: int) -> str:
+    """Parts below zero to the left of the line, the others to its right."""
+    sizes = [(block, length(part)) for block, part in zip(_BLOCKS, row.parts, strict=False)]
+    minus = "".join(block * round(-scale * v) for block, v in reversed(sizes) if v < 0)
+    plus = "".join(block * round(scale * v) for block, v in sizes if v > 0)
+    return f"{minus[-left:] if left else '':\xa0>{left}}│{plus}"
 
 
 def _grid(figure: Figure, columns: Sequence[Column], rows: Sequence[tuple[Value, ...]]) -> Grid:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from falter.report.page._page import html
+from falter.report.page._page import frame, html
 
-__all__ = ["html"]
+__all__ = ["frame", "html"]

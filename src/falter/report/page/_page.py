@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 from falter.core.ids import short
 from falter.figures import Study
@@ -15,7 +16,7 @@ from falter.report.drawing import FIGURE_STYLE, scales_of
 from falter.report.page._sections import Placed, placed, sections
 from falter.report.page._style import STYLE
 
-__all__ = ["html"]
+__all__ = ["frame", "html"]
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _FEW = 12
@@ -39,6 +40,14 @@ def html(study: Study) -> str:
     title = f"falter: {line(study.title, 200)}"
     page = tag("html", _head(title), tag("body", tag("main", *parts)), lang="en")
     return f"<!doctype html>\n{page}\n"
+
+
+def frame(study: Study, height: int = 640) -> str:
+    """The page inside another one, as in a notebook: a frame without scripts of its own."""
+    inner = escape(html(study), quote=True)
+    title = text_only(f"falter: {line(study.title, 200)}")
+    size = f'width="100%" height="{height}" style="border:0"'
+    return f'<iframe srcdoc="{inner}" sandbox="allow-popups" {size} title="{title}"></iframe>'
 
 
 def _head(title: str) -> Html:

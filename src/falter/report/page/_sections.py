@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from falter.figures import Bars, Curves, Figure, Headline, HeatMap, Statement, Strips
+from falter.figures import Bars, Breakdown, Curves, Figure, Headline, HeatMap, Statement, Strips
 from falter.report._escape import Html
 from falter.report._markup import label, tag
 from falter.report._tables import grids
@@ -79,7 +79,7 @@ def _small(text: str) -> list[Html]:
 
 def _numbers(figure: Figure) -> list[Html]:
     """The numbers of a picture; tables, and pictures with a table beside them, show them anyway."""
-    if not isinstance(figure, Bars | Curves | HeatMap | Strips):
+    if not isinstance(figure, Bars | Breakdown | Curves | HeatMap | Strips):
         return []
     tables = [grid for grid in grids(figure) if grid.rows]
     names = ("All numbers",) if len(tables) == 1 else ("Summary", "All values")

@@ -6,12 +6,12 @@ __all__ = ["STYLE"]
 
 STYLE = """
 :root{color-scheme:light dark;--bg:#fff;--soft:#f6f7f9;--ink:#1b1f24;--muted:#59636e;
---line:#d9dee4;--grid:#e9ecf0;--zero:#6b7580;--worse:#b5450b;--better:#0a62a9;--open:#59636e;
+--line:#d9dee4;--grid:#e9ecf0;--zero:#6b7580;--worse:#b5450b;--better:#0a62a9;--open:#59636e;--same:#22754a;
 --avg:#8f6fc2;--item:#7a8796;--pert:#c8540f;--cond:#a97a00;--run:#2f86bd;
 --del-bg:#fde7dd;--del:#8f2f00;--ins-bg:#d9ecfb;--ins:#084a80;--link:#0a62a9;
 --mono:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace}
 @media (prefers-color-scheme:dark){:root{--bg:#15181c;--soft:#1d2126;--ink:#e4e8ec;--muted:#a0aab5;
---line:#343b43;--grid:#262b31;--zero:#8b96a2;--worse:#ff9a66;--better:#6cb6f5;--open:#a0aab5;
+--line:#343b43;--grid:#262b31;--zero:#8b96a2;--worse:#ff9a66;--better:#6cb6f5;--open:#a0aab5;--same:#6fc795;
 --avg:#a98fe0;--item:#7f8c9b;--pert:#ec7f3f;--cond:#d3a429;--run:#5fb0e0;
 --del-bg:#4a2415;--del:#ffc3a6;--ins-bg:#123a5c;--ins:#bfe0fb;--link:#8cc5f8}}
 *{box-sizing:border-box}
@@ -97,6 +97,10 @@ line.average{stroke:var(--avg);stroke-width:1.5;opacity:.75}
 .better .dot,.better .arrow{fill:var(--better)}
 .open .dot{fill:var(--bg)}
 .open .arrow{fill:var(--open)}
+.thin{stroke-width:.9;stroke:var(--open)}
+.same .whisker,.same .dot{stroke:var(--same)}
+.same .dot{fill:var(--bg)}
+.same .arrow{fill:var(--same)}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1.4rem;list-style:none;
 margin:.75rem 0 .5rem;padding:0;font-size:.8rem;color:var(--muted)}
 .legend svg{width:26px;height:16px;vertical-align:-3px;margin-right:.45rem;overflow:visible}

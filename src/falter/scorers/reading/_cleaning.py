@@ -79,7 +79,10 @@ def plain(text: str) -> str:
     text = re.sub(r"</?[a-z][\w-]{0,30}(?:\s[^<>]{0,100})?/?>", " ", text, flags=re.IGNORECASE)
     text = text.replace("’", "'").replace("`", "")
     text = re.sub(
-        r"^[ \t]*####[ \t]+(?=[-−$€£]?\d|\S+(?:[ \t]\S+)?[ \t]*$)", "Answer: ", text, flags=re.MULTILINE
+        r"^[ \t]*####[ \t]+(?=[-−$€£]?\d|\S+(?:[ \t]\S+)?[ \t]*$)",
+        "Answer: ",
+        text,
+        flags=re.MULTILINE,
     )
     return re.sub(r"^[ \t]*(?:#{1,6}|>+)[ \t]*", "", text, flags=re.MULTILINE)
 

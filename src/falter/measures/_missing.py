@@ -1,0 +1,208 @@
+"""What is missing: how much, whether it depends on the answer, and how far it could move a drop."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue
+from falter.core.records import Estimate
+from falter.measures._accuracy import accuracy
+from falter.measures._averages import micro_average
+from falter.measures._resample import unit_codes
+from falter.measures._tables import FEWEST_CLUSTERS
+
+__all__ = ["MissingBounds", "Missingness", "missing_bounds", "missingness"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# More missing than this, or a test below that, and a drop needs its worst case beside it.
+MOST_MISSING = 0.02
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingBounds:
+    """The drop if every missing score were the most favourable (`low`) or the least (`high`).
+
+    The interval from `low.low` to `high.high` is about the drop of all planned pairs, whatever the
+    missing scores are.
+    """
+
+    low: Estimate
+    high: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missingness:
+    """`share` of the planned pairs that lack a score; of those with a baseline, the share that
+    lacks the other where the baseline was `right` and where it was `wrong`, and the test of that.
+    """
+
+    share: Estimate
+    right: float | None
+    wrong: float | None
+    p_value: float | None
+    method: str
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether more than 2 % is missing, or it depends on the baseline's outcome (p < .05)."""
+        return bool(self.reasons)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is suspicious, in words; empty if it is not."""
+        found = []
+        if self.share.value is not None and self.share.value > MOST_MISSING:
+            found.append(f"{100 * self.share.value:.1f} % of the pairs are missing")
+        if self.p_value is not None and self.p_value < SIGNIFICANT:
+            more = "right" if (self.right or 0.0) > (self.wrong or 0.0) else "wrong"
+            found.append(f"more is missing where the baseline was {more} (p = {self.p_value:.2g})")
+        return tuple(found)
+
+
+def missing_bounds(
+    baseline: ArrayLike,
+    perturbed: ArrayLike,
+    *,
+    lowest: float = 0.0,
+    highest: float = 1.0,
+    planned: ArrayLike | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+) -> MissingBounds:
+    """Worst-case bounds of a drop: no assumption about why scores are missing.
+
+    `baseline` has one score per item and `perturbed` one, or items x conditions, NaN where missing;
+    scores lie between `lowest` and `highest`. In `low` a missing baseline is the lowest score and a
+    missing perturbed one the highest, in `high` the other way round; with several conditions the
+    drop is the average as in `micro_average`. Pairs that `planned` (of perturbed's shape) leaves
+    out are not missing, they do not exist. Source: Manski (1989).
+    """
+    if not lowest < highest:
+        raise InvalidValue("lowest, highest", (lowest, highest), "two numbers in ascending order")
+    first, cells, plan = _pairs(baseline, perturbed, planned)
+
+    def bound(name: str, baselines: float, others: float) -> Estimate:
+        before = np.where(np.isnan(first), baselines, first)
+        after = np.where(np.isnan(cells), others, cells)
+        drops = np.where(plan, before - after, np.nan)
+        estimate = micro_average(drops, clusters=clusters, level=level)
+        what = "lowest" if name == "low" else "highest"
+        return replace(
+            estimate,
+            measure=f"missing_bounds.{name}",
+            estimand=f"{what} mean drop that the missing scores allow, items like these",
+            p_value=None,
+            method=estimate.method.removesuffix("; p: t"),
+        )
+
+    return MissingBounds(low=bound("low", lowest, highest), high=bound("high", highest, lowest))
+
+
+def missingness(
+    baseline: ArrayLike,
+    perturbed: ArrayLike,
+    *,
+    planned: ArrayLike | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+) -> Missingness:
+    """How many planned pairs lack a score, and whether that depends on the baseline's outcome.
+
+    Arguments as in `missing_bounds`. The test asks, over the items with a baseline, whether a
+    perturbed score goes missing more often where the baseline was right: Fisher's exact test of the
+    items that lack any, with 0/1 baselines and no clusters; else a score test
+
+        U_g = Σ_i (b_i − b̄)(m_i − m̄)        t = Σ U_g/√(Σ U_g²)
+
+    of the missing share m of an item with its baseline's score b, over items or clusters. Nothing
+    missing, everything missing, or all baselines alike: no test.
+    """
+    first, cells, plan = _pairs(baseline, perturbed, planned)
+    gone = np.isnan(cells)
+    lacking = np.where(plan, gone | np.isnan(first), np.nan)
+    count = plan.sum(axis=1)
+    shares = np.where(count > 0, np.nansum(lacking, axis=1) / np.maximum(count, 1), np.nan)
+    share = replace(
+        accuracy(shares, clusters=clusters, level=level),
+        measure="missingness",
+        estimand="share of the planned pairs that lack a score, items like these",
+        conditions=cells.shape[1],
+    )
+    share = _bounded(share, _share_of(plan & (gone | np.isnan(first)), plan))
+    known = ~np.isnan(first[:, 0]) & (count > 0)
+    b = first[known, 0]
+    m = (gone & plan)[known].sum(axis=1) / count[known]
+    middle = 0.5 if np.isin(b, (0.0, 1.0)).all() else float(b.mean()) if len(b) else 0.5
+    right, wrong = (
+        float(m[rows].mean()) if rows.any() else None for rows in (b > middle, b <= middle)
+    )
+    codes = None if clusters is None else unit_codes(clusters, len(first))[known]
+    p_value, method = _test(b, m, codes)
+    return Missingness(share=share, right=right, wrong=wrong, p_value=p_value, method=method)
+
+
+def _bounded(share: Estimate, value: float | None) -> Estimate:
+    """Of the pairs, each counting the same, in an interval that stays between 0 and 1."""
+    low, high = share.low, share.high
+    if value is None:
+        return share
+    return replace(
+        share,
+        value=value,
+        low=None if low is None else max(0.0, min(low, value)),
+        high=None if high is None else min(1.0, max(high, value)),
+    )
+
+
+def _share_of(part: Bools, whole: Bools) -> float | None:
+    return float(part.sum() / whole.sum()) if whole.any() else None
+
+
+def _test(b: Floats, m: Floats, codes: NDArray[np.intp] | None) -> tuple[float | None, str]:
+    from scipy.special import stdtr
+    from scipy.stats import fisher_exact
+
+    if len(b) < 2 or np.ptp(b) == 0.0 or np.ptp(m) == 0.0:
+        return None, "none: nothing to compare"
+    if codes is None and np.isin(b, (0.0, 1.0)).all():
+        table = [[int(((b == x) & ((m > 0) == y)).sum()) for y in (True, False)] for x in (1, 0)]
+        if not any(row[0] for row in table) or not any(row[1] for row in table):
+            return None, "none: nothing to compare"
+        return float(fisher_exact(table).pvalue), "fisher exact, items that lack a score"
+    score = (b - b.mean()) * (m - m.mean())
+    if codes is not None:
+        score = np.bincount(np.unique(codes, return_inverse=True)[1], weights=score)
+        if len(score) < FEWEST_CLUSTERS:
+            return None, f"none: fewer than {FEWEST_CLUSTERS} clusters"
+    squares = float(np.square(score).sum())
+    if not squares > 0.0:
+        return None, "none: nothing to compare"
+    t = float(score.sum()) / squares**0.5
+    units = "items" if codes is None else "clusters"
+    return float(2.0 * stdtr(len(score) - 1, -abs(t))), f"score test over {units}"
+
+
+def _pairs(
+    baseline: ArrayLike, perturbed: ArrayLike, planned: ArrayLike | None
+) -> tuple[Floats, Floats, Bools]:
+    """Items x 1 baselines, items x conditions, and which pairs were planned."""
+    first = np.asarray(baseline, dtype=np.float64)
+    cells = np.asarray(perturbed, dtype=np.float64)
+    cells = cells[:, None] if cells.ndim == 1 else cells
+    if first.ndim != 1 or cells.ndim != 2 or len(cells) != len(first):
+        raise InvalidValue(
+            "baseline, perturbed",
+            (first.shape, cells.shape),
+            "one score per item, and one or items x conditions of the same items",
+        )
+    plan = np.ones(cells.shape, dtype=bool)
+    if planned is not None:
+        plan = np.asarray(planned, dtype=bool).reshape(cells.shape)
+    return first[:, None], cells, plan

@@ -1,0 +1,288 @@
+"""Of a drop, how much is real: reading, meaning, serving, and what is left for the wording."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import factorial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue
+from falter.core.records import Estimate
+from falter.measures._accuracy import accuracy_drop
+from falter.measures._estimates import Basis
+from falter.measures._resample import resampled_sums, student_bca, unit_codes, unit_sums
+from falter.stats import no_interval
+
+__all__ = ["CORRECTIONS", "NOTHING", "DropParts", "drop_parts", "items_by_times"]
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+CORRECTIONS = ("reading", "meaning", "serving")
+_SUBSETS = tuple(
+    frozenset(chosen)
+    for size in range(len(CORRECTIONS) + 1)
+    for chosen in combinations(range(len(CORRECTIONS)), size)
+)
+_NAMES = (*CORRECTIONS, "wording")
+_ESTIMANDS = {
+    "reading": "what of the drop goes away when a second reader reads the answers, items like "
+    "these",
+    "meaning": "what of the drop goes away without the items whose meaning check fails, items "
+    "like these",
+    "serving": "what of the drop goes away without the cells that were served differently from "
+    "their baseline, items like these",
+    "wording": "what of the drop is left after all corrections, items like these",
+}
+NOTHING = "none: nothing to correct"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropParts:
+    """A drop and the parts that add up to it; `corrected` says how many items each one touched."""
+
+    drop: Estimate
+    reading: Estimate
+    meaning: Estimate
+    serving: Estimate
+    wording: Estimate
+    corrected: tuple[int, ...]
+
+    @property
+    def parts(self) -> tuple[Estimate, ...]:
+        """The four parts, in the order in which they are shown."""
+        return self.reading, self.meaning, self.serving, self.wording
+
+    @property
+    def not_the_wording(self) -> bool:
+        """Whether the drop's interval leaves out zero and that of its wording part does not."""
+        return _leaves_out_zero(self.drop) is True and _leaves_out_zero(self.wording) is False
+
+
+def drop_parts(
+    before: ArrayLike,
+    after: ArrayLike,
+    *,
+    reread: tuple[ArrayLike, ArrayLike] | None = None,
+    meaning_fails: ArrayLike | None = None,
+    served_differently: ArrayLike | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> DropParts:
+    """What each of three corrections takes away of a drop, averaged over the orders of applying.
+
+        D(A) = mean over items of mean(before) − mean(after), after the corrections in A
+        part_k = Σ_{A without k} |A|! (2 − |A|)!/3! (D(A) − D(A and k))
+        wording = D(all three), so that D(none) = reading + meaning + serving + wording
+
+    `before` and `after` are items, or items x times asked: what is observed, with unread answers
+    as 0 and NaN only for what failed. `reread` are the scores of a second reader for the same
+    cells, NaN where it cannot read them either: an item that has none left on one side is left
+    out of both. The masks are of the cells of `after`. What is None was not looked at: its part
+    is `not_identified`, and the wording part holds it. A correction that touches nothing is 0
+    and has no interval. No item left after the corrections: insufficient_data.
+    Intervals: BCa bootstrap of items, or clusters, through the whole computation, at the tail of
+    Student's t for the items that a part touches; the drop's is `accuracy_drop`'s.
+    Source: Shapley (1953) for the averaging.
+    """
+    cells = _cells(before, after, reread, meaning_fails, served_differently)
+    drops = np.stack([_drops(cells, chosen) for chosen in _SUBSETS], axis=1)
+    items = ~np.isnan(drops[:, 0])
+    touched = _touched(cells) & items[:, None]
+    codes = unit_codes(clusters, len(items))
+    sizes = [*(_units(hit, codes) for hit in touched.T), _units(items, codes)]
+    drop = accuracy_drop(_mean(cells.before), _mean(cells.after), clusters=clusters, level=level)
+    values, draws, left_out = _resampled(drops[items], codes[items], replications, seed)
+    parts: dict[str, Estimate] = {}
+    for k, name in enumerate(_NAMES):
+        about = Basis(
+            estimand=_ESTIMANDS[name],
+            items=int(items.sum()),
+            conditions=2,
+            excluded=int((~items).sum()),
+            level=level,
+            seed=seed,
+        )
+        fixed = _without_draws(name, k, about, drop, float(values[k]), cells, sizes)
+        if fixed is None:
+            interval = student_bca(
+                float(values[k]), draws[:, k], left_out[:, k], level=level, size=sizes[k]
+            )
+            fixed = about.estimate(f"drop_parts.{name}", float(values[k]), interval)
+        parts[name] = fixed
+    corrected = tuple(int(count) for count in touched.sum(axis=0))
+    return DropParts(drop=drop, corrected=corrected, **parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cells:
+    """What was observed, what a second reader makes of it, and which cells of `after` are cut."""
+
+    before: Floats
+    after: Floats
+    reread: tuple[Floats, Floats]
+    cuts: tuple[Mask, Mask]
+    looked_at: tuple[bool, ...]
+
+
+def _without_draws(
+    name: str,
+    k: int,
+    about: Basis,
+    drop: Estimate,
+    value: float,
+    cells: _Cells,
+    sizes: Sequence[int],
+) -> Estimate | None:
+    """A part that needs no bootstrap: not looked at, undefined, 0, or the drop itself."""
+    measure = f"drop_parts.{name}"
+    if name != "wording" and not cells.looked_at[k]:
+        return about.undefined(measure, "not_identified", "it was not looked at")
+    if drop.value is None:
+        return about.undefined(measure, "insufficient_data", "fewer than two items")
+    if name != "wording" and not sizes[k]:
+        return about.estimate(measure, 0.0, replace(no_interval(about.level), method=NOTHING))
+    if np.isnan(value):
+        return about.undefined(measure, "insufficient_data", "no item is left when corrected")
+    if not any(sizes[:-1]):
+        return replace(drop, measure=measure, estimand=about.estimand, seed=about.seed)
+    return None
+
+
+def _leaves_out_zero(estimate: Estimate) -> bool | None:
+    """Whether the interval lies on one side of zero; None where there is none."""
+    low, high = estimate.low, estimate.high
+    if low is None or high is None:
+        return None
+    return low > 0.0 or high < 0.0
+
+
+def items_by_times(name: str, scores: ArrayLike) -> Floats:
+    """Items x times asked."""
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2:
+        raise InvalidValue(name, table.shape, "a score for each item, or items x times asked")
+    return table
+
+
+def _cells(
+    before: ArrayLike,
+    after: ArrayLike,
+    reread: tuple[ArrayLike, ArrayLike] | None,
+    meaning_fails: ArrayLike | None,
+    served_differently: ArrayLike | None,
+) -> _Cells:
+    """Everything as items x times asked, checked; a second reader reads only what was observed."""
+    sides = items_by_times("before", before), items_by_times("after", after)
+    if len(sides[0]) != len(sides[1]):
+        raise InvalidValue("before, after", (len(sides[0]), len(sides[1])), "the same items twice")
+    again = sides if reread is None else tuple(items_by_times("reread", side) for side in reread)
+    for side, second in zip(sides, again, strict=True):
+        if side.shape != second.shape:
+            raise InvalidValue("reread", second.shape, f"the cells that were read, {side.shape}")
+    shape = sides[1].shape
+    return _Cells(
+        before=sides[0],
+        after=sides[1],
+        reread=(
+            np.where(np.isnan(sides[0]), np.nan, again[0]),
+            np.where(np.isnan(sides[1]), np.nan, again[1]),
+        ),
+        cuts=(
+            _mask("meaning_fails", meaning_fails, shape),
+            _mask("served_differently", served_differently, shape),
+        ),
+        looked_at=(reread is not None, meaning_fails is not None, served_differently is not None),
+    )
+
+
+def _mask(name: str, mask: ArrayLike | None, shape: tuple[int, ...]) -> Mask:
+    if mask is None:
+        return np.zeros(shape, np.bool_)
+    cells = np.asarray(mask, dtype=np.bool_)
+    if cells.ndim == 1:
+        cells = cells[:, None]
+    try:
+        return np.broadcast_to(cells, shape)
+    except ValueError:
+        raise InvalidValue(
+            name, cells.shape, f"the cells of after, {shape}, or its items"
+        ) from None
+
+
+def _mean(cells: Floats) -> Floats:
+    """The mean of every row; NaN where a row has nothing."""
+    present = ~np.isnan(cells)
+    count = present.sum(axis=1)
+    total = np.where(present, cells, 0.0).sum(axis=1)
+    means: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return means
+
+
+def _drops(cells: _Cells, chosen: frozenset[int]) -> Floats:
+    """Every item's drop after some of the corrections; NaN where it is left out."""
+    before, after = cells.reread if 0 in chosen else (cells.before, cells.after)
+    for k, cut in enumerate(cells.cuts, start=1):
+        if k in chosen:
+            after = np.where(cut, np.nan, after)
+    return _mean(before) - _mean(after)
+
+
+def _touched(cells: _Cells) -> Mask:
+    """Items x corrections: whether it changes or leaves out anything of the item."""
+    reread = np.zeros(len(cells.before), np.bool_)
+    for side, again in zip((cells.before, cells.after), cells.reread, strict=True):
+        reread |= (~np.isnan(side) & ~np.isclose(side, again, equal_nan=True)).any(axis=1)
+    seen = ~np.isnan(cells.after)
+    return np.stack([reread, *((cut & seen).any(axis=1) for cut in cells.cuts)], axis=1)
+
+
+def _units(items: Mask, codes: NDArray[np.intp]) -> int:
+    """How many items, or clusters, these are."""
+    return len(np.unique(codes[items]))
+
+
+def _weights() -> Floats:
+    """Parts x subsets: what each D(A) counts in each part."""
+    count = len(CORRECTIONS)
+    weights = np.zeros((count + 1, len(_SUBSETS)))
+    for at, subset in enumerate(_SUBSETS):
+        for k in set(range(count)) - subset:
+            weight = factorial(len(subset)) * factorial(count - 1 - len(subset)) / factorial(count)
+            weights[k, at] += weight
+            weights[k, _SUBSETS.index(subset | {k})] -= weight
+    weights[count, -1] = 1.0
+    return weights
+
+
+_WEIGHTS = _weights()
+
+
+def _split(sums: Floats) -> Floats:
+    """The parts from the sums of drops and of counts, subset by subset."""
+    total, count = sums[..., : len(_SUBSETS)], sums[..., len(_SUBSETS) :]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(count > 0, total / count, np.nan)
+        parts: Floats = means @ _WEIGHTS.T
+    return parts
+
+
+def _resampled(
+    drops: Floats, codes: NDArray[np.intp], replications: int, seed: int
+) -> tuple[Floats, Floats, Floats]:
+    """The parts, those of the resamples, and those without one unit each."""
+    present = ~np.isnan(drops)
+    units = unit_sums(np.concatenate([np.where(present, drops, 0.0), present], axis=1), codes)
+    total = units.sum(axis=0)
+    if len(units) < 2:
+        none = np.full((0, len(_NAMES)), np.nan)
+        return _split(total), none, none
+    return _split(total), _split(resampled_sums(units, replications, seed)), _split(total - units)

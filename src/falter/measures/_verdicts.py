@@ -1,0 +1,242 @@
+"""One verdict for every recipe of a panel, from one rule of error; and the worst of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import DuplicateName, InvalidValue
+from falter.core.records import Estimate
+from falter.measures._accuracy import accuracy_drop
+from falter.measures._estimates import Basis
+from falter.measures._resample import unit_codes
+from falter.stats import MaxTMember, cluster_parts, equivalence_p, holm, max_t
+
+__all__ = ["FamilyVerdicts", "RecipeVerdict", "Verdict", "recipe_verdicts"]
+
+Floats = NDArray[np.float64]
+Verdict = Literal["degraded", "improved", "equivalent", "undecided"]
+ORDER: tuple[Verdict, ...] = ("degraded", "improved", "equivalent", "undecided")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeVerdict:
+    """What is said of one recipe.
+
+    `drop` has this recipe's own interval; `together` the simultaneous one, with the p-value that is
+    adjusted for the family: it leaves out 0 just where the verdict is degraded or improved.
+    `p_equivalent` is Holm's, None without an interval; `why` says why nothing could be decided.
+    """
+
+    name: str
+    verdict: Verdict
+    drop: Estimate
+    together: Estimate
+    p_equivalent: float | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyVerdicts:
+    """Every recipe's verdict, and the worst: shrunken (`worst`) and as seen (`observed_worst`)."""
+
+    recipes: tuple[RecipeVerdict, ...]
+    worst: Estimate
+    observed_worst: Estimate
+    worst_name: str | None
+    margin: float
+    level: float
+
+    @property
+    def counts(self) -> Mapping[Verdict, int]:
+        """How many recipes have each verdict, in the order of the verdicts."""
+        found = Counter(recipe.verdict for recipe in self.recipes)
+        return {verdict: found[verdict] for verdict in ORDER}
+
+    def __getitem__(self, name: str) -> RecipeVerdict:
+        """The verdict on one recipe."""
+        return {recipe.name: recipe for recipe in self.recipes}[name]
+
+
+def recipe_verdicts(
+    baseline: ArrayLike,
+    perturbed: ArrayLike,
+    *,
+    names: Sequence[str],
+    clusters: Sequence[Hashable] | None = None,
+    margin: float = 0.02,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> FamilyVerdicts:
+    """What can be said of every recipe so that any false word is as rare as 1 - level.
+
+    `perturbed` is items x recipes, `baseline` a score per item, NaN where missing.
+
+    `degraded`, `improved`: the simultaneous interval (`falter.stats.max_t`) of baseline - perturbed
+    lies above, below 0, which is so just when the adjusted p-value is below 1 - level; else
+    `equivalent`: Holm's p-value of the two one-sided tests of |drop| >= margin is below 1 - level;
+    else `undecided`, as is a recipe with fewer than 6 clusters, fewer than two items, or the same
+    drop for every item, which has no interval. A family without any effect gets a false degraded or
+    improved in 1 - level of the studies, one with drops at the margin a false equivalent.
+
+    The worst recipe is the one with the largest drop d_j. Picked from K it is too large; its
+    shrunken value draws all towards their mean d̄ (positive-part James and Stein):
+
+        d̄ + max(0, 1 − (K − 3) v/Σ_j (d_j − d̄)²) (d_j − d̄)
+
+    with v the mean error variance of d_j − d̄; up to three recipes are not drawn. Its interval is
+    the simultaneous one of the recipe that was picked. Source: Westfall and Young (1993); Holm
+    (1979); Schuirmann (1987); Efron and Morris (1973).
+    """
+    before, after = _checked(baseline, perturbed, names)
+    if not 0.0 < margin < np.inf:
+        raise InvalidValue("margin", margin, "a difference above 0", hint="2 points are 0.02")
+    drops = before[:, None] - after
+    family = max_t(drops, clusters=clusters, level=level, replications=replications, seed=seed)
+    p_equivalent = holm([equivalence_p(m.mean, margin=margin) for m in family.members])
+    recipes = []
+    for j, (name, member) in enumerate(zip(names, family.members, strict=True)):
+        verdict = _verdict(member, p_equivalent[j], level)
+        recipes.append(
+            RecipeVerdict(
+                name=name,
+                verdict=verdict,
+                drop=accuracy_drop(before, after[:, j], clusters=clusters, level=level),
+                together=_together(member, level, seed),
+                p_equivalent=p_equivalent[j],
+                why=_why(member),
+            )
+        )
+    codes = unit_codes(clusters, len(drops))
+    place, worst, observed = _worst(drops, tuple(recipes), codes, level, seed)
+    return FamilyVerdicts(
+        recipes=tuple(recipes),
+        worst=worst,
+        observed_worst=observed,
+        worst_name=None if place is None else names[place],
+        margin=margin,
+        level=level,
+    )
+
+
+def _verdict(member: MaxTMember, p_equivalent: float | None, level: float) -> Verdict:
+    low, high = member.together.low, member.together.high
+    if low is not None and low > 0.0:
+        return "degraded"
+    if high is not None and high < 0.0:
+        return "improved"
+    if p_equivalent is not None and p_equivalent < 1.0 - level:
+        return "equivalent"
+    return "undecided"
+
+
+def _why(member: MaxTMember) -> str:
+    """Why there is no interval; empty where there is one."""
+    if member.together.low is not None:
+        return ""
+    if member.mean.value is None:
+        return "fewer than two items"
+    return member.together.method.removeprefix("none: ")
+
+
+def _together(member: MaxTMember, level: float, seed: int) -> Estimate:
+    """The drop with its simultaneous interval and adjusted p-value."""
+    mean = member.mean
+    basis = Basis(
+        estimand="score(baseline) - score(this condition), all recipes at once, items like these",
+        items=mean.items,
+        conditions=2,
+        excluded=mean.excluded,
+        clusters=mean.clusters,
+        design_effect=mean.design_effect,
+        level=level,
+        seed=seed,
+    )
+    if mean.value is None:
+        return basis.undefined("drop_together", mean.status, _why(member))
+    return basis.estimate(
+        "drop_together",
+        mean.value,
+        member.together,
+        p_value=member.adjusted_p,
+        status=mean.status,
+    )
+
+
+def _worst(
+    drops: Floats,
+    recipes: tuple[RecipeVerdict, ...],
+    codes: NDArray[np.intp],
+    level: float,
+    seed: int,
+) -> tuple[int | None, Estimate, Estimate]:
+    """Where the largest drop is, the shrunken estimate of it, and the observed one."""
+    known = [j for j, recipe in enumerate(recipes) if recipe.together.value is not None]
+    estimand = "the drop of the recipe with the largest one, items like these"
+    if not known:
+        basis = Basis(estimand=estimand, items=0, excluded=len(drops), level=level, seed=seed)
+        none = basis.undefined("worst_drop", "insufficient_data", "fewer than two items")
+        return None, none, replace(none, measure="worst_drop.observed")
+    values = np.array([recipes[j].together.value for j in known], dtype=np.float64)
+    at = int(np.argmax(values))
+    picked = recipes[known[at]].together
+    observed = replace(
+        picked,
+        measure="worst_drop.observed",
+        estimand=estimand,
+        conditions=len(known) + 1,
+        method=f"{picked.method}; too large, as it was picked from {len(known)}",
+    )
+    value = (
+        float(_shrunken(values, drops[:, known], codes)[at])
+        if len(known) > 3
+        else float(values[at])
+    )
+    shrunken = replace(
+        observed,
+        measure="worst_drop",
+        value=value,
+        low=None if picked.low is None else min(picked.low, value),
+        method=f"{picked.method}; value: positive-part James-Stein over {len(known)}"
+        if len(known) > 3
+        else observed.method,
+    )
+    return known[at], shrunken, observed
+
+
+def _shrunken(values: Floats, drops: Floats, codes: NDArray[np.intp]) -> Floats:
+    """Every mean drawn towards the mean of all, by what the means' own errors make them differ."""
+    present = ~np.isnan(drops)
+    residuals = np.where(present, drops - values, 0.0)
+    parts = cluster_parts(residuals, present, codes).parts
+    width = len(values)
+    # Σ_g over the parts less their mean over columns: K − 1 times the variance of d_j − d̄.
+    variance = float(np.square(parts - parts.mean(axis=1, keepdims=True)).sum()) / (width - 1)
+    away = values - values.mean()
+    spread = float(away @ away)
+    factor = max(0.0, 1.0 - (width - 3) * variance / spread) if spread > 0.0 else 0.0
+    return np.asarray(values.mean() + factor * away)
+
+
+def _checked(
+    baseline: ArrayLike, perturbed: ArrayLike, names: Sequence[str]
+) -> tuple[Floats, Floats]:
+    before = np.asarray(baseline, dtype=np.float64)
+    after = np.asarray(perturbed, dtype=np.float64)
+    if before.ndim != 1 or after.ndim != 2 or len(before) != len(after):
+        expected = "a vector of scores, and items x recipes in the same order"
+        raise InvalidValue("baseline, perturbed", (before.shape, after.shape), expected)
+    if np.isinf(before).any() or np.isinf(after).any():
+        raise InvalidValue("perturbed", "an infinite score", "finite numbers, NaN where missing")
+    if len(names) != after.shape[1]:
+        raise InvalidValue("names", list(names), f"a name for each of {after.shape[1]} recipes")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DuplicateName(f"Recipe '{twice[0]}' is named twice")
+    return before, after

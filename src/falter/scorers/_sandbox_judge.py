@@ -1,0 +1,210 @@
+"""The judge of a job: it alone has the tests, calls the candidate over a pipe, says the verdict.
+
+Standard library only. What the candidate sends is data of a few built-in kinds, compared here
+with the operators of built-in kinds; whatever else it sends is a wrong program, never a fault.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import random
+import sys
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or __package__:
+    from falter.scorers._sandbox_data import (
+        Returned,
+        Uncrossable,
+        described,
+        pack,
+        receive,
+        send,
+        unpack,
+    )
+else:  # in the sandbox's process, which knows nothing of falter
+    from _sandbox_data import Returned, Uncrossable, described, pack, receive, send, unpack
+
+__all__ = ["Lost", "Proxy", "judge", "module_of", "raised"]
+
+_GARBLED = "the program garbled its answer"
+
+
+class Lost(BaseException):
+    """The candidate is gone; no `except Exception` of a test may swallow that."""
+
+
+class Garbled(BaseException):
+    """The candidate sent something that is no answer."""
+
+
+class Proxy:
+    """Stands for the candidate in the tests: every call goes over and comes back as data.
+
+    `called` says that a test has called it, `end` how it failed for good. Tests may catch what
+    they like: a candidate that was lost once stays lost.
+    """
+
+    def __init__(self, calls: int, answers: int) -> None:
+        self.__ends = calls, answers
+        self.called = False
+        self.end: BaseException | None = None
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        self.called = True
+        if self.end is not None:
+            raise self.end
+        try:
+            return self._ask(args, options)
+        except (Lost, Garbled, Returned, Uncrossable) as error:
+            self.end = error
+            raise
+
+    def _ask(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        calls, answers = self.__ends
+        packed = {"args": pack(list(args), True), "options": pack(options, True)}
+        try:
+            send(calls, packed)
+        except OSError as error:
+            raise Lost(str(error)) from None
+        reply = heard(answers)
+        if set(reply) == {"raised"}:
+            raise raised(reply["raised"])
+        value, after = _unpacked(reply)
+        if after is not None:
+            if len(after) != len(args):
+                raise Garbled(_GARBLED)
+            for mine, theirs in zip(args, after, strict=True):
+                _refill(mine, theirs)
+        return value
+
+
+def heard(answers: int) -> dict[str, Any]:
+    """The candidate's next message; anything but a message with a known form is no answer."""
+    try:
+        reply = receive(answers)
+    except OSError as error:
+        raise Lost(str(error)) from None
+    except BaseException:
+        raise Garbled(_GARBLED) from None
+    if reply is None:
+        raise Lost("the process ended")
+    if not isinstance(reply, dict) or set(reply) not in _FORMS:
+        raise Garbled(_GARBLED)
+    if "raised" in reply and not _two_texts(reply["raised"]):
+        raise Garbled(_GARBLED)
+    return reply
+
+
+_FORMS = ({"ready"}, {"raised"}, {"value"}, {"value", "args"})
+
+
+def _two_texts(value: Any) -> bool:
+    return isinstance(value, list) and [type(v) for v in value] == [str, str]
+
+
+def _unpacked(reply: dict[str, Any]) -> tuple[Any, list[Any] | None]:
+    """The value of an answer and the arguments after the call, if they changed."""
+    if "value" not in reply:
+        raise Garbled(_GARBLED)
+    try:
+        after = unpack(reply["args"]) if "args" in reply else None
+        value = unpack(reply["value"])
+    except BaseException:
+        raise Garbled(_GARBLED) from None
+    if after is not None and not isinstance(after, list):
+        raise Garbled(_GARBLED)
+    return value, after
+
+
+def _refill(mine: Any, theirs: Any) -> None:
+    """An argument that the candidate changed in place changes here too."""
+    if type(mine) is not type(theirs) or mine == theirs:
+        return
+    if isinstance(mine, (list, bytearray)):
+        mine[:] = theirs
+    elif isinstance(mine, (dict, set)):
+        mine.clear()
+        mine.update(theirs)
+
+
+def raised(described: list[str]) -> BaseException:
+    """The candidate's exception as one of the same built-in kind.
+
+    Not the two that end an iteration: inside `all(map(…))` they would pass for a success.
+    """
+    name, text = (part[:200] for part in described)
+    kind = getattr(builtins, name, None)
+    ends = (StopIteration, StopAsyncIteration)
+    if isinstance(kind, type) and issubclass(kind, Exception) and kind not in ends:
+        with contextlib.suppress(Exception):
+            return kind(text)
+    return RuntimeError(f"{name}: {text}")
+
+
+def module_of(code: str) -> types.ModuleType:
+    """The code run as a module of its own."""
+    module = types.ModuleType("solution")
+    sys.modules["solution"] = module
+    exec(compile(code, "solution.py", "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+def judge(
+    job: dict[str, Any], calls: int, answers: int, running: Callable[[], object]
+) -> dict[str, Any]:
+    """Run the tests against the candidate; `running` is told when they are defined."""
+    random.seed(0)
+    proxy = Proxy(calls, answers)
+    try:
+        start = heard(answers)
+        if set(start) == {"raised"}:
+            return _failed(": ".join(part[:200] for part in start["raised"]))
+        if set(start) != {"ready"}:
+            return _failed(_GARBLED)
+        check = _check_of(job, proxy)
+    except BaseException as error:
+        if proxy.called or isinstance(error, (Lost, Garbled)):
+            return _verdict_on(error, proxy)
+        reason = ": ".join(described(error))
+        return {"status": "error", "reason": f"the tests do not run: {reason}"}
+    running()
+    try:
+        check(proxy)
+    except BaseException as error:
+        return _verdict_on(error, proxy)
+    return _verdict_on(proxy.end, proxy) if proxy.end is not None else {"status": "passed"}
+
+
+def _check_of(job: dict[str, Any], proxy: Proxy) -> Any:
+    """The function `check` of the tests, which may use what the prompt itself defines."""
+    helpers = job["helpers"]
+    namespace: dict[str, Any] = module_of(helpers).__dict__ if helpers else {"__name__": "tests"}
+    name = job["entry_point"].rpartition(".")[2]  # for tests that call it by its name
+    if name.isidentifier():
+        namespace[name] = proxy
+    exec(compile(job["tests"], "tests.py", "exec", dont_inherit=True), namespace)
+    return namespace["check"]
+
+
+def _verdict_on(error: BaseException, proxy: Proxy) -> dict[str, Any]:
+    """What an error that ended the tests says of the candidate."""
+    error = proxy.end or error
+    if isinstance(error, Lost):
+        return {"status": "lost"}
+    if isinstance(error, Uncrossable):
+        return {"status": "error", "reason": f"the tests pass a {error}, which is not plain data"}
+    if isinstance(error, Returned):
+        return _failed(f"it returned a {error} object")
+    text = ": ".join(described(error)).rstrip(": ")
+    if isinstance(error, Garbled):
+        text = _GARBLED
+    elif isinstance(error, AssertionError):
+        text = "a test failed" + (f": {described(error)[1]}" if described(error)[1] else "")
+    return _failed(text)
+
+
+def _failed(reason: str) -> dict[str, Any]:
+    return {"status": "failed", "reason": reason}

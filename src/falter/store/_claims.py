@@ -1,0 +1,71 @@
+"""Leases on requests: two processes that share a store do not send the same one.
+
+A lease is a lock on one byte of an empty file beside the store, at a place that the request's key
+says. The system takes it back when the process ends, however that ends, so that nothing has to
+expire and a killed run can be resumed at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: every process is alone
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["Claims"]
+
+_TAKEN = (errno.EAGAIN, errno.EACCES)
+
+
+class Claims:
+    """Leases of this process on requests, by their keys.
+
+    Two stores that are open on one file, in one process or in two, exclude each other. Where the
+    system has no such locks, or the folder takes no file, every request is granted.
+    """
+
+    def __init__(self, store: Path) -> None:
+        self._path = store.with_name(f"{store.name}-claims")
+        self._file: int | None = None
+
+    def claim(self, keys: Iterable[str]) -> set[str]:
+        """The keys that are now leased to this store; what another one holds is left out."""
+        if fcntl is None or not hasattr(fcntl, "F_OFD_SETLK") or not self._opened():
+            return set(keys)
+        return {key for key in keys if self._lock(key, fcntl.F_WRLCK)}
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Give leases back: the requests are answered and stored, or will not be sent."""
+        if self._file is not None:
+            for key in keys:
+                self._lock(key, fcntl.F_UNLCK)
+
+    def close(self) -> None:
+        """Give all leases back."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _opened(self) -> bool:
+        if self._file is None:
+            try:
+                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except OSError:
+                return False
+        return True
+
+    def _lock(self, key: str, kind: int) -> bool:
+        assert self._file is not None
+        place = int(key[7:22], 16)  # sixty bits: an offset that every system takes
+        wanted = struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0)
+        try:
+            fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, wanted)
+        except OSError as error:
+            return error.errno not in _TAKEN
+        return True

@@ -1,0 +1,186 @@
+"""Opening a store's file: whole or not at all, by many at once, and for reading only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from falter.core.errors import StoreBusy, StoreError, StoreGone
+from falter.store._migrations import MIGRATIONS, migrate
+
+__all__ = ["Place", "connect", "trouble"]
+
+T = TypeVar("T")
+_OPENING, _WAITING = 30.0, 5.0  # seconds that another process may hold the file
+_BUSY, _FULL = (5, 6), 13
+_DAMAGED = (11, 26)
+
+
+class Place:
+    """Which file a path names: it must stay the same for as long as the store is open."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = _identity(path)
+
+    def check(self) -> None:
+        """Raise `StoreGone` if the path names nothing any more, or another file."""
+        now = _identity(self._path)
+        if now != self._file:
+            what = "was deleted" if now is None else "was replaced by another file"
+            raise StoreGone(
+                f"The store {self._path} {what} while it was in use",
+                hint="what was written since is lost; put the file back, or run again",
+            )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
+    """An open, current database in WAL mode; one that may not be written is opened as it is."""
+    if not writes and path.exists() and not _writable(path):
+        return _connect_to_read(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Used by one thread at a time; in a notebook a run has a thread of its own.
+        db = sqlite3.connect(path, isolation_level=None, timeout=_OPENING, check_same_thread=False)
+    except (sqlite3.Error, OSError) as error:
+        raise trouble(path, error, opening=True) from error
+    try:
+        _refuse_foreign_code(db, path)
+        if _patient(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
+            _patient(lambda: db.execute("PRAGMA journal_mode = WAL"))
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA wal_autocheckpoint = 16000")
+        db.execute("PRAGMA cache_size = -32000")
+        _patient(lambda: migrate(db, str(path)))
+        db.execute(f"PRAGMA busy_timeout = {int(_WAITING * 1000)}")
+    except BaseException as error:
+        db.close()
+        if isinstance(error, sqlite3.Error):
+            raise trouble(path, error, opening=True) from error
+        raise
+    return db
+
+
+def _writable(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """A database that nothing is written to, not even the files that SQLite keeps beside it.
+
+    A log that a killed run left has to be read as well, for which SQLite writes: from a copy.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size > 0:
+        db = _connect_to_copy(path, log)
+    else:
+        db = sqlite3.connect(
+            f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1",
+            uri=True, isolation_level=None, check_same_thread=False,
+        )  # fmt: skip
+    try:
+        _refuse_foreign_code(db, path)
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if version < len(MIGRATIONS):
+            raise StoreError(
+                f"{path} was written by an older falter and cannot be brought up to date, since "
+                "it may only be read",
+                hint="copy it to a folder that may be written, and name the copy",
+            )
+        migrate(db, str(path))  # refuses what is not falter's, or newer
+    except BaseException as error:
+        db.close()
+        if isinstance(error, sqlite3.Error):
+            raise trouble(path, error, opening=True) from error
+        raise
+    return db
+
+
+def _connect_to_copy(path: Path, log: Path) -> sqlite3.Connection:
+    with tempfile.TemporaryDirectory(prefix="falter-") as folder:
+        copy = Path(folder) / path.name
+        shutil.copyfile(path, copy)
+        shutil.copyfile(log, copy.with_name(log.name))
+        db = sqlite3.connect(copy, isolation_level=None, check_same_thread=False)
+        with contextlib.suppress(sqlite3.Error):
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # all files are open now
+            db.execute("PRAGMA query_only = ON")
+    return db
+
+
+def _refuse_foreign_code(db: sqlite3.Connection, path: Path) -> None:
+    """Raise if the file holds triggers, views or virtual tables, which would run when it is used.
+
+    falter writes none. The schema is read without running any of it.
+    """
+    db.execute("PRAGMA trusted_schema = OFF")
+    rows = _patient(
+        lambda: db.execute(
+            "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') "
+            "OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL%')"
+        ).fetchall()
+    )
+    if rows:
+        named = ", ".join(f"{kind} {str(name)[:60]!r}" for kind, name in rows[:3])
+        raise StoreError(
+            f"{path} holds what falter never writes: {named}",
+            hint="somebody has changed this file; 'falter store repair' copies what is sound",
+        )
+
+
+def _patient(work: Callable[[], T]) -> T:
+    """The result of work that another process may be in the way of, for a while."""
+    deadline = time.monotonic() + _OPENING
+    while True:
+        try:
+            return work()
+        except sqlite3.OperationalError as error:
+            if _code(error) not in _BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
+
+
+def _code(error: BaseException) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def trouble(path: Path, error: Exception, *, opening: bool = False) -> StoreError:
+    """An error of SQLite in the store's words; `StoreBusy` if it may pass by itself."""
+    code = _code(error)
+    if code in _BUSY:
+        return StoreBusy(
+            f"The store {path} is locked by another program",
+            hint="end the other program, then run the same command again",
+        )
+    if code == _FULL:
+        return StoreBusy(
+            f"The disk of the store {path} is full",
+            hint="make room, then run the same command again",
+        )
+    if code in _DAMAGED and not opening:
+        return StoreError(
+            f"The store {path} is damaged: {error}",
+            hint="'falter store verify' says what is wrong, 'falter store repair' keeps the rest",
+        )
+    if opening:
+        return StoreError(
+            f"The store {path} cannot be opened: {error}",
+            hint="name a writable file with --store",
+        )
+    return StoreError(f"The store {path} cannot be used: {error}", hint="name another with --store")

@@ -1,0 +1,282 @@
+"""Four tasks of a business application: summarise a case or a chat, answer a question, fill slots.
+
+The items are our own writing: IT support and human resources, six of the first in nine languages.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from falter.core.answers import AnswerKey, AnswerSchema
+from falter.core.codec import to_json
+from falter.core.errors import TaskError, UnknownName
+from falter.core.records import Item, SectionKind
+from falter.tasks._enterprise_data import (
+    ENGLISH,
+    LANGUAGES,
+    Row,
+    Source,
+    prompt_texts,
+    read_source,
+)
+from falter.tasks._task import Task
+from falter.tasks._template import SCHEMA, Piece, Template
+
+__all__ = ["case", "chat", "questions", "slots"]
+
+TRANSLATED = "translated"
+LISTED = ("key_events", "people", "references")
+DOCUMENT = {
+    "en": "Document", "de": "Dokument", "es": "Documento", "fr": "Document", "fr-CA": "Document",
+    "it": "Documento", "ja": "文書", "nl": "Document", "pt-BR": "Documento",
+}  # fmt: skip
+EMPTY = {
+    "en": "none", "de": "keine", "es": "ninguno", "fr": "aucune", "fr-CA": "aucune",
+    "it": "nessuno", "ja": "なし", "nl": "geen", "pt-BR": "nenhum",
+}  # fmt: skip
+AS_JSON = {
+    "en": "Reply with one JSON object and nothing else. Its keys, in English, are:",
+    "de": "Antworte mit einem JSON-Objekt und nichts anderem. Seine Schlüssel, auf Englisch, sind:",
+    "es": "Responde con un objeto JSON y nada más. Sus claves, en inglés, son:",
+    "fr": "Répondez par un objet JSON et rien d'autre. Ses clés, en anglais, sont :",
+    "fr-CA": "Répondez par un objet JSON et rien d'autre. Ses clés, en anglais, sont :",
+    "it": "Rispondi con un oggetto JSON e nient'altro. Le sue chiavi, in inglese, sono:",
+    "ja": "1つのJSONオブジェクトだけで答えてください。キーは英語で、次のとおりです：",
+    "nl": "Antwoord met één JSON-object en niets anders. De sleutels, in het Engels, zijn:",
+    "pt-BR": "Responda com um objeto JSON e nada mais. As chaves, em inglês, são:",
+}
+SLOTS_AS_JSON = {
+    "en": "Reply with one JSON object and nothing else. Its keys are the names of the slots; a "
+    "slot without a value is null.",
+    "de": "Antworte mit einem JSON-Objekt und nichts anderem. Seine Schlüssel sind die Namen der "
+    "Felder; ein Feld ohne Wert ist null.",
+    "es": "Responde con un objeto JSON y nada más. Sus claves son los nombres de los campos; un "
+    "campo sin valor es null.",
+    "fr": "Répondez par un objet JSON et rien d'autre. Ses clés sont les noms des champs ; un "
+    "champ sans valeur est null.",
+    "fr-CA": "Répondez par un objet JSON et rien d'autre. Ses clés sont les noms des cases ; une "
+    "case sans valeur est null.",
+    "it": "Rispondi con un oggetto JSON e nient'altro. Le sue chiavi sono i nomi dei campi; un "
+    "campo senza valore è null.",
+    "ja": "1つのJSONオブジェクトだけで答えてください。キーは各項目の名前で、"
+    "値のない項目はnullとします。",
+    "nl": "Antwoord met één JSON-object en niets anders. De sleutels zijn de namen van de velden; "
+    "een veld zonder waarde is null.",
+    "pt-BR": "Responda com um objeto JSON e nada mais. As chaves são os nomes dos campos; um campo "
+    "sem valor é null.",
+}
+_HEADINGS = re.compile(r"[:：]\s*(.+?)[.。]")
+
+
+class _Kind(NamedTuple):
+    """One of the four tasks: its prompt, the fields it shows, its scorer, the room of a reply."""
+
+    prompt: str
+    fields: Callable[[Row, str], dict[str, str]]
+    target: Callable[[Row], str | None]
+    scorer: str
+    room: int
+
+
+def _load(name: str, argument: str | None) -> Task:
+    source, language, only_translated = _read_argument(name, argument)
+    kind = _KINDS[name]
+    keys = [
+        key
+        for key in source.english
+        if language == ENGLISH or key in source.rows.get(language, {})
+        if not only_translated or all(key in rows for rows in source.rows.values())
+    ]
+    if not keys:
+        raise TaskError(f"No item of '{source.name}' is there in {language}")
+    task = name if argument is None else f"{name}:{argument}"
+    return Task(
+        name=task,
+        items=tuple(_item(task, kind, source.rows[language][key], language) for key in keys),
+        templates={"open": _template(kind, language)},
+        scorer=kind.scorer,
+        max_tokens=kind.room,
+        translations=partial(_translations, kind, source) if language == ENGLISH else None,
+    )
+
+
+def _read_argument(name: str, argument: str | None) -> tuple[Source, str, bool]:
+    """`it`, `hr,translated`, `it,de`, `FOLDER,fr-CA`: where the items are, language, which."""
+    place, *words = (argument or "it").split(",")
+    language, translated = ENGLISH, False
+    for word in words:
+        if word == TRANSLATED:
+            translated = True
+        elif word in LANGUAGES:
+            language = word
+        else:
+            raise UnknownName(f"part of the task '{name}'", word, (*LANGUAGES, TRANSLATED))
+    source = read_source(place)
+    if translated and len(source.rows) < 2:
+        raise TaskError(f"'{place}' has no translated items", hint=f"use {name}:{place}")
+    return source, language, translated
+
+
+def _item(task: str, kind: _Kind, row: Row, language: str) -> Item:
+    schema = _schema(kind, row, language)
+    fields = kind.fields(row, language)
+    fields["sources"] = json.dumps(row["answers"])
+    fields[SCHEMA] = json.dumps(to_json(schema), ensure_ascii=False)
+    return Item(
+        task=task, key=row["key"], fields=fields, target=kind.target(row), tags=(row["area"],)
+    )
+
+
+def _schema(kind: _Kind, row: Row, language: str) -> AnswerSchema:
+    """The parts of an answer; those of slots belong to the item."""
+    texts = prompt_texts(language)[kind.prompt]
+    plain, keys = texts["free_text"], texts["structured"]["keys"]
+    if keys == "slots":
+        return AnswerSchema(
+            keys=tuple(
+                AnswerKey(name=s["name"], choices=tuple(s.get("choices", ())), optional=True)
+                for s in row["slots"]
+            ),
+            plain=plain,
+            lines=True,
+            empty=EMPTY[language],
+        )
+    named = _HEADINGS.search(plain)
+    titles = re.split(r",\s*|、", named[1]) if named else []
+    return AnswerSchema(
+        keys=tuple(
+            AnswerKey(name=name, about=about, heading=title, many=name in LISTED)
+            for (name, about), title in zip(keys.items(), titles, strict=True)
+        ),
+        plain=plain,
+    )
+
+
+# Templates
+
+
+def _template(kind: _Kind, language: str) -> Template:
+    """The prompt's sections, a blank line between them."""
+    texts = prompt_texts(language)[kind.prompt]
+    kinds: dict[str, SectionKind] = {"schema": "instruction", "documents": "document"}
+    context = [
+        replace(piece, kind=kinds.get(piece.field or "", piece.kind))
+        for piece in Template.parse(texts["context"].strip()).pieces
+    ]
+    pieces = [
+        Piece(kind="system", text=texts["system"].strip()),
+        Piece(kind="instruction", text=texts["instruction"].strip()),
+        replace(context[0], text=f"\n\n{context[0].text}"),
+        *context[1:],
+        Piece(kind="instruction", text=f"\n\n{texts['output_format'].strip()}"),
+        Piece(kind="instruction", text=f"\n\n{texts['rules'].strip()}"),
+        Piece(kind="output_format", text=f"\n\n{_as_json(texts, language)}"),
+    ]
+    return Template(pieces=tuple(pieces))
+
+
+def _as_json(texts: Mapping[str, Any], language: str) -> str:
+    keys = texts["structured"]["keys"]
+    if keys == "slots":
+        return SLOTS_AS_JSON[language]
+    return "\n".join([AS_JSON[language], *(f"- {name}: {about}" for name, about in keys.items())])
+
+
+def _translations(kind: _Kind, source: Source) -> dict[str, dict[str, str]]:
+    """For every other language the texts of the English prompts with their translations."""
+    pairs: dict[str, dict[str, str]] = {}
+    template = _template(kind, ENGLISH)
+    for language in LANGUAGES:
+        rows = source.rows.get(language, {})
+        if language == ENGLISH or not rows:
+            continue
+        other = _template(kind, language)
+        found = [(a.text, b.text) for a, b in zip(template.pieces, other.pieces, strict=True)]
+        for key, row in rows.items():
+            english = source.english[key]
+            ours, theirs = kind.fields(english, ENGLISH), kind.fields(row, language)
+            found += [(ours[name], theirs[name]) for name in template.fields]
+            found.append((kind.target(english) or "", kind.target(row) or ""))
+        pairs[language] = {a.strip(): b.strip() for a, b in found if a.strip() and b.strip()}
+    return pairs
+
+
+# Fields and targets
+
+
+def _case_fields(row: Row, language: str) -> dict[str, str]:
+    return {"case": row["case"].strip()}
+
+
+def _chat_fields(row: Row, language: str) -> dict[str, str]:
+    return {"chat": "\n".join(f"{t['at']} {t['who']}: {t['text']}" for t in row["chat"])}
+
+
+def _question_fields(row: Row, language: str) -> dict[str, str]:
+    word = DOCUMENT[language]
+    texts = [f"{word} {d['id']}: {d['title']}\n{d['text'].strip()}" for d in row["documents"]]
+    return {"question": row["question"], "documents": "\n\n".join(texts)}
+
+
+def _slot_fields(row: Row, language: str) -> dict[str, str]:
+    return {"query": row["query"], "schema": "\n".join(_slot_lines(row))}
+
+
+def _slot_lines(row: Row) -> Iterator[str]:
+    for slot in row["slots"]:
+        kind = slot["type"]
+        if slot.get("choices"):
+            kind += f": {', '.join(slot['choices'])}"
+        yield f"- {slot['name']} ({kind}): {slot['about']}"
+
+
+def _facts(row: Row) -> str | None:
+    return "\n".join(row["facts"])
+
+
+def _gold_slots(row: Row) -> str | None:
+    """One line for every slot with a value."""
+    return "\n".join(
+        f"{slot['name']}: {str(value).lower() if isinstance(value, bool) else value}"
+        for slot in row["slots"]
+        if (value := slot.get("value")) is not None
+    )
+
+
+def _no_target(row: Row) -> None:
+    return None
+
+
+_KINDS = {
+    "enterprise_case": _Kind("case_summary", _case_fields, _no_target, "complete_parts", 384),
+    "enterprise_chat": _Kind("chat_summary", _chat_fields, _no_target, "complete_parts", 448),
+    "enterprise_questions": _Kind(
+        "question_answering", _question_fields, _facts, "stated_facts", 256
+    ),
+    "enterprise_slots": _Kind("slot_filling", _slot_fields, _gold_slots, "filled_slots", 256),
+}
+
+
+def case(argument: str | None) -> Task:
+    """Support cases to be summarised in three parts."""
+    return _load("enterprise_case", argument)
+
+
+def chat(argument: str | None) -> Task:
+    """Support chats to be summarised in six parts."""
+    return _load("enterprise_chat", argument)
+
+
+def questions(argument: str | None) -> Task:
+    """Questions to be answered from four documents, of which one or two hold the answer."""
+    return _load("enterprise_questions", argument)
+
+
+def slots(argument: str | None) -> Task:
+    """Requests whose facts fill the slots of a schema."""
+    return _load("enterprise_slots", argument)

@@ -1,0 +1,269 @@
+"""The prompt's share of the variance and the flip rate: by hand, simulated, at the edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from falter.core.errors import InvalidValue
+from falter.measures import (
+    empty_conditions,
+    flip_rate,
+    noise_floor,
+    prompt_share,
+    rarefied_brittleness,
+    variance_components,
+)
+
+NAN = float("nan")
+
+
+def drawn(seed, items=400, width=12, draws=1, noise=0.75, gap=0.05):
+    """Outcomes of items under prompts, each prompt drawn anew as often as asked."""
+    rng = np.random.default_rng(seed)
+    liability = 0.25 + 1.2 * rng.normal(size=(items, 1, 1)) - gap * np.arange(width)[:, None]
+    liability = liability + 0.5 * rng.normal(size=(items, width, 1))
+    return (liability + noise * rng.normal(size=(items, width, draws)) > 0.0).astype(float)
+
+
+def only_runs(seed, items=400, width=12, runs=3):
+    """No prompt has an effect; each cell is asked three times and items differ in difficulty."""
+    rng = np.random.default_rng(seed)
+    chance = 1.0 / (1.0 + np.exp(-3.5 * rng.normal(size=(items, 1, 1)) - 0.5))
+    return (rng.random((items, width, runs)) < chance).astype(float)
+
+
+def test_the_share_by_hand():
+    """Two items and two prompts: pairs of cells of an item differ by 1 in one item of two."""
+    table = np.array([[1, 0], [1, 1], [0, 0], [0, 0]])
+    found = prompt_share(table)
+    # within: half a squared gap of 1 in one of four items; total: that of the 24 pairs of cells
+    within = 1 / 8
+    first, second = table.T
+    across = sum(first[g] * second[h] for g in range(4) for h in range(4) if g != h) / 12
+    item = (2 / 4 + 1 / 4) / 2 - within - across
+    assert found.item.value == pytest.approx(item)
+    assert found.share.value == pytest.approx(within / (within + item))
+    assert found.label == "prompt and run"
+    assert "prompt and run" in found.share.estimand
+
+
+def test_averaging_draws_first_lowers_the_plugin_and_not_the_share():
+    """The plug-in fell from 30 to 17 % at 1, 5 and 20 draws; the share stays where it is."""
+    table = drawn(1, items=800, draws=20)
+    plugin = [
+        variance_components(table[:, :, :d].mean(axis=2), draws=d).brittleness for d in (1, 5, 20)
+    ]
+    share = [prompt_share(table[:, :, :d]).share for d in (1, 5, 20)]
+    assert plugin[0].value > 1.5 * plugin[1].value > 1.7 * plugin[2].value
+    assert "as in the paper (J = 12, draws 20, n = 800)" in plugin[2].estimand
+    assert max(s.value for s in share) - min(s.value for s in share) < 0.02
+    assert all(s.low < share[2].value < s.high for s in share)
+
+
+def test_the_share_does_not_grow_with_the_number_of_conditions():
+    """The plug-in of 4 of 16 conditions is much lower than that of all, the share is the same."""
+    table = drawn(2, items=1500, width=16, gap=0.0)
+    few, many = table[:, :4], table[:, :]
+    assert prompt_share(few).share.value == pytest.approx(prompt_share(many).share.value, abs=0.02)
+    short, long = (variance_components(t).brittleness.value for t in (few, many))
+    assert short < long - 0.05
+    assert rarefied_brittleness(many[:, :, 0], 4).value == pytest.approx(short, abs=0.02)
+
+
+def test_run_noise_is_not_the_prompts():
+    """Where no prompt has an effect the plug-in says 10 % and more of three runs; the share, 0."""
+    table = only_runs(3)
+    assert variance_components(table).brittleness.value > 0.1
+    found = prompt_share(table, repeats=3)
+    assert found.label == "prompt"
+    assert (found.share.low, found.share.value) == (0.0, pytest.approx(0.0, abs=0.02))
+    assert found.share.high < 0.04
+    once = prompt_share(table[:, :, :1], again=table[:, 0, :])
+    assert once.label == "prompt"
+    assert once.share.low == 0.0
+    mixed = prompt_share(table[:, :, :1])
+    assert mixed.label == "prompt and run"
+    assert mixed.share.low > 0.2
+    assert mixed.run.status == "not_identified"
+
+
+def test_a_handful_of_wrong_cells_is_not_informative():
+    """Five wrong cells in 3,000 gave 66.7 %; now the share says why it says nothing."""
+    table = np.ones((200, 15))
+    table[0, :5] = 0
+    assert variance_components(table).brittleness.value == pytest.approx(0.667, abs=0.001)
+    share = prompt_share(table).share
+    assert (share.value, share.low, share.status) == (None, None, "not_informative")
+    assert "0.998, is above 0.98" in share.method
+    assert prompt_share(1 - table).share.status == "not_informative"
+    flips = flip_rate(table[:, 0], table[:, 1:])
+    assert flips.rate.value == pytest.approx(10 / 2800)
+    assert flips.rate.high < 0.03
+
+
+def test_all_cells_count_and_an_empty_condition_is_named():
+    """275 of 1,000 items are whole; all are used, and the condition without outcomes is named."""
+    table = drawn(4, items=1000, width=16)[:, :, 0]
+    full = prompt_share(table).share
+    table[np.random.default_rng(5).random(table.shape) < 0.08] = NAN
+    table[:, 7] = NAN
+    table[11] = NAN
+    found = prompt_share(table).share
+    assert empty_conditions(table) == (7,)
+    assert (found.items, found.conditions, found.excluded) == (999, 15, 1)
+    assert "without 7 (no outcome)" in found.estimand
+    assert found.value == pytest.approx(full.value, abs=0.02)
+    assert found.high - found.low == pytest.approx(full.high - full.low, rel=0.1)
+    for method in ("plugin", "oneway", "crossed"):
+        brittleness = variance_components(table, method)
+        item = brittleness.data if method == "plugin" else None
+        assert item is None or (item.items, item.excluded) == (999, 1)
+
+
+def test_every_item_twice_in_clusters_is_every_item_once():
+    """Copies add nothing: the interval is as wide, the design effect near two."""
+    table = drawn(6, items=60)
+    once = prompt_share(table).share
+    twice = prompt_share(np.repeat(table, 2, axis=0), clusters=list(np.arange(60).repeat(2))).share
+    naive = prompt_share(np.repeat(table, 2, axis=0)).share
+    assert (twice.low, twice.high) == pytest.approx((once.low, once.high), abs=0.01)
+    assert naive.high - naive.low < 0.8 * (twice.high - twice.low)
+    assert (twice.clusters, once.clusters) == (60, None)
+    assert twice.design_effect == pytest.approx(2.0, rel=0.05)
+
+
+@pytest.mark.parametrize("method", ["plugin", "oneway", "crossed"])
+def test_fewer_than_six_clusters_have_no_interval(method):
+    """The value is there, the status says why it has no interval."""
+    table = drawn(7, items=60)
+    few = variance_components(table, method, clusters=list(np.arange(60) % 5))
+    share = few.brittleness if method != "crossed" else few.brittleness_interaction
+    assert (share.status, share.low, share.clusters) == ("too_few_clusters", None, 5)
+    assert share.value is not None
+    six = variance_components(table, method, clusters=list(np.arange(60) % 6))
+    share = six.brittleness if method != "crossed" else six.brittleness_interaction
+    assert share.status == "ok"
+    assert share.low is not None
+    assert prompt_share(table, clusters=list(np.arange(60) % 5)).share.status == "too_few_clusters"
+
+
+def clustered(rng, groups, size, width=6):
+    """Items of a passage alike: a fifth of the item variance is the passage's."""
+    passage = 0.45 * rng.normal(size=(groups, 1, 1)) + 0.1 * rng.normal(size=(groups, 1, width))
+    own = 0.9 * rng.normal(size=(groups, size, 1)) + 0.6 * rng.normal(size=(groups, size, width))
+    table = (0.5 + passage + own - 0.06 * np.arange(width) > 0).astype(float)
+    return table.reshape(groups * size, width), np.arange(groups).repeat(size)
+
+
+def test_intervals_cover_with_clusters():
+    """Ten passages of 20 items: share, plug-in and crossed brittleness, 90 % at the least."""
+    rng = np.random.default_rng(8)
+    big, _ = clustered(rng, 40_000, 1)
+    truth = [prompt_share(big).share.value, variance_components(big).brittleness.value]
+    hits = []
+    for _ in range(150):
+        table, codes = clustered(rng, 10, 20)
+        found = [
+            prompt_share(table, clusters=codes).share,
+            variance_components(table, clusters=codes).brittleness,
+        ]
+        hits.append([e.low <= t <= e.high for e, t in zip(found, truth, strict=True)])
+    assert (np.mean(hits, axis=0) > 0.9).all()
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_the_share_covers_with_gaps(runs):
+    """A tenth of the cells missing, runs split off or not: 91 % at the least."""
+    rng = np.random.default_rng(9)
+
+    def sample(items):
+        item, cell = rng.normal(size=(items, 1, 1)), rng.normal(size=(items, 5, 1))
+        return (item + 0.5 * cell + 0.3 * rng.normal(size=(items, 5, runs)) > -0.3).astype(float)
+
+    truth = prompt_share(sample(60_000), repeats=runs).share.value
+    hits = []
+    for _ in range(150):
+        table = sample(100)
+        table[rng.random(table.shape[:2]) < 0.1] = NAN
+        share = prompt_share(table, repeats=runs).share
+        hits.append(share.low <= truth <= share.high)
+    assert np.mean(hits) > 0.91
+
+
+def test_edges_of_the_share_have_a_status():
+    """One condition, one item, nothing at all: a status and no exception."""
+    statuses = [
+        prompt_share(t).share.status
+        for t in (np.ones((5, 1)), np.ones((1, 5)), np.zeros((0, 3)), [])
+    ]
+    assert statuses == [
+        "not_identified",
+        "insufficient_data",
+        "insufficient_data",
+        "insufficient_data",
+    ]
+    assert prompt_share(np.full((9, 3), 0.5)).share.status == "undefined_zero_variance"
+    with pytest.raises(InvalidValue, match="repeats"):
+        prompt_share(np.ones((5, 3, 4)), repeats=3)
+    with pytest.raises(InvalidValue, match="again"):
+        prompt_share(np.ones((5, 3)), again=np.ones((4, 2)))
+
+
+def test_flips_by_hand():
+    """Changed cells only: item 1 flips in one of two, item 2 in one of one, item 3 in none."""
+    baseline = [1, 1, 0]
+    cells = np.array([[1, 0], [0, 0], [0, 0.0]])
+    changed = np.array([[1, 1], [1, 0], [1, 1]])
+    found = flip_rate(baseline, cells, changed=changed, again=[1, 0, 0])
+    # one of three in the first condition, one of two in the second
+    assert found.rate.value == pytest.approx((1 / 3 + 1 / 2) / 2)
+    assert [e.value for e in found.conditions] == pytest.approx([1 / 3, 1 / 2])
+    assert found.again.value == pytest.approx(1 / 3)
+    assert found.excess.value == pytest.approx((0 + 0.5) / 2)
+    assert found.rate.items == 3
+
+
+def test_flips_stay_between_0_and_1():
+    """No flip has an upper limit, all flips a lower one, and neither end leaves the range."""
+    none = flip_rate(np.ones(40), np.ones((40, 3))).rate
+    every = flip_rate(np.ones(40), np.zeros((40, 3))).rate
+    assert (none.value, none.low) == (0.0, 0.0)
+    assert 0.0 < none.high < 0.12
+    assert (every.value, every.high) == (1.0, 1.0)
+    assert 0.8 < every.low < 1.0
+
+
+def test_flips_of_asking_again():
+    """Of the baseline's own repeats, of identity repeats, or not identified."""
+    twice = np.array([[1, 1], [1, 0], [0, 0], [NAN, 1]])
+    cells = np.zeros((4, 2))
+    found = flip_rate(twice, cells)
+    assert found.again.value == pytest.approx(noise_floor(twice[:, 0], twice[:, 1]).value)
+    # A cell asked once against a baseline asked twice: half of its pairs differ.
+    assert found.rate.value == pytest.approx(np.mean([1, 0.5, 0, 1]))
+    once = flip_rate(twice[:, 1], cells)
+    assert (once.again.status, once.excess.status) == ("not_identified", "not_identified")
+    again = flip_rate(twice[:, 1], cells, again=np.array([[1, 0], [0, 0], [1, 1], [1, 1]]))
+    assert again.again.value == pytest.approx((0.5 + 0 + 1 + 0) / 4)
+
+
+def test_flip_rates_cover():
+    """Rare and common flips over four conditions that share their items."""
+    rng = np.random.default_rng(10)
+    for chance in (0.02, 0.3):
+        hits = []
+        for _ in range(200):
+            own = np.clip(chance * 2 * rng.random((150, 1)), 0, 1)
+            cells = (rng.random((150, 4)) >= own).astype(float)
+            rate = flip_rate(np.ones(150), cells).rate
+            hits.append(rate.low <= chance <= rate.high)
+        assert np.mean(hits) > 0.91
+
+
+def test_flip_arguments_are_checked():
+    """A mask or a repeat of another shape is named."""
+    with pytest.raises(InvalidValue, match="changed"):
+        flip_rate(np.ones(3), np.ones((3, 2)), changed=np.ones((3, 3)))
+    with pytest.raises(InvalidValue, match="again"):
+        flip_rate(np.ones(3), np.ones((3, 2)), again=np.ones(4))

@@ -1,0 +1,60 @@
+"""The front door in Python: stores reopened, data frames, what a notebook shows."""
+
+from __future__ import annotations
+
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+import falter
+from falter.core.errors import StoreError, UsageError
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with two runs."""
+    path = tmp_path_factory.mktemp("door") / "s.db"
+    for recipe in ("typos", "pad_newlines"):
+        falter.run(models=["simulated"], task="sums", recipes=[recipe], limit=12, store=path)
+    return path
+
+
+def test_a_store_is_reopened(store: Path) -> None:
+    """By the names of its runs, the newest first; nothing is asked again."""
+    results = falter.open(store)
+    assert len(results) == 2
+    assert [results[name].run.recipes[1].label for name in results] == ["pad_newlines", "typos"]
+    newest = results.newest
+    assert newest.run.id.removeprefix("sha256:").startswith(next(iter(results)))
+    assert repr(results) == f"<2 stored results in {store}>"
+
+
+def test_a_store_that_is_not_there_is_said(tmp_path: Path, store: Path) -> None:
+    """And so is a run."""
+    with pytest.raises(UsageError, match="does not exist"):
+        falter.open(tmp_path / "none.db")
+    with pytest.raises((StoreError, UsageError)):
+        falter.open(store)["ffffff"]
+
+
+def test_tables_are_data_frames(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One figure's, or a row for each number; a library that is missing is named."""
+    result = falter.open(store).newest
+    frame = result.to_pandas("drops")
+    assert frame[frame.kind == "member"].recipe.tolist() == ["pad_newlines"]
+    assert len(result.to_pandas()) == len(result.rows())
+    monkeypatch.setitem(__import__("sys").modules, "polars", None)
+    with pytest.raises(UsageError, match="'polars' is not installed"):
+        result.to_polars()
+
+
+def test_a_notebook_shows_the_main_figures(store: Path) -> None:
+    """In a frame without scripts, with the page as it stands on its own."""
+    result = falter.open(store).newest
+    shown = result._repr_html_()
+    assert shown.startswith('<iframe srcdoc="')
+    assert 'sandbox="allow-popups"' in shown
+    inside = unescape(shown.split('srcdoc="')[1].split('"')[0])
+    assert inside.startswith("<!doctype html>")
+    assert "pad_newlines" in inside
