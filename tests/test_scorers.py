@@ -24,7 +24,8 @@ from falter.core.records import (
 from falter.scorers import scorers
 from falter.scorers._reply import final_answer, in_form
 from falter.scorers.answers import last_number
-from falter.scorers.choices import extract_label, extract_text
+from falter.scorers.choices import begun_text
+from falter.scorers.reading import read_letter, read_number
 
 LABELS = ("A", "B", "C", "D")
 CHOICES = ("Paris", "Rome", "New York City", "A")
@@ -49,30 +50,30 @@ def case(response: Response, target: int | str = 0, choices: tuple[str, ...] = C
         "Answer: B", "answer is B", "The answer is B.", "The correct answer is (B).",
         "The best option is B", "Option B", "B. Rome", "B) rome", "(B) Rome.",
         "The answer is B. Rome",
-        "B - Rome", "\n\nB\n",
+        "B - Rome", "\n\nB\n", "Rome", "I think it is B", "The answer is Rome.",
+        "B because Rome is the capital",
     ],
 )  # fmt: skip
 def test_a_letter_is_read(text: str) -> None:
-    assert extract_label(text, LABELS, CHOICES) == "B"
+    assert read_letter(text, LABELS, CHOICES) == 1
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "", " ", "Rome", "B or C", "A and B", "B. Paris", "Bravo", "E", "1", "I think it is B",
-        "Not B", "BB", "B C", "It depends.", "A lot of people say B", "The answer is Rome.", "?",
-        "B because Rome is the capital", "B, Paris", "B. Rome or A. Paris",
+        "", " ", "B or C", "A and B", "B. Paris", "Bravo", "E", "1",
+        "Not B", "BB", "B C", "It depends.", "?", "B, Paris", "B. Rome or A. Paris",
     ],
 )  # fmt: skip
 def test_anything_else_is_unparsed(text: str) -> None:
-    assert extract_label(text, LABELS, CHOICES) is None
+    assert read_letter(text, LABELS, CHOICES) is None
     score = scorers.get("choice_letter").score(case(Response(key="k", text=text)))
     assert (score.outcome, score.value) == ("unparsed", None)
 
 
 @given(st.text())
 def test_the_extractor_never_raises_and_names_a_known_label(text: str) -> None:
-    assert extract_label(text, LABELS, CHOICES) in (*LABELS, None)
+    assert read_letter(text, LABELS, CHOICES) in (*range(4), None)
 
 
 def scored(*logprobs: float) -> Response:
@@ -121,7 +122,7 @@ def test_a_failed_response_is_failed_in_every_scorer(name: str) -> None:
     assert (score.outcome, score.value, score.reason) == ("failed", None, "HTTP 500")
 
 
-@pytest.mark.parametrize("name", ["choice_letter", "exact", "includes", "numeric"])
+@pytest.mark.parametrize("name", ["choice_letter", "exact", "includes", "label", "numeric"])
 def test_a_refusal_is_refused(name: str) -> None:
     response = Response(key="k", text="I cannot help.", finish_reason="content_filter")
     assert scorers.get(name).score(case(response)).outcome == "refused"
@@ -148,7 +149,7 @@ def test_free_answers(name: str, text: str, target: int | str, value: float) -> 
     assert (score.outcome, score.value) == ("scored", value)
 
 
-@pytest.mark.parametrize("name", ["exact", "includes", "numeric"])
+@pytest.mark.parametrize("name", ["exact", "includes", "label", "numeric"])
 def test_an_empty_answer_is_unparsed(name: str) -> None:
     score = scorers.get(name).score(case(Response(key="k", text="  "), "7"))
     assert (score.outcome, score.value) == ("unparsed", None)
@@ -157,6 +158,7 @@ def test_an_empty_answer_is_unparsed(name: str) -> None:
 @given(st.text())
 def test_reading_a_number_never_raises(text: str) -> None:
     last_number(text)
+    read_number(text)
 
 
 # Replies in a form
@@ -380,7 +382,7 @@ def test_the_last_answer_line(text: str, line: str | None) -> None:
         ("numeric", "3 and 4.\nAnswer: 7", "7", 1.0),
         ("numeric", "Answer: 7 dollars\nThat took 2 steps.", "7", 1.0),
         ("numeric", "Answer: 3 + 4 = 7", "7", 1.0),
-        ("numeric", "Answer: 7 in 2 days", "7", None),
+        ("numeric", "Answer: 7 in 2 days", "7", 1.0),
         ("numeric", "Answer: unknown, 3 or so\n#### 7", "7", 1.0),
         ("numeric", "It makes 3 + 4 = 7", "7", 1.0),
         ("choice_letter", "A is wrong, C too.\nAnswer: (B)", 1, 1.0),
@@ -389,7 +391,7 @@ def test_the_last_answer_line(text: str, line: str | None) -> None:
         ("choice_letter", "Answer: A\nNo.\nAnswer: B\n\nI hope that helps.", 1, 1.0),
         ("choice_letter", "Answer:\n**C**", 1, 0.0),
         ("choice_letter", "B", 1, 1.0),
-        ("choice_letter", "It must be B", 1, None),
+        ("choice_letter", "It must be B", 1, 1.0),
         ("choice_letter", "The answer is not A", 1, None),
         ("choice_letter", "The answer is B or C", 1, None),
         ("choice_letter", "Answer: B. Paris", 1, None),
@@ -416,16 +418,16 @@ def test_reasoning_that_was_cut_has_no_number() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "target", "value"),
     [
-        ("choice_letter", "A is wrong.\nAnswer: B", 1, None),
-        ("choice_letter", "B\n\nQuestion: Next?\nAnswer: C", 1, None),
+        ("choice_letter", "A is wrong.\nAnswer: B", 1, 1.0),
+        ("choice_letter", "B\n\nQuestion: Next?\nAnswer: C", 1, 1.0),
         ("exact", "Rome?\nAnswer: Paris", "Paris", 0.0),
-        ("numeric", "Answer: 7 in 2 days", "2", 1.0),
+        ("numeric", "Answer: 7 in 2 days", "7", 1.0),
     ],
 )
-def test_replies_that_were_not_asked_to_reason_are_read_as_before(
+def test_replies_that_were_not_asked_to_reason(
     name: str, text: str, target: int | str, value: float | None
 ) -> None:
-    """Elsewhere a later "Answer:" often belongs to a question the model went on to invent."""
+    """A later "Answer:" that belongs to a question the model went on to invent is not read."""
     assert judged(name, text, target, BASELINE).value == value
 
 
@@ -448,7 +450,6 @@ def test_options_without_labels_are_named_by_their_text(text: str, value: float 
 def test_the_beginning_of_an_option_counts_when_the_reply_was_cut() -> None:
     """Long options do not fit into a short reply; one that begins no other is still clear."""
     long = ("The river that runs west", "The river that runs east", "A lake in the hills")
-    assert extract_text("The river that runs w", long, cut=True) == 0
-    assert extract_text("The river that runs", long, cut=True) is None
-    assert extract_text("The river that runs w", long) is None
-    assert extract_text("A lake", long, cut=True) is None
+    assert begun_text("The river that runs w", long) == 0
+    assert begun_text("The river that runs", long) is None
+    assert begun_text("A lake", long) is None

@@ -18,6 +18,7 @@ def panel_row(p: PanelPlan, cost: Cost, price_list: str | None) -> dict[str, Any
         "task": p.panel.task,
         "model": p.panel.model.label,
         "scorer": p.panel.scorer,
+        "scorer_because": p.because,
         "items": len(p.items),
         "recipes": len(p.conditions),
         "cells": cost.cells,
@@ -32,10 +33,11 @@ def panel_row(p: PanelPlan, cost: Cost, price_list: str | None) -> dict[str, Any
 
 
 def panel_text(row: Mapping[str, Any]) -> str:
-    """One panel of a plan, in three lines; of a protocol, with its part."""
+    """One panel of a plan, in four lines; of a protocol, with its part."""
     part = f"{row['part']}: " if "part" in row else ""
     return (
         f"{part}{row['model']} on {row['task']}, scored by {row['scorer']}\n"
+        f"  scorer {row['scorer']}: {row['scorer_because']}\n"
         f"  {row['items']:,} items × {row['recipes']:,} conditions = {row['cells']:,} cells"
         f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"

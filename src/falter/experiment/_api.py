@@ -19,10 +19,10 @@ from falter.core.records import Run
 from falter.experiment._config import Experiment
 from falter.experiment._execute import Watch
 from falter.experiment._findings import part_results, shown_study
+from falter.experiment._labels import run_scorers
 from falter.experiment._study import carry_out_study, read_study, study_in, study_of
 from falter.figures import Figure, Study
 from falter.protocols import PartResult
-from falter.scorers import scorers
 from falter.store import Store, StoredStudy, find_study
 
 __all__ = ["FORMS", "Result", "open_result", "report_form", "run", "stored_result", "write_report"]
@@ -102,7 +102,7 @@ class Result:
         rows: list[dict[str, Any]] = []
         with Store(self.store, writes=False) as store:
             for name, run in self.runs.items():
-                chosen = {panel.scorer: scorers.get(panel.scorer) for panel in run.panels}
+                chosen = run_scorers(run)
                 part = {"part": name} if len(self.parts) > 1 else {}
                 rows += [part | row for row in score_rows(store, run, chosen)]
         return rows

@@ -196,6 +196,9 @@ class Experiment:
     scorer: ScorerNames | None = setting("how answers are scored; "
         "TASK=NAME for one task only", "--scorer", shape=Scorers(), metavar="NAME",
         without="what fits task and model", off="choice_letter")
+    labels: tuple[str, ...] = setting("the labels of a closed set, one of which is the answer",
+        "--labels", default=(), shape=Columns(tuple), metavar="A,B,C",
+        without="the different targets", off="[billing, login, other]")
     limit: int | None = setting("how many items of each task to ask, drawn with the seed",
         "--limit", low=1, identity="always", without="all", on="60")
     demonstrations: int = setting("solved examples before each item; they are not asked themselves",

@@ -15,11 +15,11 @@ from falter.analysis import (
     scored_cells,
 )
 from falter.core.records import Run
+from falter.experiment._labels import run_scorers
 from falter.experiment._meaning import encoder_if_there
 from falter.experiment._reviews import opinions
 from falter.figures import Study, StudyPart
 from falter.protocols import SINGLE_RUN, Part, PartResult, ScoredCell, protocols
-from falter.scorers import scorers
 from falter.store import Store, StoredStudy
 
 __all__ = ["part_result", "part_results", "shown_analysis", "shown_study"]
@@ -48,7 +48,7 @@ def part_results(
 
 def part_result(store: Store, part: Part, run: Run, *, incomplete: bool = False) -> PartResult:
     """The result of a part, from the answers in the store."""
-    chosen = {panel.scorer: scorers.get(panel.scorer) for panel in run.panels}
+    chosen = run_scorers(run)
     tables = tuple(run_tables(store, run, chosen))
 
     def analysis() -> Analysis:

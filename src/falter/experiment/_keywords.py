@@ -74,6 +74,7 @@ class ExperimentSettings(TypedDict, total=False):
     models: str | ModelSettings | Sequence[str | ModelSettings] | None
     recipes: RecipeSettings | Sequence[RecipeSettings] | None
     scorer: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
+    labels: str | Sequence[str] | None
     limit: int | None
     demonstrations: int | None
     perturb_demonstrations: bool | None

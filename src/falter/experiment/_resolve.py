@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from falter import __version__
 from falter.clients import ClientSettings, clients
@@ -18,10 +19,17 @@ from falter.core.records import (
 )
 from falter.experiment._conditions import conditions, template_for
 from falter.experiment._config import Experiment, ModelSpec, identity_settings
+from falter.experiment._labels import (
+    reads_labels,
+    require_label_scorer,
+    targets_of,
+    task_labels,
+    with_labels,
+)
 from falter.experiment._needs import Needs, Stretch, ledger_for, needs_from
 from falter.experiment._recipes import recipes_of
 from falter.plan import Asking, Condition, Target
-from falter.scorers import named_scorers, scorers, usual_scorer
+from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
 from falter.tasks import DataSpec, Task, Template, items_from_rows, pick, read_hub, read_rows, tasks
 
 __all__ = [
@@ -48,6 +56,7 @@ class PanelPlan:
     target: Target
     client: Client
     concurrency: int
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +93,7 @@ def resolve(
     if not experiment.models:
         raise UsageError("The experiment names no model", hint="give at least one, e.g. smollm2")
     loaded = load_tasks(experiment) if loaded is None else loaded
+    labels = {task.name: task_labels(experiment, task) for task in loaded}
     ready = [connect(spec) for spec in experiment.models] if clients is None else clients
     connected = list(zip(experiment.models, ready, strict=True))
     distinct([client.model.id for _, client in connected], [s.name for s in experiment.models])
@@ -94,18 +104,26 @@ def resolve(
         held_out, items = hold_out(task, experiment, recipes)
         for spec, client in connected:
             used = task_scorers(experiment, loaded, n, spec, client.capabilities)
+            used = tuple(with_labels(scorer, labels) for scorer in used)
             for scorer in used:
                 _require_fit(scorer, spec, task, client.capabilities)
                 _require_targets(scorer, task, items)
             by_name |= {scorer.name: scorer for scorer in used}
             panels += [
-                _panel(experiment, task, items, held_out, recipes, spec, client, s, used, ledger)
+                replace(
+                    _panel(
+                        experiment, task, items, held_out, recipes, spec, client, s, used, ledger
+                    ),
+                    because=_reason(experiment, loaded, n, spec, s),
+                )
                 for s in used
             ]
+    require_label_scorer(experiment, by_name.values())
     needs = None if ledger is None else needs_from(ledger, _stretches(panels, experiment.draws))
     run = Run(
         experiment=identity_settings(experiment)
-        | ({"rewrites": needs.fingerprint} if needs else {}),
+        | ({"rewrites": needs.fingerprint} if needs else {})
+        | _recorded_labels(panels, by_name, labels),
         version=__version__,
         seed=experiment.seed,
         recipes=recipes,
@@ -116,6 +134,14 @@ def resolve(
     return Resolved(
         experiment=experiment, run=run, panels=tuple(panels), scorers=by_name, rewrites=needs
     )
+
+
+def _recorded_labels(
+    panels: Sequence[PanelPlan], chosen: Mapping[str, Scorer], labels: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """The labels of the tasks whose scorer reads one of them, which its answers are read by."""
+    tasks = {p.panel.task for p in panels if reads_labels(chosen[p.panel.scorer])}
+    return {"labels": {task: list(labels[task]) for task in sorted(tasks)}} if tasks else {}
 
 
 def _stretches(panels: Sequence[PanelPlan], draws: int) -> Iterator[Stretch]:
@@ -221,22 +247,43 @@ def task_scorers(
     Those named for the model, else for the task in the experiment, else the task's own, else the
     usual one. A task has its own name, and the name by which the experiment calls it.
     """
+    chosen = _named(experiment, loaded, n, spec) or (_usual(experiment, loaded[n], able),)
+    return tuple(scorers.get(name) for name in chosen)
+
+
+def _named(
+    experiment: Experiment, loaded: Sequence[Task], n: int, spec: ModelSpec | None
+) -> tuple[str, ...]:
+    """The scorers that somebody named for the n-th task."""
     task = loaded[n]
     names = [{each.name} for each in loaded]
     if len(experiment.tasks) == len(loaded):
         names = [{each.name, name} for each, name in zip(loaded, experiment.tasks, strict=True)]
-    chosen = (
+    return (
         named_scorers(None if spec is None else spec.scorer, names[n])
         or named_scorers(experiment.scorer, names[n], [name for both in names for name in both])
         or named_scorers(task.scorer, names[n])
-        or (
-            usual_scorer(
-                choices=task.has_choices,
-                likelihoods=(able is None or able.scores) and "cloze" in task.templates,
-            ),
-        )
     )
-    return tuple(scorers.get(name) for name in chosen)
+
+
+def _usual(experiment: Experiment, task: Task, able: Capabilities | None) -> str:
+    """The scorer of a task for which nobody named one."""
+    return usual_scorer(
+        choices=task.has_choices,
+        likelihoods=(able is None or able.scores) and "cloze" in task.templates,
+        targets=targets_of(task),
+        labels=bool(experiment.labels),
+    )
+
+
+def _reason(
+    experiment: Experiment, loaded: Sequence[Task], n: int, spec: ModelSpec, scorer: Scorer
+) -> str:
+    """Why a task is scored by a scorer: it was named, or it is the usual one."""
+    task = loaded[n]
+    if not _named(experiment, loaded, n, spec):
+        return usual_reason(scorer.name, experiment.labels or targets_of(task))
+    return "the task's own" if task.scorer == scorer.name else "as you asked"
 
 
 def _require_fit(scorer: Scorer, spec: ModelSpec, task: Task, able: Capabilities) -> None:

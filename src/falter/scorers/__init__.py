@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from falter.scorers._aligned_json import AlignedScore, json_rouge, json_similarity
 from falter.scorers._base import TextScorer, scorers, second_reader
-from falter.scorers._choosing import ScorerNames, named_scorers, usual_scorer
+from falter.scorers._choosing import ScorerNames, named_scorers, usual_reason, usual_scorer
 from falter.scorers._entities import EntityMatch, entity_match
 from falter.scorers._reply import without_sequel
 from falter.scorers._rouge import Overlap, rouge, rouge_tokens
@@ -35,6 +35,7 @@ __all__ = [
     "second_reader",
     "semantic_similarities",
     "semantic_similarity",
+    "usual_reason",
     "usual_scorer",
     "without_sequel",
 ]

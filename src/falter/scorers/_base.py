@@ -9,6 +9,7 @@ from falter.core.records import CUT, Outcome, Response, Score
 from falter.core.registry import Registry
 from falter.scorers._keyed import answer_parts, parts_as_json
 from falter.scorers._reply import in_form, without_sequel
+from falter.scorers.reading import declines
 
 __all__ = ["TextScorer", "scorers", "second_reader"]
 
@@ -146,6 +147,12 @@ class TextScorer(ABC):
     def unparsed(self, reason: str) -> Score:
         """No answer could be read out of the reply."""
         return Score(scorer=self.name, outcome="unparsed", reason=reason)
+
+    def unread(self, text: str, reason: str) -> Score:
+        """A reply without an answer: `refused` if it says that it gives none, else `unparsed`."""
+        if declines(text):
+            return Score(scorer=self.name, outcome="refused", reason="the reply declines to answer")
+        return self.unparsed(reason)
 
     def failed(self, reason: str) -> Score:
         """Nothing could be scored, whatever the reply says."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 
 from falter.core.errors import DuplicateName, InvalidValue, UnknownName
 
-__all__ = ["ScorerNames", "named_scorers", "usual_scorer"]
+__all__ = ["ScorerNames", "are_labels", "named_scorers", "usual_reason", "usual_scorer"]
+
+MOST_LABELS = 20
+_LONGEST_LABEL = 60  # characters
+_NUMBER = re.compile(r"[-−+]?[\d.,]+")
 
 ScorerNames = str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]]
 """A scorer's name, several, or either for each task: what the setting `scorer` holds."""
@@ -44,12 +49,41 @@ def named_scorers(
     return names
 
 
-def usual_scorer(*, choices: bool, likelihoods: bool) -> str:
+def usual_scorer(
+    *, choices: bool, likelihoods: bool, targets: Sequence[str] = (), labels: bool = False
+) -> str:
     """What scores a task where nobody says otherwise.
 
     `choices`: whether its items have options; `likelihoods`: whether those can be scored by their
-    likelihood, which the model gives and a template asks for.
+    likelihood, which the model gives and a template asks for; `targets`: the items' right answers;
+    `labels`: whether the user named the labels of a closed set.
     """
     if not choices:
-        return "exact"
+        return "label" if labels or are_labels(targets) else "exact"
     return "choice_likelihood" if likelihoods else "choice_letter"
+
+
+def are_labels(targets: Sequence[str]) -> bool:
+    """Whether targets are few and repeat, as the labels of a closed set do.
+
+    From 2 to 20 different ones (case apart), each there twice on average at least; each at most 60
+    characters in one line; and not all of them numbers.
+    """
+    different = {target.strip().casefold() for target in targets}
+    return (
+        2 <= len(different) <= MOST_LABELS
+        and len(targets) >= 2 * len(different)
+        and all(0 < len(target) <= _LONGEST_LABEL and "\n" not in target for target in different)
+        and not all(_NUMBER.fullmatch(target) for target in different)
+    )
+
+
+def usual_reason(name: str, targets: Sequence[str]) -> str:
+    """Why a scorer is the usual one, in one line for a plan."""
+    different = len(set(targets))
+    return {
+        "label": f"{different} different targets, which repeat: one label of a closed set",
+        "exact": f"{different} different targets: the whole reply is compared",
+        "choice_letter": "the items have options, and the reply is written",
+        "choice_likelihood": "the items have options, and the model gives their likelihood",
+    }[name]

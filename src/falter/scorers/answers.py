@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
 from falter.core.interfaces import AnswerKind, Case
 from falter.core.records import Score
 from falter.scorers._base import TextScorer, scorers
 from falter.scorers._reply import final_answer
-from falter.scorers.choices import extract_label
+from falter.scorers.reading import read_label, read_letter, read_number, read_yes_no
 
-__all__ = ["Exact", "Includes", "NamedAnswer", "Numeric", "last_number", "named_choices"]
+__all__ = ["Exact", "Includes", "Label", "NamedAnswer", "Numeric", "last_number", "named_choices"]
 
 _LONGEST = 20_000
 _NUMBER = re.compile(r"[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[-−+]?\.\d+")
@@ -81,32 +81,23 @@ def last_number(text: str) -> Decimal | None:
         return None
 
 
-def _one_number(line: str) -> str | None:
-    """The only number of an answer line, or the one after its last equals sign."""
-    for part in (line, line.rpartition("=")[2]):
-        numbers = _NUMBER.findall(part)
-        if len(numbers) == 1:
-            return str(numbers[0])
-    return None
-
-
 class Numeric(TextScorer):
-    """The reply's final number equals the target's."""
+    """The number that the reply settles on equals the target's.
+
+    It is worked out from separators, scale words, fractions and powers of ten; denied numbers,
+    interim results and those of a refusal do not count, and two that are left open are none.
+    """
 
     name = "numeric"
-    summary = "the number after '####', or the last one in the reply, equals the target"
+    summary = "the number that the reply gives as its answer equals the target"
     answer_kind: AnswerKind = "number"
     max_tokens = 512
     needs_prompt = False
 
     def final(self, text: str, case: Case) -> str | None:
-        """The text after `####` or "Answer:"; a reply cut off before that has no answer."""
-        line = final_answer(text)
-        if "####" in text:
-            return text
-        if line is None:
-            return None if case.response.finish_reason == "length" else text
-        return _one_number(line)
+        """The whole reply; one that was cut off before a marked answer has none."""
+        marked = "####" in text or "\\boxed" in text or final_answer(text) is not None
+        return None if case.response.finish_reason == "length" and not marked else text
 
     def fault(self, target: str) -> str | None:
         return None if last_number(target) is not None else "the target is not a number"
@@ -116,11 +107,49 @@ class Numeric(TextScorer):
         fault = self.fault(target)
         if fault is not None:
             return self.failed(fault)
-        expected = last_number(target)
-        number = last_number(text)
+        number = read_number(text)
         if number is None:
-            return self.unparsed("the reply contains no number")
-        return self.scored(number == expected, str(number))
+            return self.unread(text, "the reply does not settle on one number")
+        return self.scored(number == last_number(target), format(number, "f"))
+
+
+class Label(TextScorer):
+    """The label that the reply settles on is the target.
+
+    The labels are those of the task: its setting `labels`, else the different targets of its data.
+    A scorer without labels, as the registry has it, knows none; `among` gives one with them.
+    """
+
+    name = "label"
+    summary = "the one label of a closed set that the reply settles on is the target"
+    needs_prompt = False
+
+    def __init__(self, labels: Mapping[str, Sequence[str]] | None = None) -> None:
+        self.labels = {task: tuple(names) for task, names in (labels or {}).items()}
+
+    def among(self, labels: Mapping[str, Sequence[str]]) -> Label:
+        """This scorer with the labels of each task."""
+        return Label(labels)
+
+    def read(self, text: str, case: Case) -> Score:
+        if not text.strip():
+            return self.unparsed("the reply is empty")
+        labels = self.labels.get(case.variant.item.task, ())
+        if not labels:
+            return self.failed("the labels of the task are not known")
+        found = _yes_or_no(text, labels) if _are_yes_no(labels) else read_label(text, labels)
+        if found is None:
+            return self.unread(text, "the reply does not settle on one label")
+        return self.scored(_folded(found) == _folded(_expected(case)), found)
+
+
+def _are_yes_no(labels: Sequence[str]) -> bool:
+    return sorted(label.strip().casefold() for label in labels) == ["no", "yes"]
+
+
+def _yes_or_no(text: str, labels: Sequence[str]) -> str | None:
+    found = read_yes_no(text)
+    return next((label for label in labels if label.strip().casefold() == found), None)
 
 
 def named_choices(text: str, choices: Sequence[str]) -> tuple[int, ...]:
@@ -185,12 +214,12 @@ class NamedAnswer(TextScorer):
     def _option(
         self, text: str, target: int, labels: Sequence[str], choices: Sequence[str]
     ) -> Score:
-        label = extract_label(text, labels, choices) if labels else None
-        named = named_choices(text, choices) if label is None else (labels.index(label),)
+        found = read_letter(text, labels, choices) if labels else None
+        named = named_choices(text, choices) if found is None else (found,)
         if len(named) != 1:
             return self.unparsed(f"the reply names {len(named)} of the options, not one")
         return self.scored(named[0] == target, choices[named[0]])
 
 
-for _scorer in (Exact(), Includes(), Numeric(), NamedAnswer()):
+for _scorer in (Exact(), Includes(), Label(), Numeric(), NamedAnswer()):
     scorers.register(_scorer.name, _scorer)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from falter.core.interfaces import AnswerKind, Case, Style
 from falter.core.records import Score
 from falter.scorers._base import TextScorer, scorers
+from falter.scorers.reading import read_letter
 
-__all__ = ["ChoiceLetter", "ChoiceLikelihood", "extract_label", "extract_text"]
+__all__ = ["ChoiceLetter", "ChoiceLikelihood", "begun_text"]
 
 
 class ChoiceLikelihood:
@@ -77,61 +77,28 @@ def _no_preference(values: Sequence[float]) -> bool:
     return len(values) > 1 and (max(values) <= FLOOR or min(values) == max(values))
 
 
-_LEAD = re.compile(
-    r"^(?:the\s+|my\s+)?(?:(?:correct|right|best|final)\s+)?(?:answer|choice|option)"
-    r"\s*(?:is|would be|:|=)?\s*[:=]?\s*",
-    re.IGNORECASE,
-)
-_LABEL_AND_TEXT = re.compile(r"([A-Za-z0-9]{1,6})[\s.):*_\]-]{1,8}(.*)", re.DOTALL)
-_DRESSING = " \t\r\n*_`'\"“”‘’()[]{}<>"
+_TELLING = 12  # characters of an option's text that a cut reply has to hold
 
 
-def extract_label(text: str, labels: Sequence[str], choices: Sequence[str]) -> str | None:
-    """The one label that a reply names, or None.
-
-    Accepted: the label alone (`B`, `(b)`, `**B.**`), after a lead-in (`The answer is B.`), or
-    followed by its own option's text (`B. Paris`). Nothing else is accepted; there is no guessing.
-    """
-    body = _LEAD.sub("", text.strip(_DRESSING + ".")).strip(_DRESSING + ".:,;!")
-    folded = {label.casefold(): i for i, label in enumerate(labels)}
-    if body.casefold() in folded:
-        return labels[folded[body.casefold()]]
-    match = _LABEL_AND_TEXT.match(body)
-    index = folded.get(match[1].casefold()) if match else None
-    if match is None or index is None:
-        return None
-    return labels[index] if _plain(match[2]) == _plain(choices[index]) else None
+def begun_text(reply: str, choices: Sequence[str]) -> int | None:
+    """The one option whose text begins as a reply that was cut off; None for none or several."""
+    begun = _plain(reply)
+    fitting = [i for i, choice in enumerate(choices) if _plain(choice).startswith(begun)]
+    return fitting[0] if len(begun) >= _TELLING and len(fitting) == 1 else None
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.strip(_DRESSING + ".:,;!").casefold().split())
-
-
-_TELLING = 12
-
-
-def extract_text(text: str, choices: Sequence[str], *, cut: bool = False) -> int | None:
-    """The one option whose text is the reply, apart from a lead-in, or None.
-
-    A reply that was cut off may be the beginning of an option, if it fits no other.
-    """
-    bodies = {_plain(text), _plain(_LEAD.sub("", text.strip(_DRESSING)))}
-    plain = [_plain(choice) for choice in choices]
-    matching = [i for i, choice in enumerate(plain) if choice in bodies]
-    if cut and not matching:
-        begun = tuple(body for body in bodies if len(body) >= _TELLING)
-        matching = [i for i, c in enumerate(plain) if any(map(c.startswith, begun))]
-    return matching[0] if len(matching) == 1 else None
-
-
-_ANSWER_IS = re.compile(r"\banswer[ \t*_]*(?:is\b[ \t]*:?|:)", re.IGNORECASE)
+    return " ".join(text.strip(" \t\r\n*_`'\"“”‘’()[]{}<>.:,;!").casefold().split())
 
 
 class ChoiceLetter(TextScorer):
-    """The generated letter, extracted strictly; an unreadable reply is `unparsed`."""
+    """The option that a reply settles on, by letter, text or place.
+
+    Where the prompt lists the options without labels, only their texts are read.
+    """
 
     name = "choice_letter"
-    summary = "the letter of an option, generated and extracted strictly"
+    summary = "the option that the reply names by its letter, its text or its place"
     style: Style = "letter"
     answer_kind: AnswerKind = "option"
     max_tokens = 16
@@ -139,30 +106,16 @@ class ChoiceLetter(TextScorer):
     needs_prompt = False
     second_reader: str | None = "named_answer"
 
-    def final(self, text: str, case: Case) -> str | None:
-        """The line after the last "answer is" or "Answer:", or a reply without reasoning."""
-        markers = list(_ANSWER_IS.finditer(text))
-        if not markers:
-            return text
-        return text[markers[-1].end() :].strip(_DRESSING).partition("\n")[0]
-
     def read(self, text: str, case: Case) -> Score:
         prompt = case.variant.prompt
-        if "{label}" not in prompt.choice_format:
-            return self._read_text(text, case)
-        label = extract_label(text, prompt.labels, prompt.choices)
-        if label is None:
-            return self.unparsed("the reply does not name exactly one option")
-        return self.scored(prompt.labels.index(label) == prompt.target, label)
-
-    def _read_text(self, text: str, case: Case) -> Score:
-        """Read an option's text, since the prompt lists the options without labels."""
-        prompt = case.variant.prompt
-        cut = case.response.finish_reason == "length"
-        choice = extract_text(text, prompt.choices, cut=cut)
+        labelled = "{label}" in prompt.choice_format
+        choice = read_letter(text, prompt.labels if labelled else (), prompt.choices)
+        if choice is None and not labelled and case.response.finish_reason == "length":
+            choice = begun_text(text, prompt.choices)
         if choice is None:
-            return self.unparsed("the reply is not the text of exactly one option")
-        return self.scored(choice == prompt.target, prompt.choices[choice])
+            return self.unread(text, "the reply does not settle on one option")
+        extracted = prompt.labels[choice] if labelled else prompt.choices[choice]
+        return self.scored(choice == prompt.target, extracted)
 
 
 scorers.register(

@@ -1,0 +1,224 @@
+"""An answer from a closed set out of what surrounds it: boxes, objects, elements, lists, tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from falter.scorers.reading._cleaning import answer_part, boxed, plain
+from falter.scorers.reading._closed import ANY, settled, sole, who
+from falter.scorers.reading._words import FINAL
+from falter.scorers.reading._wrapped import (
+    elements,
+    folded_key,
+    is_schema,
+    leaves,
+    objects,
+    rows,
+)
+
+__all__ = ["read_candidate"]
+
+Mark = Callable[[str], str]
+"""Puts tokens in the place of mentions."""
+
+_ASIDE = re.compile(
+    r"reason|explan|comment|evidence|confiden|question|choices|options|labels|draft|check"
+    r"|thought|note|rationale|analysis"
+    r"|justif|why|enum|description|probab|score|input|text|begründung|raison|motivo|first"
+    r"|previous|index|alternativ|runner|second"
+)
+_CHIEF = re.compile(
+    r"final|answer|^label$|^class$|^category$|result|prediction|output|choice|antwort|respuesta"
+    r"|rponse|reponse|réponse|risposta|antwoord|resposta"
+    r"|正解|答え|回答"
+)
+_UNDECIDED = object()
+
+
+def read_candidate(reply: str, mark: Mark, count: int) -> int | None:
+    """The index of the one candidate that a reply settles on."""
+    text = answer_part(reply)
+    if text is None:
+        return None
+    alone = sole(mark(plain(text)))
+    if alone is not None:
+        return alone
+    for look in (_in_box, _in_object, _in_element, _in_checkboxes, _in_table):
+        found = look(text, mark)
+        if found is not _UNDECIDED:
+            return found  # type: ignore[no-any-return]
+    prose = _without_objects(plain(_without_rows(text)))
+    return settled(_listed(mark(prose)), count, _stressed(text, mark))
+
+
+_BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")
+
+
+def _stressed(text: str, mark: Mark) -> int | None:
+    """The only candidate that stands in bold type by itself."""
+    found = {sole(mark(plain(m[1] or m[2]))) for m in _BOLD.finditer(text)} - {None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _without_rows(text: str) -> str:
+    """The text without the rows of tables, where anything else is left."""
+    left = re.sub(r"^[ \t]*\|[^\n]*\|[ \t]*$", "", text, flags=re.MULTILINE)
+    return left if left.strip() else text
+
+
+def _in_box(text: str, mark: Mark) -> Any:
+    boxes = boxed(text)
+    if not boxes:
+        return _UNDECIDED
+    content = plain(boxes[-1])
+    return sole(mark(content)) if content else None
+
+
+def _in_object(text: str, mark: Mark) -> Any:
+    """From a reply that is an object, or whose last object is about the candidates."""
+    found = objects(text)
+    if not found:
+        return _UNDECIDED
+    last = found[-1]
+    if is_schema(last.value):
+        return None
+    values = {"/".join(map(folded_key, path)): (path, value) for path, value in leaves(last.value)}
+    named: dict[str, int] = {}
+    for key, (_, value) in values.items():
+        said = isinstance(value, str) or (isinstance(value, bool) and _CHIEF.search(key))
+        index = (
+            sole(mark(str(value).lower() if value in (True, False) else value)) if said else None
+        )
+        if index is not None and not _ASIDE.search(key):
+            named[key] = index
+    mostly = last.end - last.start > 0.6 * len(text.strip("`json \n"))
+    empty = [
+        k
+        for k, (_, value) in values.items()
+        if _CHIEF.search(k) and k not in named and not _ASIDE.search(k)
+    ]
+    if (empty and not any(_CHIEF.search(k) for k in named)) or any("error" in k for k in values):
+        named = {}
+    chosen = _chosen(named)
+    if chosen is not None:
+        return chosen if chosen >= 0 else None
+    chosen = _weighted(values, mark)
+    if chosen is not None:
+        return chosen
+    return None if mostly else _UNDECIDED
+
+
+def _chosen(named: Mapping[str, int]) -> int | None:
+    """The candidate under the chief key, or the only one; -1 for several, None for none."""
+    for keys in (
+        [k for k in named if "final" in k],
+        [k for k in named if _CHIEF.search(k)],
+        list(named),
+    ):
+        indices = {named[k] for k in keys}
+        if indices:
+            return indices.pop() if len(indices) == 1 else -1
+    return None
+
+
+def _weighted(values: Mapping[str, tuple[tuple[str, ...], Any]], mark: Mark) -> int | None:
+    """The candidate with the highest number, or the only true one, in an object keyed by them."""
+    weights: dict[int, float] = {}
+    for path, value in values.values():
+        index = sole(mark(path[-1])) if path else None
+        if index is not None and isinstance(value, (int, float)):
+            weights[index] = float(value)
+    best = [i for i, w in weights.items() if w == max(weights.values())]
+    return best[0] if len(weights) > 1 and len(best) == 1 and max(weights.values()) > 0 else None
+
+
+def _in_element(text: str, mark: Mark) -> Any:
+    named = {}
+    for name, content in elements(text):
+        index = sole(mark(content))
+        if index is not None and not _ASIDE.search(folded_key(name)):
+            named[folded_key(name)] = index
+    chosen = _chosen(named)
+    if chosen is None:
+        return _UNDECIDED
+    return chosen if chosen >= 0 else None
+
+
+_BOX = re.compile(
+    r"^[ \t]*(?:[-*+]|\d+[.)])?[ \t]*(\[[ xX✓✔]?\]|[☐☑☒⬜✅❌🔘○●◯◉])[ \t]*([^\n]*)$", re.MULTILINE
+)
+_TICKED = frozenset({"[x]", "[X]", "[✓]", "[✔]", "☑", "☒", "✅", "🔘", "●", "◉"})
+
+
+def _in_checkboxes(text: str, mark: Mark) -> Any:
+    """The one box that is ticked in a list in which each box has a candidate."""
+    lines = [(m[1] in _TICKED, _lead(mark(plain(m[2])))) for m in _BOX.finditer(text)]
+    if len(lines) < 2 or any(index is None for _, index in lines):
+        return _UNDECIDED
+    ticked = {index for tick, index in lines if tick}
+    return ticked.pop() if len(ticked) == 1 else None
+
+
+def _lead(text: str) -> int | None:
+    """The candidate at the beginning of a text."""
+    match = re.match(rf"[\s\"'*_(\[]*({ANY})", text)
+    index = who(match[1]) if match else -1
+    return index if index >= 0 else None
+
+
+_GOOD = re.compile(
+    r"^[\W_]*(?:yes|correct|right|best|true|match|chosen|selected|ja|oui|sí|sì|sim|richtig"
+    r"|はい)\b|[✓✔✅★◎○]",
+    re.IGNORECASE,
+)
+
+
+def _in_table(text: str, mark: Mark) -> Any:
+    """The one row that is bold or affirmed in a table with a candidate in each row."""
+    table = [(_lead(mark(plain(row[0]))), row) for row in rows(text) if len(row) > 1]
+    table = [(index, row) for index, row in table if index is not None]
+    if len({index for index, _ in table}) < 2:
+        return _UNDECIDED
+    bold = {i for i, row in table if any(c.startswith("**") for c in row[1:])}
+    good = {i for i, row in table if _GOOD.search(plain(row[1]))}
+    behind = text[text.rfind("|") + 1 :]
+    if re.search(ANY, mark(plain(behind))):
+        return _UNDECIDED
+    for hits in (bold, good):
+        if len(hits) == 1:
+            return hits.pop()
+    return None
+
+
+def _without_objects(text: str) -> str:
+    """The text with its objects taken out; what they say has been looked at."""
+    for found in reversed(objects(text)):
+        if found.end - found.start > 2:
+            text = text[: found.start] + " … " + text[found.end :]
+    return text
+
+
+_HEAD = re.compile(rf"^[\W_0-9]*?({ANY})\s*(?:[.):：—–-]|\s-\s|\([^)]*\)\s*:)\s*\S")
+_KEYED = re.compile(rf"^[\W_\d]*[^\W\d][^:：=\n\ue000-\uf8ff]{{0,40}}[:：=]\s*({ANY})[\s.*_]*$")
+_ONLY = re.compile(rf"^[\W_\d]*?({ANY})[\W_]*$")
+_FINALLY = re.compile(FINAL, re.IGNORECASE)
+
+
+def _listed(text: str) -> str:
+    """The text with lines that go through several candidates as lines of a list, not answers."""
+    lines = text.split("\n")
+    for pattern in (_HEAD, _KEYED, _ONLY):
+        heads = [pattern.match(line) for line in lines]
+        if pattern is not _HEAD:
+            heads = [None if _FINALLY.search(x) else h for x, h in zip(lines, heads, strict=True)]
+        if pattern is _ONLY and heads[-1] and not all(heads):
+            continue
+        if len({who(m[1]) for m in heads if m}) < 2:
+            continue
+        lines = [
+            line[: m.end(1)] + " x" + line[m.end(1) :] if m else line
+            for line, m in zip(lines, heads, strict=True)
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,115 @@
+"""A reply without what only dresses it: thoughts, fences, bold type, LaTeX, a further question."""
+
+from __future__ import annotations
+
+import re
+
+from falter.scorers.reading._words import FINAL, QUESTION_LINE
+
+__all__ = ["LONGEST", "answer_part", "boxed", "is_cut", "plain"]
+
+LONGEST = 20_000  # characters; longer replies are not read
+
+_TAG = r"(?:think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection|rationale)"
+_OPENED = re.compile(rf"<{_TAG}>|\[{_TAG}\]", re.IGNORECASE)
+_CLOSED = re.compile(rf"</{_TAG}>|\[/{_TAG}\]", re.IGNORECASE)
+_PRIVATE = re.compile("[\ue000-\uf8ff\u200b-\u200f\u2060\ufeff]")
+_SEQUEL = re.compile(rf"\n\s*{QUESTION_LINE}\s*[:：]", re.IGNORECASE)
+_FINAL_LINE = re.compile(rf"^[\W_]*(?:{FINAL})", re.IGNORECASE)
+
+
+def answer_part(text: str) -> str | None:
+    """What stands behind a model's thoughts, without a further question that it asks itself.
+
+    Thoughts that never end hold no answer, unless their last lines are marked as the final one.
+    """
+    if len(text) > LONGEST:
+        return None
+    text = (
+        _PRIVATE.sub("", text).replace("\r\n", "\n").replace("\u00a0", " ").replace("\u202f", " ")
+    )
+    closings = list(_CLOSED.finditer(text))
+    if closings:
+        text = text[closings[-1].end() :]
+    elif opening := _OPENED.search(text):
+        text = text[opening.end() :]
+        lines = [line for line in text.strip().split("\n") if line.strip()]
+        marked = [n for n, line in enumerate(lines) if _FINAL_LINE.match(line)]
+        if not marked or marked[-1] < len(lines) - 2:
+            return None
+        text = "\n".join(lines[marked[-1] :])
+    sequel = _SEQUEL.search(text.strip())
+    text = text.strip()
+    return (text[: sequel.start()] if sequel else text).strip() or None
+
+
+def boxed(text: str) -> list[str]:
+    r"""What stands in each `\boxed{…}`, braces balanced; a box that never closes is left out."""
+    found = []
+    for match in re.finditer(r"\\f?boxed\s*\{", text):
+        depth, start = 1, match.end()
+        for at in range(start, min(len(text), start + 500)):
+            depth += (text[at] == "{") - (text[at] == "}")
+            if depth == 0:
+                found.append(text[start:at])
+                break
+    return found
+
+
+_WRAPPING = re.compile(
+    r"\\(?:text(?:bf|it|rm|tt|sf|sc)?|math(?:rm|bf|it|sf|tt|bb|cal)|mbox|operatorname|emph"
+    r"|underline"
+    r"|f?boxed|color\{\w+\})\s*\{((?:[^{}]|\{[^{}]*\})*)\}"
+)
+_LATEX_SPACE = re.compile(r"\\[,;:! ]|\\q?quad\b|~(?=\\)")
+_FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
+_BOLD = re.compile(r"\*{1,3}(?=\S)([^*\n]{1,400}?)(?<=\S)\*{1,3}|__(?=\S)([^_\n]{1,400}?)(?<=\S)__")
+
+
+def plain(text: str) -> str:
+    """The text without bold type, fences and LaTeX's text commands; struck words are negated."""
+    for _ in range(3):
+        text = _WRAPPING.sub(r"\1", text)
+    text = _LATEX_SPACE.sub(" ", text)
+    text = _FENCE.sub("", text)
+    text = re.sub(r"~~([^~\n]{1,200})~~", r"not \1,", text)
+    for _ in range(2):
+        text = _BOLD.sub(lambda m: m[1] or m[2], text)
+    text = re.sub(r"<br\s*/?>", "\n", text)
+    text = re.sub(r"</?[a-z][\w-]{0,30}(?:\s[^<>]{0,100})?/?>", " ", text, flags=re.IGNORECASE)
+    text = text.replace("’", "'").replace("`", "")
+    text = re.sub(
+        r"^[ \t]*####[ \t]+(?=[-−$€£]?\d|\S+(?:[ \t]\S+)?[ \t]*$)",
+        "Answer: ",
+        text,
+        flags=re.MULTILINE,
+    )
+    return re.sub(r"^[ \t]*(?:#{1,6}|>+)[ \t]*", "", text, flags=re.MULTILINE)
+
+
+_PROSE_END = re.compile(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff-]\s*$")
+
+
+_HANGING = re.compile(
+    r"(?<![\w'])(?:is|are|the|an?|of|and|or|to|that|because|in|for|with|so|be|it|i|which|by|as"
+    r"|at|on|from|but|if|than|was|would|its|their|his|her"
+    r"|ist|der|die|das|ein|eine|und|oder|weil|dass|also|den|dem|est|le|la|les|et|ou|que|de|des"
+    r"|un|une|es|el|los|y|o|è|il|che|e|di|het|een|en|of|dat|é|os|um|uma)$",
+    re.IGNORECASE,
+)
+
+
+def is_cut(text: str) -> bool:
+    """Whether a reply of several words ends in the middle of a sentence."""
+    text = text.strip()
+    if not text or _PROSE_END.search(text):
+        return False
+    if text[-1] in ",:(=+×·*/-–—" or (len(text.split()) > 2 and _HANGING.search(text)):
+        return True
+    last = text.rpartition("\n")[2]
+    if re.search(r"[\u3040-\u9fff]", text):
+        return len(last) > 25 and not last.endswith("です")
+    tail = re.split(r"(?<=[.!?:])\s", last)[-1]
+    ended = re.search(r"[.!?]\s", text) is not None
+    inside = re.search(r"[.!?]\s+[^.!?:]*$", last) is not None
+    return len(tail.split()) > 9 or (ended and len(tail.split()) > (2 if inside else 3))

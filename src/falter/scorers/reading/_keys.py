@@ -1,0 +1,185 @@
+"""The value of a key: from an object, an element, a row or a line."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+
+from falter.scorers.reading._cleaning import answer_part
+from falter.scorers.reading._refusals import refusal_in
+from falter.scorers.reading._words import CONDITION, CORRECTION
+from falter.scorers.reading._wrapped import (
+    Found,
+    elements,
+    folded_key,
+    is_schema,
+    objects,
+    pairs,
+    rows,
+)
+
+__all__ = ["read_key"]
+
+_PLACEHOLDER = re.compile(
+    r"^(?:<.*>|\[.*\]|\{.*\}|\.{2,}|…|\?+|string|number|integer|boolean|your .* here|value|n/?a"
+    r"|tbd|todo|null|none"
+    r"|not (?:given|stated|available|specified|mentioned|known|found|provided)(?: .*)?|see .*"
+    r"|too many|x+|_+|-+|—|to be .*"
+    r"|(?:yyyy|dd|mm|hh).*|\w+(?:\s*\|\s*\w+)+|(?:the|an?|insert|enter|your|add|some) .*(?:here"
+    r"|goes here|value|name of the .*)|yes or no|yes/no|true/false|.*\\.*)$",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    r"\s*(?:error|erreur|fehler|errore|erro|fout|exception|failed|エラー)\b\s*[:：\d]",
+    re.IGNORECASE,
+)
+_ERRORS = frozenset({"error", "erreur", "fehler", "errore", "erro", "fout"})
+_ASIDE = frozenset(
+    {"error", "erreur", "fehler", "example", "examples", "schema", "draft", "previous"}
+)
+_FINAL = re.compile(
+    r"(?:\b(?:final|corrected|correct|result|output|answer|so|therefore|richtig|definitiv"
+    r"|endgültig|corrigé|bonne|corregido|correcto"
+    r"|corretto|juist|correto|certo)\b|正しく)[^{]{0,60}$",
+    re.IGNORECASE,
+)
+_CHANGED = re.compile(rf"{CORRECTION}|instead|should be|sondern|doch", re.IGNORECASE)
+_MEANT = re.compile(
+    r"(?:(?:example|e\.g\.|such as|looks? like|form(?:at)?|schema|would (?:be|look)|one of"
+    r"|either)\W*$)",
+    re.IGNORECASE,
+)
+_EITHER = re.compile(r"^\W*(?:or|and|oder|und|ou|et|o|y|e|of|en|か|または)\b", re.IGNORECASE)
+
+
+def read_key(reply: str, key: str) -> Any:
+    """The value that a reply gives to a key; None if there is none, or two that differ."""
+    text = answer_part(reply)
+    if text is None:
+        return None
+    text = re.sub(r"\\(?:text(?:tt|bf|rm)?|mathrm|mathtt)\{([^{}]*)\}", r"\1", text)
+    text = text.replace("\\{", "{").replace("\\}", "}")
+    found = _from_objects(text, key)
+    if found is not _MISSING:
+        return found
+    if refusal_in(text) is not None and not text.lstrip().startswith(("<", "|", "-", key)):
+        return None
+    for values in (_from_elements(text, key), _from_rows(text, key), _from_pairs(text, key)):
+        if values:
+            return values[0] if all(v == values[0] for v in values) else None
+    return None
+
+
+_MISSING = object()
+
+
+def _from_objects(text: str, key: str) -> Any:
+    """The value in the objects of a text; `_MISSING` if they say nothing about the key."""
+    holding = []
+    for found in objects(text):
+        if is_schema(found.value) or _is_error(found.value):
+            continue
+        values = _values(found.value, key)
+        if len(values) == 1:
+            holding.append((found, values[0]))
+        elif values:
+            return None
+    if not holding:
+        return None if text.lstrip().startswith("{") else _MISSING
+    value = _decided(text, holding)
+    refused = refusal_in(text)
+    if refused is not None and refused < holding[-1][0].start and not _behind(text, holding[-1][0]):
+        return None
+    return _real(value)
+
+
+def _behind(text: str, found: Found) -> bool:
+    """Whether an object ends its reply, as an answer after a refusal does."""
+    return len(text) - found.end < 12
+
+
+def _decided(text: str, holding: list[tuple[Found, Any]]) -> Any:
+    """The value of the one object, of equal ones, or of the one that corrects the others."""
+    last, value = holding[-1]
+    if len(holding) == 1:
+        return None if _MEANT.search(text[: last.start]) else value
+    if all(v == value for _, v in holding):
+        return value
+    before = text[holding[-2][0].end : last.start]
+    if (
+        _EITHER.match(before)
+        or re.search(CONDITION, before, re.IGNORECASE)
+        or _MEANT.search(text[: last.start])
+    ):
+        return None
+    ending = _behind(text, last)
+    if _FINAL.search(before) or _CHANGED.search(before):
+        return value
+    first, value = holding[0]
+    return value if not ending and _FINAL.search(text[: first.start]) else None
+
+
+def _is_error(value: Any) -> bool:
+    """Whether an object only says that something went wrong."""
+    if not isinstance(value, dict) or len(value) > 2:
+        return False
+    errors = [v for k, v in value.items() if folded_key(k) in _ERRORS]
+    return any(isinstance(v, (str, dict)) for v in errors)
+
+
+def _values(value: Any, key: str) -> list[Any]:
+    """The values of a key in an object: the outermost ones, written exactly or nearly so."""
+    level: list[Any] = [value]
+    for _ in range(4):
+        named = [d for d in level if isinstance(d, dict)]
+        for same in (lambda k: k == key, lambda k: folded_key(k) == folded_key(key)):
+            hits = [v for d in named for k, v in d.items() if same(k)]
+            if hits:
+                return hits
+        inner = [v for d in named for k, v in d.items() if folded_key(k) not in _ASIDE]
+        level = [v for v in inner if isinstance(v, dict)]
+    return []
+
+
+def _real(value: Any) -> Any:
+    """The value, or None for one that holds a place."""
+    if isinstance(value, str):
+        blank = not value.strip() or _PLACEHOLDER.match(value.strip()) or _ERROR.match(value)
+        return None if blank or refusal_in(value) is not None else value
+    return value
+
+
+def _typed(value: str) -> Any:
+    """A written value: digits as a number, true and false, a list, else its words."""
+    value = value.strip().strip("`*").strip()
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        return value[1:-1]
+    if re.fullmatch(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|\[.*\]", value):
+        try:
+            return orjson.loads(value)
+        except ValueError:
+            return value
+    return {"true": True, "false": False}.get(value.lower(), value)
+
+
+def _from_elements(text: str, key: str) -> list[Any]:
+    return [_real(_typed(v)) for k, v in elements(text) if folded_key(k) == folded_key(key)]
+
+
+def _from_rows(text: str, key: str) -> list[Any]:
+    """From a table with keys in its first column or in its heading."""
+    table = rows(text)
+    down = [r[1] for r in table if len(r) == 2 and folded_key(r[0]) == folded_key(key)]
+    if down:
+        return [_real(_typed(v)) for v in down]
+    if len(table) == 2 and len(table[0]) == len(table[1]):
+        across = zip(table[0], table[1], strict=True)
+        return [_real(_typed(v)) for k, v in across if folded_key(k) == folded_key(key)]
+    return []
+
+
+def _from_pairs(text: str, key: str) -> list[Any]:
+    """From lines, each a key and a value; prose around them is no such line."""
+    return [_real(_typed(v)) for k, v in pairs(text) if folded_key(k) == folded_key(key) and v]

@@ -1,0 +1,127 @@
+"""One label of a closed set out of a reply."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from falter.scorers.reading._candidates import read_candidate
+from falter.scorers.reading._closed import MOST, token
+from falter.scorers.reading._wrapped import folded_key
+
+__all__ = ["read_label"]
+
+_EVERYDAY = (
+    "yes no other for against open same more less even odd on off true false neither none both all"
+    " any maybe unknown like will can may question request answer up down in out free new high low"
+    " good fast normal null sí si ja nein nee non oui não sim"
+)
+_ROLES = frozenset(_EVERYDAY.split())
+"""Labels that are everyday words, too: they count only where nothing else can be meant."""
+
+_SUFFIXES = (
+    "s es e en er em n ed d ing ly al ally ful 's ' é ée és ées a o as os i ive ively ion ions y"
+    " ies ied ier t te ten ment mente heit keit r ts able ness an ä"
+)
+_ENDINGS = frozenset({"", *_SUFFIXES.split()})
+_IRREGULAR = {
+    "goose": "geese", "mouse": "mice", "man": "men", "woman": "women", "child": "children",
+    "person": "people", "foot": "feet", "tooth": "teeth", "leaf": "leaves", "knife": "knives",
+    "wolf": "wolves", "life": "lives", "good": "well", "anger": "angry", "joy": "joyful",
+}  # fmt: skip
+_LEFT, _RIGHT = r"(?<![^\W\u3040-\u9fff])(?<!\w-)", r"(?![^\W\u3040-\u9fff]|-\w|\.\w)"
+
+
+def read_label(reply: str, labels: Sequence[str]) -> str | None:
+    """The label that a reply settles on, as it is written in `labels`; None for none or several."""
+    if len(labels) > MOST:
+        return None
+    bare = [label for label in labels if folded_key(label) == folded_key(reply[:200])]
+    if len(bare) == 1 and len(reply) < 200 and bare[0].casefold() not in _ROLES:
+        return bare[0]
+    marker = _marker(tuple(labels))
+    index = read_candidate(reply, marker, len(labels))
+    return None if index is None else labels[index]
+
+
+def _spelled(label: str) -> str:
+    """A pattern for a label in any case, with any separators."""
+    words = [w for w in re.split(r"[\s_\-/]+", label.strip()) if w]
+    parts = [
+        r"(?:&|and|und|et|y|e|en)" if w.lower() in ("&", "and") else re.escape(w) for w in words
+    ]
+    return r"[\s_\-/]*".join(parts) if len(parts) > 1 else "".join(parts)
+
+
+@lru_cache(maxsize=64)
+def _marker(labels: tuple[str, ...]):  # type: ignore[no-untyped-def]
+    """A function that puts tokens in the place of mentions of labels."""
+    order = sorted(range(len(labels)), key=lambda i: -len(labels[i]))
+    exact = re.compile("|".join(f"(?P<l{i}>{_edge(labels[i])})" for i in order), re.IGNORECASE)
+    stems = [(i, labels[i].casefold()) for i in order if re.fullmatch(r"[^\W\d_]{3,}", labels[i])]
+
+    def swap(match: re.Match[str]) -> str:
+        index = int(str(match.lastgroup)[1:])
+        if labels[index].casefold() in _ROLES and not _isolated(match):
+            return match[0]
+        return token(index)
+
+    def inflected(match: re.Match[str]) -> str:
+        word = match[0].casefold()
+        hits = [i for i, stem in stems if word != stem and _same_word(word, stem)]
+        return token(hits[0], inflected=True) if len(hits) == 1 else match[0]
+
+    def marked(text: str) -> str:
+        if not any("$" in label for label in labels):
+            text = text.replace("$", "")
+        text = exact.sub(swap, text)
+        return re.sub(r"[^\W\d_\ue000-\uf8ff]{3,40}", inflected, text)
+
+    return marked
+
+
+def _edge(label: str) -> str:
+    """The pattern of a label between the edges of words; Japanese has no such edges."""
+    if re.search(r"[\u3040-\u9fff]", label):
+        return re.escape(label)
+    return f"{_LEFT}{_spelled(label)}{_RIGHT}"
+
+
+_BEFORE = re.compile(
+    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|so|is|be|as|to|are|was"
+    r"|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?"
+    r"|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants))\s*$",
+    re.IGNORECASE,
+)
+_AFTER = re.compile(
+    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|]|(?:であ|です|to (?:this|that)|for (?:this|that)"
+    r"|queue|label|category)\b)",
+    re.IGNORECASE,
+)
+
+
+def _isolated(match: re.Match[str]) -> bool:
+    """Whether an everyday word stands by itself, as an answer does."""
+    text = match.string
+    return bool(_BEFORE.search(text[max(0, match.start() - 30) : match.start()])) and bool(
+        _AFTER.match(text, match.end())
+    )
+
+
+def _same_word(word: str, stem: str) -> bool:
+    """Whether two words are forms of one: a common beginning, and endings of inflection."""
+    if word == stem:
+        return True
+    if _IRREGULAR.get(stem) == word or _IRREGULAR.get(word) == stem:
+        return True
+    shared = 0
+    for a, b in zip(word, stem, strict=False):
+        if a != b:
+            break
+        shared += 1
+    if shared < max(4, len(stem) - 3) and not (shared == len(stem) and shared >= 4):
+        return False
+    rest, own = word[shared:], stem[shared:]
+    doubled = rest[1:] if rest and shared and rest[0] == stem[shared - 1] else None
+    return own in _ENDINGS and (rest in _ENDINGS or doubled in ("ed", "ing", "er", "y"))

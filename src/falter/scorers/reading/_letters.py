@@ -1,0 +1,217 @@
+"""One option out of a reply: by its letter, its text or its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from falter.scorers.reading._candidates import read_candidate
+from falter.scorers.reading._closed import CLASH, MOST, token
+
+__all__ = ["read_letter"]
+
+_ORDINALS: tuple[str, ...] = (
+    "first|1st|number one|erste[nrs]?|premi[eè]re?|primer[ao]?|prim[ao]|eerste|primeir[ao]"
+    "|1番目|最初",
+    "second|2nd|number two|zweite[nrs]?|deuxième|seconde?|segund[ao]|second[ao]|tweede|2番目",
+    "third|3rd|number three|dritte[nrs]?|troisième|tercer[ao]?|terz[ao]|derde|terceir[ao]|3番目",
+    "fourth|4th|number four|vierte[nrs]?|quatrième|cuart[ao]|quart[ao]|vierde|4番目",
+    "fifth|5th|number five|fünfte[nrs]?|cinquième|quint[ao]|vijfde|5番目",
+)
+_LAST = "last|letzte[nrs]?|dernière?|últim[ao]|ultim[ao]|laatste|最後"
+_NOUN = (
+    r"(?:option|choice|answer|one|alternative|item|possibility|entry|antwort|möglichkeit"
+    r"|réponse|opción|respuesta|opzione|risposta"
+    r"|optie|antwoord|keuze|opção|resposta|alternativa)"
+)
+_BEFORE_LETTER = (
+    r"(?:^|[\n.!?:;,()\[\]{}*_\"'“”«»/|=>→–—#~☐☑✅❌👉-]|\b(?:option|answer|choice|letter|label|is"
+    r"|was|be|with|say|choose|pick|picked|tick|select|chose|to|and|or|not|so|hence"
+    r"|thus|therefore|than|as|between|of|neither|nor|are|the|only|but|from|like|say|it's|that's"
+    r"|for|under|me|i'd|guess|probably|definitely|maybe|perhaps|would|then|makes|that|both"
+    r"|either|actually|really|mark|means|follow|rule out|eliminate|exclude|discard|take|without"
+    r"|before|first|wanted|down|leaves|case|on|at|b|a|c|d"
+    r"|antwort|ist|und|oder|also|nicht|weder|noch|sondern|lösung|wähle|nehme|bleibt|zwischen"
+    r"|die|daher|somit"
+    r"|réponse|est|et|ou|ni|donc|pas|la|mais|l'option|soit|choisis|entre|c'est"
+    r"|respuesta|es|y|o|ni|no|opción|entonces|elijo|por|pero|sino|entre|luego"
+    r"|risposta|è|e|né|quindi|opzione|non|ma|scelgo|dunque|lettera|tra|fra"
+    r"|antwoord|en|of|niet|dus|optie|kies|tussen|maar|noch"
+    r"|resposta|é|ou|nem|opção|então|letra|portanto|logo|não|alternativa|mas|entre)"
+    r"|[\u3040-\u9fff、。：「（])\s*[*_\"'“(\[]*$"
+)
+_BEFORE = re.compile(_BEFORE_LETTER, re.IGNORECASE)
+_VERBS = (
+    r"(?:is|was|and|or|are|nor|would|could|can|fits|follows|because|since|seems|looks|might|may"
+    r"|has|does|doesn't|isn't|in|by|it|to|for|reverses|contradicts|as|then|wins|gives|says|but"
+    r"|at|from|on|with|queue"
+    r"|ist|und|oder|passt|scheidet|sein|noch|weil|nicht|est|et|ou|ni|n'est|ne|car|es|y|no"
+    r"|porque|è|e|o|perché|non|is|en|of|want|omdat|niet|é|ou|nem|não|pois|ses|[(=+—–-])"
+)
+
+
+def read_letter(reply: str, letters: Sequence[str], texts: Sequence[str]) -> int | None:
+    """The index of the option that a reply settles on; None for none or several.
+
+    Without letters, only the options' texts and places are read.
+    """
+    if not texts or (letters and len(letters) != len(texts)) or len(texts) > MOST:
+        return None
+    return read_candidate(reply, _marker(tuple(letters), tuple(texts)), len(texts))
+
+
+@lru_cache(maxsize=256)
+def _marker(letters: tuple[str, ...], texts: tuple[str, ...]) -> Callable[[str], str]:
+    """A function that puts tokens in the place of an option's letter, text or place."""
+    count = len(texts)
+    text_of = _texts(texts, least=2 if letters else 1)
+    letter_of = re.compile(
+        r"(?<![^\W\u3040-\u9fff])(?<![.+&^\\\-])(?:"
+        + "|".join(re.escape(x) for x in sorted(letters, key=len, reverse=True))
+        + r")(?![^\W\u3040-\u9fff]|\^|['’](?!\s|$)|-\w|\.\w|\+)",
+        re.IGNORECASE,
+    )
+    folded = {x.casefold(): i for i, x in enumerate(letters)}
+    places = _places(count)
+
+    def letter(match: re.Match[str]) -> str:
+        index = folded[match[0].casefold()]
+        return token(index) if _is_letter(match, letters[index]) else match[0]
+
+    def marked(text: str) -> str:
+        text = _without_formulas(text, letters)
+        if text_of is not None:
+            text = text_of.sub(lambda m: _OTHER[0] + token(int(str(m.lastgroup)[1:])), text)
+        text = letter_of.sub(letter, text) if letters else text
+        for pattern, index in places:
+            text = pattern.sub(token(index), text)
+        return _paired(text)
+
+    return marked
+
+
+_OTHER = "\uf8ff"
+
+
+def _texts(texts: Sequence[str], least: int) -> re.Pattern[str] | None:
+    """A pattern for the options' own texts, the longest first; equal texts name nothing."""
+    folded = [t.strip().casefold() for t in texts]
+    order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+    parts = []
+    for i in order:
+        words = re.sub(
+            r"^(?:the|an?|der|die|das|le|la|el|il) ", "", texts[i].strip(), flags=re.IGNORECASE
+        )
+        if not words or folded.count(folded[i]) > 1 or not words.strip(" ."):
+            continue
+        body = r"\s+".join(re.escape(w) for w in words.rstrip(".").split())
+        if re.fullmatch(r"[^\W\d_]{3,}", words.split()[-1]):
+            body += r"(?:s|es|n|en)?"
+        if re.search(r"[\u3040-\u9fff]", words):
+            parts.append(f"(?P<o{i}>{body})")
+        elif len(words) >= least or words.isdigit():
+            parts.append(
+                rf"(?P<o{i}>(?<![^\W\u3040-\u9fff])(?<![$€£.,^-])(?:[$€£])?{body}(?![^\W\u3040-\u9fff]|[.,]\d|\^|%))"
+            )
+    return re.compile("|".join(parts), re.IGNORECASE) if parts else None
+
+
+def _is_letter(match: re.Match[str], letter: str) -> bool:
+    """Whether a letter is one of the options, and no article, pronoun, unit or name."""
+    text, written = match.string, match[0]
+    before, after = text[max(0, match.start() - 30) : match.start()], text[match.end() :]
+    if letter.isdigit():
+        marked = re.search(
+            rf"(?:{_NOUN}|answer is|antwort|réponse)[\s:#(*]*$", before, re.IGNORECASE
+        )
+        alone = not text[: match.start()].strip(" (*[\"'") and re.match(r"[.):*\]\"']|\s*$", after)
+        return bool(marked or alone)
+    if written != letter and not re.fullmatch(r"[\W_]*", text[: match.start()] + after):
+        return bool(
+            re.search(rf"(?:{_NOUN}|answer is)[\s:(*\[\"']*$", before, re.IGNORECASE)
+            and re.match(r"\W|$", after)
+        )
+    if not _BEFORE.search(before):
+        return False
+    if letter.upper() in ("A", "I", "O", "E", "Y", "À"):
+        return _no_article(before, after)
+    return True
+
+
+def _no_article(before: str, after: str) -> bool:
+    """Whether an A, I, O, E or Y is a letter by what follows it."""
+    if not re.match(r"[ \t]+[^\W\d_]|['’]", after):
+        return True
+    if re.search(
+        rf"(?:{_NOUN}|answer is|choose|pick|select|tick)\s*[(\"'*]*$", before, re.IGNORECASE
+    ):
+        return True
+    return re.match(rf"\s+{_VERBS}(?:\s|$|\b)", after) is not None
+
+
+def _places(count: int) -> list[tuple[re.Pattern[str], int]]:
+    """Patterns for the place of an option among its fellows."""
+    found = []
+    for i, words in enumerate(_ORDINALS[:count]):
+        names = words if i < count - 1 else f"{words}|{_LAST}"
+        number = ("one", "two", "three", "four", "five")[i]
+        found.append(
+            (
+                re.compile(
+                    rf"(?<!\w)(?:option|choice)\s+{i + 1}(?![\w.,]\d|\w)"
+                    rf"|(?<!\w)(?:{names})\s+{_NOUN}(?!\s+(?:step|is out))"
+                    rf"|(?<!\w){_NOUN}\s+(?:number|no\.?|#|nummer|numéro|número"
+                    rf"|numero)\s*(?:{number}|{i + 1})(?!\w)"
+                    rf"|^\W*(?:the |der |die |das |la |le |el |il |de |o |a )?(?:{names})\W*$"
+                    rf"|(?:{names})の?(?:選択肢|もの)",
+                    re.IGNORECASE,
+                ),
+                i,
+            )
+        )
+    return found
+
+
+_FORMULA = re.compile(
+    r"\$\$?([^$\n]{1,400}?)\$\$?|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]", re.DOTALL
+)
+
+
+def _without_formulas(text: str, letters: Sequence[str]) -> str:
+    """The text without formulas that hold more than a letter; an option's text may be one."""
+
+    def short(match: re.Match[str]) -> str:
+        body = next(g for g in match.groups() if g is not None).strip()
+        bare = body.strip(" ().")
+        if bare in letters and not re.match(
+            r"\s+(?:is|be|the|show|has|and)\b", match.string[match.end() :]
+        ):
+            return f" {bare} "
+        if bare in letters:
+            return " … "
+        return re.sub(rf"(?<![\w.])(?:{'|'.join(map(re.escape, letters))})(?![\w.])", "…", body)
+
+    return _FORMULA.sub(short, text)
+
+
+def _paired(text: str) -> str:
+    """Letter and text side by side as one mention, or as a clash where they differ."""
+    letter = f"(?<!{_OTHER})([\ue000-\uefff])"
+    other = f"{_OTHER}([\ue000-\uefff])"
+    dress = r"[\s\"'“”«»*_]*"
+
+    def joined(match: re.Match[str]) -> str:
+        return match[1] if match[1] == match[2] else CLASH
+
+    text = re.sub(rf"(?:(?<=[(\[])|){letter}[)\].:]{dress}{other}", joined, text)
+    text = re.sub(
+        rf"{letter}{dress}[(\[,=—–:-]+{dress}(?:the |der |die |das |la |le |el |il |de "
+        rf")?{other}[)\]]?",
+        joined,
+        text,
+    )
+    text = re.sub(
+        rf"{other}{dress}[(\[]{dress}(?:option |answer |choice )?{letter}{dress}[)\]]", joined, text
+    )
+    return text.replace(_OTHER, "")

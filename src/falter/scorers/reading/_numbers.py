@@ -1,0 +1,128 @@
+"""The number that a reply settles on."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+from falter.scorers.reading._cleaning import answer_part, boxed, plain
+from falter.scorers.reading._numerals import numbers
+from falter.scorers.reading._stated_numbers import LIMIT, settled_number
+from falter.scorers.reading._wrapped import elements, folded_key, leaves, objects
+
+__all__ = ["read_number"]
+
+_UNDECIDED = object()
+_ASIDE = re.compile(
+    r"reason|explan|comment|confiden|question|draft|first|guess|step|thought|note|unit|error"
+    r"|erreur|code|status|retr|limit|attempt|version|time|calc|work|index|id$|date"
+)
+_CHIEF = re.compile(
+    r"answer|result|total|sum$|value|réponse|respuesta|antwort|risposta|antwoord|resposta"
+    r"|rponse|reponse|ergebnis|résultat|答"
+)
+
+
+def read_number(reply: str) -> Decimal | None:
+    """The one number that a reply gives as its answer, worked out; None for none or several."""
+    text = answer_part(reply)
+    if text is None:
+        return None
+    for look in (_in_box, _in_object, _in_element):
+        found = look(text)
+        if found is not _UNDECIDED:
+            return found  # type: ignore[no-any-return]
+    return settled_number(_unformatted(text))
+
+
+def _in_box(text: str) -> Any:
+    boxes = boxed(text)
+    return _only(_unformatted(boxes[-1])) if boxes else _UNDECIDED
+
+
+_FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}|\\[dt]?frac(\d)(\d)")
+
+
+def _unformatted(text: str) -> str:
+    """The text with LaTeX's numbers as plain ones, struck numbers gone, and no lists' numbers."""
+    text = re.sub(r"~~[^~\n]{1,200}~~", " ", text)
+    text = text.replace("{,}", ",").replace("\\%", "%").replace("\\$", "$$ ")
+    text = re.sub(r"\\(?:mathrm|text)\{\s*e\s*\}\s*\{?(\d+)\}?", r"e\1", text)
+    text = _prose(text)
+    text = plain(text)
+    text = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", text)
+    text = re.sub(r"\^\s*\{?\\?circ\}?|°", " degrees", text)
+    text = re.sub(r"\$(?=\s|$)|(?<!\d)\$(?![\d.])|\$\$", "", text)
+    text = re.sub(r"^([ \t]*)\(?\d{1,2}[.)](?=\s+\D)", r"\1-", text, flags=re.MULTILINE)
+    return re.sub(
+        r"\\(?:approx|implies|Rightarrow|to)\b",
+        lambda m: " = " if "approx" in m[0] else " → ",
+        text,
+    )
+
+
+def _prose(text: str) -> str:
+    """The text without quoted lines and blocks of code, unless there is nothing else."""
+    left = re.sub(r"```.*?```|^[ \t]*>[^\n]*$", " ", text, flags=re.DOTALL | re.MULTILINE)
+    left = re.sub(r"(?<![\d.])\d+(?:[.,]\d+)?\s*~~", "~~", left)
+    return left if re.search(r"\d", left) else text
+
+
+def _only(text: str) -> Decimal | None:
+    """The number of a short text: the only one, or the one behind its last equals sign."""
+    text = text.strip().strip("$ .*")
+    found = numbers(text)
+    if "=" in text and found:
+        last = [n for n in found if n.start > text.rfind("=")]
+        return last[0].value if len(last) == 1 else None
+    if len(found) != 1 or re.search(
+        r"[\\^_]|[a-z]\s*[-+*/]|[-+*/]\s*[a-z]\b", text[found[0].end :]
+    ):
+        return None
+    before = text[: found[0].start]
+    return (
+        None
+        if LIMIT.search(before) or re.search(r"[a-z]\w*\s*[-+*/]\s*$", before)
+        else found[0].value
+    )
+
+
+def _number_in(value: Any) -> Decimal | None:
+    if isinstance(value, bool) or value is None or isinstance(value, list):
+        return None
+    return _only(str(value))
+
+
+def _in_object(text: str) -> Any:
+    found = objects(text)
+    if not found:
+        return _UNDECIDED
+    last = found[-1]
+    named = {}
+    for path, value in leaves(last.value):
+        number = _number_in(value)
+        key = "/".join(map(folded_key, path))
+        if number is not None and not _ASIDE.search(key):
+            named[key] = number
+    mostly = last.end - last.start > 0.6 * len(text.strip("`json \n"))
+    for keys in (
+        [k for k in named if "final" in k],
+        [k for k in named if _CHIEF.search(k)],
+        list(named),
+    ):
+        values = {named[k] for k in keys}
+        if values:
+            return values.pop() if len(values) == 1 else (None if mostly else _UNDECIDED)
+    return None if mostly else _UNDECIDED
+
+
+def _in_element(text: str) -> Any:
+    found = [(folded_key(k), v) for k, v in elements(text)]
+    if not found:
+        return _UNDECIDED
+    chief = [v for k, v in found if _CHIEF.search(k)] or [
+        v for k, v in found if not _ASIDE.search(k)
+    ]
+    values = {_only(v) for v in chief}
+    return values.pop() if len(values) == 1 else None

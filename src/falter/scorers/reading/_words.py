@@ -1,0 +1,206 @@
+"""The words that say how an answer is meant, in the bundled languages.
+
+Languages: en, de, es, fr (fr-CA), it, ja, nl, pt-BR. Each constant is the inside of a regular
+expression without groups that capture; matched without regard to case. Japanese has no spaces, so
+its words stand outside the word boundaries.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ADVERSATIVE",
+    "COMMIT",
+    "CONCLUSION",
+    "CONDITION",
+    "CORRECTION",
+    "EARLIER",
+    "FINAL",
+    "JOINED",
+    "LEAN",
+    "NEGATION",
+    "NEGATION_AFTER",
+    "OPEN",
+    "QUESTION_LINE",
+    "SOFT",
+    "SOFT_AFTER",
+]
+
+_ANSWER_NOUN = (
+    r"(?:answer|response|solution|conclusion|verdict|decision|result|classification|label|category"
+    r"|choice|option|pick|antwort|lösung|ergebnis|fazit|entscheidung|einordnung|kategorie|wahl"
+    r"|respuesta|solución|resultado|conclusión|decisión|etiqueta|categoría|opción|elección"
+    r"|réponse|reponse|résultat|conclusion|décision|étiquette|catégorie|choix"
+    r"|risposta|soluzione|risultato|conclusione|decisione|etichetta|categoria|scelta"
+    r"|antwoord|oplossing|resultaat|conclusie|besluit|keuze|categorie"
+    r"|resposta|solução|resultado|conclusão|decisão|etiqueta|classificação|escolha|opção|class"
+    r"|output|json|status|queue|sentiment|intent|topic|tone|stance)"
+)
+_FINAL_WORD = (
+    r"(?:final|correct|right|best|overall|endgültige?|richtige?|korrekte?|correcta|final|bonne"
+    r"|correcte|finale|corretta|definitieve|juiste|correta|my|the|so|thus|hence|therefore|also"
+    r"|die|la|le|il|de|het|a|o|meine?|ma|mi|mijn|minha)"
+)
+
+FINAL = (
+    rf"(?:{_FINAL_WORD}[ \t,*_]+){{0,4}}{_ANSWER_NOUN}(?:[ \t]+(?:is|ist|est|es|è|é)\b)?[ \t*_]*"
+    r"(?:[:：=]|→|->|=>|⇒)|(?:final|total|overall|tl;?dr|gesamt|total)[ \t*_]*[:：=]"
+    r"|(?:最終)?(?:答え|回答|解答|結論|分類|正解)[ \t*_]*(?:[:：=]|は)|####"
+)
+"""How a line with the final answer begins."""
+
+QUESTION_LINE = (
+    r"(?:next\s+)?(?:question|q|human|user|frage|pregunta|domanda|vraag|pergunta|問題|質問)"
+    r"(?:\s*\d+)?"
+)
+"""How a line begins in which a model asks itself a further question."""
+
+CONCLUSION = (
+    r"(?:^[\s\"*_]*(?:that|this|it)(?: would|'d) be\b|\b(?:so|thus|hence|therefore|consequently"
+    r"|overall|in the end|all in all|in short|finally"
+    r"|which makes|that makes|this makes|makes (?:it|this|that)|leaves(?: (?:me|us))?(?: with)?"
+    r"|i(?:'d| would)?(?: therefore| thus| still| then)? (?:choose|pick|select|tick|say|go "
+    r"(?:with|for)|vote for"
+    r"|opt for|settle (?:on|for)|label|tag|call|classify|lean (?:towards?|to)|file|rate|route|put"
+    r"|guess|answer|take|read|mark|count|assign)|i(?:'m| am) going with|my (?:answer|choice"
+    r"|pick|guess|vote|verdict)"
+    r"|(?:answer|choice|option|label|category|class|classification|verdict|pick) (?:is|would be"
+    r"|should be|has to be|must be)"
+    r"|in other words|that is to say|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea"
+    r"|cioè|ossia|namelijk|oftewel|ou seja|isto é"
+    r"|has to be|must be|should be|the one you want|you should pick|it is|it's"
+    r"|also|daher|deshalb|somit|folglich|demnach|schließlich|insgesamt|gemeint ist|bleibt"
+    r"|sondern|richtig ist|ich (?:wähle|nehme|entscheide mich für)"
+    r"|die (?:richtige )?antwort (?:ist|lautet)"
+    r"|donc|ainsi|par conséquent|finalement|au final|c'est|il s'agit (?:donc )?d(?:e|'un|'une)"
+    r"|je choisis|soit|la (?:bonne )?réponse est"
+    r"|por (?:lo )?tanto|así que|entonces|en conclusión|luego|elijo|la respuesta (?:correcta "
+    r")?es|se trata de"
+    r"|quindi|dunque|perciò|pertanto|in conclusione|scelgo|la risposta (?:corretta |giusta )?è"
+    r"|si tratta di"
+    r"|dus|daarom|kortom|ik kies(?: voor)?|het (?:juiste )?antwoord is|het gaat om"
+    r"|portanto|logo|assim|então|por isso|escolho|a resposta (?:correta |certa )?é|trata-se de)\b"
+    r"|したがって|よって|つまり|だから|ゆえに|答えは|正解は|結論として|=>|⇒|→|->|∴|####)"
+)
+"""Words before an answer that say it is the one."""
+
+COMMIT = (
+    r"(?:\b(?:is|are|was|be|were|'s|as|about|deals with|shows?|means?|expresses|comes to|status "
+    r"(?:is|to)|deserves|warrants|merits"
+    r"|(?:belongs|goes|go|sent|send|assign(?:ed)?|routed?|route|set|moved?|forward(?:ed)?"
+    r"|filed?|classified|categori[sz]ed|labell?ed|tagged|marked|rated|points?|leans?|lean"
+    r"|handled|dealt|looked after)(?: \w+){0,3}? (?:in|to|into|under|as|by|with|towards?|for)"
+    r"|this one is for|this is for|i lean"
+    r"|ist|sind|als|war|gehört (?:in|zu)(?:r|m)?|auf|bei|est|sont|comme|concerne|relève d[eu]"
+    r"|es|son|como|corresponde a|va a|è|sono|come|riguarda|is|zijn|hoort bij|moet op|é|são|ser"
+    r"|como"
+    r"|die queue|la file|la cola|la coda|de wachtrij|a fila)|[:：=は])"
+)
+"""Words right before an answer that make a plain statement of it."""
+
+NEGATION = (
+    r"(?:\b(?:not|no|never|neither|nor|without|isn't|aren't|wasn't|doesn't|don't|didn't|can't"
+    r"|cannot|won't"
+    r"|couldn't|wouldn't|hardly|nothing|none|rules? out|ruled out|excludes?|eliminates?|discard"
+    r"|reject|rather than"
+    r"|instead of|as opposed to|unlike|apart from|other than|except|anything but|far from"
+    r"|nicht|kein|keine|keinen|keinem|keiner|weder|noch|nie|ohne|statt"
+    r"|pas|ni|aucun|aucune|jamais|sans|plutôt que|non"
+    r"|no|nunca|tampoco|sin|ningún|ninguna|en lugar de"
+    r"|non|né|nessuno|nessuna|mai|senza|invece di"
+    r"|niet|geen|noch|nooit|zonder|in plaats van"
+    r"|não|nem|nunca|nenhum|nenhuma|sem|em vez de)\b|n't\b|\bn['e]\s?)"
+)
+
+NEGATION_AFTER = (
+    r"['\"”»)\]]*\s*(?:(?:is|was|are|were|also|queue|itself|label|one)\s+){0,3}"
+    r"(?:not\b|out\b|no\b|wrong|incorrect|ruled out|excluded|impossible|can be (?:ruled out"
+    r"|excluded|discarded)"
+    r"|does(?:n't| not)|do(?:n't| not)|isn't|is not|wasn't|cannot|can't|won't|doesn't|is "
+    r"reserved|has nothing"
+    r"|contradicts|falls out|drops out|remains? possible"
+    r"|(?:ist |sind )?(?:nicht|falsch|ausgeschlossen)|scheidet|scheiden|passt nicht|fällt weg"
+    r"|n'est|ne\s|no (?:es|encaja|puede)|non è|non\s|is niet|valt af|não|est exclu|queda "
+    r"descartad|è esclus)"
+    r"|\s*(?:では(?:なく|ない|ありません)|ではな|じゃな|でなく|とは言え|は違|は不正解)"
+)
+
+ADVERSATIVE = (
+    r"\b(?:but|however|yet|sondern|aber|mais|sino|pero|ma|bensì|maar|mas|doch|jedoch|though)\b"
+)
+
+SOFT = (
+    r"(?:\b(?:looks?|looked|seems?|seemed|sounds?|tempted|tempting|at first|first (?:thought"
+    r"|wanted|said|sight|glance)|i thought|thought|could|might|may"
+    r"|would be|would have|maybe|perhaps|possibly|either|whether|unless|consider|considered"
+    r"|versus|vs|beyond|past the"
+    r"|partly|somewhat|suspects?|wonder|between|people often|fall for|wanted to|runner-up"
+    r"|second|close to|similar to|next to"
+    r"|check|double-check|verify|by comparison|initially|originally|instinct|although|though"
+    r"|even if|despite|while|draft|earlier|previous|previously|used to"
+    r"|vielleicht|womöglich|eventuell|könnte|zuerst|zunächst|zwar|obwohl|entweder|ob|zwischen"
+    r"|scheint|wirkt|dachte"
+    r"|peut-être|pourrait|d'abord|entre|soit|semble|bien que|malgré|si"
+    r"|quizás?|tal vez|podría|primero|parece|aunque|entre"
+    r"|forse|potrebbe|prima|sembra|anche se|tra|fra|malgrado|sebbene"
+    r"|misschien|wellicht|eerst|lijkt|hoewel|tussen|zou"
+    r"|talvez|poderia|primeiro|parece|embora|apesar)\b|かもしれ|最初は|もし)"
+)
+"""Words before a mention that take it for less than an answer."""
+
+EARLIER = (
+    r"\b(?:at first|first|initially|originally|instinct|i thought|thought|tempted|tempting"
+    r"|wanted to|although|though|despite|draft|earlier|previous|previously|check|double-check"
+    r"|verify"
+    r"|zuerst|zunächst|dachte|obwohl|zwar|d'abord|bien que|malgré|primero|aunque|prima|sebbene"
+    r"|malgrado|eerst|hoewel|primeiro|embora|apesar)\b|最初は"
+)
+"""Words that put an answer into the past, or aside, however firmly it is given."""
+
+LEAN = (
+    r"\b(?:looks?|seems?|sounds?|might|may|could|would be|perhaps|maybe|possibly|appears?"
+    r"|scheint|wirkt|klingt|könnte|vielleicht|semble|pourrait|peut-être"
+    r"|parece|podría|quizás?|sembra|potrebbe|forse|lijkt|misschien|poderia|talvez)\b|かもしれ"
+)
+"""Words that lean to an answer: one that nothing else is weighed against is read."""
+
+SOFT_AFTER = (
+    r"['\"”»)\]]*\s*(?:\?|(?:would|could|might|may|is tempting|seems?|is (?:just as|also"
+    r"|nearly) |was my first|threshold|at this point"
+    r"|klingt|wäre|könnte|serait|sería|sarebbe|zou|seria)\b)|\s*(?:のように|に見え|も|か)"
+)
+
+OPEN = (
+    r"(?:\bdepend(?:s|ing|e|er|ent)?\b|can't decide|cannot decide|can't settle|can't say which"
+    r"|could be either|either of|either way"
+    r"|hard to say which|take your pick|both (?:of them|fit|apply|are possible|would)|going "
+    r"round in circles|not (?:entirely )?clear which|one of the two"
+    r"|two candidates|toss-?up|i(?:'m| am) torn|hängt davon ab|kommt darauf an|je nach|ça "
+    r"dépend|dépend|je ne peux pas trancher|depende|según|dipende|hangt (?:er)?van? af"
+    r"|ik twijfel|beide|どちらとも|どちらか|場合による|によって)"
+)
+"""Words that leave an answer open."""
+
+CONDITION = (
+    r"(?:\b(?:if|unless|provided|assuming|otherwise|depending|wenn|falls|sofern|sonst|sinon|à "
+    r"condition|si|salvo que"
+    r"|se|altrimenti|als|tenzij|anders|caso|senão)\b|場合|なら)"
+)
+
+CORRECTION = (
+    r"(?:\b(?:wait|actually|correction|scratch that|hold on|hmm+|no,|sorry|let me (?:re|correct"
+    r"|think)|on second thoughts?|i mean|rather,"
+    r"|my mistake|i was wrong|strike that|reconsider|moment|halt|korrektur|nein,|quatsch|doch"
+    r"|vielmehr|attendez|non,|pardon|en fait|plutôt|espera|perdón|mejor dicho|corrección"
+    r"|aspetta|anzi|scusa|correzione|wacht|nee,|pardon|correctie|espera|aliás|desculpe|correção"
+    r"|na verdade|well,|but then|then again|on the other hand|on reflection)\b"
+    r"|待って|いや|訂正|すみません、)"
+)
+
+JOINED = (
+    r"['\"”»)\]]*\s*(?:,\s*)?(?:/|\||or|and|und|oder|ou|et|o|u|y|e|of|en|nor|noch|ni|né|nem|または"
+    r"|あるいは|か|と|、|,)"
+    r"(?:\s*(?:else|perhaps|maybe|possibly|even|also|the|a|an|eventuell|vielleicht|peut-être"
+    r"|quizás|forse|misschien|talvez"
+    r"|option|definitely|just|rather|le|la|der|die|das|not|nicht|both))*\s*['\"“«(\[]*"
+)
+"""What joins two mentions to a list."""
