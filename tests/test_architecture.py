@@ -261,10 +261,12 @@ NAMED: dict[str, set[str]] = {
     "protocols/*/_judg*.py": {"reasoning_quality"},
     "protocols/*/_notes.py": {"typos"},
     "protocols/*/_ratings.py": {"exact"},
+    "protocols/enterprise/_statistics.py": {"rougeL"},
     "protocols/_placing.py": {"numeric"},
     "protocols/_protocol.py": {"numeric"},
     "readers/_read.py": {"lm-eval"},
     "stats/_jackknife.py": {"identity"},
+    "tasks/_enterprise_data.py": {"enterprise"},
     "text/_relevance.py": {"rouge1"},
 }
 """What a module may name of other rooms: names, or all names that a room registers."""
