@@ -17,8 +17,7 @@ from falter.core.records import Estimate, Request, Response
 from falter.experiment import Result, prepare, read_study, rewriting_experiments
 from falter.figures import Grid, HeatMap
 from falter.measures import corrected_rate, run_summary
-from falter.protocols import Part, UserSettings, placed_parts, protocols
-from falter.protocols.enterprise import _rubrics
+from falter.protocols import Part, UserSettings, _rubrics, placed_parts, protocols
 from falter.scorers.rating import read_rating
 from falter.store import Store
 

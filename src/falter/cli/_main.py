@@ -13,6 +13,7 @@ from falter.cli._analyze import analyze
 from falter.cli._demo import demo
 from falter.cli._init import init
 from falter.cli._inspect import doctor, list_names, models
+from falter.cli._judge import judge
 from falter.cli._perturb import perturb
 from falter.cli._plan import plan
 from falter.cli._power import power
@@ -48,6 +49,7 @@ for _command in (
     power,
     perturb,
     rewrites,
+    judge,
     list_names,
     models,
     doctor,

@@ -12,6 +12,12 @@ from falter.experiment._api import (
     stored_result,
     write_report,
 )
+from falter.experiment._calibration import (
+    BUNDLED_RATINGS,
+    JudgeCalibration,
+    RatedTexts,
+    calibrate_judge,
+)
 from falter.experiment._config import (
     EXPERIMENT,
     STUDY,
@@ -83,6 +89,7 @@ from falter.experiment._study import (
 from falter.experiment._variants import VariantSet, variant_sets
 
 __all__ = [
+    "BUNDLED_RATINGS",
     "DEFAULT_RECIPES",
     "EXAMPLE",
     "EXPERIMENT",
@@ -96,6 +103,7 @@ __all__ = [
     "Experiment",
     "ExperimentSettings",
     "Imported",
+    "JudgeCalibration",
     "Judged",
     "ModelSpec",
     "Opinions",
@@ -104,6 +112,7 @@ __all__ = [
     "PlannedGoal",
     "Prepared",
     "PriceList",
+    "RatedTexts",
     "Resolved",
     "ResolvedStudy",
     "Result",
@@ -118,6 +127,7 @@ __all__ = [
     "assumptions_of",
     "bank_for",
     "bank_in",
+    "calibrate_judge",
     "carry_out_study",
     "connect",
     "demonstration_changes",

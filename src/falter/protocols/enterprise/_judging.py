@@ -8,10 +8,10 @@ from falter.core.errors import TaskError
 from falter.core.records import Item
 from falter.protocols._protocol import Part, PartResult
 from falter.protocols._quoting import quoted
+from falter.protocols._rubrics import AGAIN as BRIEFLY
+from falter.protocols._rubrics import OUTPUT, QUALITY, SIMILARITY
 from falter.protocols.enterprise._pairs import Pair, Reply, pairs_in
 from falter.protocols.enterprise._parts import AGAIN, COMPARING, RATING, kind_of
-from falter.protocols.enterprise._rubrics import AGAIN as BRIEFLY
-from falter.protocols.enterprise._rubrics import OUTPUT, QUALITY, SIMILARITY
 from falter.scorers.rating import RATINGS
 from falter.tasks import Task, Template
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from falter.protocols._rubrics import VERSION
 from falter.protocols.enterprise._parts import PRESETS
-from falter.protocols.enterprise._rubrics import VERSION
 from falter.protocols.enterprise._statistics import ALIKE
 
 __all__ = ["notes_of"]

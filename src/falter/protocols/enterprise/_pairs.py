@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from falter.core.ids import digest
 from falter.core.records import Prompt, Recipe
 from falter.protocols._protocol import PartResult, ScoredCell
+from falter.protocols._rubrics import VERSION
 from falter.protocols.enterprise._parts import (
     FORMAT,
     REFERENCE_FORM,
     category_of,
     languages_of,
 )
-from falter.protocols.enterprise._rubrics import VERSION
 from falter.scorers import answer_parts
 
 __all__ = ["Pair", "Reply", "pairs_in", "replies_to"]

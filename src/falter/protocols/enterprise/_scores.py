@@ -12,6 +12,7 @@ from falter.core.ids import short
 from falter.core.records import Estimate, Run
 from falter.measures import RatedPairs, RobustnessScore, robustness_score
 from falter.protocols._protocol import PartResult
+from falter.protocols._rubrics import VERSION
 from falter.protocols.enterprise._judging import (
     SAME,
     main_results,
@@ -26,7 +27,6 @@ from falter.protocols.enterprise._parts import (
     RATING,
     kind_of,
 )
-from falter.protocols.enterprise._rubrics import VERSION
 from falter.protocols.enterprise._statistics import ALIKE, TOLERANCE, counted, rated_likeness
 
 __all__ = ["Ratings", "Scores"]

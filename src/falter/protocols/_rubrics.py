@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["AGAIN", "OUTPUT", "QUALITY", "SIMILARITY", "VERSION"]
+__all__ = ["AGAIN", "OUTPUT", "PREFERENCE", "QUALITY", "SIMILARITY", "VERSION"]
 
 VERSION = 1
 
@@ -18,6 +18,17 @@ Give one of three ratings:
 3 - the same: every point and every detail of one is in the other, if in other words
 2 - nearly: the same points, but some details are missing, added or different
 1 - something else: a main point is missing, added or contradicted, or one of them is no reply
+"""
+
+PREFERENCE = """\
+Two replies were written to the same request. Decide which of them serves the person who asked \
+better: it does what was asked, is right, leaves nothing out that matters and adds nothing that \
+does not. Length and order do not count in themselves.
+
+Give one of three ratings:
+1 - the first reply is better
+2 - neither is better
+3 - the second reply is better
 """
 
 _SCALE = """
@@ -70,6 +81,7 @@ does not count, nor does the language.
 }
 QUALITY = {name: text + _SCALE for name, text in QUALITY.items()}
 SIMILARITY += _SCALE
+PREFERENCE += _SCALE
 
 OUTPUT = (
     'Reply with one JSON object and nothing else: {"rating": N, "reason": "..."}, where N is 1, '
