@@ -253,8 +253,10 @@ NAMED: dict[str, set[str]] = {
     "clients/simulated.py": {"perturbations"},
     # The same word for something else: weights, an encoding, methods, a coefficient, a column.
     "cli/_inspect.py": {"smollm2", "hf", "inspect", "lm-eval", "vllm"},
+    "cli/_judge.py": {"similarity"},
     "cli/_rewrites_text.py": {"exact"},
     "clients/_connection.py": {"identity"},
+    "experiment/_calibration.py": {"similarity"},
     "measures/_deltas.py": {"similarity"},
     "perturbations/paraphrase.py": {"rouge1"},
     "experiment/_study.py": {"numeric"},
