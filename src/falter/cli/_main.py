@@ -11,6 +11,7 @@ import click
 from falter import __version__
 from falter.cli._analyze import analyze
 from falter.cli._demo import demo
+from falter.cli._generate import generate
 from falter.cli._init import init
 from falter.cli._inspect import doctor, list_names, models
 from falter.cli._judge import judge
@@ -50,6 +51,7 @@ for _command in (
     perturb,
     rewrites,
     judge,
+    generate,
     list_names,
     models,
     doctor,

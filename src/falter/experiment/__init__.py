@@ -35,6 +35,13 @@ from falter.experiment._config import (
 from falter.experiment._demonstrations import DemonstrationChanges, demonstration_changes
 from falter.experiment._execute import Watch, planned_cost, run_async
 from falter.experiment._findings import shown_analysis
+from falter.experiment._generate import (
+    Generated,
+    apply_sheet,
+    generate_items,
+    items_in,
+    write_sheet,
+)
 from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
@@ -102,6 +109,7 @@ __all__ = [
     "DemonstrationChanges",
     "Experiment",
     "ExperimentSettings",
+    "Generated",
     "Imported",
     "JudgeCalibration",
     "Judged",
@@ -124,6 +132,7 @@ __all__ = [
     "Watch",
     "analyze_cells",
     "analyze_files",
+    "apply_sheet",
     "assumptions_of",
     "bank_for",
     "bank_in",
@@ -133,10 +142,12 @@ __all__ = [
     "demonstration_changes",
     "encoder_if_there",
     "export_sheet",
+    "generate_items",
     "identity_settings",
     "import_bank",
     "import_bundled",
     "import_reviews",
+    "items_in",
     "judge_rewrites",
     "manifest_lines",
     "meaning_of",
@@ -175,4 +186,5 @@ __all__ = [
     "verify_manifest",
     "with_prices",
     "write_report",
+    "write_sheet",
 ]

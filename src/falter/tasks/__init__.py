@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from falter.tasks._enterprise_rules import Domain, read_domain, read_issues, rule_faults
 from falter.tasks._files import DataSpec, read_hub, read_rows, read_template_file
 from falter.tasks._items import items_from_rows
 from falter.tasks._task import Task, pick, tasks
@@ -9,12 +10,16 @@ from falter.tasks._template import Template
 
 __all__ = [
     "DataSpec",
+    "Domain",
     "Task",
     "Template",
     "items_from_rows",
     "pick",
+    "read_domain",
     "read_hub",
+    "read_issues",
     "read_rows",
     "read_template_file",
+    "rule_faults",
     "tasks",
 ]
