@@ -253,19 +253,23 @@ NAMED: dict[str, set[str]] = {
     "clients/simulated.py": {"perturbations"},
     # The same word for something else: weights, an encoding, methods, a coefficient, a column.
     "cli/_inspect.py": {"smollm2", "hf", "inspect", "lm-eval", "vllm"},
+    "cli/_judge.py": {"similarity"},
     "cli/_rewrites_text.py": {"exact"},
     "clients/_connection.py": {"identity"},
+    "experiment/_calibration.py": {"similarity"},
     "measures/_deltas.py": {"similarity"},
     "perturbations/paraphrase.py": {"rouge1"},
     "experiment/_study.py": {"numeric"},
     "protocols/*/_judg*.py": {"reasoning_quality"},
     "protocols/*/_notes.py": {"typos"},
     "protocols/*/_ratings.py": {"exact"},
+    "protocols/enterprise/_statistics.py": {"rougeL"},
     "protocols/_placing.py": {"numeric"},
     "protocols/_protocol.py": {"numeric"},
     "readers/_read.py": {"lm-eval"},
     "stats/_jackknife.py": {"identity"},
     "tasks/_lm_eval_metrics.py": {"function"},
+    "tasks/_enterprise_data.py": {"enterprise"},
     "text/_relevance.py": {"rouge1"},
 }
 """What a module may name of other rooms: names, or all names that a room registers."""

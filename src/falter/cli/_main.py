@@ -12,8 +12,10 @@ from falter import __version__
 from falter.cli._analyze import analyze
 from falter.cli._answers import answers
 from falter.cli._demo import demo
+from falter.cli._generate import generate
 from falter.cli._init import init
 from falter.cli._inspect import doctor, list_names, models
+from falter.cli._judge import judge
 from falter.cli._perturb import perturb
 from falter.cli._plan import plan
 from falter.cli._power import power
@@ -50,6 +52,8 @@ for _command in (
     power,
     perturb,
     rewrites,
+    judge,
+    generate,
     list_names,
     models,
     doctor,

@@ -13,6 +13,12 @@ from falter.experiment._api import (
     stored_result,
     write_report,
 )
+from falter.experiment._calibration import (
+    BUNDLED_RATINGS,
+    JudgeCalibration,
+    RatedTexts,
+    calibrate_judge,
+)
 from falter.experiment._config import (
     EXPERIMENT,
     STUDY,
@@ -31,6 +37,13 @@ from falter.experiment._d_study import DesignError, components_in, components_of
 from falter.experiment._demonstrations import DemonstrationChanges, demonstration_changes
 from falter.experiment._execute import Watch, planned_cost, run_async
 from falter.experiment._findings import shown_analysis
+from falter.experiment._generate import (
+    Generated,
+    apply_sheet,
+    generate_items,
+    items_in,
+    write_sheet,
+)
 from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
@@ -90,6 +103,7 @@ from falter.experiment._study import (
 from falter.experiment._variants import VariantSet, variant_sets
 
 __all__ = [
+    "BUNDLED_RATINGS",
     "DEFAULT_RECIPES",
     "EXAMPLE",
     "EXPERIMENT",
@@ -104,7 +118,9 @@ __all__ = [
     "DesignError",
     "Experiment",
     "ExperimentSettings",
+    "Generated",
     "Imported",
+    "JudgeCalibration",
     "Judged",
     "ModelSpec",
     "Opinions",
@@ -114,6 +130,7 @@ __all__ = [
     "PlannedGoal",
     "Prepared",
     "PriceList",
+    "RatedTexts",
     "Resolved",
     "ResolvedStudy",
     "Result",
@@ -127,9 +144,11 @@ __all__ = [
     "analyze_cells",
     "analyze_files",
     "answers_study",
+    "apply_sheet",
     "assumptions_of",
     "bank_for",
     "bank_in",
+    "calibrate_judge",
     "carry_out_study",
     "check_permits",
     "components_in",
@@ -139,10 +158,12 @@ __all__ = [
     "design_errors",
     "encoder_if_there",
     "export_sheet",
+    "generate_items",
     "identity_settings",
     "import_bank",
     "import_bundled",
     "import_reviews",
+    "items_in",
     "judge_rewrites",
     "manifest_lines",
     "meaning_of",
@@ -187,4 +208,5 @@ __all__ = [
     "with_prices",
     "with_usual_discordance",
     "write_report",
+    "write_sheet",
 ]

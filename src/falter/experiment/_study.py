@@ -37,6 +37,7 @@ from falter.plan import Cost, plan
 from falter.protocols import (
     SINGLE_RUN,
     Part,
+    PartResult,
     Protocol,
     TaskKind,
     UserSettings,
@@ -178,6 +179,10 @@ def study_in(spec: StudySpec, path: Path) -> Iterator[ResolvedStudy]:
         yield _Resolver(spec, path, stack).study()
 
 
+class _NothingLeft(Exception):
+    """Every recipe of a part needs rewrites that nobody wrote."""
+
+
 class _Resolver:
     """Resolves the parts of one study with the same tasks, clients and open banks."""
 
@@ -212,7 +217,14 @@ class _Resolver:
                 experiment = _experiment(spec, part, self.shelf)
                 judging.append(JudgingPart(part=part, experiment=experiment))
                 continue
-            resolved, remarks = self._part(part)
+            try:
+                resolved, remarks = self._part(part)
+            except _NothingLeft:
+                notes.append(
+                    f"{part.title}: left out, no rewrites are bundled for these texts and no "
+                    "rewriter is named ('falter rewrites prepare' with --rewriter makes them)."
+                )
+                continue
             by_part.append((part, resolved))
             for remark in remarks:
                 parts_of_remark.setdefault(remark, []).append(part.name)
@@ -239,8 +251,12 @@ class _Resolver:
         needs, user = resolved.rewrites, self.spec.experiment
         if part.insists or needs is None or not needs.missing or user.rewriter or user.rewrites:
             return resolved, [] if needs is None or part.insists else needs.bundled()
-        names = [recipe.label for recipe in recipes_of(experiment) if model_made(recipe)]
-        fewer = _experiment(self.spec, part, self.shelf, without=names)
+        recipes = recipes_of(experiment)[1:]
+        names = [recipe.label for recipe in recipes if model_made(recipe)]
+        kept = [n for n, recipe in enumerate(recipes) if not model_made(recipe)]
+        if not kept:
+            raise _NothingLeft
+        fewer = _experiment(self.spec, part, self.shelf, only=kept)
         return self._resolved(fewer), [
             f"{', '.join(names)} are left out, because no rewrites are bundled for these texts and "
             "no rewriter is named ('falter rewrites prepare' with --rewriter makes them); averages "
@@ -293,6 +309,7 @@ def _user_settings(spec: StudySpec, clients: Sequence[Client], shelf: _TaskShelf
         tasks=tuple((name, _kind(task)) for name, task in shelf.own.items()),
         limit=experiment.limit,
         demonstrations=experiment.demonstrations if sets_demonstrations else None,
+        repeats=experiment.repeats if "repeats" in spec.settings else None,
         scorer=experiment.scorer,
         judge=spec.judge is not None,
         generates=all(client.capabilities.generates for client in clients),
@@ -315,7 +332,7 @@ def _kind(task: Task) -> TaskKind:
 
 
 def _experiment(
-    spec: StudySpec, part: Part, shelf: _TaskShelf, without: Sequence[str] = ()
+    spec: StudySpec, part: Part, shelf: _TaskShelf, only: Sequence[int] = ()
 ) -> Experiment:
     """A part as an experiment: its own settings, and the user's where it has none."""
     if not spec.protocol.name:
@@ -327,8 +344,8 @@ def _experiment(
         return override(user, settings, folder=spec.folder, needs_tasks=False)
     if not settings["demonstrations"]:
         settings["perturb_demonstrations"] = None
-    if without:
-        settings["recipes"] = [r for r in settings["recipes"] if r not in without]
+    if only:
+        settings["recipes"] = [settings["recipes"][n] for n in only]
     if shelf.data is not None and settings["tasks"] == [shelf.data]:
         del settings["tasks"]
     experiment = override(spec.experiment, settings, folder=spec.folder)
@@ -432,12 +449,15 @@ async def _carry_out(
 
         for part, resolved in study.parts:
             await run(part, resolved, study.clients)
+        results: dict[str, PartResult] = {}
         for judging in study.judging:
             assert study.judge is not None
             part = judging.part
-            source = next((p, r) for p, r in done if p.name == part.judges)
+            for other, other_run in done:
+                if other.name not in results:
+                    results[other.name] = part_result(store, other, other_run)
             try:
-                task = study.spec.protocol.judged(part, part_result(store, *source))
+                task = study.spec.protocol.judged(part, results)
             except TaskError as error:
                 notes.append(f"{part.title}: left out. {error.message}.")
                 continue

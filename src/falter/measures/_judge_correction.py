@@ -36,7 +36,7 @@ def corrected_rate(
 
     for the judge's numbers f, `judged`, and those of people y, `human`, NaN where no person looked;
     the items that people saw must be a random sample. ppi takes scores of any kind, with the weight
-    w that gives the least variance, and a normal interval. rogan-gladen takes 0/1 verdicts, with
+    w that gives the least variance, and a t interval. rogan-gladen takes 0/1 verdicts, with
     the judge's rate q of all items, sensitivity se and specificity sp from the labelled ones, and a
     BCa bootstrap of items; a judge no better than a coin, or no labelled item of one kind, is
     not_identified. Fewer than two labelled items: insufficient_data.
@@ -89,9 +89,11 @@ def _ppi(
     """Power-tuned prediction-powered inference, with n labelled items and N others.
 
     w = Cov(y, f)/((1 + n/N) Var f) u = (y − ȳ − w (f − f̄))/n for the labelled, w (f − f̄)/N for
-    the others se² = n/(n − 1) Σ u²,  or for G clusters G/(G − 1) Σ_g (Σ u)²
+    the others se² = n/(n − 2) Σ u²,  or for G clusters G/(G − 2) Σ_g (Σ u)²
+
+    with a t interval of as many degrees of freedom less two: the mean and the weight are estimated.
     """
-    from scipy.special import ndtri
+    from scipy.special import stdtrit
 
     y = y[labelled]
     f_labelled, f_others = f[labelled], f[~labelled]
@@ -107,12 +109,14 @@ def _ppi(
     if others:
         influence[~labelled] = weight * (f_others - f_others.mean()) / others
     sums = unit_sums(influence[:, None], codes)[:, 0]
-    scale = len(sums) / max(1, len(sums) - 1) if len(sums) < len(f) else n / (n - 1)
+    units = len(sums) if len(sums) < len(f) else n
+    freedom = max(1, units - 2)
+    scale = units / freedom
     error = float(np.sqrt(scale * np.square(sums).sum()))
     if error <= 1e-14 * max(1.0, abs(float(f.mean()))):
         return basis.estimate("corrected_rate", value, no_interval(basis.level))
-    half = float(ndtri(0.5 + basis.level / 2.0)) * error
-    method = f"normal, tuned prediction-powered, {n} labelled, weight {weight:.2f}"
+    half = float(stdtrit(freedom, 0.5 + basis.level / 2.0)) * error
+    method = f"t, tuned prediction-powered, {n} labelled, weight {weight:.2f}"
     interval = Interval(low=value - half, high=value + half, level=basis.level, method=method)
     return basis.estimate("corrected_rate", value, interval)
 

@@ -14,6 +14,8 @@ from falter.protocols._protocol import (
     UserSettings,
     protocols,
 )
+from falter.protocols._quoting import quoted
+from falter.protocols._rubrics import AGAIN, OUTPUT, PREFERENCE, SIMILARITY
 from falter.protocols._single import SINGLE_RUN
 from falter.protocols._tables import (
     WayOfAsking,
@@ -28,6 +30,10 @@ from falter.protocols._tables import (
 )
 
 __all__ = [
+    "AGAIN",
+    "OUTPUT",
+    "PREFERENCE",
+    "SIMILARITY",
     "SINGLE_RUN",
     "Need",
     "Part",
@@ -46,6 +52,7 @@ __all__ = [
     "panels_of",
     "placed_parts",
     "protocols",
+    "quoted",
     "recipes_grid",
     "tasks_grid",
 ]

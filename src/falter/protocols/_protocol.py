@@ -48,6 +48,7 @@ class UserSettings:
     tasks: tuple[tuple[str, TaskKind], ...] = ()
     limit: int | None = None
     demonstrations: int | None = None
+    repeats: int | None = None
     scorer: ScorerNames | None = None
     judge: bool = False
     generates: bool = True
@@ -137,8 +138,8 @@ class Protocol(ABC):
     ) -> tuple[Figure, ...]:
         """The figures of the report. Calls no model. `ratings` are those of rewrites, if any."""
 
-    def judged(self, part: Part, source: PartResult) -> Task:
-        """The items of a part that judges the answers of another."""
+    def judged(self, part: Part, results: Mapping[str, PartResult]) -> Task:
+        """The items of a part that judges the answers of others, which have run, by name."""
         raise TaskError(f"The protocol {self.name} makes no items for its part '{part.name}'")
 
     def notes(self, preset: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from falter.scorers._aligned_json import AlignedScore, json_rouge, json_similari
 from falter.scorers._base import TextScorer, scorers, second_reader
 from falter.scorers._choosing import ScorerNames, named_scorers, usual_reason, usual_scorer
 from falter.scorers._entities import EntityMatch, entity_match
+from falter.scorers._keyed import answer_parts
 from falter.scorers._reply import without_sequel
 from falter.scorers._rouge import Overlap, rouge, rouge_tokens
 from falter.scorers._semantic import (
@@ -23,6 +24,7 @@ __all__ = [
     "ScorerNames",
     "TextScorer",
     "TokenMatch",
+    "answer_parts",
     "bertscore",
     "entity_match",
     "json_rouge",

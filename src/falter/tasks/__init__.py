@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from falter.tasks._enterprise_rules import Domain, read_domain, read_issues, rule_faults
 from falter.tasks._files import (
     DataSpec,
     read_hub,
@@ -15,14 +16,18 @@ from falter.tasks._template import Piece, Template
 
 __all__ = [
     "DataSpec",
+    "Domain",
     "Piece",
     "Task",
     "Template",
     "items_from_rows",
     "pick",
+    "read_domain",
     "read_hub",
+    "read_issues",
     "read_rows",
     "read_template_file",
+    "rule_faults",
     "target_column",
     "tasks",
 ]

@@ -21,9 +21,11 @@ __all__ = [
     "Row",
     "Source",
     "bundled_domains",
+    "bundled_text",
     "item_faults",
     "prompt_texts",
     "read_source",
+    "read_yaml",
 ]
 
 ENGLISH = "en"
@@ -47,6 +49,13 @@ class Source:
         return self.rows.get(ENGLISH, {})
 
 
+def bundled_text(domain: str, file: str) -> str | None:
+    """A file of a bundled domain; None if there is no such domain."""
+    if domain not in bundled_domains():
+        return None
+    return _data().joinpath(domain, file).read_text("utf-8")
+
+
 def _data() -> Traversable:
     return resources.files("falter.tasks").joinpath("data", "enterprise")
 
@@ -63,17 +72,25 @@ def prompt_texts(language: str) -> Mapping[str, Mapping[str, Any]]:
     if language not in LANGUAGES:
         raise UnknownName("language of the enterprise prompts", language, LANGUAGES)
     path = _data().joinpath("it", "prompts", f"{language}.yaml")
-    texts: Mapping[str, Mapping[str, Any]] = _yaml(path.read_text("utf-8"))
+    texts: Mapping[str, Mapping[str, Any]] = read_yaml(path.read_text("utf-8"))
     return texts
 
 
-@cache
 def read_source(place: str) -> Source:
     """The items of a bundled domain, of a folder of YAML files, or of a file of JSON lines.
 
     A folder has one file an item, translations in folders below named by language. Whatever is
     wrong with the items is said at once.
     """
+    return _bundled(place) if place in bundled_domains() else _read(place)
+
+
+@cache
+def _bundled(domain: str) -> Source:
+    return _read(domain)
+
+
+def _read(place: str) -> Source:
     if place in bundled_domains():
         found = list(_folder(_data().joinpath(place, "items")))
     else:
@@ -120,7 +137,7 @@ def _content(file: Traversable) -> Any:
     import yaml
 
     try:
-        return _yaml(file.read_text("utf-8"))
+        return read_yaml(file.read_text("utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         return error
 
@@ -139,7 +156,8 @@ def _lines(path: Path) -> Iterator[tuple[str, str, Any]]:
         yield f"line {number}", language, row
 
 
-def _yaml(text: str) -> Any:
+def read_yaml(text: str) -> Any:
+    """What a YAML text holds, plain values only."""
     import yaml
 
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from falter.analysis import meaning_grid, ranking_figures
@@ -47,8 +47,8 @@ class Brittlebench(Protocol):
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
         return tuple(parts_of(settings))
 
-    def judged(self, part: Part, source: PartResult) -> Task:
-        return quality_task(source)
+    def judged(self, part: Part, results: Mapping[str, PartResult]) -> Task:
+        return quality_task(results[part.judges or ""])
 
     def notes(self, preset: str) -> tuple[str, ...]:
         return notes_of(preset)

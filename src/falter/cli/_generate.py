@@ -1,0 +1,107 @@
+"""`falter generate`: inputs of the enterprise tasks, written by a model for a list of issues."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from falter.cli._options import store_option
+from falter.cli._progress import Meter
+from falter.core.codec import to_json
+from falter.experiment import ModelSpec, apply_sheet, generate_items, items_in, write_sheet
+from falter.store import Store
+from falter.tasks import read_domain, read_issues
+
+__all__ = ["generate"]
+
+_FOLDER = click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+MOST_SHOWN = 20
+
+
+@click.group()
+def generate() -> None:
+    """Cases, chats, questions and slots for issues of your own, written by a model.
+
+    Write them, check them, let people review them; then run the enterprise tasks on the folder.
+    """
+
+
+@generate.command("items")
+@_FOLDER
+@click.option(
+    "--issues", required=True, help="JSONL with key, area and issue; or it, hr for bundled ones."
+)
+@click.option("--domain", required=True, help="YAML with name, description and areas; or it, hr.")
+@click.option("--writer", required=True, metavar="MODEL", help="The model that writes.")
+@click.option("--base-url", help="Where its server listens.")
+@click.option("--api-key-env", help="The environment variable that holds its key.")
+@click.option("--concurrency", type=int, help="Requests in flight at once  [default: 64]")
+@click.option("--limit", type=click.IntRange(min=1), help="The first so many issues.")
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def items_command(
+    folder: Path,
+    issues: str,
+    domain: str,
+    writer: str,
+    base_url: str | None,
+    api_key_env: str | None,
+    concurrency: int | None,
+    limit: int | None,
+    store_path: Path,
+    as_json: bool,
+) -> int:
+    """Write the items of issues into FOLDER, and ask again for those that break a rule.
+
+    \b
+    falter generate items mine --issues issues.jsonl --domain domain.yaml --writer openai:NAME
+    falter run --task enterprise_case:mine --model openai:OTHER
+
+    Exit code 1 if some items are not whole; the same command goes on where it stopped.
+    """
+    area = read_domain(domain)
+    rows = read_issues(issues, area)[:limit]
+    spec = ModelSpec(
+        name=writer, base_url=base_url, api_key_env=api_key_env, concurrency=concurrency
+    )
+    meter = Meter(Console(stderr=True), {writer: None})
+    with Store(store_path) as store, meter:
+        found = generate_items(rows, area, spec, folder, store, watch=meter)
+    if as_json:
+        click.echo(json.dumps(to_json(found), indent=2))
+    else:
+        click.echo(
+            f"{found.whole:,} of {found.issues:,} items are whole, {found.calls:,} requests by "
+            f"{found.author}"
+        )
+        for key, faults in list(found.faults.items())[:MOST_SHOWN]:
+            click.echo(f"{key}: {'; '.join(faults)}", err=True)
+    return 1 if found.faults else 0
+
+
+@generate.command("check")
+@_FOLDER
+def check_command(folder: Path) -> None:
+    """Check the items of FOLDER by rule: structure, lengths, sources, slots, leaks."""
+    click.echo(f"{len(items_in(folder)):,} items, no fault")
+
+
+@generate.command("sheet")
+@_FOLDER
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path),
+              help="Write the sheet here.")  # fmt: skip
+def sheet_command(folder: Path, output: Path) -> None:
+    """Write a review sheet: a line for each part, with a column for ok, reject or edit."""
+    click.echo(f"{write_sheet(folder, output):,} items in {output}")
+
+
+@generate.command("apply")
+@_FOLDER
+@click.argument("sheet", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+def apply_command(folder: Path, sheet: Path) -> None:
+    """Carry out a reviewed sheet: rejected items move away, edited texts replace the old ones."""
+    rejected, edited = apply_sheet(folder, sheet)
+    click.echo(f"{rejected:,} items rejected, {edited:,} texts edited")

@@ -1,0 +1,111 @@
+"""A judge's rating from 1 to 3: read from its reply, or from the likelihood of the three digits."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from falter.core.interfaces import AnswerKind, Case, Style
+from falter.core.records import Score
+from falter.scorers._base import TextScorer, scorers
+
+__all__ = ["RATINGS", "RatingLikelihood", "RatingOfThree", "read_rating"]
+
+RATINGS = ("1", "2", "3")
+_KEY = "rating"
+_LONGEST = 20_000
+_ATTEMPTS = 200
+_DECODER = json.JSONDecoder()
+_THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL)
+
+
+def read_rating(text: str) -> int | None:
+    """The rating in a judge's reply: `rating` of a JSON object, or a reply that is the digit alone.
+
+    None where there is none, where it is not 1, 2 or 3, or where two objects differ.
+
+    >>> read_rating('{"explanation": "the same", "rating": "3"}'), read_rating("4")
+    (3, None)
+    """
+    if len(text) > _LONGEST:
+        return None
+    reply = _THOUGHTS.sub("", text, count=1).strip()
+    if reply in RATINGS:
+        return int(reply)
+    found = {_number(value) for value in _ratings(reply)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _ratings(reply: str) -> list[Any]:
+    """Every `rating` of the JSON objects of a reply, in a fence or between words."""
+    values: list[Any] = []
+    at, attempts = reply.find("{"), 0
+    while at >= 0 and attempts < _ATTEMPTS:
+        attempts += 1
+        try:
+            value, end = _DECODER.raw_decode(reply, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            if isinstance(value, dict) and _KEY in value:
+                values.append(value[_KEY])
+        at = reply.find("{", end)
+    return values
+
+
+def _number(value: Any) -> int | None:
+    text = value.strip() if isinstance(value, str) else value
+    if isinstance(text, bool) or text not in (*RATINGS, 1, 2, 3):
+        return None
+    return int(text)
+
+
+class RatingOfThree(TextScorer):
+    """A judge's rating as a share: 1 is 0, 2 a half, 3 is 1; the digit itself in `extracted`."""
+
+    name = "rating_of_three"
+    summary = "a judge's rating from 1 to 3, from its JSON reply, as 0, a half or 1"
+    max_tokens = 256
+    needs_prompt = False
+
+    def read(self, text: str, case: Case) -> Score:
+        rating = read_rating(text)
+        if rating is None:
+            return self.unparsed("the reply holds no rating from 1 to 3")
+        return self.scored((rating - 1) / 2, str(rating))
+
+
+class RatingLikelihood:
+    """The likeliest of the digits 1, 2 and 3 as a judge's rating; nothing can be unreadable."""
+
+    name = "rating_likelihood"
+    summary = "a judge's rating from 1 to 3: the digit with the highest likelihood"
+    style: Style = "cloze"
+    answer_kind: AnswerKind = "option"
+    max_tokens = 8
+    needs_scores = True
+    needs_choices = True
+    needs_prompt = True
+    needs_baseline = False
+
+    def check(self) -> None:
+        """It needs nothing but likelihoods."""
+
+    def fault(self, target: str) -> str | None:
+        return None
+
+    def score(self, case: Case) -> Score:
+        response, choices = case.response, case.variant.prompt.choices
+        if response.failure is not None or len(response.scores) != len(choices):
+            reason = response.failure or "the response has no likelihoods"
+            return Score(scorer=self.name, outcome="failed", reason=reason)
+        logprobs = [score.logprob for score in response.scores]
+        best = choices[logprobs.index(max(logprobs))]
+        if best not in RATINGS:
+            return Score(scorer=self.name, outcome="failed", reason="the options are not 1, 2, 3")
+        return Score(scorer=self.name, outcome="scored", value=(int(best) - 1) / 2, extracted=best)
+
+
+scorers.register(RatingOfThree.name, RatingOfThree())
+scorers.register(RatingLikelihood.name, RatingLikelihood())

@@ -1,0 +1,70 @@
+"""Scripted writers and judges for the enterprise tasks, known by a name like any client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import pytest
+
+from falter.clients import ClientSettings, clients
+from falter.core.answers import AnswerSchema
+from falter.core.records import Request
+from falter.testing import Scripted
+
+Parts = dict[str, str]
+
+
+def written(parts: Parts, form: str, schema: AnswerSchema) -> str:
+    """The parts of an answer in a form."""
+    many = {key.name for key in schema.keys if key.many}
+    if form in ("json", "yaml"):
+        return json.dumps({k: v.split("\n") if k in many else v for k, v in parts.items()})
+    if form == "xml":
+        return "<a>" + "".join(f"<{k}>{escape(v)}</{k}>" for k, v in parts.items()) + "</a>"
+    if form == "html":
+        return "".join(f'<p id="{k}">{escape(v)}</p>' for k, v in parts.items())
+    if form == "markdown":
+        return "\n".join(f"## {k}\n{v}" for k, v in parts.items())
+    if schema.lines:
+        return "\n".join(f"{k}: {v}" for k, v in parts.items())
+    return "\n".join(f"{key.heading}\n{parts[key.name]}" for key in schema.keys)
+
+
+def answer(request: Request, change: Callable[[Request, Parts], Parts] | None = None) -> str:
+    """What a perfect clerk would write: the gold where there is one."""
+    variant = request.variant
+    schema = variant.prompt.schema
+    assert schema is not None
+    target = str(variant.prompt.target or "")
+    gold = dict(line.split(": ", 1) for line in target.splitlines() if ": " in line)
+    if schema.lines:
+        parts = {key.name: gold[key.name] for key in schema.keys if key.name in gold}
+    else:
+        parts = {key.name: f"{key.name} of {variant.item.key}. {target}" for key in schema.keys}
+    if change is not None:
+        parts = change(request, parts)
+    return written(parts, variant.recipe.output_format or schema.form, schema)
+
+
+def rating(request: Request) -> str:
+    """A judge: 3 where both replies hold the same words, else 1; replies are rated 3, without 2."""
+    text = request.messages[0][1]
+    if "The second reply:" in text:
+        first, second = text.split("The first reply:\n")[1].split("\n\nThe second reply:\n")
+        same = first.strip() == second.partition("\nReply with")[0].strip()
+        return json.dumps({"rating": 3 if same else 1, "reason": "as seen"})
+    return json.dumps({"reason": "as seen", "rating": "2" if "CHANGED" in text else "3"})
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, name: str, script: Any) -> Scripted:
+    """A scripted client that is known by a name."""
+    client = Scripted(script, name=name, scores=False)
+
+    def connect(settings: ClientSettings) -> Scripted:
+        return client
+
+    monkeypatch.setitem(clients._objects, name, connect)
+    return client
