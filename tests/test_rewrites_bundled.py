@@ -43,10 +43,17 @@ from rewrite_samples import write_data
 Capture = pytest.CaptureFixture[str]
 THREE = ("paraphrase_free", "paraphrase_lexical", "paraphrase_syntactic")
 ITEMS, BUNDLED = 264, 60
+SENTENCE = "sentence"
+"""The bank that the perturbations of single sentences share."""
+
+
+def of_questions() -> tuple[Rewrite, ...]:
+    """The rewrites of questions; those of sentences of articles are the rest."""
+    return tuple(r for r in bundled_rewrites() if r.perturbation != SENTENCE)
 
 
 def made_by(name: str) -> RewritePerturbation:
-    found = perturbations.get(name)
+    found = perturbations.get("paraphrase_relevant" if name == SENTENCE else name)
     assert isinstance(found, RewritePerturbation)
     return found
 
@@ -67,7 +74,7 @@ def store(tmp_path: Path) -> Path:
 
 def test_sixty_items_have_each_paraphrase_once() -> None:
     """Five items a subject; each of the three is there for all of them, by one author."""
-    rewrites = bundled_rewrites()
+    rewrites = of_questions()
     assert Counter(r.perturbation for r in rewrites) == dict.fromkeys(THREE, BUNDLED)
     assert {r.author for r in rewrites} == {HAND_WRITTEN}
     sources = {r.source for r in rewrites}
@@ -91,7 +98,7 @@ def test_every_text_passes_what_a_models_must(rewrite: Rewrite) -> None:
 def test_the_three_of_an_item_differ() -> None:
     """Two perturbations of an item never give the same prompt."""
     texts: dict[str, set[str | None]] = {}
-    for rewrite in bundled_rewrites():
+    for rewrite in of_questions():
         texts.setdefault(rewrite.source, set()).add(rewrite.text)
     assert {len(found) for found in texts.values()} == {3}
 

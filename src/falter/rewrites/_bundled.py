@@ -15,7 +15,7 @@ from falter.rewrites._bank import MemoryBank, hand_written
 __all__ = ["HAND_WRITTEN", "bundled_bank", "bundled_rewrites"]
 
 HAND_WRITTEN = "hand-written"
-FILES = ("basics_paraphrases.jsonl",)
+FILES = ("basics_paraphrases.jsonl", "scitldr_paraphrases.jsonl")
 
 
 @cache
