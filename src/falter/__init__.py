@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from falter.core.records import Scored
+    from falter.core.scored import Scored
     from falter.experiment import Result, run
     from falter.perturbations import perturb
 
@@ -21,7 +21,7 @@ __all__ = ["Result", "Scored", "__version__", "perturb", "run"]
 
 _HOMES = {
     "Result": "falter.experiment",
-    "Scored": "falter.core.records",
+    "Scored": "falter.core.scored",
     "run": "falter.experiment",
     "perturb": "falter.perturbations",
 }
