@@ -182,6 +182,20 @@ def test_a_single_whole_answer_lets_the_run_go_on(tmp_path: Path) -> None:
     assert result.analysis.panels[0].counts.truncated == 59
 
 
+def test_a_provider_that_changes_under_one_name_is_said_beside_the_drops(tmp_path: Path) -> None:
+    """One condition served elsewhere: the report names both hosts in a note of the panel."""
+
+    def answer(asked: Asked) -> Reply:
+        perturbed = "\n\n\n" in asked.body["messages"][-1]["content"]
+        status, reply = said("7")
+        return status, {**reply, "provider": "Far" if perturbed else "Near"}
+
+    result, _ = run_at(answer, tmp_path, recipes=["pad_newlines"])
+    (panel,) = result.analysis.panels
+    assert set(panel.served_by) == {"Near: m", "Far: m"}
+    assert any("2 different servers or model versions" in note for note in panel.notes)
+
+
 # Prompts that a server cuts
 
 

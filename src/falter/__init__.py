@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from falter.core.records import Scored
+    from falter.core.scored import Scored
     from falter.experiment import Result, run
     from falter.experiment import open_store as open
     from falter.perturbations import perturb
@@ -23,7 +23,7 @@ __all__ = ["Result", "Scored", "__version__", "open", "perturb", "run"]
 
 _HOMES = {
     "Result": ("falter.experiment", "Result"),
-    "Scored": ("falter.core.records", "Scored"),
+    "Scored": ("falter.core.scored", "Scored"),
     "open": ("falter.experiment", "open_store"),
     "perturb": ("falter.perturbations", "perturb"),
     "run": ("falter.experiment", "run"),

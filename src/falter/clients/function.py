@@ -21,7 +21,8 @@ from falter.clients._options import OptionTable
 from falter.clients._settings import ClientSettings, clients, runs_code
 from falter.core.errors import InvalidValue, PreflightError
 from falter.core.interfaces import Capabilities, Client, Parameter
-from falter.core.records import Model, Request, Response, Scored
+from falter.core.records import Model, Request, Response
+from falter.core.scored import Scored
 
 __all__ = ["Function", "connect", "offer"]
 

@@ -37,7 +37,6 @@ __all__ = [
     "Run",
     "Sampling",
     "Score",
-    "Scored",
     "Section",
     "SectionKind",
     "Span",
@@ -398,14 +397,6 @@ class Response:
         """Whether the limit was reached before a word of the answer: by reasoning, as a rule."""
         blank = self.failure is None and not self.scores and not (self.text or "").strip()
         return blank and self.finish_reason in CUT
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """What a function under test may return: its text, and a score from 0 to 1 of its own."""
-
-    text: str
-    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,7 @@ class RatingLikelihood:
     needs_choices = True
     needs_prompt = True
     needs_baseline = False
+    second_reader: str | None = None
 
     def check(self) -> None:
         """It needs nothing but likelihoods."""
