@@ -176,6 +176,8 @@ def test_the_command_line_asks_for_permits(
     assert _run(["plan", str(path)]) == 2
     assert "GITHUB_TOKEN" in capsys.readouterr().err
     assert _run(["plan", str(path), "--allow-env", "GITHUB_TOKEN"]) == 0
+    shown = capsys.readouterr().out
+    assert "to https://models.example.org/v1, with the key in GITHUB_TOKEN" in shown
     assert _run(["plan", "--task", "basics", "--model", "simulated", "--allow-code"]) == 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from falter.core.errors import printable
 from falter.experiment import PanelPlan
 from falter.plan import Cost
 from falter.report import shown_text
@@ -13,8 +14,11 @@ __all__ = ["panel_row", "panel_text", "prompt_text", "together"]
 
 
 def panel_row(p: PanelPlan, cost: Cost, price_list: str | None) -> dict[str, Any]:
-    """The calls, tokens and cost of one panel."""
+    """The calls, tokens and cost of one panel, and where they would go with whose key."""
+    transport = getattr(p.client, "transport", None)
     return {
+        "address": p.panel.model.base_url,
+        "key_variable": getattr(transport, "key_variable", None),
         "task": p.panel.task,
         "model": p.panel.model.label,
         "scorer": p.panel.scorer,
@@ -41,7 +45,17 @@ def panel_text(row: Mapping[str, Any]) -> str:
         f"  {row['items']:,} items × {row['recipes']:,} conditions = {row['cells']:,} cells"
         f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
-        f"{_amount(row)}"
+        f"{_amount(row)}{_address(row)}"
+    )
+
+
+def _address(row: Mapping[str, Any]) -> str:
+    """Where the requests would go, and the name of the variable that holds the key."""
+    if row["address"] is None:
+        return ""
+    key = row["key_variable"]
+    return f"\n  to {printable(row['address'])}, " + (
+        f"with the key in {printable(key)}" if key else "without a key"
     )
 
 

@@ -110,6 +110,14 @@ class Transport:
             secrets=[text for text in (self._key, *extra.values()) if text is not None],
         )
 
+    @property
+    def key_variable(self) -> str | None:
+        """The name of the environment variable whose value goes to the server; None if none does.
+
+        The name alone, for a plan to show; whether the variable is set does not matter.
+        """
+        return self._variable if self._key is not None or self._key_missing else None
+
     def url(self, path: str) -> URL:
         """Where an endpoint lives."""
         return URL(f"{self.base_url}/{path}")
