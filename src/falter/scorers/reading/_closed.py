@@ -32,6 +32,8 @@ from falter.scorers.reading._words import (
 
 __all__ = ["ANY", "CLASH", "MOST", "sentences", "settled", "sole", "token", "who"]
 
+_WINDOW = 120  # characters around a mention that are looked at
+_MOST_MENTIONS = 100
 _BASE, _INFLECTED = 0xE000, 0xF000
 MOST = _INFLECTED - _BASE - 1
 CLASH = chr(_INFLECTED - 1)
@@ -208,7 +210,8 @@ def _mentions(text: str) -> list[_Mention]:
         positions = [m.start() for m in re.finditer(ANY, sentence)]
         line_start = text.rfind("\n", 0, start) + 1
         for n, at in enumerate(positions):
-            left, right = sentence[:at], sentence[at + 1 :].rstrip("\n")
+            left = sentence[max(0, at - _WINDOW) : at]
+            right = sentence[at + 1 : at + _WINDOW].rstrip("\n")
             index, inflected = who(sentence[at]), ord(sentence[at]) >= _INFLECTED
             joined = n > 0 and _JOIN.fullmatch(sentence, positions[n - 1] + 1, at)
             own = joined and _DENIED.search(joined[0])
@@ -220,7 +223,7 @@ def _mentions(text: str) -> list[_Mention]:
                 level = _level(
                     re.sub(ANY, "x", left),
                     right,
-                    re.sub(ANY, "x", text[line_start : start + at]),
+                    re.sub(ANY, "x", text[max(line_start, start + at - _WINDOW) : start + at]),
                     question=question,
                     after_question=asked,
                     opening=not found and not text[:start].strip(),
@@ -252,7 +255,8 @@ def _openings(text: str, mentions: Sequence[_Mention]) -> list[int]:
     found += [
         m.at
         for m in mentions
-        if m.level >= 0 and _OR_MAY.search(re.sub(ANY, "\ue000", text[: m.at]))
+        if m.level >= 0
+        and _OR_MAY.search(re.sub(ANY, "\ue000", text[max(0, m.at - _WINDOW) : m.at]))
     ]
     for start, end in sentences(text):
         inside = [m for m in mentions if start <= m.at < end and m.level == 0]
@@ -271,6 +275,8 @@ def settled(text: str, count: int, stressed: int | None = None) -> int | None:
 
     `stressed` is the only candidate in bold type, which a mere mention may need to count.
     """
+    if len(re.findall(ANY, text)) > _MOST_MENTIONS:
+        return None
     mentions = _mentions(text)
     cut, refused = is_cut(text), refusal_in(text)
     made = [m for m in mentions if m.level > 0 and _stands(m, cut=cut, refused=refused)]
@@ -302,7 +308,7 @@ def _leaning(text: str, mentions: Sequence[_Mention]) -> int | None:
     if len({m.who for m in weighed}) != 1 or "?" in text:
         return None
     start = _sentence_start(text, weighed[-1].at)
-    left = re.sub(ANY, "x", text[start : weighed[-1].at])
+    left = re.sub(ANY, "x", text[max(start, weighed[-1].at - _WINDOW) : weighed[-1].at])
     clear = _LEANS.search(left) and not _EARLIER.search(left) and not _IF.search(text, start)
     return weighed[0].who if clear and weighed[0].who >= 0 else None
 

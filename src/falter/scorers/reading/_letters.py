@@ -120,14 +120,17 @@ def _texts(texts: Sequence[str], least: int) -> re.Pattern[str] | None:
 def _is_letter(match: re.Match[str], letter: str) -> bool:
     """Whether a letter is one of the options, and no article, pronoun, unit or name."""
     text, written = match.string, match[0]
-    before, after = text[max(0, match.start() - 30) : match.start()], text[match.end() :]
+    before, after = (
+        text[max(0, match.start() - 30) : match.start()],
+        text[match.end() : match.end() + 60],
+    )
     if letter.isdigit():
         marked = re.search(
             rf"(?:{_NOUN}|answer is|antwort|réponse)[\s:#(*]*$", before, re.IGNORECASE
         )
         alone = not text[: match.start()].strip(" (*[\"'") and re.match(r"[.):*\]\"']|\s*$", after)
         return bool(marked or alone)
-    if written != letter and not re.fullmatch(r"[\W_]*", text[: match.start()] + after):
+    if written != letter and not re.fullmatch(r"[\W_]*", text[: match.start()][:60] + after):
         return bool(
             re.search(rf"(?:{_NOUN}|answer is)[\s:(*\[\"']*$", before, re.IGNORECASE)
             and re.match(r"\W|$", after)

@@ -293,8 +293,10 @@ def numbers(text: str) -> list[Number]:
     """The numbers of a text in order, none inside another."""
     commas = writes_commas(text)
     taken: list[Number] = []
+    covered = bytearray(len(text))
     for number in _all(text, commas=commas):
-        if not any(number.start < t.end and t.start < number.end for t in taken):
+        if not any(covered[number.start : number.end]):
+            covered[number.start : number.end] = b"\1" * (number.end - number.start)
             taken.append(number)
     return sorted(taken, key=lambda n: n.start)
 

@@ -11,7 +11,7 @@ import orjson
 __all__ = ["Found", "elements", "folded_key", "is_schema", "leaves", "objects", "pairs", "rows"]
 
 _DEEPEST = 50
-_MOST = 40  # objects
+_MOST = 40  # attempts to read one
 
 
 class Found(NamedTuple):
@@ -158,8 +158,9 @@ def _unescaped(text: str) -> str:
 def objects(text: str) -> list[Found]:
     """The objects of a text in order, those inside others left out."""
     found: list[Found] = []
-    at = 0
-    while len(found) < _MOST and (at := text.find("{", at)) >= 0:
+    at = tried = 0
+    while tried < _MOST and (at := text.find("{", at)) >= 0:
+        tried += 1
         reader = _Reader(text, at)
         try:
             value = reader.object(0)
@@ -201,7 +202,7 @@ def elements(text: str) -> list[tuple[str, str]]:
 
 
 _PAIR = re.compile(
-    r"^[ \t]*(?:[-*+•>]|\d{1,2}[.)])?[ \t>#*_]*['\"`]?([^\W\d][^:：=\n|]{0,60}?)['\"`]?[ \t*_]*"
+    r"^[ \t]*(?:[-*+•>]|\d{1,2}[.)])?[ \t>#*_]{0,6}['\"`]?([^\W\d][^:：=\n|]{0,60}?)['\"`]?[ \t*_]*"
     r"(?::|：|=(?!=)|→|->|=>|⇒)[ \t*_`]*([^\n]*?)[ \t]*$",
     re.MULTILINE,
 )
