@@ -10,6 +10,7 @@ from typing import Any
 
 from falter.experiment import EXAMPLE, EXPERIMENT, STUDY, Block, Setting
 from falter.experiment._config import DATA, MODEL, PRICE, SAMPLING, Model
+from falter.experiment._grid import Grid
 from falter.experiment._settings import Many
 from falter.experiment._shapes import (
     Options,
@@ -147,6 +148,8 @@ def python_type(shape: Shape[Any]) -> str:
             return "Mapping[str, Any]"
         case Template():
             return "str | Mapping[str, str]"
+        case Grid():
+            return "Mapping[str, Sequence[Any]]"
         case Scorers():
             return "str | Sequence[str] | Mapping[str, str | Sequence[str]]"
     raise NotImplementedError(type(shape))

@@ -264,12 +264,21 @@ class _Panel:
             scores[:, [*baseline, *self.columns]],
             repeats=table.repeats,
             again=again,
+            idle=self._idle([*baseline, *self.columns]),
             clusters=table.clusters,
             level=self.level,
         )
         parts = {name: self.sign(getattr(share, name)) for name in
                  ("share", "item", "condition", "interaction", "run")}  # fmt: skip
         return PromptShare(**parts, label=share.label)
+
+    def _idle(self, columns: Sequence[int]) -> NDArray[np.bool_] | None:
+        """Items × conditions: whether the baseline stands in, because nothing was changed."""
+        if not self.table.has_baseline:
+            return None
+        idle: NDArray[np.bool_] = ~self.changed[:, list(columns)]
+        idle[:, 0] = False
+        return idle
 
     def _identity(self) -> int | None:
         """The condition that asks the baseline's prompt again."""
@@ -321,7 +330,11 @@ class _Panel:
         by_method: dict[str, dict[str, Estimate]] = {}
         for method in ("plugin", "crossed"):
             components: Any = variance_components(
-                cube, method, clusters=self.table.clusters, level=self.level
+                cube,
+                method,
+                clusters=self.table.clusters,
+                draws=self.table.draws,
+                level=self.level,
             )
             by_method[method] = {
                 field.name: self.sign(getattr(components, field.name), method=method)

@@ -73,6 +73,7 @@ class ExperimentSettings(TypedDict, total=False):
     template_file: str | None
     models: str | ModelSettings | Sequence[str | ModelSettings] | None
     recipes: RecipeSettings | Sequence[RecipeSettings] | None
+    grid: Mapping[str, Sequence[Any]] | None
     scorer: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
     labels: str | Sequence[str] | None
     limit: int | None

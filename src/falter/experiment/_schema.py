@@ -9,6 +9,7 @@ from falter.clients import clients
 from falter.core.interfaces import Perturbation
 from falter.core.registry import Registry
 from falter.experiment._config import EXPERIMENT, MODEL, STUDY, Data, Model
+from falter.experiment._grid import Grid
 from falter.experiment._settings import Block, Many, Setting
 from falter.experiment._shapes import (
     Options,
@@ -114,6 +115,12 @@ def _shape(shape: Shape[Any]) -> dict[str, Any]:
             return _or_mapping(_or_list(_name("scorers"), least=1))
         case Template():
             return _or_mapping(_TEXT)
+        case Grid():
+            return {
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": {"type": "array", "minItems": 2},
+            }
     raise NotImplementedError(type(shape))
 
 
