@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from reply_table import counted
+
 REPLIES = Path(__file__).parent / "data" / "replies"
 KINDS = ("letters", "labels", "numbers", "yesno", "json")
 
@@ -40,3 +42,16 @@ def test_traps_name_cases() -> None:
         for line in (REPLIES / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
     }
     assert set(json.loads((REPLIES / "traps.json").read_text(encoding="utf-8"))) <= ids
+
+
+@pytest.mark.parametrize(
+    ("kind", "precision", "recall"),
+    [
+        ("letters", 0.97, 0.87), ("labels", 0.94, 0.92), ("numbers", 0.92, 0.79),
+        ("yesno", 0.95, 0.85), ("json", 0.94, 0.95),
+    ],
+)  # fmt: skip
+def test_reading_gets_no_worse(kind: str, precision: float, recall: float) -> None:
+    """Floors just below what `reply_table.py` prints for both halves; the aims are higher."""
+    counts = counted(kind)
+    assert counts.precision > precision and counts.recall > recall
