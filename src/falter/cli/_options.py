@@ -59,6 +59,7 @@ _allow_env = click.option(
 _allow_code = click.option(
     "--allow-code",
     is_flag=True,
+    default=None,
     help="Let the file run code: 'inspect:FILE.py', 'function:' and trust_remote_code.",
 )
 
@@ -114,7 +115,7 @@ def settings_from(
     env, code = options.pop("allow_env", ()), options.pop("allow_code", False)
     if file is not None:
         settings = read_settings(file)
-        check_permits(settings, Path(file), env=env, code=code)
+        check_permits(settings, Path(file), env=env, code=bool(code))
         return overlay(settings, options), Path(file).parent
     if needs_models and not options.get("models"):
         raise UsageError(

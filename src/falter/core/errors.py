@@ -38,7 +38,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def printable(text: str) -> str:
     """A text as a terminal may show it: control characters and lone surrogates as `\\x1b`."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 class FalterError(Exception):

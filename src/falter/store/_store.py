@@ -151,6 +151,7 @@ class Store:
                 yield
                 self.db.execute("COMMIT")
             except BaseException:
+                self._models.clear()  # one of them may be gone again
                 if self.db.in_transaction:  # SQLite has ended it by itself if the disk is full
                     self.db.execute("ROLLBACK")
                 raise
