@@ -13,6 +13,7 @@ import pytest
 import falter
 from enterprise_samples import Parts, answer, rating, scripted
 from every_estimate import every_estimate
+from falter.cli._main import _run
 from falter.core.records import Estimate, Request, Response
 from falter.experiment import Result, prepare, read_study, rewriting_experiments
 from falter.figures import Grid, HeatMap
@@ -69,6 +70,22 @@ def test_the_presets_have_every_category() -> None:
     assert (len(pairs), len(languages.experiment["recipes"])) == (81, 89)
     assert (main.experiment["repeats"], "limit" in main.experiment) == (5, False)
     assert placed(preset="paper", repeats=2)[0].experiment["repeats"] == 2
+
+
+def test_the_plan_counts_the_judge(
+    tmp_path: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pair for each cell, then both replies on two measures, and each of these once more."""
+    scripted(patch, "writer", writer())
+    scripted(patch, "umpire", rating)
+    arguments = ["plan", "--protocol", "enterprise", "--task", "enterprise_case", "--limit", "1"]
+    arguments += ["--model", "writer", "--judge", "umpire", "--json"]
+    assert not _run([*arguments, "--store", str(tmp_path / "falter.db")])
+    planned = json.loads(capsys.readouterr().out)
+    cells = sum(row["cells"] for row in planned["panels"])
+    calls = planned["judge_calls_at_most"]
+    assert calls["comparing"] == calls["comparing-again"] == cells
+    assert calls["rating"] == calls["rating-again"] == 4 * cells
 
 
 # The paper's worked example
@@ -337,3 +354,6 @@ def test_every_part_and_figure_is_on_the_page(tmp_path: Path, patch: pytest.Monk
     for shown in result.figures:
         assert f"`{shown.name}`" in page, shown.name
     assert json.loads(json.dumps(result.table("robustness")))
+    assert {row[1] for row in figure(result, "tasks").rows} == {
+        "enterprise_case", "enterprise_chat", "enterprise_questions", "enterprise_slots",
+    }  # fmt: skip

@@ -79,7 +79,11 @@ def _planned(study: ResolvedStudy, store_path: Path, price_list: str | None) -> 
         for part, panels in costs
         for panel, cost in panels
     ]
-    answers = {part.name: sum(cost.cells for _, cost in panels) for part, panels in costs}
+    cells: dict[tuple[str, str], int] = {}
+    for part, panels in costs:
+        for panel, cost in panels:
+            place = part.name, panel.panel.task
+            cells[place] = cells.get(place, 0) + cost.cells
     needs = [resolved.rewrites for _, resolved in study.parts if resolved.rewrites is not None]
     return {
         "protocol": protocol.name or None,
@@ -87,7 +91,8 @@ def _planned(study: ResolvedStudy, store_path: Path, price_list: str | None) -> 
         "runs": [resolved.run.id for _, resolved in study.parts],
         "panels": rows,
         "judge_calls_at_most": {
-            judging.part.name: answers[judging.part.judges or ""] for judging in study.judging
+            judging.part.name: protocol.judge_calls(judging.part, cells)
+            for judging in study.judging
         },
         "missing_rewrites": sum(len(need.missing) for need in needs),
         "missing": list(dict.fromkeys(line for need in needs for line in need.shortfall())),
@@ -107,7 +112,7 @@ def _print(planned: dict[str, Any]) -> None:
     for row in rows:
         click.echo(panel_text(row))
     for name, calls in planned["judge_calls_at_most"].items():
-        click.echo(f"{name}: at most {calls:,} calls of the judge, one for each reasoning")
+        click.echo(f"{name}: at most {calls:,} calls of the judge")
     if len(rows) > 1:
         click.echo(together(rows))
     for prompt in planned["prompts"]:

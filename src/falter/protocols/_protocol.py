@@ -142,6 +142,10 @@ class Protocol(ABC):
         """The items of a part that judges the answers of others, which have run, by name."""
         raise TaskError(f"The protocol {self.name} makes no items for its part '{part.name}'")
 
+    def judge_calls(self, part: Part, cells: Mapping[tuple[str, str], int]) -> int:
+        """The most calls that a judging part can take; `cells` are those of other parts by task."""
+        return sum(count for (name, _), count in cells.items() if name == part.judges)
+
     def notes(self, preset: str) -> tuple[str, ...]:
         """What the preset takes from the paper, and what it chooses where the paper is silent."""
         return ()

@@ -9,7 +9,7 @@ from falter.figures import Figure
 from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols._tables import counts_grid
 from falter.protocols.enterprise._figures import main_figures, run_figures, size_figures
-from falter.protocols.enterprise._judging import judged_task, main_results
+from falter.protocols.enterprise._judging import judged_task, main_results, most_calls
 from falter.protocols.enterprise._notes import notes_of
 from falter.protocols.enterprise._parts import PRESETS, parts_of
 from falter.protocols.enterprise._samples import sample_figures
@@ -35,6 +35,9 @@ class Enterprise(Protocol):
 
     def judged(self, part: Part, results: Mapping[str, PartResult]) -> Task:
         return judged_task(part, results)
+
+    def judge_calls(self, part: Part, cells: Mapping[tuple[str, str], int]) -> int:
+        return most_calls(part, cells)
 
     def notes(self, preset: str) -> tuple[str, ...]:
         return notes_of(preset)

@@ -15,7 +15,15 @@ from falter.protocols.enterprise._parts import AGAIN, COMPARING, RATING, kind_of
 from falter.scorers.rating import RATINGS
 from falter.tasks import Task, Template
 
-__all__ = ["SAME", "judged_task", "main_results", "ratings_of", "unread_of", "verdicts_of"]
+__all__ = [
+    "SAME",
+    "judged_task",
+    "main_results",
+    "most_calls",
+    "ratings_of",
+    "unread_of",
+    "verdicts_of",
+]
 
 SAME = 3.0
 LONGEST_MATERIAL, LONGEST_REPLY = 16_000, 6_000
@@ -40,6 +48,13 @@ def judged_task(part: Part, results: Mapping[str, PartResult]) -> Task:
         return _task(part.name, _comparisons(pairs), OUTPUT, "no two replies differ")
     items = _quality(pairs, ratings_of(results, COMPARING))
     return _task(part.name, items, OUTPUT, "no pair of replies that a judge rates is below 3")
+
+
+def most_calls(part: Part, cells: Mapping[tuple[str, str], int]) -> int:
+    """The most calls of a stage: a pair for each cell, and each measure of both of its replies."""
+    if part.name.startswith(COMPARING):
+        return sum(cells.values())
+    return sum(2 * len(kind_of(task).judged) * count for (_, task), count in cells.items())
 
 
 def _task(name: str, items: Iterable[Item], output: str, nothing: str) -> Task:

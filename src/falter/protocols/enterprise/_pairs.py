@@ -15,6 +15,7 @@ from falter.protocols.enterprise._parts import (
     REFERENCE_FORM,
     category_of,
     languages_of,
+    name_of,
 )
 from falter.scorers import answer_parts
 
@@ -124,7 +125,7 @@ def _pairs(result: PartResult) -> Iterator[Pair]:
         variant = answered.cell.variant
         if variant.draw:
             continue
-        place = answered.panel.model.label, answered.panel.task, variant.item.key
+        place = answered.panel.model.label, name_of(answered.panel.task), variant.item.key
         run = answered.cell.repeat - variant.recipe.repeat * repeats
         places.setdefault(place, {})[variant.recipe.label, run] = answered
     clean = result.run.recipes[0].label

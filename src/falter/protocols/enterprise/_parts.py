@@ -24,6 +24,7 @@ __all__ = [
     "category_of",
     "kind_of",
     "languages_of",
+    "name_of",
     "parts_of",
 ]
 
@@ -80,6 +81,11 @@ _KINDS = {
 def kind_of(task: str) -> Kind:
     """How the replies of a task are rated; those of others like summaries."""
     return _KINDS.get(task.partition(":")[0], OTHER)
+
+
+def name_of(task: str) -> str:
+    """A task's name without the choice of items that are translated: `enterprise_case`, `…:hr`."""
+    return task.replace(",translated", "").removesuffix(":it")
 
 
 def category_of(recipe: Recipe) -> str | None:
