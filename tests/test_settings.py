@@ -113,12 +113,19 @@ def test_the_example_is_whole_lines_that_are_comments_or_settings() -> None:
 
 
 def test_an_example_with_every_setting_on_is_an_experiment() -> None:
-    """Removing the '#' before a setting is enough; data and protocol replace the task."""
+    """Removing the '#' before a setting is enough; data and protocol replace the task, a grid the
+    recipes."""
     data = yaml.safe_load(re.sub(r"^#(?! \S)", "", EXAMPLE, flags=re.MULTILINE))
     jsonschema.validate(data, schema())
     study, rest = read_study_settings(data)
     assert (study.protocol, study.preset) == ("brittlebench", "quick")
     assert rest.pop("task") == "basics"
+    grid = rest.pop("grid")
+    assert read_experiment({**rest, "recipes": None, "grid": grid}).grid == (
+        ("template", ("own", "other")),
+        ("demonstrations", (2, 4)),
+        ("noise", ("none", "replace_spaces")),
+    )
     found = read_experiment(rest)
     assert found.data == DataSpec(
         path="my.jsonl",

@@ -58,11 +58,11 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def part_of(settings: UserSettings) -> Part:
-    """The grid on the preset's tasks; on the user's own, read by the scorer that fits them."""
+    """The grid on the preset's tasks, or on the user's own."""
     preset = PRESETS[settings.preset]
     scorer = settings.scorer
-    if scorer is None and not settings.tasks:
-        scorer = dict(preset.scorers)
+    if scorer is None:
+        scorer = _written(settings) if settings.tasks else dict(preset.scorers)
     return Part(
         name="grid",
         title="A grid of configurations",
@@ -70,10 +70,20 @@ def part_of(settings: UserSettings) -> Part:
             "tasks": list(preset.tasks),
             "limit": preset.limit,
             "grid": {factor: list(levels) for factor, levels in GRID.items()},
-            **({} if scorer is None else {"scorer": scorer}),
+            **({"scorer": scorer} if scorer else {}),
         },
         needs=("text",),
     )
+
+
+def _written(settings: UserSettings) -> dict[str, tuple[str, ...]]:
+    """Scorers of written answers: a temperature says nothing of likelihoods."""
+    known = {name: names for preset in PRESETS.values() for name, names in preset.scorers.items()}
+    return {
+        name: known.get(name, ("choice_letter",))
+        for name, kind in settings.tasks
+        if kind == "choices"
+    }
 
 
 def notes_of(preset: str) -> tuple[str, ...]:
