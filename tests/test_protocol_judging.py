@@ -19,6 +19,7 @@ from falter.core.records import BASELINE, Estimate
 from falter.core.render import plain
 from falter.figures import Grid, HeatMap
 from falter.protocols._protocol import ScoredCell
+from falter.protocols._quoting import quoted
 from falter.protocols.brittlebench import _judging
 from falter.protocols.brittlebench._judged_quality import quality_figures
 from falter.protocols.brittlebench._judging import quality_task
@@ -146,8 +147,7 @@ def test_hostile_reasoning_stays_behind_its_marks(text: str) -> None:
 @given(st.text(min_size=1))
 def test_no_text_leaves_its_marks(text: str) -> None:
     """Every line, by whatever sign it ends, begins with the mark."""
-    quoted = _judging._quoted(text, 8_000)
-    assert all(line.startswith("| ") for line in quoted.splitlines())
+    assert all(line.startswith("| ") for line in quoted(text, 8_000).splitlines())
 
 
 def test_long_reasoning_keeps_its_beginning_and_its_end() -> None:

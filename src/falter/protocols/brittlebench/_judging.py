@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 from falter.core.errors import TaskError
 from falter.core.records import Item, Prompt
 from falter.protocols._protocol import PartResult
+from falter.protocols._quoting import quoted
 from falter.protocols.brittlebench._arms import reasoning_of
 from falter.scorers.judging import DIMENSIONS
 from falter.tasks import Task, Template
@@ -71,9 +70,9 @@ def quality_task(source: PartResult) -> Task:
             task=TASK,
             key=cell.key,
             fields={
-                "question": _quoted(question, LONGEST_QUESTION),
+                "question": quoted(question, LONGEST_QUESTION),
                 "options": _options(cell.variant.prompt, item),
-                "reasoning": _quoted(text, LONGEST),
+                "reasoning": quoted(text, LONGEST),
                 RATINGS: ", ".join(DIMENSIONS),
             },
         )
@@ -108,24 +107,4 @@ def _options(prompt: Prompt, item: Item) -> str:
     if sorted(choices) != sorted(item.choices) or len(labels) != len(choices):
         choices, labels = item.choices, tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(item.choices)])
     lines = (f"{a}. {text}" for a, text in zip(labels, choices, strict=True))
-    return f"\nThe options:\n{_quoted(chr(10).join(lines), LONGEST_QUESTION)}\n"
-
-
-def _quoted(text: str, longest: int) -> str:
-    """The text with `|` before every line, so that none can pass for a line of the rubric.
-
-    Control characters become spaces; of a long text the beginning and the end are shown.
-    """
-    if len(text) <= longest:
-        return _lines(text)
-    head, tail = longest * 5 // 8, longest * 3 // 8
-    gap = f"[{len(text) - head - tail:,} characters are left out here]"
-    return f"{_lines(text[:head])}\n{gap}\n{_lines(text[-tail:])}"
-
-
-def _lines(text: str) -> str:
-    lines = (
-        "".join(" " if unicodedata.category(c) in ("Cc", "Cs") else c for c in line)
-        for line in text.splitlines()
-    )
-    return "\n".join(f"| {line}" for line in lines)
+    return f"\nThe options:\n{quoted(chr(10).join(lines), LONGEST_QUESTION)}\n"
