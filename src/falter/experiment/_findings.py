@@ -20,7 +20,7 @@ from falter.experiment._meaning import encoder_if_there
 from falter.experiment._reviews import opinions
 from falter.figures import Study, StudyPart
 from falter.protocols import SINGLE_RUN, Part, PartResult, ScoredCell, protocols
-from falter.store import Store, StoredStudy
+from falter.store import Store, StoredStudy, scan_rewrites
 
 __all__ = ["part_result", "part_results", "shown_analysis", "shown_study"]
 
@@ -65,7 +65,14 @@ def part_result(store: Store, part: Part, run: Run, *, incomplete: bool = False)
         for cell, score in scored_cells(store, run, chosen, sections=True):
             yield ScoredCell(panel=run.panels[cell.panel], cell=cell, score=score)
 
-    return PartResult(part=part, run=run, tables=tables, analyse=analysis, cells=cells)
+    return PartResult(
+        part=part,
+        run=run,
+        tables=tables,
+        analyse=analysis,
+        cells=cells,
+        rewrites=lambda: scan_rewrites(store),
+    )
 
 
 def shown_study(store: Store, stored: StoredStudy, results: Sequence[PartResult]) -> Study:

@@ -199,7 +199,7 @@ class _Resolver:
 
     def study(self) -> ResolvedStudy:
         spec = self.spec
-        settings = _user_settings(spec, self.clients, self.shelf)
+        settings = _user_settings(spec, self.clients, self.shelf, self.judge)
         parts, unavailable = placed_parts(spec.protocol.parts(settings), settings)
         if not parts:
             raise UsageError(
@@ -301,7 +301,9 @@ def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
     ]
 
 
-def _user_settings(spec: StudySpec, clients: Sequence[Client], shelf: _TaskShelf) -> UserSettings:
+def _user_settings(
+    spec: StudySpec, clients: Sequence[Client], shelf: _TaskShelf, judge: Client | None = None
+) -> UserSettings:
     experiment = spec.experiment
     sets_demonstrations = "demonstrations" in spec.settings
     return UserSettings(
@@ -312,6 +314,7 @@ def _user_settings(spec: StudySpec, clients: Sequence[Client], shelf: _TaskShelf
         repeats=experiment.repeats if "repeats" in spec.settings else None,
         scorer=experiment.scorer,
         judge=spec.judge is not None,
+        judge_scores=judge is None or judge.capabilities.scores,
         generates=all(client.capabilities.generates for client in clients),
         scores=all(client.capabilities.scores for client in clients),
         lists=all(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from falter.analysis import Analysis, Table
 from falter.core.errors import TaskError
-from falter.core.records import Panel, Run, Score
+from falter.core.records import Panel, Rewrite, Run, Score
 from falter.core.registry import Registry
 from falter.figures import Figure
 from falter.rewrites import Agreement
@@ -41,7 +41,7 @@ class UserSettings:
     `tasks` are the user's own, by name and kind; empty to use the preset's. `generates` and
     `scores` say what every model can do, `lists` whether every task with options has a template
     that lists them. A protocol needs these only where its parts depend on them: tasks, data and
-    limits are put in place for it.
+    limits are put in place for it. `judge_scores` says whether the judge gives likelihoods.
     """
 
     preset: str
@@ -51,6 +51,7 @@ class UserSettings:
     repeats: int | None = None
     scorer: ScorerNames | None = None
     judge: bool = False
+    judge_scores: bool = True
     generates: bool = True
     scores: bool = True
     lists: bool = True
@@ -101,7 +102,7 @@ class PartResult:
     """A part that has run.
 
     `cells` reads them from the store, one by one, each time it is called; the analysis is made
-    when it is first needed.
+    when it is first needed. `rewrites` are all that the store holds, usable or not.
     """
 
     part: Part
@@ -109,6 +110,7 @@ class PartResult:
     tables: tuple[Table, ...]
     analyse: Callable[[], Analysis]
     cells: Callable[[], Iterator[ScoredCell]]
+    rewrites: Callable[[], Iterator[Rewrite]] = lambda: iter(())
 
     @cached_property
     def analysis(self) -> Analysis:
