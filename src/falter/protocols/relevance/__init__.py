@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from falter.figures import Figure
@@ -33,8 +33,8 @@ class RelevanceProtocol(Protocol):
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
         return tuple(parts_of(settings))
 
-    def judged(self, part: Part, source: PartResult) -> Task:
-        return judged_task(part, source)
+    def judged(self, part: Part, results: Mapping[str, PartResult]) -> Task:
+        return judged_task(part, results[part.judges or ""])
 
     def notes(self, preset: str) -> tuple[str, ...]:
         return notes_of(preset)

@@ -11,7 +11,7 @@ from falter.protocols._protocol import Part, PartResult
 from falter.protocols._quoting import quoted
 from falter.protocols.relevance._presets import ENTAILMENT
 from falter.protocols.relevance._replies import ORIGINAL, Summary, article_of, summaries_of
-from falter.scorers import rating
+from falter.scorers import summary_rating
 from falter.tasks import Task, Template
 
 __all__ = ["judged_task", "judging_key"]
@@ -56,7 +56,7 @@ def judged_task(part: Part, source: PartResult) -> Task:
             task=f"summary_{part.name}",
             key=key,
             fields={**first, "summary": quoted(text, LONGEST_SUMMARY)},
-            choices=rating.ENTAILMENT if entails else rating.RATINGS,
+            choices=summary_rating.ENTAILMENT if entails else summary_rating.RATINGS,
         )
     if not items:
         raise TaskError(
