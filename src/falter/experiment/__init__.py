@@ -31,6 +31,7 @@ from falter.experiment._d_study import DesignError, components_in, components_of
 from falter.experiment._demonstrations import DemonstrationChanges, demonstration_changes
 from falter.experiment._execute import Watch, planned_cost, run_async
 from falter.experiment._findings import shown_analysis
+from falter.experiment._human import summary_ratings, summary_sheet
 from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
@@ -176,6 +177,8 @@ __all__ = [
     "stored_result",
     "study_in",
     "study_of",
+    "summary_ratings",
+    "summary_sheet",
     "tables_of",
     "variant_sets",
     "verify_manifest",
