@@ -44,6 +44,7 @@ from falter.experiment._generate import (
     items_in,
     write_sheet,
 )
+from falter.experiment._human import summary_ratings, summary_sheet
 from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
@@ -202,6 +203,8 @@ __all__ = [
     "stored_result",
     "study_in",
     "study_of",
+    "summary_ratings",
+    "summary_sheet",
     "tables_of",
     "variant_sets",
     "verify_manifest",

@@ -17,6 +17,7 @@ from falter.rewrites._page import sheet_page
 from falter.rewrites._reading import Reading, read_reply, read_rewrite
 from falter.rewrites._sheet import (
     flags_of,
+    guarded,
     make_sheet,
     read_reviews,
     rows_of,
@@ -40,6 +41,7 @@ __all__ = [
     "bundled_rewrites",
     "calibrations",
     "flags_of",
+    "guarded",
     "hand_written",
     "judge_prompt",
     "make_sheet",

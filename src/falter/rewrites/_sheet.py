@@ -17,7 +17,7 @@ from falter.core.rng import Rng
 from falter.rewrites._flaws import flawed
 from falter.text import meaning_flags
 
-__all__ = ["COLUMNS", "flags_of", "make_sheet", "read_reviews", "sample_of", "sheet_csv"]
+__all__ = ["COLUMNS", "flags_of", "guarded", "make_sheet", "read_reviews", "sample_of", "sheet_csv"]
 
 COLUMNS = (
     "row", "perturbation", "source", "rewrite", "decision", "edited", "rating", "comment", "rater",

@@ -9,6 +9,7 @@ from falter.figures import Figure
 from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols._tables import counts_grid
 from falter.protocols.relevance._changes import change_figures
+from falter.protocols.relevance._human import CRITERIA, human_sheet, read_human_sheets
 from falter.protocols.relevance._judged import judged_figures
 from falter.protocols.relevance._judging import judged_task
 from falter.protocols.relevance._presets import GREEDY, PRESETS, SAMPLED, notes_of, parts_of
@@ -18,7 +19,7 @@ from falter.protocols.relevance._sources import source_figures
 from falter.rewrites import Agreement
 from falter.tasks import Task
 
-__all__ = ["RelevanceProtocol"]
+__all__ = ["CRITERIA", "RelevanceProtocol", "human_sheet", "read_human_sheets"]
 
 
 class RelevanceProtocol(Protocol):

@@ -125,7 +125,7 @@ def notes_of(preset: str) -> tuple[str, ...]:
         )
     if preset != "paper":
         notes.append(
-            "SciTLDR, which the paper does not have: 12 abstracts whose sentences were reworded by "
-            "hand."
+            "Where no task is named: SciTLDR, which the paper does not have, 12 abstracts whose "
+            "sentences were reworded by hand."
         )
     return tuple(notes)
