@@ -191,10 +191,12 @@ def _least_p(table: Floats, codes: NDArray[np.intp], replications: int, seed: in
         with np.errstate(invalid="ignore", divide="ignore"):
             sizes[start : start + count] = np.where(square > 1e-300, total**2 / square, 0.0)
     ordered = np.sort(sizes, axis=0)
-    ranks = np.stack(
+    below = np.stack(
         [np.searchsorted(o, s, side="left") for o, s in zip(ordered.T, sizes.T, strict=True)]
     )
-    return np.asarray(np.sort((replications - ranks).min(axis=0) / replications))
+    # A rank r stands for p-values from (r - 1)/m to r/m; taken as r/m, columns would err too often.
+    ranks = (replications - below).min(axis=0) - rng.random(replications)
+    return np.asarray(np.sort(ranks / replications))
 
 
 def split_worst(
