@@ -264,6 +264,7 @@ NAMED: dict[str, set[str]] = {
     "protocols/_placing.py": {"numeric"},
     "protocols/_protocol.py": {"numeric"},
     "readers/_read.py": {"lm-eval"},
+    "scorers/judging.py": {"relevance"},
     "stats/_jackknife.py": {"identity"},
     "text/_relevance.py": {"rouge1"},
 }
