@@ -269,6 +269,7 @@ NAMED: dict[str, set[str]] = {
     "protocols/_placing.py": {"numeric"},
     "protocols/_protocol.py": {"numeric"},
     "readers/_read.py": {"lm-eval"},
+    "scorers/judging.py": {"relevance"},
     "stats/_jackknife.py": {"identity"},
     "tasks/_lm_eval_metrics.py": {"function"},
     "tasks/_enterprise_data.py": {"enterprise"},

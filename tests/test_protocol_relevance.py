@@ -130,9 +130,15 @@ def prepared(folder: Path, identical: int = 0) -> dict[str, Any]:
     }
 
 
-def test_known_effects_come_back(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> falter.Result:
+    """Every article with every rewrite."""
+    return falter.run(**prepared(tmp_path_factory.mktemp("whole")))
+
+
+def test_known_effects_come_back(whole: falter.Result) -> None:
     """A model that loses a known share of main sentences, and nothing under the controls."""
-    result = falter.run(**prepared(tmp_path))
+    result = whole
     lost = sum(map(gives_up, range(ARTICLES))) / ARTICLES
     grid = result.figure("relative-change")
     by_arm = {row[3]: row for row in grid.rows if row[2] == "ROUGE-1"}
@@ -155,9 +161,9 @@ def test_known_effects_come_back(tmp_path: Path) -> None:
     assert top[-1].value == pytest.approx(0.0)
 
 
-def test_sources_move_as_known(tmp_path: Path) -> None:
+def test_sources_move_as_known(whole: falter.Result) -> None:
     """The expected summaries have the sources of the originals; giving up moves them by one."""
-    result = falter.run(**prepared(tmp_path))
+    result = whole
     lost = sum(map(gives_up, range(ARTICLES))) / ARTICLES
     rows = {row[2]: row for row in result.figure("source-shift").rows}
     for arm, row in rows.items():
@@ -217,11 +223,12 @@ def test_a_judge_without_likelihoods_writes_its_rating(tmp_path: Path) -> None:
     assert ratings["original"][4].value == 5.0
 
 
-def test_people_rate_without_knowing_whose_summary_it_is(tmp_path: Path) -> None:
+def test_people_rate_without_knowing_whose_summary_it_is(
+    whole: falter.Result, tmp_path: Path
+) -> None:
     """A sheet goes out, two raters' copies come back, the best arm is named."""
-    settings = prepared(tmp_path)
-    falter.run(**settings)
-    text = summary_sheet(settings["store"], articles=8, seed=3)
+    store = whole.store
+    text = summary_sheet(store, articles=8, seed=3)
     rows = list(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))
     assert len(rows) == 24
     assert set(rows[0]) == {"row", "article", "summary", "faithfulness", "coherence", "relevance"}
@@ -237,16 +244,16 @@ def test_people_rate_without_knowing_whose_summary_it_is(tmp_path: Path) -> None
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-    (found,) = summary_ratings(settings["store"], files, articles=8, seed=3).values()
+    (found,) = summary_ratings(store, files, articles=8, seed=3).values()
     assert found.means["original"]["faithfulness"].value == 1.0
     assert found.means["relevant sentences"]["faithfulness"].value < 1.0
     assert found.means["original"]["relevance"].status == "insufficient_data"
     assert found.best == ("expected summary", "original")
     with pytest.raises(UsageError, match="no row"):
-        summary_ratings(settings["store"], files, articles=8, seed=4)
+        summary_ratings(store, files, articles=8, seed=4)
     files[0].write_text(files[0].read_text().replace(",4,", ",6,"), "utf-8")
     with pytest.raises(UsageError, match="coherence is '6'"):
-        summary_ratings(settings["store"], files, articles=8, seed=3)
+        summary_ratings(store, files, articles=8, seed=3)
 
 
 def test_a_sentence_is_found_again_where_a_rewrite_made_two_of_it() -> None:
@@ -259,6 +266,13 @@ def test_a_sentence_is_found_again_where_a_rewrite_made_two_of_it() -> None:
 
 
 # Parts
+
+
+def test_every_figure_and_part_is_explained(whole: falter.Result) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "protocols" / "relevance.md").read_text("utf-8")
+    names = [figure.name for figure in whole.figures]
+    names += ["rating", "entailment", "sampled", "greedy"]
+    assert [name for name in names if f"`{name}`" not in page] == []
 
 
 def test_the_presets_ask_what_they_say() -> None:

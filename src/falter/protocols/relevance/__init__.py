@@ -12,7 +12,7 @@ from falter.protocols.relevance._changes import change_figures
 from falter.protocols.relevance._human import CRITERIA, human_sheet, read_human_sheets
 from falter.protocols.relevance._judged import judged_figures
 from falter.protocols.relevance._judging import judged_task
-from falter.protocols.relevance._presets import GREEDY, PRESETS, SAMPLED, notes_of, parts_of
+from falter.protocols.relevance._parts import GREEDY, PRESETS, SAMPLED, notes_of, parts_of
 from falter.protocols.relevance._replies import scores_of
 from falter.protocols.relevance._rewrites import rewrite_figures
 from falter.protocols.relevance._sources import source_figures

@@ -9,6 +9,7 @@ import numpy as np
 from falter.core.records import Estimate
 from falter.figures import Column, Figure, Grid, Value
 from falter.measures import accuracy, net_relative_change, relative_change
+from falter.protocols.relevance._parts import MEASURES
 from falter.protocols.relevance._replies import AGAIN, ORIGINAL, Floats, Scores
 
 __all__ = ["change_figures"]
@@ -20,12 +21,6 @@ RELEVANT, IRRELEVANT, TOP = (
 )
 COMPARED = ((RELEVANT, IRRELEVANT), (TOP, RELEVANT))
 PANEL = (Column(name="Model"), Column(name="Data set"), Column(name="Measure"))
-MEASURES = {
-    "summary_rouge1": "ROUGE-1",
-    "summary_rouge2": "ROUGE-2",
-    "summary_rougeL": "ROUGE-L",
-    "summary_bertscore": "BERTScore",
-}
 
 
 def change_figures(panels: Sequence[Scores], level: float, seed: int) -> tuple[Figure, ...]:

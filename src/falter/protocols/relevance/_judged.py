@@ -13,7 +13,7 @@ from falter.figures import Column, Figure, Grid, Value
 from falter.measures import geval_score, human_evaluation
 from falter.protocols._protocol import PartResult
 from falter.protocols.relevance._judging import judging_key
-from falter.protocols.relevance._presets import RATING
+from falter.protocols.relevance._parts import BERTSCORE, LIKELIHOOD_RATING, RATING
 from falter.protocols.relevance._replies import (
     EXPECTED,
     ORIGINAL,
@@ -60,7 +60,7 @@ def _numbers(judged: PartResult) -> dict[str, float]:
         score = answered.score
         if score is None or score.value is None:
             continue
-        if score.scorer == "summary_rating_likelihood":
+        if score.scorer == LIKELIHOOD_RATING:
             rating = geval_score(json.loads(score.extracted or "[]"), order="ascending").value
         elif judged.part.name == RATING:
             rating = 1.0 + 4.0 * score.value
@@ -130,7 +130,7 @@ def _rows(panels: Sequence[_Judged], level: float) -> Iterator[tuple[Value, ...]
 def _entailment_grid(
     panels: Sequence[_Judged], scores: Sequence[Scores], text: Sequence[str], level: float
 ) -> Grid:
-    bertscores = {(s.model, s.task): s for s in scores if s.measure == "summary_bertscore"}
+    bertscores = {(s.model, s.task): s for s in scores if s.measure == BERTSCORE}
     rows: list[tuple[Value, ...]] = []
     for panel in panels:
         f1 = bertscores.get((panel.model, panel.task))

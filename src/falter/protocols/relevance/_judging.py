@@ -9,7 +9,7 @@ from falter.core.ids import digest, short
 from falter.core.records import Item
 from falter.protocols._protocol import Part, PartResult
 from falter.protocols._quoting import quoted
-from falter.protocols.relevance._presets import ENTAILMENT
+from falter.protocols.relevance._parts import ENTAILMENT
 from falter.protocols.relevance._replies import ORIGINAL, Summary, article_of, summaries_of
 from falter.scorers import summary_rating
 from falter.tasks import Task, Template

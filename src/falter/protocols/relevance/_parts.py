@@ -25,7 +25,15 @@ RECIPES = (
     "paraphrase_relevant:top=3",
     "identity",
 )
-SCORERS = ("summary_rouge1", "summary_rouge2", "summary_rougeL", "summary_bertscore")
+BERTSCORE = "summary_bertscore"
+MEASURES = {
+    "summary_rouge1": "ROUGE-1",
+    "summary_rouge2": "ROUGE-2",
+    "summary_rougeL": "ROUGE-L",
+    BERTSCORE: "BERTScore",
+}
+"""What summaries are scored by, with the names that the tables have for it."""
+LIKELIHOOD_RATING = "summary_rating_likelihood"
 SAMPLED, GREEDY = "sampled", "greedy"
 RATING, ENTAILMENT = "rating", "entailment"
 TEMPERATURE, DRAWS = 0.7, 3
@@ -83,7 +91,7 @@ def _summaries(
         experiment={
             "tasks": list(preset.tasks),
             "recipes": list(RECIPES),
-            "scorer": list(SCORERS) if settings.scorer is None else settings.scorer,
+            "scorer": list(MEASURES) if settings.scorer is None else settings.scorer,
             **({} if limit is None else {"limit": limit}),
             **sampling,
         },
@@ -97,7 +105,7 @@ def _judges(source: str, *, scores: bool) -> Iterator[Part]:
     yield Part(
         name=RATING,
         title="How good the summaries are",
-        experiment={"scorer": "summary_rating_likelihood" if scores else "summary_rating"},
+        experiment={"scorer": LIKELIHOOD_RATING if scores else "summary_rating"},
         judges=source,
     )
     if scores:
