@@ -284,3 +284,14 @@ def test_flip_arguments_are_checked():
         flip_rate(np.ones(3), np.ones((3, 2)), changed=np.ones((3, 3)))
     with pytest.raises(InvalidValue, match="again"):
         flip_rate(np.ones(3), np.ones((3, 2)), again=np.ones(4))
+
+
+def test_runs_that_are_no_repeats_give_no_share() -> None:
+    """Two orders of a pair whose answers differ by the order: no prompt's share is below zero."""
+    rng = np.random.Generator(np.random.PCG64(5))
+    first = (rng.random((300, 6)) < 0.9).astype(float)
+    table = np.stack([first, 1.0 - first], axis=2)
+    table = np.where(rng.random(table.shape) < 0.1, 1.0 - table, table)
+    share = prompt_share(table, repeats=2).share
+    assert (share.value, share.status) == (None, "not_identified")
+    assert "no repeats" in share.method

@@ -310,7 +310,9 @@ def case(choices: tuple[str, ...], logprobs: list[float]) -> Case:
 def test_a_rating_is_the_expected_one() -> None:
     """The number that G-Eval's formula gives for the same chances."""
     chances = [0.05, 0.1, 0.15, 0.3, 0.4]
-    score = scorers.get("rating_likelihood").score(case(RATINGS, [math.log(p) for p in chances]))
+    score = scorers.get("summary_rating_likelihood").score(
+        case(RATINGS, [math.log(p) for p in chances])
+    )
     percent = json.loads(score.extracted or "")
     assert percent == pytest.approx([100 * p for p in chances])
     rating = geval_score(percent, order="ascending").value
@@ -330,7 +332,7 @@ def test_chances_need_numbers() -> None:
     assert option_chances([-9999.0, -9999.0]) is None
     assert option_chances([float("nan"), -1.0]) is None
     assert option_chances([-1000.0, -1000.0]) == (0.5, 0.5)
-    scorer = scorers.get("rating_likelihood")
+    scorer = scorers.get("summary_rating_likelihood")
     assert scorer.score(case(RATINGS, [-1.0, float("inf"), -1.0, -1.0, -1.0])).outcome == "failed"
     assert scorer.score(case(RATINGS, [-1.0])).outcome == "failed"
     assert scorer.score(case(("a", "b"), [-1.0, -2.0])).outcome == "failed"
@@ -344,4 +346,4 @@ def test_chances_need_numbers() -> None:
 def test_a_written_rating_is_one_number(reply: str, value: float | None) -> None:
     base = case(RATINGS, [])
     told = replace(base, response=Response(key="r", text=reply))
-    assert scorers.get("rating_written").score(told).value == value
+    assert scorers.get("summary_rating").score(told).value == value

@@ -164,8 +164,22 @@ def _share(table: Table, split: _Split) -> Estimate:
         plain = _Split.of(replace(table, codes=None), run, 0.0)
         error = jackknife_error(plain.share[1:])
         effect = (jackknife_error(split.share[1:]) / error) ** 2 if error > 0.0 else None
+    if _runs_are_no_repeats(table, split):
+        why = (
+            "outcomes differ more between the runs of a prompt than between prompts, so that these "
+        )
+        why += "runs are no repeats of one another"
+        return table.undefined(measure, "not_identified", why)
     interval = _interval(table, split)
     return table.estimate(measure, prompt / (prompt + item), interval, design_effect=effect)
+
+
+def _runs_are_no_repeats(table: Table, split: _Split) -> bool:
+    """Whether the prompt's variance is below zero beyond chance once that of the runs is off."""
+    if split.run is None or len(split.prompt) < 4 or np.isnan(split.prompt).any():
+        return False
+    high = jackknife(float(split.prompt[0]), split.prompt[1:], level=table.level).high
+    return high is not None and high < 0.0
 
 
 def _interval(table: Table, split: _Split) -> Interval:
