@@ -39,7 +39,7 @@ from falter.store import Store, put_rewrites
 from falter.testing import Scripted
 
 ARTICLES, LENGTH, LOST = 48, 6, 0.4
-TEMPLATE = {"instruction": "Summarise.", "documents": "{article}", "cue": "Summary:"}
+TEMPLATE = "Summarise this article in one sentence.\n\n{article}\n\nSummary:"
 
 
 def sentence(article: int, place: int) -> str:

@@ -131,7 +131,7 @@ def _label(step: Step) -> str:
     defaults = {p.name: p.default for p in perturbations.get(step.name).parameters}
     always = _is_setting(step)
     shown = [
-        f"{k}={v}"
+        f"{k}={'|'.join(map(str, v)) if isinstance(v, (tuple, list)) else v}"
         for k, v in step.params.items()
         if v is not None and (always or v != defaults.get(k))
     ]

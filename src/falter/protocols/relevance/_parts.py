@@ -19,12 +19,14 @@ __all__ = [
     "parts_of",
 ]
 
+_WHERE = {"scope": ["document", "input"]}
 RECIPES = (
-    "paraphrase_relevant",
-    "paraphrase_irrelevant",
-    "paraphrase_relevant:top=3",
+    {"paraphrase_relevant": _WHERE},
+    {"paraphrase_irrelevant": _WHERE},
+    {"paraphrase_relevant": {**_WHERE, "top": 3}},
     "identity",
 )
+"""The article is a document, or what a template of one text puts in."""
 BERTSCORE = "summary_bertscore"
 MEASURES = {
     "summary_rouge1": "ROUGE-1",
@@ -97,6 +99,7 @@ def _summaries(
         },
         takes=("open",),
         needs=("text",),
+        insists=True,
     )
 
 

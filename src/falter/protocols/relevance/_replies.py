@@ -141,5 +141,6 @@ def summaries_of(result: PartResult) -> Iterator[Summary]:
 
 
 def article_of(variant: Variant) -> str:
-    """The documents of a prompt, as the recipe left them."""
-    return "\n\n".join(s.text for s in variant.prompt.sections if s.kind == "document").strip()
+    """The documents of a prompt and what its template puts in, as the recipe left them."""
+    sections = variant.prompt.sections
+    return "\n\n".join(s.text for s in sections if s.kind in ("document", "input")).strip()
