@@ -45,7 +45,7 @@ TWELVE: tuple[tuple[str, str, int, int, int, float], ...] = (
     ("padding-back", "padding", 100, 14, 3, 0.0301),
     ("irrelevant-document", "padding", 100, 19, 2, 0.0009),
     ("choices-shuffled", "options", 100, 9, 8, 1.0),
-    ("labels-roman", "options", 100, 2, 10, 0.271),
+    ("labels-roman", "options", 100, 2, 10, 0.031),
     ("persona", "augmentation", 100, 5, 4, 1.0),
     ("emotion", "augmentation", 61, 1, 2, 1.0),
 )
@@ -434,6 +434,13 @@ def undefined() -> Analysis:
         )
         for r in whole.recipes
     )
+    components = {
+        method: {
+            name: replace(e, value=None, low=None, high=None, status="undefined_zero_variance")
+            for name, e in found.items()
+        }
+        for method, found in whole.components.items()
+    }
     return analysis(
         replace(
             whole,
@@ -444,7 +451,7 @@ def undefined() -> Analysis:
             micro=none,
             macro=none,
             noise_floor=None,
-            brittleness=_undefined("undefined_zero_variance"),
+            brittleness=components["plugin"]["brittleness"],
             like_these=none,
             prompt_share=PromptShare(
                 share=_undefined("not_informative"),
@@ -456,12 +463,7 @@ def undefined() -> Analysis:
             ),
             flips=None,
             worst=None,
-            components={
-                method: {name: replace(e, value=None, low=None, high=None,
-                                       status="undefined_zero_variance")
-                         for name, e in found.items()}
-                for method, found in whole.components.items()
-            },
+            components=components,
             examples=(),
             failures={},
             notes=(),

@@ -177,7 +177,7 @@ def same(found: list[dict[str, Any]]) -> str:
     """A report without what names the server's address."""
     text = json.dumps(found, sort_keys=True)
     for panel in found:
-        text = text.replace(json.dumps(panel["signature"]), '"signature"')
+        text = text.replace(json.dumps(panel["signature"])[1:-1], "signature")
         text = text.replace(json.dumps(panel["panel"]["model"]["base_url"]), '"url"')
     return text
 

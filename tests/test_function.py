@@ -155,7 +155,7 @@ def test_a_file_imports_code_only_where_that_is_allowed(
     """Whoever got the file from somewhere else is asked first, and nothing is imported."""
     (app / "e.yaml").write_text(f"task: basics\nlimit: 2\nmodels: {models}\n")
     assert _run(["plan", "e.yaml", "--store", "f.db"]) == 2
-    assert "--allow-code allows it" in capsys.readouterr().err
+    assert "add --allow-code" in capsys.readouterr().err
     assert "their_app" not in sys.modules
     assert _run(["plan", "e.yaml", "--allow-code", "--store", "f.db"]) == 0
 

@@ -78,7 +78,7 @@ def test_a_header_is_sent_and_never_shown(here: Path, capfd: pytest.CaptureFixtu
     (here / ".env").write_text(f'# ours\nexport TEAM_TOKEN="{TOKEN}"  # the team\n')
     code, posted = run_at(
         ["run", "e.yaml", "--option", "top_k=5", "--option", "stop_token_ids=[1, 2]",
-         "--store", "f.db", "--env-file"]
+         "--store", "f.db", "--env-file", "--allow-env", "TEAM_TOKEN"]
     )  # fmt: skip
     assert code == 0
     assert {asked.headers["x-team"] for asked in posted} == {TOKEN}
@@ -94,7 +94,7 @@ def test_a_variable_that_is_not_set_is_named_before_anything_is_sent(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "e.yaml").write_text(FILE)
-    code, posted = run_at(["run", "e.yaml", "--store", "f.db"])
+    code, posted = run_at(["run", "e.yaml", "--store", "f.db", "--allow-env", "TEAM_TOKEN"])
     assert (code, posted) == (2, [])
     assert "TEAM_TOKEN, which a header needs, is not set" in capsys.readouterr().err
 

@@ -174,7 +174,10 @@ def test_a_result_gives_tables_and_files(tmp_path: Path) -> None:
         "word manipulation", "prompt augmentation",
     }  # fmt: skip
     assert len(result.scores()) == 60
-    assert result.table("variance")[0]["brittleness"] == result.table("headline")[0]["brittleness"]
+    assert (
+        result.table("headline")[0]["prompt_share"]
+        == result.analysis.panels[0].prompt_share.share.value
+    )
     assert result.table("recipes")[1]["cells"] == 20
     assert len(result.rows("drops")) < len(result.rows())
     for ending in ("html", "json", "csv", "md", "parquet"):

@@ -442,6 +442,7 @@ def test_scorers_say_what_they_read() -> None:
     kinds = {scorer.name: scorer.answer_kind for scorer in scorers}
     assert {name for name, kind in kinds.items() if kind == "option"} == {
         "choice_letter", "choice_letter_likelihood", "choice_likelihood", "choice_likelihood_norm",
+        "entailment_likelihood", "exact_letter", "rating_likelihood", "summary_rating_likelihood",
     }  # fmt: skip
     assert (kinds["numeric"], kinds["unit_tests"]) == ("number", "code")
     assert kinds["exact"] == kinds["rougeL"] == kinds["first_word"] == "text"

@@ -231,7 +231,8 @@ class _Inference:
         """
         if self.least is None:
             return 1.0
-        ratio = normal_quantile(level) / student_quantile(level, self.freedom)
+        student = student_quantile(level, self.freedom)
+        ratio = normal_quantile(level) / student if student > 0.0 else 1.0
         return min(1.0, ratio * ratio / max(1.0, self.least))
 
     def interval(self, level: float) -> Interval:
