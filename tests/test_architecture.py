@@ -262,7 +262,7 @@ NAMED: dict[str, set[str]] = {
     "perturbations/paraphrase.py": {"rouge1"},
     "experiment/_study.py": {"numeric"},
     "protocols/*/_judg*.py": {"reasoning_quality"},
-    "protocols/consistency/*.py": {"exact", "named_answer", "numeric"},
+    "protocols/consistency/*.py": {"choice_letter", "exact", "exact_letter", "named_answer"},
     "protocols/*/_notes.py": {"typos"},
     "protocols/*/_ratings.py": {"exact"},
     "protocols/enterprise/_statistics.py": {"rougeL"},

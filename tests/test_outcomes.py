@@ -167,7 +167,7 @@ def test_a_server_that_always_stops_at_the_limit_ends_the_run(tmp_path: Path) ->
 
 def test_a_server_that_cuts_whole_answers_does_not_end_the_run(tmp_path: Path) -> None:
     """A base model writes on until the limit, with the answer in front."""
-    result, _ = run_at(lambda _: said("7 and so on and", "length"), tmp_path, scorer="includes")
+    result, _ = run_at(lambda _: said("7 and so on and", "length"), tmp_path, scorer="numeric")
     assert result.analysis.panels[0].counts.scored == 60
 
 

@@ -34,7 +34,7 @@ from falter.protocols import UserSettings, placed_parts, protocols
 from falter.protocols.relevance._sources import changes_between, place_in_original
 from falter.rewrites import hand_written
 from falter.scorers import scorers
-from falter.scorers.rating import ENTAILMENT, RATINGS, option_chances
+from falter.scorers.summary_rating import ENTAILMENT, RATINGS, option_chances
 from falter.store import Store, put_rewrites
 from falter.testing import Scripted
 

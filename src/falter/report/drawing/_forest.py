@@ -10,6 +10,7 @@ from falter.figures import Column, Forest, ForestRow, Value, Verdict
 from falter.figures import numbers as n
 from falter.report._escape import Html
 from falter.report._markup import cell, dash, head, label, number, tag
+from falter.report._tables import TOGETHER
 from falter.report._words import provenance
 from falter.report.drawing._grid import empty_note
 from falter.report.drawing._scale import Scale
@@ -51,6 +52,8 @@ def _head(figure: Forest, scale: Scale) -> Html:
             head(label(figure.of[:1].upper() + figure.of[1:], 40)),
             head(_axis(scale, figure), class_="plot", aria_label=f"{measured[:80]}, drawn"),
             head(measured, tag("span", interval, class_="ci"), class_="r"),
+            *([head("All together", class_="r wide", title=TOGETHER)]
+              if figure.has_families else []),
             *[head(label(column.name, 60), class_="r wide", title=column.about or None)
               for column in figure.columns],
         ),
@@ -64,7 +67,9 @@ def _row(row: ForestRow, figure: Forest, scale: Scale) -> Html:
     if row.estimate is not None:
         value = cell(number(row.estimate, figure.unit), class_=f"r {_class(row)}")
     cells = row.cells or (None,) * len(figure.columns)
-    more_cells = [
+    together = n.shown(row.together, figure.unit).interval if row.together is not None else ""
+    more_cells = [cell(together, class_="r wide ci")] if figure.has_families else []
+    more_cells += [
         cell(_content(content, column, row.estimate), class_="r wide")
         for content, column in zip(cells, figure.columns, strict=True)
     ]
