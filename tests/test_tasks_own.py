@@ -224,7 +224,8 @@ def test_functions_are_small_and_typed() -> None:
 def test_the_core_is_what_has_paraphrases() -> None:
     """Its questions are those that the bundled paraphrases start from, and no others."""
     core = {item.fields["question"] for item in task("basics:core").items}
-    assert core == {rewrite.source for rewrite in bundled_rewrites()}
+    questions = [r for r in bundled_rewrites() if r.perturbation != "sentence"]
+    assert core == {rewrite.source for rewrite in questions}
     data = Path(falter.__file__).parent / "rewrites" / "data" / "basics_paraphrases.jsonl"
     keys = {json.loads(line)["item"] for line in data.read_text("utf-8").splitlines()}
     assert {item.key for item in task("basics:core").items} == keys
