@@ -245,6 +245,7 @@ NAMED: dict[str, set[str]] = {
     # What the example file says.
     "experiment/_config.py": {"basics", "brittlebench", "choice_letter"},
     "protocols/*/_parts.py": {"perturbations", "scorers", "tasks"},
+    "protocols/*/_presets.py": {"perturbations", "scorers", "tasks"},
     "protocols/*/_negation.py": {"elimination", "elimination_control"},
     "protocols/*/_scorings.py": {"choice_likelihood", "choice_likelihood_norm"},
     # A task says by name how it is scored; `experiment` turns that into an object.
@@ -262,7 +263,7 @@ NAMED: dict[str, set[str]] = {
     "perturbations/paraphrase.py": {"rouge1"},
     "experiment/_study.py": {"numeric"},
     "protocols/*/_judg*.py": {"reasoning_quality"},
-    "protocols/consistency/*.py": {"choice_letter", "exact", "exact_letter", "named_answer"},
+    "protocols/consistency/_regression.py": {"exact"},
     "protocols/*/_notes.py": {"typos"},
     "protocols/*/_ratings.py": {"exact"},
     "protocols/enterprise/_statistics.py": {"rougeL"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -167,7 +168,12 @@ def test_a_server_that_always_stops_at_the_limit_ends_the_run(tmp_path: Path) ->
 
 def test_a_server_that_cuts_whole_answers_does_not_end_the_run(tmp_path: Path) -> None:
     """A base model writes on until the limit, with the answer in front."""
-    result, _ = run_at(lambda _: said("7 and so on and", "length"), tmp_path, scorer="numeric")
+
+    def answer(asked: Asked) -> Reply:
+        number = re.search(r"is (\d+) and 1", asked.body["messages"][-1]["content"])
+        return said(f"{int(number[1]) + 1 if number else 0} and so on and", "length")
+
+    result, _ = run_at(answer, tmp_path, scorer="includes")
     assert result.analysis.panels[0].counts.scored == 60
 
 

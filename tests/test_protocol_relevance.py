@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,9 +92,18 @@ def judged(request: Request) -> str:
     return "5" if good else "2"
 
 
-clients.register("summariser", lambda settings: Scripted(summarised, name="summariser"))
-clients.register("rater", lambda settings: Scripted(judged, name="rater"))
-clients.register("writing_rater", lambda settings: Scripted(judged, name="w", scores=False))
+@pytest.fixture(scope="module", autouse=True)
+def scripted() -> Iterator[None]:
+    """The summariser and two judges, known by name for as long as these tests run."""
+    made = {
+        "summariser": lambda _: Scripted(summarised, name="summariser"),
+        "rater": lambda _: Scripted(judged, name="rater"),
+        "writing_rater": lambda _: Scripted(judged, name="writing_rater", scores=False),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, connect in made.items():
+            patch.setitem(clients._objects, name, connect)
+        yield
 
 
 def rewrite_of(text: str, *, status: str = "ok") -> Rewrite:
@@ -294,6 +304,15 @@ def test_the_presets_ask_what_they_say() -> None:
     placed, left_out = placed_parts(protocol.parts(settings), settings)
     assert placed == ()
     assert "an open answer" in left_out[0].reason
+
+
+def test_the_quick_preset_needs_no_rewriter(tmp_path: Path) -> None:
+    """Every bundled article has a rewrite of whatever sentence is drawn."""
+    result = falter.run(
+        protocol="relevance", models=["simulated"], limit=3, seed=11, scorer="summary_rouge1",
+        store=tmp_path / "falter.db",
+    )  # fmt: skip
+    assert [row[4:6] for row in result.figure("relative-change").rows] == [(3, 0)] * 4
 
 
 # Scorers of a judge
