@@ -235,8 +235,8 @@ def test_no_file_holds_two_ideas() -> None:
 
 # Names
 
-SETTINGS = {"demonstrations", "label", "temperature", "template"}
-"""Names that are common words elsewhere: settings that perturbations change; a field of records."""
+SETTINGS = {"demonstrations", "label", "responses", "temperature", "template"}
+"""Names that are common words elsewhere: settings that perturbations change, a table, a field."""
 
 NAMED: dict[str, set[str]] = {
     # Lists that are meant to name what they run.
