@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from falter.analysis._across_results import (
     Across,
     Consistency,
     FailureShift,
+    ModelPair,
     Omnibus,
     Pooled,
 )
@@ -23,9 +24,11 @@ from falter.analysis._stack import Stack, model_names, stacks
 from falter.analysis._table import FAILED, MISSING, SCORED, UNREADABLE, Table
 from falter.core.records import Estimate
 from falter.measures import (
+    Answers,
     PooledBrittleness,
     brittleness_by_model,
     brittleness_by_task,
+    compare_family,
     differential_failure,
     item_std,
     output_consistency,
@@ -35,6 +38,7 @@ from falter.stats import cochran_q
 __all__ = ["across_of"]
 
 Floats = NDArray[np.float64]
+MOST_COMPARED = 6  # models of a task: 15 pairs
 FEWEST_INFORMATIVE = 24  # informative items times conditions
 
 
@@ -48,11 +52,47 @@ def across_of(tables: Sequence[Table], settings: Settings) -> Across:
         omnibus=tuple(o for view in views for o in view.omnibus()),
         failures=tuple(f for view in views for f in view.failures()),
         consistency=tuple(c for view in views for c in view.consistency()),
+        pairs=tuple(_pairs(by_task, settings)),
         **_pooled(by_task, settings),
         **ranking_of(by_task, settings),
         notes=notes_of(tables, by_task, settings),
     )
     return cast(Across, _stamped(across, settings.signature, settings.seed))
+
+
+def _pairs(by_task: Sequence[Stack], settings: Settings) -> Iterator[ModelPair]:
+    """Every pair of a task's models, over the items and recipes that they share."""
+    for stack in by_task:
+        columns = [n for n, recipe in enumerate(stack.recipes) if recipe.perturbs]
+        if not stack.has_baseline or not columns or not 1 < len(stack.models) <= MOST_COMPARED:
+            continue
+        answers = {
+            model: Answers(
+                baseline=stack.values[:, n, 0],
+                perturbed=stack.values[:, n, columns],
+                changed=stack.changed[:, columns],
+            )
+            for n, model in enumerate(stack.models)
+        }
+        for pair in compare_family(
+            answers,
+            clusters=stack.clusters,
+            level=settings.level,
+            replications=settings.replications,
+            seed=settings.seed,
+        ):
+            about = {"task": stack.task, "model": f"{pair.first} − {pair.second}"}
+            numbers = {
+                name: replace(getattr(pair, name), group=about)
+                for name in ("accuracy", "drop", "prompt_share", "flip_rate")
+            }
+            yield ModelPair(
+                task=stack.task,
+                first=pair.first,
+                second=pair.second,
+                **numbers,
+                p_drop=pair.adjusted["drop"],
+            )
 
 
 def _stamped(value: Any, signature: str, seed: int) -> Any:

@@ -12,6 +12,7 @@ __all__ = [
     "Concordance",
     "Consistency",
     "FailureShift",
+    "ModelPair",
     "Omnibus",
     "Pooled",
     "RankRange",
@@ -93,6 +94,23 @@ class Concordance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPair:
+    """Two models on one task: `first` less `second`, over the same items and recipes.
+
+    `p_drop` is the adjusted p-value of the difference of drops, over all pairs of the task.
+    """
+
+    task: str
+    first: str
+    second: str
+    accuracy: Estimate
+    drop: Estimate
+    prompt_share: Estimate
+    flip_rate: Estimate
+    p_drop: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Omnibus:
     """Cochran's Q of a panel: whether its conditions differ at all."""
 
@@ -144,6 +162,7 @@ class Across:
     """
 
     omnibus: tuple[Omnibus, ...] = ()
+    pairs: tuple[ModelPair, ...] = ()
     failures: tuple[FailureShift, ...] = ()
     consistency: tuple[Consistency, ...] = ()
     by_model: tuple[Pooled, ...] = ()

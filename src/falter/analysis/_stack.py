@@ -31,7 +31,8 @@ class Stack:
     """One task: for every model items × conditions (× runs), rows of NaN where it lacks an item.
 
     `recipes` are the conditions that all models have, the baseline first where there is one;
-    `lacking` names those that some model lacks. `repeated` are the columns of `recipes` that ask
+    `changed` says in which cells a recipe changed the prompt, for any model. `lacking` names those
+    recipes that some model lacks. `repeated` are the columns of `recipes` that ask
     the baseline once more: they are in `values` only.
     """
 
@@ -43,6 +44,7 @@ class Stack:
     repeated: tuple[int, ...]
     cubes: Mapping[str, Floats]
     values: Floats
+    changed: NDArray[np.bool_]
     clusters: tuple[str, ...] | None
 
     @property
@@ -72,10 +74,12 @@ def _stack(task: str, tables: Sequence[Table], names: Mapping[str, str], strict:
     ]
     cubes, layers = {}, []
     clusters: dict[str, str] = {}
+    changed = np.zeros((len(items), len(recipes)), dtype=bool)
     for table in tables:
         columns_of = {r.id: n for n, r in enumerate(table.recipes)}
         columns = [columns_of[r.id] for r in recipes]
         rows = [rows_of[item] for item in table.items]
+        changed[rows] |= table.changed()[:, columns]
         in_cube = [column for n, column in enumerate(columns) if n not in repeated]
         cube = table.cube(in_cube, strict=strict)
         cubes[names[table.panel.model.id]] = _aligned(cube, rows, len(items))
@@ -92,6 +96,7 @@ def _stack(task: str, tables: Sequence[Table], names: Mapping[str, str], strict:
         repeated=tuple(repeated),
         cubes=cubes,
         values=np.stack(layers, axis=1),
+        changed=changed,
         # An item whose cluster no table knows stands alone.
         clusters=tuple(clusters.get(item, f"item {item}") for item in items) if clusters else None,
     )

@@ -27,6 +27,7 @@ def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
         return ()
     figures = (
         *_panels(analysis, across),
+        *_pairs(across),
         *_consistency(across),
         *_unreadable(across, analysis.level),
         *brittleness_bars([("", analysis)]),
@@ -79,6 +80,38 @@ def _panel_row(panel: PanelResult, tested: Mapping[tuple[str, str], Estimate]) -
         *([None] * len(counts) if panel.has_no_baseline else counts),
         *((panel.worst.drop, panel.worst.recipe) if panel.worst else (None, None)),
         *((q, q.p_value) if q else (None, None)),
+    )
+
+
+def _pairs(across: Across) -> Iterator[Figure]:
+    """Which of two models is better, and which is more robust: numbers with intervals."""
+    if not across.pairs:
+        return
+    yield Grid(
+        name="models-compared",
+        title="One model less another, on the same items and recipes",
+        columns=(
+            Column(name="Task"),
+            Column(name="First"),
+            Column(name="less"),
+            Column(name="Baseline, + is better", unit="points"),
+            Column(name="Average drop, points", unit="points"),
+            Column(name="p", unit="p", about="of the drops, allowing for all pairs of the task"),
+            Column(name="Prompt share, points", unit="points"),
+            Column(name="Flip rate, points", unit="points"),
+        ),
+        rows=tuple(
+            (
+                *(pair.task, pair.first, pair.second),
+                *(pair.accuracy, pair.drop, pair.p_drop, pair.prompt_share, pair.flip_rate),
+            )
+            for pair in across.pairs
+        ),
+        labels=3,
+        text=(
+            "Differences are paired by item. A drop, a share or a flip rate above zero means that "
+            "the first model suffers more. An interval that holds zero leaves open which does.",
+        ),
     )
 
 
