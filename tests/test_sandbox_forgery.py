@@ -230,9 +230,12 @@ def test_a_long_program_is_wrong(sandbox: Sandbox) -> None:
 
 
 def test_tests_that_come_too_late_leave_nothing_behind() -> None:
-    """A program that is out of time before the tests were read takes its process with it."""
+    """A program that is out of time takes its process with it, and the next one is judged anew.
+
+    How far it came by then is the machine's business: it may have failed already.
+    """
     made = Sandbox(timeout=0.0)
-    assert made.run(job("def f(x): return 4")).status in ("timeout", "error")
+    assert made.run(job("def f(x): return 4")).status in ("timeout", "error", "failed")
     made.timeout = 60
     assert made.run(job("def f(x): return 4", "def check(c): assert c(2) == 4")) == RIGHT
     made.close()
