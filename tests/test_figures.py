@@ -22,6 +22,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from browser_page import NAMES, opened_page
+from falter.core.records import Estimate
 from falter.experiment import shown_analysis
 from falter.figures import (
     Bars,
@@ -485,13 +486,18 @@ def test_every_shade_carries_its_text(theme: str) -> None:
 
 
 def test_cells_are_marked_where_the_interval_leaves_out_zero() -> None:
-    """Worse above zero, better below; only in points."""
+    """Worse above zero, better below; only in points. A recipe's own drop takes no colour from its
+    own interval: its verdict is about all recipes together."""
+
+    def change(value: float) -> Estimate:
+        return estimate(value, 0.01, measure="contrast")
+
     grid = Grid(
         name="g", title="t",
         columns=(Column(name="a"), Column(name="b", unit="points"),
                  Column(name="c", unit="percent")),
-        rows=(("x", estimate(0.1, 0.01), estimate(0.1, 0.01)),
-              ("y", estimate(-0.1, 0.01), None), ("z", estimate(0.01, 0.01), None)),
+        rows=(("x", change(0.1), change(0.1)), ("y", change(-0.1), None),
+              ("z", change(0.01), None), ("of a family", estimate(0.1, 0.01), None)),
     )  # fmt: skip
     text = html(replace(ordinary(), figures=(grid,)))
     assert text.count('<td class="r worse">') == 1

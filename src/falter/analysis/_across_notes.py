@@ -47,7 +47,8 @@ def _design(tables: Sequence[Table]) -> Iterator[str]:
     widths = {len(t.columns) + t.has_baseline for t in tables}
     if widths == {1}:
         yield "There is only one condition, so nothing can be said about prompts."
-    if all(table.repeats == 1 for table in tables):
+    asked_again = any(r.repeat and not r.perturbs for table in tables for r in table.recipes)
+    if all(table.repeats == 1 for table in tables) and not asked_again:
         yield (
             "Every question was asked only once, so variance between runs cannot be told apart. "
             "Asking 5 to 10 % of the cells twice would be enough."

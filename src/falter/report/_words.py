@@ -67,12 +67,17 @@ GUIDE = (
     "The interval in brackets is about other items of the same kind, not about other changes of "
     "the prompt: over many such sets of items, intervals like it contain the true value as often "
     "as their level says.",
-    "If an interval excludes zero, its number is bold and coloured, and its dot filled. Otherwise "
-    "the result is undecided, which does not mean robust: few items make wide intervals.",
-    "Every interval is computed for itself. Among many changes without any effect, some intervals "
-    "exclude zero by chance; a p-value that takes this into account says so in its name.",
+    "Each recipe has one verdict. It is degraded or improved where the interval that holds for all "
+    "recipes at once (the thin line) leaves out zero: its dot is filled and its number coloured. "
+    "It is equivalent (a ring) where the drop is shown to be smaller than the margin, and else "
+    "undecided, which does not mean robust: few items make wide intervals.",
+    "The interval beside a drop (the thick line) is that recipe's alone. Among many changes "
+    "without any effect some of these exclude zero by chance, which is why they decide nothing.",
     "An average drop is first computed within each item, because all recipes share the items; it "
     "is not an average of the intervals.",
+    "The prompt share is how much of the variance between answers comes from the prompt and not "
+    "from the item, whatever the number of recipes; the flip rate is the share of answers that "
+    "turn.",
     "Brittleness is the share of the outcomes' variance that lies between the prompts of the same "
     "item: 0 % if every prompt gets the same outcome. It grows with the number of recipes, so "
     "compare it only between runs with the same recipes.",
@@ -108,8 +113,13 @@ def excludes_zero(estimate: Estimate) -> bool:
 
 
 def colour(value: object, unit: Unit) -> str:
-    """`worse` or `better` for a change in points whose interval excludes zero, else nothing."""
+    """`worse` or `better` for a change in points whose interval excludes zero, else nothing.
+
+    The drop of one recipe is a member of a family: its verdict colours it, in the forest plot.
+    """
     if unit != "points" or not isinstance(value, Estimate) or value.value is None:
+        return ""
+    if value.measure == "accuracy_drop":
         return ""
     if not excludes_zero(value):
         return ""
