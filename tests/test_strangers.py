@@ -215,26 +215,13 @@ def test_messages_hold_no_control_sequences(
     assert printable("a\x1b[2J\nä\ud800") == "a\\x1b[2J\nä\\ud800"
 
 
+DATA = "--data d.jsonl --template t.txt --target a --key k -m simulated".split()  # noqa: SIM905
+
+
 @pytest.mark.parametrize(
     "line",
     [
-        [
-            "plan",
-            *[
-                "--data",
-                "d.jsonl",
-                "--template",
-                "t.txt",
-                "--target",
-                "a",
-                "--key",
-                "k",
-                "-m",
-                "simulated",
-                "--show",
-                "2",
-            ],
-        ],
+        ["plan", *DATA, "--show", "2"],
         ["report"],
         ["report", "--md"],
         ["report", "--json"],
