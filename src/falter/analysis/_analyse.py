@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from falter.analysis._across import across_of
@@ -16,6 +16,7 @@ from falter.analysis._table import OUTCOMES, Table, run_tables
 from falter.core.errors import StoreError
 from falter.core.ids import short
 from falter.core.interfaces import Scorer
+from falter.core.records import Recipe
 from falter.store import Store, StoredRun
 
 __all__ = ["analyse", "analyse_tables"]
@@ -29,11 +30,13 @@ def analyse(
     partial: bool = False,
     encoder: Cosine | None = None,
     tables: Sequence[Table] | None = None,
+    everyday: Callable[[Recipe], str] = lambda recipe: "",
 ) -> Analysis:
     """Analyse a stored run. Calls no model; an encoder adds cosines of prompts.
 
     A run that was interrupted is refused unless `partial` is set: cells that were never asked
     would look like a smaller experiment. `tables` are those of the run, if they were read already.
+    `everyday` says what people call a recipe.
     """
     run = stored.run
     tables = run_tables(store, run, scorers) if tables is None else tables
@@ -45,6 +48,7 @@ def analyse(
         seed=run.seed,
         level=run.experiment["level"],
         unparsed=run.experiment["unparsed"],
+        everyday=everyday,
     )
     analysis = analyse_tables(tables, settings)
     parts = parts_of_run(store, run, tables, scorers, settings)

@@ -58,9 +58,12 @@ class _Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement(_Named):
-    """Words alone: a finding, or what has to be known before the numbers are believed."""
+    """Words alone: a finding, or what has to be known before the numbers are believed.
 
-    kind: Literal["finding", "note", "warning"] = "finding"
+    The `answer` is what a report says in short; its first sentence is the one to remember.
+    """
+
+    kind: Literal["answer", "finding", "note", "warning"] = "finding"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

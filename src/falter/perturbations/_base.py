@@ -46,7 +46,11 @@ def summary_of(function: Callable[..., Any]) -> str:
 
 
 class Described:
-    """The description of a perturbation: name, family, parameters, invariants."""
+    """The description of a perturbation: name, family, parameters, invariants.
+
+    `title` is what people call it, as it stands after "under": `split words`, `a persona in front`.
+    Without one it is the name, with spaces.
+    """
 
     def __init__(
         self,
@@ -60,6 +64,7 @@ class Described:
         parameters: tuple[Parameter, ...],
         invariants: Iterable[str],
         languages: Iterable[str] | None,
+        title: str = "",
         reply_tokens: int = 0,
         output_format: str | None = None,
         reasons: bool = False,
@@ -74,6 +79,7 @@ class Described:
         self.group = group
         self.version = version
         self.summary = summary
+        self.title = title or name.replace("_", " ")
         self.scope = scope
         self.invariants = frozenset(invariants)
         self.languages = None if languages is None else frozenset(languages)
@@ -198,6 +204,7 @@ def site_perturbation(
     family: str = "custom",
     group: str = "custom",
     version: int = 1,
+    title: str = "",
     scope: tuple[SectionKind, ...] = ("input",),
     default_rate: float = 1.0,
     parameters: tuple[Parameter, ...] = (),
@@ -230,6 +237,7 @@ def site_perturbation(
             group=group,
             version=version,
             summary=summary_of(edit),
+            title=title,
             invariants=invariants,
             languages=languages,
         )
@@ -245,6 +253,7 @@ def prompt_perturbation(
     family: str = "custom",
     group: str = "custom",
     version: int = 1,
+    title: str = "",
     scope: tuple[SectionKind, ...] = (),
     parameters: tuple[Parameter, ...] = (),
     invariants: Iterable[str] = (),
@@ -272,6 +281,7 @@ def prompt_perturbation(
             group=group,
             version=version,
             summary=summary_of(change),
+            title=title,
             scope=scope,
             parameters=parameters,
             invariants=invariants,

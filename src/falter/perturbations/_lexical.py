@@ -39,6 +39,7 @@ def _sounding_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
 
 @site_perturbation(
     "homophones",
+    title="words that sound alike",
     sites=_sounding_sites,
     family=FAMILY,
     group=NOISE,
@@ -123,6 +124,7 @@ def _apostrophes(text: str, form: str) -> str:
 
 @site_perturbation(
     "contractions",
+    title="contractions",
     sites=_contraction_sites,
     family=FAMILY,
     group=NOISE,
@@ -165,6 +167,7 @@ def _replaceable(text: str, blocked: Sequence[Span], language: str) -> list[tupl
 
 @site_perturbation(
     "synonyms",
+    title="synonyms",
     sites=_replaceable,
     family=FAMILY,
     group=NOISE,

@@ -67,6 +67,7 @@ def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
 
 @site_perturbation(
     "space_sequences",
+    title="inserted spaces",
     sites=_gap_sites,
     family=FAMILY,
     group=MANIPULATION,
@@ -146,6 +147,7 @@ def _marked(text: str, at: int) -> bool:
 
 @site_perturbation(
     "whitespace",
+    title="untidy white space",
     sites=_space_sites,
     family=FAMILY,
     group=NOISE,

@@ -58,6 +58,7 @@ def _can_move_output(prompt: Prompt) -> bool:
 
 @prompt_perturbation(
     "move_context",
+    title="the input moved",
     family=_FAMILY,
     group=_GROUP,
     scope=("input", "document", "choices"),
@@ -71,6 +72,7 @@ def move_context(prompt: Prompt, rng: Rng) -> Prompt:
 
 @prompt_perturbation(
     "move_output_instructions",
+    title="the answer rules moved",
     family=_FAMILY,
     group=_GROUP,
     scope=("output_format",),
@@ -116,6 +118,7 @@ def _can_reorder_documents(prompt: Prompt, split: Split) -> bool:
 
 @prompt_perturbation(
     "reorder_documents",
+    title="documents in another order",
     family=_FAMILY,
     group=_GROUP,
     scope=("document",),
@@ -148,6 +151,7 @@ def _can_reorder_bullets(prompt: Prompt) -> bool:
 
 @prompt_perturbation(
     "reorder_bullets",
+    title="bullets in another order",
     family=_FAMILY,
     group=_GROUP,
     scope=("instruction", "input", "document", "output_format"),
@@ -183,7 +187,12 @@ def _can_mix(prompt: Prompt) -> bool:
 
 
 @prompt_perturbation(
-    "mixed_positions", family=_FAMILY, group=_GROUP, invariants=_MEANING, eligible=_can_mix
+    "mixed_positions",
+    title="several parts moved",
+    family=_FAMILY,
+    group=_GROUP,
+    invariants=_MEANING,
+    eligible=_can_mix,
 )
 def mixed_positions(prompt: Prompt, rng: Rng) -> Prompt:
     """Makes all of these changes at once that the prompt allows, at least two kinds."""

@@ -73,6 +73,7 @@ def _misspelt(text: str, words: Sequence[Span], language: str) -> list[Span]:
 
 @site_perturbation(
     "typos",
+    title="typos",
     sites=_typo_sites,
     family=FAMILY,
     group=MANIPULATION,
@@ -98,6 +99,7 @@ def _spelling_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
 
 @site_perturbation(
     "spelling",
+    title="misspelt words",
     sites=_spelling_sites,
     family=FAMILY,
     group=NOISE,
@@ -151,6 +153,7 @@ def _with_space(text: str, start: int, end: int, blocked: Sequence[Span]) -> Spa
 
 @site_perturbation(
     "drop_stop_words",
+    title="missing small words",
     sites=_drop_sites,
     family=FAMILY,
     group=MANIPULATION,
@@ -173,6 +176,7 @@ def _splittable(text: str, blocked: Sequence[Span], language: str) -> list[Span]
 
 @site_perturbation(
     "word_split",
+    title="split words",
     sites=_splittable,
     family=FAMILY,
     group=MANIPULATION,
@@ -206,6 +210,7 @@ def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
 
 @site_perturbation(
     "word_merge",
+    title="joined words",
     sites=_joints,
     family=FAMILY,
     group=MANIPULATION,

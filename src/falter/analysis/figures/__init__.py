@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from falter.analysis._results import Analysis
 from falter.analysis.figures._across import across_figures
+from falter.analysis.figures._answer_of_all import ANSWER, answer_figure
 from falter.analysis.figures._meaning import meaning_grid, meaning_losses
 from falter.analysis.figures._panel import overview, panel_figures
 from falter.analysis.figures._parts import NOT_THE_WORDING
@@ -14,6 +15,7 @@ from falter.figures import Figure, Statement
 __all__ = [
     "analysis_figures",
     "analysis_title",
+    "answer_figure",
     "brittleness_bars",
     "main_figures",
     "meaning_grid",
@@ -22,6 +24,7 @@ __all__ = [
 ]
 
 _MAIN = (
+    ANSWER,
     "overview",
     "headline",
     "drops",
@@ -48,6 +51,7 @@ def analysis_figures(analysis: Analysis) -> tuple[Figure, ...]:
         text = "The run has no panel: no model was asked on any task."
         return (Statement(name="nothing", title="Nothing to show", text=(text,), kind="warning"),)
     return (
+        answer_figure([("", analysis)]),
         *overview(analysis),
         *(
             figure

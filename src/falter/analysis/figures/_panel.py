@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from falter.analysis._results import Analysis, Counts, PanelResult
+from falter.analysis.figures._answer_of_all import answer_of_panel
 from falter.analysis.figures._parts import parts_figures
 from falter.analysis.figures._verdicts import verdict_figures, verdict_text
 from falter.core.records import Estimate
@@ -100,7 +101,9 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
 def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterator[Figure]:
     """Everything about one panel. Where there are several, its number ends every name."""
     tail, section = ("", "") if len(analysis.panels) == 1 else (f"-{place}", panel.title)
+    words = () if len(analysis.panels) == 1 else (answer_of_panel(panel, analysis),)
     figures = (
+        *words,
         _headline(panel),
         *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis.level)),
         *parts_figures(panel),

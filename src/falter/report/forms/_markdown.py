@@ -44,7 +44,7 @@ def as_markdown(study: Study) -> str:
 def _figure(figure: Figure, level: str) -> Iterator[str]:
     if not isinstance(figure, Headline):
         yield f"{level}{text(figure.title or figure.name, 200)}"
-    mark = "> " if isinstance(figure, Statement) and figure.kind != "finding" else ""
+    mark = "> " if isinstance(figure, Statement) and figure.kind in ("note", "warning") else ""
     yield from (f"{mark}{text(words, 1_000)}" for words in figure.text)
     yield from filter(None, [about(figure)])
     if isinstance(figure, Headline):

@@ -72,9 +72,12 @@ def terminal_figures(figures: Sequence[Figure], console: Console) -> None:
 
 def _figure(figure: Figure, number: str, scales: Mapping[str, Scale], out: Printer) -> None:
     if isinstance(figure, Statement):
-        for words in figure.text:
-            lead, style = ("", "") if figure.kind == "finding" else ("Note: ", "yellow")
-            out.prose(f"{lead}{line(words, 1_000)}", style)
+        lead, style = ("Note: ", "yellow") if figure.kind in ("note", "warning") else ("", "")
+        for place, words in enumerate(figure.text):
+            bold = "bold" if figure.kind == "answer" and not place else style
+            out.prose(f"{lead}{line(words, 1_000)}", bold)
+        if figure.kind == "answer":
+            out.blank()
         return
     if isinstance(figure, Headline):
         _headline(figure, out)

@@ -62,7 +62,8 @@ def _figure(place: Placed, scales: Mapping[str, Scale], level: str) -> Html:
     figure = place.figure
     title = label(figure.title or figure.name, 200)
     number = () if place.number is None else (tag("span", str(place.number), class_="no"),)
-    kind = "note" if isinstance(figure, Statement) and figure.kind != "finding" else None
+    doubtful = isinstance(figure, Statement) and figure.kind in ("note", "warning")
+    kind = "note" if doubtful else None
     words = [tag("p", label(text, 1_000), class_=kind) for text in figure.text]
     content = [*words, *_small(about(figure)), drawn(figure, scales)]
     content += [*_small(dashes(figure)), *_numbers(figure)]
