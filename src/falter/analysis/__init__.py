@@ -20,6 +20,7 @@ from falter.analysis._answers import Answer, AnswerKind, UnreadReply, answers, u
 from falter.analysis._cells import PanelCells, table_of
 from falter.analysis._export import score_rows, write_scores
 from falter.analysis._meaning import MEANING_CHECKS, Cosine, Rewording, meaning
+from falter.analysis._rescore import DifferentReading, ReadTwice, rescored_panels
 from falter.analysis._results import (
     Analysis,
     Counts,
@@ -50,6 +51,7 @@ from falter.analysis.figures import (
     meaning_grid,
     meaning_losses,
     ranking_figures,
+    rescore_figures,
 )
 
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "Consistency",
     "Cosine",
     "Counts",
+    "DifferentReading",
     "FailureShift",
     "GroupResult",
     "Meaning",
@@ -75,6 +78,7 @@ __all__ = [
     "Pooled",
     "RankRange",
     "RankingChange",
+    "ReadTwice",
     "RecipeParts",
     "RecipeRanking",
     "RecipeResult",
@@ -96,6 +100,8 @@ __all__ = [
     "meaning_losses",
     "model_names",
     "ranking_figures",
+    "rescore_figures",
+    "rescored_panels",
     "run_tables",
     "score_cell",
     "score_rows",

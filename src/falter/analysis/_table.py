@@ -21,6 +21,7 @@ __all__ = [
     "STATUSES",
     "UNREADABLE",
     "Table",
+    "TableBuilder",
     "run_tables",
     "score_cell",
     "scored_cells",
@@ -215,7 +216,7 @@ class _Baselines:
 
 def run_tables(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Table]:
     """One table a panel, read in one pass over the store."""
-    builders = [_Builder(run, place) for place in range(len(run.panels))]
+    builders = [TableBuilder(run, place) for place in range(len(run.panels))]
     for cell, score in scored_cells(store, run, scorers):
         builders[cell.panel].add(cell, score)
     return [builder.table() for builder in builders]
@@ -229,7 +230,7 @@ def _margin(cell: StoredCell) -> float:
     return values[target] - max(v for i, v in enumerate(values) if i != target)
 
 
-class _Builder:
+class TableBuilder:
     """Collects one panel's cells as small numbers; prompts and texts are not kept."""
 
     def __init__(self, run: Run, place: int) -> None:

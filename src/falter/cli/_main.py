@@ -20,6 +20,7 @@ from falter.cli._perturb import perturb
 from falter.cli._plan import plan
 from falter.cli._power import power
 from falter.cli._report import report
+from falter.cli._rescore import rescore
 from falter.cli._rewrites import rewrites
 from falter.cli._run import run
 from falter.cli._store import store
@@ -48,6 +49,7 @@ for _command in (
     run,
     report,
     answers,
+    rescore,
     analyze,
     power,
     perturb,

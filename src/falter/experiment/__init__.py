@@ -65,6 +65,7 @@ from falter.experiment._prices import (
 )
 from falter.experiment._probe import probe_text, probed
 from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
+from falter.experiment._rescore import rescored_study
 from falter.experiment._resolve import PanelPlan, Resolved, connect, resolve
 from falter.experiment._reviews import (
     Imported,
@@ -192,6 +193,7 @@ __all__ = [
     "read_study_settings",
     "recipe_from",
     "report_form",
+    "rescored_study",
     "resolve",
     "resolved_in",
     "rewrite_status",

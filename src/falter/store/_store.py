@@ -424,6 +424,11 @@ class Store:
             ).fetchone()
         return planned, answered
 
+    def items(self, run: Run) -> list[Item]:
+        """The items of a run, in no order that means anything."""
+        with self._reading():
+            return list(self._items(run).values())
+
     def _items(self, run: Run) -> dict[int, Item]:
         rows = self.db.execute(
             "SELECT number, body FROM items WHERE number IN (SELECT item FROM cells WHERE run = ?)",
