@@ -153,15 +153,17 @@ def scored_cells(
     items: Collection[str] | None = None,
     within: CellRange | None = None,
     sections: bool = False,
+    cut: Mapping[tuple[int, str], int] | None = None,
 ) -> Iterator[tuple[StoredCell, Score | None]]:
     """Every planned cell with its score, in plan order; of all items, or of some.
 
     Prompts have their sections where a scorer needs them, or if `sections` says so. An answer to a
-    prompt that the server cut without a word is failed, not wrong.
+    prompt that the server cut without a word is failed, not wrong; `cut` are these, where they are
+    known already (`cuts_of_run`).
     """
     by_panel = [scorers[panel.scorer] for panel in run.panels]
     sections = sections or any(scorer.needs_prompt for scorer in by_panel)
-    cut = cuts_of_run(store, run)
+    cut = cuts_of_run(store, run) if cut is None else cut
     cells = store.cells(run, items=items, within=within, sections=sections)
     if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
         cells = _prepared(cells, by_panel)
@@ -245,10 +247,17 @@ class _Baselines:
         return self._replies.get(repeat) or next(iter(self._replies.values()), None)
 
 
-def run_tables(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Table]:
-    """One table a panel, read in one pass over the store."""
+def run_tables(
+    store: Store,
+    run: Run,
+    scorers: Mapping[str, Scorer],
+    *,
+    within: CellRange | None = None,
+    cut: Mapping[tuple[int, str], int] | None = None,
+) -> list[Table]:
+    """One table a panel, read in one pass over the store; `within` restricts it to one item."""
     builders = [_Builder(run, place) for place in range(len(run.panels))]
-    for cell, score in scored_cells(store, run, scorers):
+    for cell, score in scored_cells(store, run, scorers, within=within, cut=cut):
         builders[cell.panel].add(cell, score)
     return [builder.table() for builder in builders]
 

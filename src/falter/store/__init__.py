@@ -7,6 +7,7 @@ from falter.store._following import (
     changes,
     newest_response,
     responses_after,
+    stored_items,
     unanswered,
 )
 from falter.store._range import CellRange
@@ -71,6 +72,7 @@ __all__ = [
     "scan_rewrites",
     "scan_samples",
     "single_run",
+    "stored_items",
     "studies",
     "unanswered",
     "verify",

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from falter.core.records import Run
+import orjson
+
+from falter.core.codec import from_json
+from falter.core.records import Item, Run
 from falter.store._marks import name_of
 from falter.store._range import CellRange
 from falter.store._store import Store
 
-__all__ = ["cell_ranges", "changes", "newest_response", "responses_after", "unanswered"]
+__all__ = [
+    "cell_ranges",
+    "changes",
+    "newest_response",
+    "responses_after",
+    "stored_items",
+    "unanswered",
+]
 
 
 def cell_ranges(store: Store, run: Run) -> list[CellRange]:
@@ -22,6 +32,16 @@ def cell_ranges(store: Store, run: Run) -> list[CellRange]:
             CellRange(panel=panel, item=name_of(item), first=first, last=last)
             for panel, item, first, last in store.db.execute(query, (store.number(run.id),))
         ]
+
+
+def stored_items(store: Store, run: Run) -> dict[str, Item]:
+    """The items of a run by their id."""
+    with store.reading():
+        rows = store.db.execute(
+            "SELECT id, body FROM items WHERE number IN (SELECT item FROM cells WHERE run = ?)",
+            (store.number(run.id),),
+        )
+        return {name_of(key): from_json(Item, orjson.loads(body)) for key, body in rows}
 
 
 def changes(store: Store) -> int:
