@@ -18,6 +18,8 @@ from falter.analysis._across_results import (
 from falter.analysis._analyse import analyse, analyse_tables
 from falter.analysis._answers import Answer, AnswerKind, UnreadReply, answers, unread_replies
 from falter.analysis._cells import PanelCells, table_of
+from falter.analysis._cut_prompts import cuts_of_run
+from falter.analysis._examples import segments
 from falter.analysis._export import score_rows, write_scores
 from falter.analysis._meaning import MEANING_CHECKS, Cosine, Rewording, meaning
 from falter.analysis._rescore import DifferentReading, ReadTwice, rescored_panels
@@ -94,6 +96,7 @@ __all__ = [
     "analysis_title",
     "answers",
     "brittleness_bars",
+    "cuts_of_run",
     "main_figures",
     "meaning",
     "meaning_grid",
@@ -106,6 +109,7 @@ __all__ = [
     "score_cell",
     "score_rows",
     "scored_cells",
+    "segments",
     "subject_mean",
     "table_of",
     "unread_replies",

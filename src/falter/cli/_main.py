@@ -25,6 +25,7 @@ from falter.cli._rewrites import rewrites
 from falter.cli._run import run
 from falter.cli._store import store
 from falter.cli._variants import variants
+from falter.cli._view import view
 from falter.core.errors import FalterError, printable
 
 __all__ = ["cli", "main"]
@@ -50,6 +51,7 @@ for _command in (
     report,
     answers,
     rescore,
+    view,
     analyze,
     power,
     perturb,

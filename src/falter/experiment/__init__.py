@@ -46,6 +46,7 @@ from falter.experiment._generate import (
 )
 from falter.experiment._human import summary_ratings, summary_sheet
 from falter.experiment._keywords import ExperimentSettings
+from falter.experiment._labels import run_scorers
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
 from falter.experiment._permits import check_permits
@@ -200,6 +201,7 @@ __all__ = [
     "rewriting_experiments",
     "run",
     "run_async",
+    "run_scorers",
     "schema",
     "shown_analysis",
     "stored_result",

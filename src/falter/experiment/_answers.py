@@ -19,6 +19,7 @@ from falter.core.errors import UnknownName, UsageError
 from falter.core.ids import short
 from falter.core.interfaces import Scorer
 from falter.core.records import Run
+from falter.experiment._labels import run_scorers
 from falter.figures import Column, Examples, Figure, Grid, Study
 from falter.scorers import scorers
 from falter.store import Store, StoredRun, find_study
@@ -62,7 +63,7 @@ def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: 
     with Store(path) as store:
         run = part_of_study(store, name, picked.part).run
         _check(run, picked)
-        chosen: dict[str, Scorer] = {p.scorer: scorers.get(p.scorer) for p in run.panels}
+        chosen: dict[str, Scorer] = run_scorers(run)
         found = answers(
             store,
             run,
