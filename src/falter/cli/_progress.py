@@ -100,6 +100,8 @@ def describe(lane: Progress, price: Price | None) -> str:
     parts = [f"{lane.done:,}/{lane.total:,}"]
     if lane.stored:
         parts.append(f"{lane.stored:,} from the store")
+    if lane.elsewhere:
+        parts.append(f"{lane.elsewhere:,} of other shards")
     if lane.failed:
         parts.append(f"{lane.failed:,} failed")
     if answered:
