@@ -100,14 +100,10 @@ class Store:
         self.path = Path(path)
         self._models: dict[str, int] = {}
         self.db = connect(self.path, writes=writes)
+        self.is_shared = shared(self.db)  # not so on most network file systems
         self._place = Place(self.path)
         self._claims = Claims(self.path)
         self._looked_up = 0
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes may use it meanwhile; not so on most network file systems."""
-        return shared(self.db)
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""
