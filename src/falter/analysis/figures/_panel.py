@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
@@ -104,14 +105,14 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
     words = () if len(analysis.panels) == 1 else (answer_of_panel(panel, analysis),)
     figures = (
         *words,
-        _headline(panel),
-        *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis.level)),
+        *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis)),
         *parts_figures(panel),
+        *_examples(panel),
+        _headline(panel),
         *_read(panel),
         *_failed(panel),
         *_notes(panel),
-        *_variance(panel),
-        *_examples(panel),
+        *(replace(figure, folded=True) for figure in _variance(panel)),
         *_recipes(panel),
         *verdict_figures(panel),
     )
@@ -155,15 +156,20 @@ def _headline(panel: PanelResult) -> Headline:
     ]
     return Headline(
         name="headline",
-        title=panel.title,
+        title="Key numbers",
         text=(" · ".join(facts),),
         numbers=tuple(numbers),
         signature=panel.signature,
     )
 
 
-def _drops(panel: PanelResult, level: float) -> Iterator[Figure]:
-    """The forest plot: groups with their averages and recipes, then the averages over all.
+def _size(drop: Estimate) -> float:
+    """For sorting; what is not known comes last."""
+    return -math.inf if drop.value is None else drop.value
+
+
+def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
+    """The forest plot: recipes by their drops, then the averages of groups and over all.
 
     A group of one recipe shows no average, which would repeat the recipe's own number; nor does
     the only group, which would repeat that of all recipes.
@@ -171,30 +177,31 @@ def _drops(panel: PanelResult, level: float) -> Iterator[Figure]:
     if not panel.recipes:
         yield Statement(name="drops", title="Drops", text=("No recipe was run.",), kind="note")
         return
-    averages = {group.group: group.drop for group in panel.groups}
-    rows: list[ForestRow] = []
-    for group in dict.fromkeys(recipe.group for recipe in panel.recipes):
-        members = [recipe for recipe in panel.recipes if recipe.group == group]
-        shown = 1 < len(members) < len(panel.recipes)
-        rows.append(_forest_row(group, "group", averages.get(group) if shown else None))
-        rows += [
-            ForestRow(
-                label=recipe.label,
-                kind="member",
-                estimate=recipe.drop,
-                together=recipe.together,
-                verdict=recipe.verdict,
-                cells=(recipe.together.p_value, recipe.changed, recipe.lost, recipe.gained),
-            )
-            for recipe in members
-        ]
+    changes = {(m.task, m.recipe): m.change for m in analysis.meaning}
+    ranked = sorted(panel.recipes, key=lambda recipe: -_size(recipe.drop))
+    rows = [
+        ForestRow(
+            label=recipe.label,
+            kind="member",
+            everyday=recipe.everyday,
+            change=changes.get((panel.panel.task, recipe.label), ()),
+            estimate=recipe.drop,
+            together=recipe.together,
+            verdict=recipe.verdict,
+            cells=(recipe.together.p_value, recipe.changed, recipe.lost, recipe.gained),
+        )
+        for recipe in ranked
+    ]
+    averages = [group for group in panel.groups if 1 < len(group.recipes) < len(panel.recipes)]
+    averages.sort(key=lambda group: -_size(group.drop))
+    rows += [_forest_row(f"mean of {group.group}", "group", group.drop) for group in averages]
     rows.append(_forest_row("all recipes", "total", panel.micro))
-    if len(averages) > 1:
+    if len(panel.groups) > 1:
         rows.append(_forest_row("mean of groups", "total", panel.macro))
     yield Forest(
         name="drops",
         title="Drop in points, recipe by recipe",
-        text=(verdict_text(panel, level),),
+        text=(verdict_text(panel, analysis.level),),
         measured="drop",
         of="recipe",
         scale="drops",
@@ -364,10 +371,23 @@ def _stacked(
 
 
 def _examples(panel: PanelResult) -> Iterator[Figure]:
-    if panel.examples:
-        yield Examples(
-            name="examples", title="Right as asked, wrong when changed", examples=panel.examples
-        )
+    if not panel.examples:
+        return
+    everyday = {recipe.label: recipe.everyday for recipe in panel.recipes}
+    lost = sum(example.turned == "lost" for example in panel.examples)
+    gained = len(panel.examples) - lost
+    yield Examples(
+        name="examples",
+        title="Answers that turned",
+        text=(
+            f"{n.whole(lost)} lost and {n.whole(gained)} gained, picked from the recipes that turn "
+            "most; how many there are of each stands in the drops.",
+        ),
+        examples=tuple(
+            replace(example, everyday=everyday.get(example.recipe, ""))
+            for example in panel.examples
+        ),
+    )
 
 
 def _recipes(panel: PanelResult) -> Iterator[Figure]:
