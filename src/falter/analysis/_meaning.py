@@ -124,6 +124,8 @@ def around_first_edit(parts: Sequence[Segment]) -> tuple[Segment, ...]:
         shown.insert(0, Segment(kind="same", before=tail, after=tail))
     if at + 1 < len(parts) and parts[at + 1].kind == "same":
         head = _head(parts[at + 1].after, AROUND)
+        if at + 2 < len(parts) and not head.endswith("…"):
+            head += "…"
         shown.append(Segment(kind="same", before=head, after=head))
     return tuple(shown)
 

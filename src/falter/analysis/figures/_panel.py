@@ -32,6 +32,7 @@ from falter.figures import numbers as n
 __all__ = ["overview", "panel_figures"]
 
 MOST_REASONS = 20
+NUMBERS, DETAILS = "Key numbers", "More numbers"
 
 PLUGIN_PARTS = {"data": "the item", "pert": "the prompt", "run": "asking again"}
 CROSSED_PARTS = {
@@ -101,23 +102,25 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
 
 def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterator[Figure]:
     """Everything about one panel. Where there are several, its number ends every name."""
-    tail, section = ("", "") if len(analysis.panels) == 1 else (f"-{place}", panel.title)
-    words = () if len(analysis.panels) == 1 else (answer_of_panel(panel, analysis),)
-    figures = (
-        *words,
+    alone = len(analysis.panels) == 1
+    shown = (
+        *(() if alone else (answer_of_panel(panel, analysis),)),
         *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis)),
         *parts_figures(panel),
         *_examples(panel),
-        _headline(panel),
-        *_read(panel),
-        *_failed(panel),
-        *_notes(panel),
+    )
+    numbers = (_headline(panel), *_read(panel), *_failed(panel), *_notes(panel))
+    details = (
         *(replace(figure, folded=True) for figure in _variance(panel)),
         *_recipes(panel),
         *verdict_figures(panel),
     )
-    for figure in figures:
-        yield replace(figure, name=f"{figure.name}{tail}", section=section)
+    for section, figures in (("", shown), (NUMBERS, numbers), (DETAILS, details)):
+        for figure in figures:
+            if alone:
+                yield replace(figure, section=section)
+            else:
+                yield replace(figure, name=f"{figure.name}-{place}", section=panel.title)
 
 
 def _headline(panel: PanelResult) -> Headline:
@@ -156,7 +159,7 @@ def _headline(panel: PanelResult) -> Headline:
     ]
     return Headline(
         name="headline",
-        title="Key numbers",
+        title=panel.title,
         text=(" · ".join(facts),),
         numbers=tuple(numbers),
         signature=panel.signature,

@@ -103,7 +103,8 @@ def _corrected(parts: RecipeParts) -> str:
     done = [f"{name} {n.whole(count)}" for name, _, count in named if count]
     sentences = [
         f"Items corrected: {', '.join(done)}." if done else "",
-        f"Nothing to correct: {', '.join(idle)}." if idle else "",
+        f"Nothing to correct: {', '.join(idle)}." if idle and done else "",
+        "Nothing to correct." if idle and not done else "",
         f"Not looked at, so part of wording: {', '.join(unknown)}." if unknown else "",
     ]
     return " ".join(filter(None, sentences))
