@@ -32,16 +32,26 @@ def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
 
 
 _JOINT = re.compile(r"(?<=[a-z0-9])([_:/+=,@.-])(?=[A-Za-z0-9])")
+_LONGEST_WORD, _CHUNK = 24, 12
 _LONG = re.compile(r"[^\s<>&]{14,}")
 
 
 def label(text: str, limit: int = LABEL) -> Html:
-    """A name from outside, in its own writing direction; a long one may break at its joints."""
+    """A name from outside, in its own writing direction; a long one may break at its joints.
+
+    What has none, and is longer than any word, may break anywhere.
+    """
     return tag("bdi", Html(_LONG.sub(_with_breaks, escape(text, limit))))
 
 
 def _with_breaks(word: re.Match[str]) -> str:
-    return _JOINT.sub(r"\1<wbr>", word[0])
+    parts = _JOINT.sub(r"\1<wbr>", word[0]).split("<wbr>")
+    return "<wbr>".join(
+        "<wbr>".join(part[at : at + _CHUNK] for at in range(0, len(part), _CHUNK))
+        if len(part) > _LONGEST_WORD
+        else part
+        for part in parts
+    )
 
 
 def number(estimate: Estimate, unit: Unit, sign: str = "") -> Html:

@@ -100,6 +100,7 @@ line.average{stroke:var(--avg);stroke-width:1.5;opacity:.75}
 .same .whisker,.same .dot{stroke:var(--same)}
 .same .dot{fill:var(--bg)}
 .same .arrow{fill:var(--same)}
+.legend li,.legend bdi{min-width:0;max-width:100%;overflow-wrap:anywhere}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1.4rem;list-style:none;
 margin:.75rem 0 .5rem;padding:0;font-size:.8rem;color:var(--muted)}
 .legend svg{width:26px;height:16px;vertical-align:-3px;margin-right:.45rem;overflow:visible}
@@ -125,6 +126,7 @@ border-radius:1rem;font-size:.85rem}
 .examples input:checked+span{background:var(--ink);color:var(--bg);border-color:var(--ink)}
 .examples input:focus-visible+span{outline:2px solid var(--link);outline-offset:2px}
 .example{margin:0;padding:.55rem 0;border-top:1px solid var(--line)}
+.example,.change,footer,.signature{overflow-wrap:anywhere}
 .example>summary{font-weight:400}
 .turned{display:inline-block;min-width:4.2rem;font-weight:650}
 .turned.lost{color:var(--worse)}
@@ -164,7 +166,7 @@ footer p{margin:.1rem 0}
 .short h2{font-size:.85rem;font-weight:600;letter-spacing:.03em;color:var(--muted);margin:0}
 .short .lead{font-size:1.45rem;line-height:1.35;font-weight:600;letter-spacing:-.01em;
 margin:.25rem 0 .8rem;max-width:none}
-.short p{font-size:1.05rem;max-width:52rem}
+.short p{font-size:1.05rem;max-width:52rem;overflow-wrap:anywhere}
 .chapter:has(>.short){margin-top:0;padding-top:0;border-top:0}
 .contents{font-size:.9rem;background:var(--bg);border-bottom:1px solid var(--line);position:sticky;
 top:0;z-index:3;padding:.45rem 1.5rem}
@@ -190,8 +192,8 @@ column-gap:1.5rem}
 main{padding:1.25rem 1rem 3rem}
 .contents{padding:.45rem 1rem}
 h1{font-size:1.5rem}
-.short .lead{font-size:1.2rem}
-.short p{font-size:1rem}
+.short .lead{font-size:1.15rem;margin-bottom:.5rem}
+.short p{font-size:.97rem;margin:.3rem 0}
 .numbers{grid-template-columns:1fr 1fr;gap:1.1rem 1.25rem}
 .numbers b,.numbers .none{font-size:1.4rem}
 .pair{grid-template-columns:minmax(0,1fr)}
@@ -204,7 +206,9 @@ h1{font-size:1.5rem}
 .chart .ci{font-size:.75rem;white-space:nowrap}
 .chart thead .ci{display:none}
 .chart .plot,.chart:has(.wide) .plot{width:auto;min-width:5.5rem}
-.chart:has(.called) tbody th{min-width:0}
+.chart th,.chart th bdi{overflow-wrap:anywhere}
+.chart tbody th:first-child,.chart:has(.called) tbody th{min-width:6.8rem}
+.chart thead th.r{min-width:6rem}
 .chart th,.chart td{padding-inline:.25rem}
 .cards,.cards tbody,.cards tr,.cards td,.cards th{display:block}
 .cards thead{position:absolute;clip-path:inset(50%);height:1px;overflow:hidden}
