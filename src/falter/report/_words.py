@@ -22,6 +22,7 @@ from falter.figures import numbers as n
 from falter.report._escape import line
 
 __all__ = [
+    "FEW",
     "GUIDE",
     "PAGE_GUIDE",
     "about",
@@ -30,6 +31,7 @@ __all__ = [
     "dashes",
     "excludes_zero",
     "facts",
+    "few",
     "guide",
     "heading",
     "methods",
@@ -57,6 +59,8 @@ _UNITS: dict[Unit, str] = {
     "p": "p-values",
 }
 _SHORT: dict[Unit, str] = {"percent": "%", "points": "points", "score": "0–100"}
+
+FEW = 10
 
 GUIDE = (
     "A recipe is a change of the prompt that keeps its meaning. The baseline is the original "
@@ -110,6 +114,11 @@ def excludes_zero(estimate: Estimate) -> bool:
     """Whether the interval lies on one side of zero."""
     low, high = estimate.low, estimate.high
     return low is not None and high is not None and (low > 0.0 or high < 0.0)
+
+
+def few(estimate: Estimate) -> bool:
+    """Whether a number is about so few items that it is muted on the page."""
+    return 0 < estimate.items < FEW and estimate.value is not None
 
 
 def colour(value: object, unit: Unit) -> str:

@@ -68,7 +68,9 @@ def analysis_figures(analysis: Analysis) -> tuple[Figure, ...]:
 
 def main_figures(analysis: Analysis) -> tuple[str, ...]:
     """The names of those that a summary shows."""
-    names = [figure.name for figure in analysis_figures(analysis)]
+    alone = len(analysis.panels) == 1
+    figures = [f for f in analysis_figures(analysis) if not (alone and f.folded)]
+    names = [figure.name for figure in figures]
     return tuple(n for n in names if n in _MAIN or n.rstrip("0123456789").rstrip("-") in _MAIN)
 
 

@@ -12,7 +12,6 @@ from falter.figures import (
     Figure,
     Forest,
     Headline,
-    Segment,
     Side,
     Statement,
     Study,
@@ -20,6 +19,7 @@ from falter.figures import (
 from falter.figures import numbers as n
 from falter.report._escape import line
 from falter.report._marks import marked, model_names, warning
+from falter.report._tables import word_diff
 from falter.report._words import about, counted, dashes, facts, opened
 from falter.report.drawing import Scale, scales_of
 from falter.report.forms._printer import Printer
@@ -117,26 +117,15 @@ def _headline(figure: Headline, out: Printer) -> None:
 def _examples(figure: Examples, out: Printer) -> None:
     """Both prompts with their answers; the edits of the second are marked as in a word diff."""
     for example in figure.examples:
-        out.prose(f"{line(example.recipe, 60)} on item {line(example.item, 60)}", "bold")
+        where = f"{line(example.recipe, 60)} on item {line(example.item, 60)}"
+        out.prose(f"{example.turned}: {where}", "bold")
         asked = "".join(segment.before for segment in example.segments)
         out.prose(f"as asked: {line(asked, LONGEST_TEXT)}")
         _side(example.baseline, out)
         if any(segment.kind == "edit" for segment in example.segments):
-            out.prose(f"as changed: {line(_word_diff(example.segments), LONGEST_TEXT)}")
+            out.prose(f"as changed: {line(word_diff(example.segments), LONGEST_TEXT)}")
             _side(example.perturbed, out)
         out.prose(f"expected: {line(example.expected, LONGEST_TEXT)}")
-
-
-def _word_diff(segments: Sequence[Segment]) -> str:
-    """`My [-password-]{+psasword+} is lost`."""
-    parts = []
-    for segment in segments:
-        if segment.kind == "same":
-            parts.append(segment.after)
-            continue
-        parts.append(f"[-{segment.before}-]" if segment.before else "")
-        parts.append(f"{{+{segment.after}+}}" if segment.after else "")
-    return "".join(parts)
 
 
 def _side(side: Side, out: Printer) -> None:
