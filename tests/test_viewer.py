@@ -397,7 +397,9 @@ def test_many_cells_are_drawn_and_filtered(browser: str, tmp_path: Path) -> None
             lost = await text_of(page, ".count")
             await page.press("ArrowDown")
             for _ in range(9):
-                await page.send("Input.dispatchKeyEvent", type="keyDown", key="ArrowDown", modifiers=8)
+                await page.send(
+                    "Input.dispatchKeyEvent", type="keyDown", key="ArrowDown", modifiers=8
+                )
             await until(page, "location.hash.includes('rows=0-9')")
             counts = [int(text.split()[0].replace(",", "")) for text in (every, lost)]
             brushed = await until(page, "document.querySelector('.count').innerText")

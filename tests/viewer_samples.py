@@ -55,7 +55,8 @@ def hostile_store(path: Path, models: Sequence[str] = ("own",)) -> Path:
     try:
         falter.run(
             models=list(models), data={"path": str(data), "target": "sum", "key": "id"},
-            template="{question}\nAnswer:", recipes=["pad_newlines", "casing"], scorer="numeric", store=path,
+            template="{question}\nAnswer:", recipes=["pad_newlines", "casing"],
+            scorer="numeric", store=path,
         )  # fmt: skip
     finally:
         for name in models:
