@@ -184,18 +184,28 @@ def test_notes_are_kept_beside_the_store(path: Path, source: StoredSource) -> No
     assert (row["item"], row["note"]) == (item, "</script> second")
 
 
-def test_new_answers_are_seen(path: Path) -> None:
-    """What another process stores later arrives as places and bytes; nothing else does."""
+def cut_off(path: Path) -> list[Any]:
+    """Make the run one that is not finished; the answers that it lacks now."""
     with sqlite3.connect(path) as db:
-        taken = db.execute("SELECT rowid, * FROM responses WHERE rowid > 8").fetchall()
+        taken = db.execute("SELECT * FROM responses WHERE rowid > 8").fetchall()
         db.execute("DELETE FROM responses WHERE rowid > 8")
         db.execute("UPDATE runs SET finished_at = NULL")
+    return taken
+
+
+def put_back(path: Path, responses: list[Any]) -> None:
+    with sqlite3.connect(path) as db:
+        db.executemany("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", responses)
+
+
+def test_new_answers_are_seen(path: Path) -> None:
+    """What another process stores later arrives as places and bytes; nothing else does."""
+    taken = cut_off(path)
     with opened(path) as source:
         before = [source.codes(n).copy() for n in range(2)]
         assert sum(int((codes == CODES.index("missing")).sum()) for codes in before) == len(taken)
         assert source.arrivals() == []
-        with sqlite3.connect(path) as db:
-            db.executemany("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", [r[1:] for r in taken])
+        put_back(path, taken)
         arrived = source.arrivals()
         assert arrived
         for panel, places, codes in arrived:
@@ -205,6 +215,22 @@ def test_new_answers_are_seen(path: Path) -> None:
                 assert (before[n] == whole.codes(n)).all()
                 assert (source.codes(n) == whole.codes(n)).all()
         assert source.arrivals() == []
+
+
+def test_a_run_is_watched_from_elsewhere(path: Path) -> None:
+    """As far as it has come, with intervals; a finished one is shown once. Nothing is changed."""
+    whole = CliRunner().invoke(cli, ["watch", "--store", str(path)])
+    assert whole.exit_code == 0, whole.output
+    assert "scripted:own on items: 15 of 15 answers" in whole.output
+    assert "+100.0" in whole.output
+    taken = cut_off(path)
+    before = path.read_bytes()
+    part = CliRunner().invoke(cli, ["watch", "--store", str(path), "--once"])
+    assert f"{30 - len(taken) - 15 if len(taken) < 15 else 8} of 15 answers" in part.output
+    assert "whoever" not in part.output and "look that pleases is not covered" in part.output
+    assert path.read_bytes() == before
+    missing = CliRunner().invoke(cli, ["watch", "--store", str(path.with_name("no.db"))])
+    assert "does not exist" in str(missing.exception)
 
 
 # The page
@@ -284,8 +310,9 @@ def test_the_page_by_its_keys(browser: str, source: StoredSource, tmp_path: Path
             assert "next, previous flip" in await until(
                 page, "document.querySelector('.help')?.innerText"
             )
+            await page.value("document.querySelector('.tabled summary').click()")
             rows = "document.querySelectorAll('.tabled tbody tr').length"
-            assert await page.value(rows) == 3 + len(HOSTILE)
+            assert await until(page, rows) == 3 + len(HOSTILE)
             assert noise(page) == []
 
     asyncio.run(look())
@@ -319,6 +346,25 @@ def test_hostile_answers_run_nothing(browser: str, source: StoredSource, tmp_pat
                     await page.press("Escape")
                     await until(page, "document.querySelector('.flip')")
             assert noise(page) == []
+
+    asyncio.run(look())
+
+
+def test_the_page_follows_a_run(browser: str, path: Path, tmp_path: Path) -> None:
+    """What another process stores appears in the list, without a word of the reader's."""
+    taken = cut_off(path)
+
+    async def look() -> None:
+        with opened(path) as source:
+            async with (
+                served(source) as viewer,
+                opened_page(browser, viewer.address, tmp_path) as page,
+            ):
+                await until(page, "document.querySelector('.count')")
+                assert await page.value("document.querySelectorAll('.flip').length") < 10
+                await asyncio.to_thread(put_back, path, taken)
+                await until(page, "document.querySelectorAll('.flip').length === 10")
+                assert noise(page) == []
 
     asyncio.run(look())
 

@@ -28,6 +28,7 @@ function App() {
   const [notes, setNotes] = useState([]);
   const [help, setHelp] = useState(false);
   const [, setSize] = useState("");
+  const [hover, setHover] = useState(null);
   const search = useRef(null);
 
   function go(change, step = false) {
@@ -234,8 +235,7 @@ function App() {
               <${Heat}
                 panel=${own} order=${order} version=${version} cursor=${cursor}
                 rows=${filter.rows} columns=${filter.columns} height=${mapHeight()}
-                onCursor=${(there, across, pressed) =>
-                  pressed && go({ item: info.items[order[there]], condition: panel.names[across] })}
+                onHover=${setHover}
                 onBrush=${(rows, columns) =>
                   go({ rows: rows ? rows.join("-") : "", columns: columns ? columns.join("-") : "" })}
                 onOpen=${(own, across) => to(own * panel.width + across, true)}
@@ -243,7 +243,7 @@ function App() {
             </div>`,
           )}
         </div>
-        <${Under} panel=${panel} order=${order} version=${version} cursor=${cursor} filter=${filter} go=${go} />
+        <${Under} panel=${panel} order=${order} version=${version} cursor=${hover ?? cursor} filter=${filter} go=${go} />
       </section>
       ${open
         ? ready
@@ -337,6 +337,7 @@ function Under({ panel, order, version, cursor, filter, go }) {
   const totals = useMemo(() => summary(panel), [panel, version]);
   const counts = CODES.map((_, code) => totals.reduce((sum, t) => sum + t.codes[code], 0));
   const brushed = filter.rows || filter.columns;
+  const [unfolded, setUnfolded] = useState(false); // a large table is made when it is asked for
   return html`<div class="under">
     <p class="status" role="status" aria-live="polite">${cursor
       ? `${oneLine(panel.info.items[order[cursor.place]], 60)} · ${oneLine(panel.names[cursor.column], 40)} · ${CODES[panel.code(order[cursor.place], cursor.column)]}`
@@ -346,9 +347,9 @@ function Under({ panel, order, version, cursor, filter, go }) {
       </button>`}
     </p>
     <${Legend} counts=${counts} />
-    <details class="tabled"><summary>The map as a table</summary>
-      <${Totals} totals=${totals} />
-      <${Cells} panel=${panel} order=${order} filter=${filter} />
+    <details class="tabled" open=${unfolded} onToggle=${(event) => setUnfolded(event.target.open)}>
+      <summary>The map as a table</summary>
+      ${unfolded && html`<${Totals} totals=${totals} /><${Cells} panel=${panel} order=${order} filter=${filter} />`}
     </details>
   </div>`;
 }
