@@ -34,6 +34,7 @@ from falter.analysis._results import (
     Worst,
 )
 from falter.analysis._settings import Settings
+from falter.analysis._so_far import PanelSoFar, drops_so_far
 from falter.analysis._stack import model_names
 from falter.analysis._subjects import subject_mean
 from falter.analysis._table import (
@@ -77,6 +78,7 @@ __all__ = [
     "Omnibus",
     "PanelCells",
     "PanelResult",
+    "PanelSoFar",
     "Pooled",
     "RankRange",
     "RankingChange",
@@ -97,6 +99,7 @@ __all__ = [
     "answers",
     "brittleness_bars",
     "cuts_of_run",
+    "drops_so_far",
     "main_figures",
     "meaning",
     "meaning_grid",

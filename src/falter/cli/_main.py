@@ -26,6 +26,7 @@ from falter.cli._run import run
 from falter.cli._store import store
 from falter.cli._variants import variants
 from falter.cli._view import view
+from falter.cli._watch import watch
 from falter.core.errors import FalterError, printable
 
 __all__ = ["cli", "main"]
@@ -52,6 +53,7 @@ for _command in (
     answers,
     rescore,
     view,
+    watch,
     analyze,
     power,
     perturb,
