@@ -24,6 +24,7 @@ from falter.cli._rescore import rescore
 from falter.cli._rewrites import rewrites
 from falter.cli._run import run
 from falter.cli._store import store
+from falter.cli._typed import Typed
 from falter.cli._variants import variants
 from falter.cli._view import view
 from falter.core.errors import FalterError, printable
@@ -74,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        result = cli.main(arguments, prog_name="falter", standalone_mode=False)
+        typed = sys.argv[1:] if arguments is None else arguments
+        result = cli.main(list(typed), prog_name="falter", standalone_mode=False, obj=Typed(typed))
     except FalterError as error:
         _say_error(error.message, error.hint)
         return error.exit_code

@@ -18,6 +18,7 @@ from falter.cli._options import (
     store_option,
 )
 from falter.cli._progress import Meter
+from falter.cli._typed import typed_command
 from falter.core.errors import printable
 from falter.core.ids import short
 from falter.experiment import (
@@ -67,7 +68,9 @@ def run_and_show(spec: StudySpec, store_path: Path, html_path: Path | None) -> i
         }
         with Store(store_path) as store:
             with Meter(Console(stderr=True), prices) as meter:
-                stored = carry_out_study(study, store, meter, meter.heading)
+                stored = carry_out_study(
+                    study, store, meter, meter.heading, command=typed_command()
+                )
             shown = stored_result(store, stored, store_path).study
     terminal(shown, Console())
     if html_path is not None:

@@ -117,7 +117,7 @@ class Data(Block[DataSpec]):
 DATA = Data(
     DataSpec,
     path=Setting("a .jsonl, .json, .csv, .tsv or .parquet file, or hub:NAME",
-        shape=File(elsewhere="hub:"), off="my.jsonl",
+        shape=File("hub:", "memory:"), off="my.jsonl",
         required="give the file that holds the items"),
     target=Setting("the column with the right answer", "--target", metavar="COLUMN", off="answer",
         required="name the column that holds the right answer"),

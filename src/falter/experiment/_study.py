@@ -394,17 +394,19 @@ def carry_out_study(
     store: Store,
     watch: Watch | None = None,
     on_part: OnPart | None = None,
+    command: str = "",
 ) -> StoredStudy:
     """Run what is missing of every part, in order, and record which runs belong together.
 
-    Clients are opened once for all parts, and not at all if every answer is stored. Everything
-    that can be checked is checked before the first part runs.
+    `command` is what started it, for the record. Clients are opened once for all parts, and not at
+    all if every answer is stored. Everything that can be checked is checked before the first part
+    runs.
     """
     for _, resolved in study.parts:
         if resolved.rewrites is not None:
             resolved.rewrites.require()
         check_scorers(resolved)
-    done, left_out = run_async(lambda: _carry_out(study, store, watch, on_part))
+    done, left_out = run_async(lambda: _carry_out(study, store, watch, on_part, command))
     if not study.spec.protocol.name:
         return single_run(store.find_run(done[0][1].id))
     stored = StoredStudy(
@@ -429,7 +431,11 @@ def carry_out_study(
 
 
 async def _carry_out(
-    study: ResolvedStudy, store: Store, watch: Watch | None, on_part: OnPart | None
+    study: ResolvedStudy,
+    store: Store,
+    watch: Watch | None,
+    on_part: OnPart | None,
+    command: str,
 ) -> tuple[list[tuple[Part, Run]], list[str]]:
     """The parts with their runs, and notes on those that had to be left out."""
     done: list[tuple[Part, Run]] = []
@@ -441,7 +447,7 @@ async def _carry_out(
         async def run(part: Part, resolved: Resolved, clients: Sequence[Client]) -> None:
             if on_part is not None and part.title:
                 on_part(len(done) + 1, count, part.title)
-            is_complete = record_run(resolved, store)
+            is_complete = record_run(resolved, store, command)
             if not is_complete:
                 for client in clients:
                     if id(client) not in ready:

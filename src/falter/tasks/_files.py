@@ -16,11 +16,12 @@ from typing import Any, Literal
 
 from falter.core.errors import MissingExtra, TaskError, UsageError, printable
 
-__all__ = ["DataSpec", "TargetAs", "read_rows"]
+__all__ = ["MEMORY", "DataSpec", "TargetAs", "checked_rows", "read_rows"]
 
 Row = dict[str, Any]
+MEMORY = "memory:"
+"""What begins the name of rows that are no file."""
 TargetAs = Literal["auto", "index", "label", "text"]
-_TARGETS = ("answer", "target", "label")
 _DEEPEST = 50
 _MOST_BYTES = 2 * 2**30
 _LINES = re.compile(r"[\t\r\n]")
@@ -68,24 +69,16 @@ def read_rows(path: str | Path) -> list[Row]:
                 f"The data file {path} is not a kind of file that falter can read",
                 hint=f"use {_READABLE}",
             )
+    return checked_rows(rows, f"The data file {path}", str(path))
+
+
+def checked_rows(rows: list[Row], what: str, where: str) -> list[Row]:
+    """The rows, if there are any and an item can hold what is in them."""
     if not rows:
-        raise TaskError(f"The data file {path} has no rows", hint="give a file with at least one")
+        raise TaskError(f"{what} has no rows", hint="give a file with at least one")
     for number, row in enumerate(rows, start=1):
-        _check_row(row, f"{path}, row {number}")
+        _check_row(row, f"{where}, row {number}")
     return rows
-
-
-def target_column(path: str | Path) -> str:
-    """The one column of a data file that is called like a target; without one an error."""
-    columns = list(read_rows(path)[0])
-    found = [name for name in columns if name.lower() in _TARGETS]
-    if len(found) != 1:
-        shown = ", ".join(columns[:12])
-        raise TaskError(
-            f"{path} alone does not say which column holds the right answer (columns: {shown})",
-            hint="write 'data: {path: FILE, target: COLUMN}', or add --target COLUMN",
-        )
-    return found[0]
 
 
 def _check_row(row: Row, where: str) -> None:
