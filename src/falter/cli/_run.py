@@ -25,7 +25,6 @@ from falter.experiment import (
     StudySpec,
     carry_out_study,
     read_study,
-    report_form,
     stored_result,
     study_in,
 )
@@ -51,8 +50,6 @@ def run(store_path: Path, html_path: Path | None, **options: Any) -> int:
                --model openai:NAME --base-url http://localhost:8000/v1
     """
     settings, folder = settings_from(options)
-    if html_path is not None:
-        report_form(html_path)
     return run_and_show(read_study(settings, folder=folder), store_path, html_path)
 
 

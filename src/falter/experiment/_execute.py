@@ -59,8 +59,13 @@ def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPla
 
 def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
     """Record the run, and what started it. True if all of its answers are stored already."""
-    origin = {**resolved.run.origin, **({"command": command} if command else {})}
-    if not store.begin_run(replace(resolved.run, origin=origin)):
+    run = resolved.run
+    cells = sum(
+        count_cells(len(p.items), p.conditions, run.draws, run.repeats) for p in resolved.panels
+    )
+    made_by = {"command": command} if command else {}
+    origin = {**run.origin, **made_by, "cells": str(cells)}
+    if not store.begin_run(replace(run, origin=origin)):
         return False
     planned, answered = store.counts(resolved.run)
     if planned == answered:

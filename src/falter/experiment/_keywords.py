@@ -35,6 +35,7 @@ class DataSettings(TypedDict, total=False):
     choices: str | Sequence[str] | None
     fields: Mapping[str, str] | None
     key: str | None
+    drop_duplicates: bool | None
     tags: str | Sequence[str] | None
     split: str | None
 
@@ -84,6 +85,7 @@ class RowsSettings(TypedDict, total=False):
     choices: str | Sequence[str] | None
     fields: Mapping[str, str] | None
     key: str | None
+    drop_duplicates: bool | None
     tags: str | Sequence[str] | None
     split: str | None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from falter import __version__
 from falter.clients import ClientSettings, clients
-from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError
+from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError, nearest
 from falter.core.interfaces import Capabilities, Client, RewriteBank, Scorer
 from falter.core.records import (
     Item,
@@ -222,8 +222,11 @@ def _own_task(spec: DataSpec, source: str | Mapping[str, str] | None) -> Task:
     if in_memory(spec.path):
         name, spec = ROWS, replace(spec, path="the rows in memory")
     items = items_from_rows(rows, spec, template, name)
+    dropped = len(rows) - len(items)
+    remark = f"{dropped:,} of {len(rows):,} rows of {name} were there before and are dropped"
     style = "open" if not spec.choices else "letter" if template.lists_choices else "cloze"
-    return Task(name=name, items=items, templates={style: template})
+    remarks = (remark,) if dropped else ()
+    return Task(name=name, items=items, templates={style: template}, remarks=remarks)
 
 
 def hold_out(
@@ -245,7 +248,13 @@ def hold_out(
 
 
 def connect(spec: ModelSpec) -> Client:
-    name, _, rest = spec.name.partition(":")
+    name, mark, rest = spec.name.partition(":")
+    if not mark and name not in clients.names() and nearest(name, clients.names()) is None:
+        raise UsageError(
+            f"Unknown model '{name}'",
+            hint=f"a model on a server is named with its client, as in 'openai:{name}'; 'falter "
+            "list clients' has the others",
+        )
     connector = clients.get(name)
     shared = {f.name for f in fields(ClientSettings)} & {f.name for f in fields(spec)} - {"name"}
     given = {name: getattr(spec, name) for name in shared}

@@ -208,6 +208,7 @@ class _Resolver:
                 hint="leave the task out to use the preset's own",
             )
         notes = [f"{part.title}: left out, {part.reason}." for part in unavailable]
+        notes += [f"{remark}." for task in self.shelf.own.values() for remark in task.remarks]
         by_part: list[tuple[Part, Resolved]] = []
         judging: list[JudgingPart] = []
         notes += _unused(spec, parts)
