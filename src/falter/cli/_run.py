@@ -18,13 +18,13 @@ from falter.cli._options import (
     store_option,
 )
 from falter.cli._progress import Meter
+from falter.cli._typed import typed_command
 from falter.core.errors import UsageError, printable
 from falter.core.ids import short
 from falter.experiment import (
     StudySpec,
     carry_out_study,
     read_study,
-    report_form,
     stored_result,
     study_in,
 )
@@ -56,8 +56,6 @@ def run(store_path: Path, html_path: Path | None, shard: str | None, **options: 
                --model openai:NAME --base-url http://localhost:8000/v1
     """
     settings, folder = settings_from(options)
-    if html_path is not None:
-        report_form(html_path)
     share = None if shard is None else Shard.parse(shard)
     if share is not None and html_path is not None:
         raise UsageError(
@@ -91,7 +89,9 @@ def run_and_show(
                     err=True,
                 )
             with Meter(Console(stderr=True), prices) as meter:
-                stored = carry_out_study(study, store, meter, meter.heading, shard)
+                stored = carry_out_study(
+                    study, store, meter, meter.heading, shard=shard, command=typed_command()
+                )
             if shard is not None:
                 return _say_shard(store, stored, shard, store_path)
             shown = stored_result(store, stored, store_path).study

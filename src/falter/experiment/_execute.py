@@ -9,6 +9,7 @@ import itertools
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from falter.core.errors import RunStopped, StoreBusy, StoreError
@@ -56,9 +57,15 @@ def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPla
     ]
 
 
-def record_run(resolved: Resolved, store: Store) -> bool:
-    """Record the run in the store. True if all of its answers are stored already."""
-    if not store.begin_run(resolved.run):
+def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
+    """Record the run, and what started it. True if all of its answers are stored already."""
+    run = resolved.run
+    cells = sum(
+        count_cells(len(p.items), p.conditions, run.draws, run.repeats) for p in resolved.panels
+    )
+    made_by = {"command": command} if command else {}
+    origin = {**run.origin, **made_by, "cells": str(cells)}
+    if not store.begin_run(replace(run, origin=origin)):
         return False
     planned, answered = store.counts(resolved.run)
     if planned == answered:

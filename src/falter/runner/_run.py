@@ -88,7 +88,12 @@ async def run_lanes(
     finally:
         await buffer.settle()
     if stop.is_set():
-        raise RunStopped("The run was interrupted", hint="run the same command again to resume")
+        done = sum(lane.progress.stored + lane.progress.landed for lane in lanes)
+        total = sum(lane.progress.total for lane in lanes)
+        raise RunStopped(
+            f"The run was interrupted: {done:,} of {total:,} cells are answered",
+            hint="run the same command again to resume",
+        )
 
 
 def _main_error(group: BaseExceptionGroup[BaseException]) -> BaseException:

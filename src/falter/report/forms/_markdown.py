@@ -9,7 +9,17 @@ from falter.figures import Breakdown, Examples, Figure, Grid, Headline, Statemen
 from falter.figures import numbers as n
 from falter.report._marks import marked, model_names, warning
 from falter.report._tables import grids
-from falter.report._words import about, counted, dashes, facts, guide, heading, methods, opened
+from falter.report._words import (
+    about,
+    counted,
+    dashes,
+    facts,
+    guide,
+    heading,
+    methods,
+    opened,
+    origin,
+)
 from falter.report.forms._markdown_safe import code, text
 
 __all__ = ["as_markdown"]
@@ -24,6 +34,8 @@ def as_markdown(study: Study) -> str:
         f"# falter: {text(study.title, 200)}",
         f"{text(facts(study), 400)}  \nModels: {models}",
     ]
+    if known := origin(study):
+        parts.append(text(known, 700))
     if alarm := warning(study):
         parts.append(f"> **{text(alarm, 2_000)}**")
     section = ""
