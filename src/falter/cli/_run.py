@@ -89,9 +89,8 @@ def run_and_show(
                     err=True,
                 )
             with Meter(Console(stderr=True), prices) as meter:
-                stored = carry_out_study(
-                    study, store, meter, meter.heading, shard=shard, command=typed_command()
-                )
+                command = typed_command() if shard is None else ""  # the run is not of one shard
+                stored = carry_out_study(study, store, meter, meter.heading, shard, command)
             if shard is not None:
                 return _say_shard(store, stored, shard, store_path)
             shown = stored_result(store, stored, store_path).study
