@@ -53,12 +53,11 @@ def test_eight_shards_merged_report_what_one_process_reports(
     parts = [str(tmp_path / f"{number}.db") for number in (3, 1, 2, 8, 7, 6, 5, 4)]
     assert _run(["store", "merge", *parts, "--store", str(tmp_path / "merged.db")]) == 0
     assert as_json(tmp_path, "merged.db", capsys) == as_json(tmp_path, "whole.db", capsys)
-    for form in ("--csv", "--md", "--latex"):
-        forms = []
-        for name in ("whole.db", "merged.db"):
-            assert _run(["report", form, "--store", str(tmp_path / name)]) == 0
-            forms.append(capsys.readouterr().out)
-        assert forms[0] == forms[1]
+    forms = []
+    for name in ("whole.db", "merged.db"):
+        assert _run(["report", "--csv", "--store", str(tmp_path / name)]) == 0
+        forms.append(capsys.readouterr().out)
+    assert forms[0] == forms[1]
     with Store(tmp_path / "merged.db") as store:
         assert not verify(store).problems
         assert store.find_run().planned
