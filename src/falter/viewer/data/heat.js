@@ -208,7 +208,7 @@ function names(context, shape, panel, order, cell, ink, muted, cursor) {
     if (n % every && !current) continue;
     if (!current && cursor && every > 1 && Math.abs(cursor.column - n) < every) continue;
     context.save();
-    context.translate(shape.left + (n + 0.5) * cell, HEAD - 6);
+    context.translate(shape.left + Math.max(8, (n + 0.5) * cell), HEAD - 6);
     context.rotate(-Math.PI / 2);
     context.fillStyle = current ? ink : muted;
     context.fillText(fitting(context, oneLine(panel.names[n], 40), HEAD - 10), 0, 0);
@@ -222,11 +222,13 @@ function names(context, shape, panel, order, cell, ink, muted, cursor) {
   }
 }
 
+// A name in so many pixels; what is left out is its middle, since names differ at both ends.
 function fitting(context, text, width) {
   if (context.measureText(text).width <= width) return text;
-  let short = text;
-  while (short && context.measureText(short + "…").width > width) short = short.slice(0, -1);
-  return short + "…";
+  const end = text.length > 14 ? text.slice(-7) : "";
+  let start = text.slice(0, text.length - end.length);
+  while (start && context.measureText(start + "…" + end).width > width) start = start.slice(0, -1);
+  return start + "…" + end;
 }
 
 export function Legend({ counts }) {
