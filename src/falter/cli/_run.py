@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import click
 from rich.console import Console
 
 from falter.cli._forms import html_option, write_page
+from falter.cli._live_drops import LiveDrops
 from falter.cli._options import (
     STORE_PATH,
     experiment_options,
@@ -80,6 +82,7 @@ def run_and_show(
             for _, resolved in study.parts
             for panel in resolved.panels
         }
+        runs = [resolved.run for _, resolved in study.parts]
         with Store(store_path) as store:
             if not store.is_shared:
                 click.echo(
@@ -88,7 +91,10 @@ def run_and_show(
                     "best on a local disk ('falter store merge' joins them)",
                     err=True,
                 )
-            with Meter(Console(stderr=True), prices) as meter:
+            with Meter(Console(stderr=True), prices) as meter, contextlib.ExitStack() as beside:
+                if meter.is_live and store.is_shared and shard is None:
+                    drops = LiveDrops(store_path, lambda: dict(enumerate(runs, 1)).get(meter.part))
+                    meter.lines = beside.enter_context(drops).shown
                 command = typed_command() if shard is None else ""  # the run is not of one shard
                 stored = carry_out_study(study, store, meter, meter.heading, shard, command)
             if shard is not None:
