@@ -13,6 +13,7 @@ from falter.figures import (
     Figure,
     Grid,
     Headline,
+    Statement,
     Study,
     StudyPart,
     Unit,
@@ -32,6 +33,7 @@ __all__ = [
     "excludes_zero",
     "facts",
     "few",
+    "first_number",
     "guide",
     "heading",
     "methods",
@@ -221,6 +223,12 @@ def methods(study: Study) -> list[tuple[str, str, str]]:
             if e.method or e.estimand
         }
     )
+
+
+def first_number(study: Study) -> int:
+    """The number of a protocol's first figure: the answer in words has none."""
+    first = study.figures[0] if study.figures else None
+    return 0 if isinstance(first, Statement) and first.kind == "answer" else 1
 
 
 def rule(study: Study) -> str:

@@ -50,7 +50,8 @@ border-left-width:5px;border-radius:5px;background:var(--alarm);color:var(--alar
 .figure .no{color:var(--muted);font-weight:400;margin-right:.6rem}
 .figure>p,.figure>details>p{max-width:48rem}
 .figure .down,.figure .across{font-size:.75rem;color:var(--muted);font-weight:400}
-.fig,.heat{width:100%}
+.fig,.heat{width:auto}
+.fig{min-width:55%}
 .fig bdi{display:inline-block;max-width:24rem;overflow-wrap:break-word}
 .fig thead bdi{max-width:9rem;white-space:normal}
 .fig tbody>tr>*{vertical-align:top}

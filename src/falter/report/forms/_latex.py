@@ -26,7 +26,17 @@ from falter.figures import (
 )
 from falter.report._marks import marked, model_names, warning
 from falter.report._tables import grids
-from falter.report._words import about, counted, dashes, facts, guide, methods, opened, origin
+from falter.report._words import (
+    about,
+    counted,
+    dashes,
+    facts,
+    first_number,
+    guide,
+    methods,
+    opened,
+    origin,
+)
 from falter.report.drawing import Scale, scales_of
 from falter.report.forms._latex_charts import (
     bar_plots,
@@ -95,11 +105,13 @@ def as_latex(study: Study) -> str:
     figures = marked(study)
     scales = scales_of(figures)
     section = ""
-    for place, figure in enumerate(figures, start=1):
+    for place, figure in enumerate(figures, start=first_number(study)):
         if figure.section and figure.section != section:
             parts.append(rf"\section*{{{latex(figure.section, 200)}}}")
         section = figure.section
-        parts += _figure(figure, f"{place}. " if study.protocol else "", place > 1, scales)
+        parts += _figure(
+            figure, f"{place}. " if study.protocol and place else "", place > 1, scales
+        )
     parts += _foot(study)
     return _TOP + "\n\n".join(filter(None, parts)) + "\n\\end{document}\n"
 

@@ -14,6 +14,7 @@ from falter.report._words import (
     counted,
     dashes,
     facts,
+    first_number,
     guide,
     heading,
     methods,
@@ -39,11 +40,11 @@ def as_markdown(study: Study) -> str:
     if alarm := warning(study):
         parts.append(f"> **{text(alarm, 2_000)}**")
     section = ""
-    for place, figure in enumerate(marked(study), start=1):
+    for place, figure in enumerate(marked(study), start=first_number(study)):
         if figure.section and figure.section != section:
             parts.append(f"## {text(figure.section, 200)}")
         section = figure.section
-        number = f"{place}. " if study.protocol else ""
+        number = f"{place}. " if study.protocol and place else ""
         parts += _figure(figure, f"{'###' if section else '##'} {number}")
     parts += _parts(study)
     if study.notes:

@@ -20,7 +20,7 @@ from falter.figures import numbers as n
 from falter.report._escape import line
 from falter.report._marks import marked, model_names, warning
 from falter.report._tables import word_diff
-from falter.report._words import about, counted, dashes, facts, opened
+from falter.report._words import about, counted, dashes, facts, first_number, opened
 from falter.report.drawing import Scale, scales_of
 from falter.report.forms._printer import Printer
 from falter.report.forms._terminal_forest import forest_rows
@@ -49,14 +49,14 @@ def terminal(study: Study, console: Console, names: Sequence[str] = ()) -> None:
         out.prose(f"Models: {models or 'none'}")
     out.prose(line(warning(study), 2_000), "bold yellow")
     section = study.title
-    for place, figure in enumerate(figures, start=1):
+    for place, figure in enumerate(figures, start=first_number(study)):
         if figure.name not in chosen:
             continue
         if figure.section and figure.section != section:
             out.blank()
             out.heading(line(figure.section, 200))
         section = figure.section or section
-        number = f"{place}. " if study.protocol else ""
+        number = f"{place}. " if study.protocol and place else ""
         _figure(figure, number, scales, out)
     _rest(study, chosen, out)
     _foot(study, out)

@@ -11,7 +11,16 @@ from falter.figures import numbers as n
 from falter.report._escape import Html, line, text_only
 from falter.report._marks import marked, model_names, warning
 from falter.report._markup import label, tag
-from falter.report._words import PAGE_GUIDE, counted, guide, methods, opened, origin, rule
+from falter.report._words import (
+    PAGE_GUIDE,
+    counted,
+    first_number,
+    guide,
+    methods,
+    opened,
+    origin,
+    rule,
+)
 from falter.report.drawing import FIGURE_STYLE, grid_table, scales_of
 from falter.report.page._sections import Chapter, chapters, placed, sections
 from falter.report.page._style import STYLE
@@ -24,7 +33,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 def html(study: Study) -> str:
     """A self-contained page. Text from outside is escaped, bounded and shown as it is."""
     figures = marked(study)
-    found = chapters(placed(figures, numbered=bool(study.protocol)))
+    found = chapters(placed(figures, numbered=bool(study.protocol), first=first_number(study)))
     parts = [
         _header(study),
         *_alarm(study),

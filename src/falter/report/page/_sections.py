@@ -54,8 +54,11 @@ class Chapter:
         return self.members[0].id
 
 
-def placed(figures: Iterable[Figure], *, numbered: bool) -> list[Placed]:
-    """The figures with ids: their names, if these are valid ids and not in use."""
+def placed(figures: Iterable[Figure], *, numbered: bool, first: int = 1) -> list[Placed]:
+    """The figures with ids: their names, if these are valid ids and not in use.
+
+    The `first` one has this number; a figure with the number 0 shows none.
+    """
     used: set[str] = set()
     places = []
     for place, figure in enumerate(figures, start=1):
@@ -63,7 +66,8 @@ def placed(figures: Iterable[Figure], *, numbered: bool) -> list[Placed]:
         while name in used or name.startswith(_RESERVED):
             name = f"{name.removeprefix(_RESERVED)}-{place}"
         used.add(name)
-        places.append(Placed(figure, name, place if numbered else None))
+        number = place - 1 + first
+        places.append(Placed(figure, name, number if numbered and number else None))
     return places
 
 
