@@ -89,12 +89,16 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A model and how it is asked: by log-likelihoods, by chat messages or by plain text."""
+    """A model and how it is asked: by log-likelihoods, by chat messages or by plain text.
+
+    `constrained`: it may reply with one of the options' labels and nothing else.
+    """
 
     model: Model
     asking: Asking
     sampling: Sampling
     price: Price | None = None
+    constrained: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +127,9 @@ def request(variant: Variant, target: Target, repeat: int) -> Request:
         if target.asking == "score":
             continuations = render.continuations(prompt)
     decoding = None if target.asking == "score" else sampling.identity()
-    key = digest("request", messages, context, continuations, target.model.id, decoding, repeat)
+    answers = tuple(prompt.labels) if target.constrained else ()
+    seen = [messages, context, continuations, target.model.id, decoding, repeat]
+    key = digest("request", *seen, *([answers] if answers else []))
     return Request(
         key=key,
         variant=variant,
@@ -133,6 +139,7 @@ def request(variant: Variant, target: Target, repeat: int) -> Request:
         messages=messages,
         context=context,
         continuations=continuations,
+        answers=answers,
     )
 
 

@@ -25,6 +25,8 @@ def panel_row(p: PanelPlan, cost: Cost, price_list: str | None) -> dict[str, Any
         "scorer_because": p.because,
         "items": len(p.items),
         "recipes": len(p.conditions),
+        "max_tokens": p.target.sampling.max_tokens,
+        "thinks": p.thinks,
         "cells": cost.cells,
         "stored": cost.stored,
         "calls": cost.calls,
@@ -45,7 +47,17 @@ def panel_text(row: Mapping[str, Any]) -> str:
         f"  {row['items']:,} items × {row['recipes']:,} conditions = {row['cells']:,} cells"
         f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
-        f"{_amount(row)}{_address(row)}"
+        f"{_amount(row)}{_limit(row)}{_address(row)}"
+    )
+
+
+def _limit(row: Mapping[str, Any]) -> str:
+    """The limit on an answer, where it is one for models that think."""
+    if not row["thinks"]:
+        return ""
+    return (
+        f"\n  answers of up to {row['max_tokens']:,} tokens, because the model is asked to think "
+        "first; --max-tokens sets another limit"
     )
 
 
