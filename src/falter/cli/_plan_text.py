@@ -33,6 +33,8 @@ def panel_row(p: PanelPlan, cost: Cost, price_list: str | None) -> dict[str, Any
         "prompt_tokens": cost.prompt_tokens,
         "completion_tokens_at_most": cost.completion_tokens,
         "cost_at_most": cost.amount,
+        "cached_tokens": cost.cached_tokens,
+        "cost_if_cached": cost.amount_cached,
         "currency": cost.currency,
         "price_list": price_list,
     }
@@ -75,7 +77,13 @@ def _amount(row: Mapping[str, Any]) -> str:
     """The highest cost of a panel, or that the price list has no price for it."""
     if row["cost_at_most"] is None:
         return f"   no price in {row['price_list']}" if row["price_list"] else ""
-    return f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
+    text = f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
+    if row["cost_if_cached"] is not None and row["cached_tokens"]:
+        text += (
+            f", {row['cost_if_cached']:,.4f} if the provider keeps shared beginnings "
+            f"({row['cached_tokens']:,} tokens)"
+        )
+    return text
 
 
 def together(rows: Sequence[Mapping[str, Any]]) -> str:
