@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Sequence
@@ -94,7 +95,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         _say_error(error.format_message(), None)
         return 2
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         _say_error("Interrupted", "all answers so far are stored; run the same command to resume")
         return INTERRUPTED
     except (BrokenPipeError, SystemExit) as error:

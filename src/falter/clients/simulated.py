@@ -78,7 +78,7 @@ class Simulated(BaseClient):
         options = OPTIONS.read(settings)
         self.effects: dict[str, float] = {**EFFECTS, **options.pop("effects")}
         self.parameters: dict[str, float] = options
-        self.capabilities = Capabilities(generates=True, scores=True, lanes=8)
+        self.capabilities = Capabilities(generates=True, scores=True, lanes=8, constrains=True)
         self.model = Model(
             client="simulated",
             name=settings.name or "simulated",
@@ -97,9 +97,11 @@ class Simulated(BaseClient):
         index = self._answer(request)
         if prompt.choices:
             answer = prompt.labels[index]
+            if request.answers:
+                answer = json.dumps({"answer": answer})
         else:
             answer = str(prompt.target) if index == 0 else "something else"
-        if request.variant.recipe.reasons:
+        if request.variant.recipe.reasons and not request.answers:
             answer = _STEPS + answer
         return self._response(request, text=answer)
 

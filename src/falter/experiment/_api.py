@@ -21,6 +21,7 @@ from falter.experiment._execute import Watch
 from falter.experiment._findings import part_results, shown_study
 from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._labels import run_scorers
+from falter.experiment._rescore import rescored_study
 from falter.experiment._study import carry_out_study, read_study, study_in, study_of
 from falter.figures import Figure, Study
 from falter.protocols import PartResult
@@ -89,6 +90,18 @@ class Result:
         if name not in known:
             raise UnknownName("figure", name, list(known))
         return known[name]
+
+    def show(self, *names: str) -> Result:
+        """The same result with these figures alone, as a cell of a notebook shows them."""
+        chosen = tuple(self.figure(name) for name in names)
+        headline = tuple(figure.name for figure in chosen)
+        study = replace(self.study, figures=chosen, headline=headline)
+        return Result(study, self.parts, self.store)
+
+    def rescored(self, scorer: str, *, labels: Sequence[str] = ()) -> Result:
+        """The same answers as another scorer reads them, beside this reading; asks nothing."""
+        study = rescored_study(self.store, self.run.id, scorer, labels=labels)
+        return Result(study, self.parts, self.store)
 
     def table(self, name: str) -> list[dict[str, Any]]:
         """The table of a figure, one dictionary per row: `row["recipe"]`, `row["drop"]`."""

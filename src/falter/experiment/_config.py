@@ -49,7 +49,8 @@ PRICE = Block(
     Price,
     input=Setting("the price of a million tokens of prompts", low=0, default=0.0),
     output=Setting("the price of a million tokens of answers", low=0, default=0.0),
-    currency=Setting("the currency of both"),
+    currency=Setting("the currency of these"),
+    cached=Setting("the price of a million tokens of a beginning that the provider kept", low=0),
 )
 
 

@@ -46,6 +46,7 @@ class PriceSettings(TypedDict, total=False):
     input: float | None
     output: float | None
     currency: str | None
+    cached: float | None
 
 
 class ModelSettings(TypedDict, total=False):

@@ -9,7 +9,7 @@ from typing import Any
 from falter import __version__
 from falter.clients import ClientSettings, clients
 from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError, nearest
-from falter.core.interfaces import Capabilities, Client, RewriteBank, Scorer
+from falter.core.interfaces import Capabilities, Client, ConstrainedScorer, RewriteBank, Scorer
 from falter.core.records import (
     Item,
     Panel,
@@ -56,6 +56,8 @@ __all__ = [
 ]
 
 
+REASONING_LIMIT = 4096
+"""The longest answer, in tokens, of a model that is asked to think, unless the user sets one."""
 ROWS = "rows"
 """The task's name where its items were in memory."""
 
@@ -72,6 +74,7 @@ class PanelPlan:
     client: Client
     concurrency: int
     because: str = ""
+    thinks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,11 +332,21 @@ def _require_fit(scorer: Scorer, spec: ModelSpec, task: Task, able: Capabilities
             if task.has_choices
             else "name a model that generates text",
         )
+    if _constrains(scorer) and not able.constrains:
+        raise UsageError(
+            f"The scorer '{scorer.name}' needs a server that holds a model to the options, which "
+            f"'{spec.name}' does not",
+            hint=f"use scorer {written}, or a chat server that takes 'response_format'",
+        )
     if scorer.needs_choices and not task.has_choices:
         raise UsageError(
             f"The scorer '{scorer.name}' needs choices, which the task '{task.name}' does not have",
             hint=f"use scorer {written}, or another of 'falter list scorers' for free answers",
         )
+
+
+def _constrains(scorer: Scorer) -> bool:
+    return isinstance(scorer, ConstrainedScorer) and scorer.constrains
 
 
 def _require_targets(scorer: Scorer, task: Task, items: Sequence[Item]) -> None:
@@ -400,8 +413,11 @@ def _panel(
         perturb_demonstrations=experiment.perturb_demonstrations,
     )
     sampling = experiment.sampling or Sampling()
-    if experiment.sampling is None or not sampling.max_tokens:
-        sampling = replace(sampling, max_tokens=_max_tokens(task, scorer, others))
+    own_limit = bool(experiment.sampling is not None and sampling.max_tokens)
+    thinks = client.capabilities.reasons and not own_limit
+    if not own_limit:
+        least = REASONING_LIMIT if thinks else 0
+        sampling = replace(sampling, max_tokens=max(least, _max_tokens(task, scorer, others)))
     if task.stop and not sampling.stop:
         sampling = replace(sampling, stop=task.stop)
     asking: Asking = "score" if scorer.needs_scores else "plain"
@@ -413,7 +429,14 @@ def _panel(
         task=task,
         items=items,
         conditions=of_recipes,
-        target=Target(model=client.model, asking=asking, sampling=sampling, price=spec.price),
+        target=Target(
+            model=client.model,
+            asking=asking,
+            sampling=sampling,
+            price=spec.price,
+            constrained=_constrains(scorer),
+        ),
+        thinks=thinks,
         client=client,
         concurrency=spec.concurrency or 64,
     )
