@@ -38,6 +38,7 @@ __all__ = [
     "heading",
     "methods",
     "opened",
+    "origin",
     "provenance",
     "reason",
     "rule",
@@ -245,6 +246,12 @@ def facts(study: Study) -> str:
         f"seed {study.seed} · falter {line(study.version, 60)} · "
         f"{kind} {line(short(study.id), 40)}"
     )
+
+
+def origin(study: Study) -> str:
+    """Where the run came from: `Data: tickets.jsonl. Made by: falter run …`; empty if unknown."""
+    known = (("Data", study.origin.get("data")), ("Made by", study.origin.get("command")))
+    return " · ".join(f"{name}: {line(value, 300)}" for name, value in known if value)
 
 
 def counted(part: StudyPart) -> str:

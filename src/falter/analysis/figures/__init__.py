@@ -11,6 +11,7 @@ from falter.analysis.figures._panel import overview, panel_figures
 from falter.analysis.figures._parts import NOT_THE_WORDING
 from falter.analysis.figures._pooled import brittleness_bars
 from falter.analysis.figures._rankings import ranking_figures
+from falter.analysis.figures._rescore import rescore_figures
 from falter.figures import Figure, Statement
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "meaning_grid",
     "meaning_losses",
     "ranking_figures",
+    "rescore_figures",
 ]
 
 _MAIN = (

@@ -26,7 +26,17 @@ from falter.figures import (
 )
 from falter.report._marks import marked, model_names, warning
 from falter.report._tables import grids
-from falter.report._words import about, counted, dashes, facts, first_number, guide, methods, opened
+from falter.report._words import (
+    about,
+    counted,
+    dashes,
+    facts,
+    first_number,
+    guide,
+    methods,
+    opened,
+    origin,
+)
 from falter.report.drawing import Scale, scales_of
 from falter.report.forms._latex_charts import (
     bar_plots,
@@ -87,7 +97,8 @@ def as_latex(study: Study) -> str:
     models = ", ".join(latex(model, 120) for model in model_names(study)) or "none"
     parts = [
         rf"\section*{{falter: {latex(study.title)}}}",
-        rf"{{\small {words(facts(study))}\par Models: {models}}}",
+        rf"{{\small {words(facts(study))}\par Models: {models}"
+        + (rf"\par {latex(known, 700)}}}" if (known := origin(study)) else "}"),
     ]
     if text := warning(study):
         parts.append(_alarm(text))

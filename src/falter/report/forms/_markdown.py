@@ -19,6 +19,7 @@ from falter.report._words import (
     heading,
     methods,
     opened,
+    origin,
 )
 from falter.report.forms._markdown_safe import code, text
 
@@ -34,6 +35,8 @@ def as_markdown(study: Study) -> str:
         f"# falter: {text(study.title, 200)}",
         f"{text(facts(study), 400)}  \nModels: {models}",
     ]
+    if known := origin(study):
+        parts.append(text(known, 700))
     if alarm := warning(study):
         parts.append(f"> **{text(alarm, 2_000)}**")
     section = ""

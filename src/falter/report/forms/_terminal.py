@@ -171,3 +171,5 @@ def _foot(study: Study, out: Printer) -> None:
     )
     if not study.protocol:
         out.prose(facts(study), "dim")
+    if data := study.origin.get("data"):
+        out.prose(f"Data: {line(data, 300)}", "dim")

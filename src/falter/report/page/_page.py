@@ -11,7 +11,16 @@ from falter.figures import numbers as n
 from falter.report._escape import Html, line, text_only
 from falter.report._marks import marked, model_names, warning
 from falter.report._markup import label, tag
-from falter.report._words import PAGE_GUIDE, counted, first_number, guide, methods, opened, rule
+from falter.report._words import (
+    PAGE_GUIDE,
+    counted,
+    first_number,
+    guide,
+    methods,
+    opened,
+    origin,
+    rule,
+)
 from falter.report.drawing import FIGURE_STYLE, grid_table, scales_of
 from falter.report.page._sections import Chapter, chapters, placed, sections
 from falter.report.page._style import STYLE
@@ -155,4 +164,5 @@ def _foot(study: Study) -> Html:
         "footer",
         tag("p", kind, tag("code", label(study.id, 200))),
         tag("p", f"seed {study.seed} · falter ", label(study.version, 60)),
+        *([tag("p", label(known, 700))] if (known := origin(study)) else []),
     )
