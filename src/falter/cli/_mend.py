@@ -67,15 +67,8 @@ def mend(
     forms = {name: options.pop(name) for name in FORM_NAMES}
     file = options["file"]
     settings, folder = settings_from(options)
-    if (
-        file is not None
-        and apply_path is not None
-        and apply_path.parent.resolve() != folder.resolve()
-    ):
-        raise UsageError(
-            f"--apply {apply_path} is in another folder than {file}, whose paths are relative to it",
-            hint="write it beside the experiment",
-        )
+    if file is not None and apply_path is not None:
+        _require_beside(apply_path, folder)
     named = [name for text in remedies for name in text.split(",") if name]
     spec = read_study(
         with_mending(settings, named, [path.read_text("utf-8") for path in own]), folder=folder
@@ -104,3 +97,13 @@ def mend(
     if failed:
         click.echo(f"error: {failed:,} cells failed; run the same command again", err=True)
     return 1 if failed else 0
+
+
+def _require_beside(path: Path, folder: Path) -> None:
+    """The new file goes into the experiment's folder, to which its paths are relative."""
+    if path.parent.resolve() != folder.resolve():
+        raise UsageError(
+            f"--apply {path} is not in the folder of the experiment, to which its paths are "
+            "relative",
+            hint="write it beside the experiment",
+        )

@@ -41,8 +41,8 @@ class UserSettings:
     `tasks` are the user's own, by name and kind; empty to use the preset's. `generates` and
     `scores` say what every model can do, `lists` whether every task with options has a template
     that lists them. A protocol needs these only where its parts depend on them: tasks, data and
-    limits are put in place for it. `judge_scores` says whether the judge gives likelihoods. `recipes`
-    and `remedies` are for a protocol that takes them.
+    limits are put in place for it. `judge_scores` says whether the judge gives likelihoods.
+    `recipes` and `remedies` are for a protocol that takes them.
     """
 
     preset: str

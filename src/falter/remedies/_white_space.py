@@ -29,9 +29,9 @@ def _spaced(section: Section) -> Section:
     for match in _SPACES.finditer(section.text):
         start, end = match.span()
         at_line = start > 0 and section.text[start - 1] == "\n"  # an indent belongs to a list
-        if match[0] != " " and not (at_line and set(match[0]) == {" "}):
-            if not overlaps(kept, start, end):
-                changes.append((start, end, " "))
+        in_order = match[0] == " " or (at_line and set(match[0]) == {" "})
+        if not in_order and not overlaps(kept, start, end):
+            changes.append((start, end, " "))
     return replace_spans(section, changes)
 
 

@@ -12,7 +12,7 @@ from falter.protocols.mend._scores import PanelRemedies
 __all__ = ["mend_figures"]
 
 PANEL = (Column(name="Model"), Column(name="Task"), Column(name="Remedy"))
-EFFECTS = (Column(name="Gain", unit="points"), Column(name="Clean prompts", unit="points"))
+EFFECTS = (Column(name="Gain", unit="gain"), Column(name="Clean prompts", unit="gain"))
 
 
 def mend_figures(panels: Sequence[PanelRemedies]) -> tuple[Figure, ...]:
@@ -26,9 +26,8 @@ def _answer(panels: Sequence[PanelRemedies]) -> Statement:
     several = len(panels) > 1
     text: list[str] = []
     for panel in panels:
-        text += [
-            f"{panel.title}: {s}" if several and not n else s for n, s in enumerate(_said(panel))
-        ]
+        first, *rest = _said(panel)
+        text += [f"{panel.title}: {first}" if several else first, *rest]
     return Statement(
         name="remedies-answer", title="Does a remedy help?", kind="answer", text=tuple(text)
     )

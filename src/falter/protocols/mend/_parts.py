@@ -32,13 +32,14 @@ def parts_of(settings: UserSettings) -> tuple[Part, ...]:
             )
     return (
         Part(name=AS_IS, title="As it is", experiment=own),
-        *(
-            Part(
-                name=_name(name), title=remedy_from(name).summary, experiment=own | {"remedy": name}
-            )
-            for name in names
-        ),
+        *(_part(name, own) for name in names),
     )
+
+
+def _part(remedy: str, own: dict[str, Any]) -> Part:
+    remedy_from(remedy)  # a wrong name raises here
+    name = _name(remedy)
+    return Part(name=name, title=f"With {name}", experiment=own | {"remedy": remedy})
 
 
 def _name(remedy: str) -> str:

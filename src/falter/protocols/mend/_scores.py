@@ -76,10 +76,11 @@ def _panel(
 
     def sign(name: str, effect: RemedyEffect, half: str) -> RemedyEffect:
         group = {"task": table.panel.task, "model": model, "remedy": name, "items": half}
-        about = {"group": group, "seed": analysis.seed, "signature": panel.signature}
-        return RemedyEffect(
-            gain=replace(effect.gain, **about), clean=replace(effect.clean, **about)
-        )
+
+        def stamped(estimate: Estimate) -> Estimate:
+            return replace(estimate, group=group, seed=analysis.seed, signature=panel.signature)
+
+        return RemedyEffect(gain=stamped(effect.gain), clean=stamped(effect.clean))
 
     second = result.on_second
     signed = replace(
