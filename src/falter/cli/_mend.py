@@ -85,14 +85,14 @@ def mend(
             stored = carry_out_study(study, store, meter, meter.heading, command=typed_command())
         result = stored_result(store, stored, store_path)
         failed = sum(part.failed for part in result.study.parts)
+        mended = None if apply_path is None else mended_settings(result, settings)
     show(result.study, **forms)
     if apply_path is not None and not failed:
-        text = mended_settings(result, settings)
-        if text is None:
+        if mended is None:
             click.echo(f"no remedy is confirmed, so {apply_path} is not written", err=True)
         else:
             with apply_path.open("x", encoding="utf-8") as file:
-                file.write(text)
+                file.write(mended)
             click.echo(f"wrote {apply_path}", err=True)
     if failed:
         click.echo(f"error: {failed:,} cells failed; run the same command again", err=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from falter.core.records import Estimate
 from falter.figures import Column, Figure, Grid, Statement, Value
 from falter.figures.numbers import points, whole
+from falter.measures import ConfirmedRemedy
 from falter.protocols.mend._scores import PanelRemedies
 
 __all__ = ["mend_figures"]
@@ -41,7 +42,8 @@ def _said(panel: PanelRemedies) -> list[str]:
         return [
             f"{result.picked} helps: under {of} it gains {_shown(effect.gain)} points on items "
             "that it was not picked on.",
-            f"On clean prompts it changes {_shown(effect.clean)} points there.",
+            f"On the clean prompts of these items it changes the score by {_shown(effect.clean)} "
+            "points.",
             f"It was picked from {count} on {whole(result.halves[0])} items and confirmed on the "
             f"other {whole(result.halves[1])}.",
         ]
@@ -72,10 +74,10 @@ def _table(panels: Sequence[PanelRemedies]) -> Grid:
     for panel in panels:
         result = panel.result
         for name, effect in result.effects.items():
-            cost, claimed = panel.costs[name], result.helps and name == result.picked
+            cost = panel.costs[name]
             rows.append(
                 (panel.model, panel.task, name, effect.gain, effect.clean, cost.tokens,
-                 cost.characters, "helps" if claimed else "not shown to help")
+                 cost.characters, _outcome(result, name))
             )  # fmt: skip
     lost = [
         f"{panel.title} loses {_shown(panel.loss)} points without a remedy."
@@ -89,20 +91,26 @@ def _table(panels: Sequence[PanelRemedies]) -> Grid:
             *lost,
             "Every remedy is applied to the same perturbed prompts. The gain is the score with it "
             "less the score without it, in points, over the items that a perturbation changed; "
-            "below it, the same for clean prompts.",
-            "These intervals are over all items and one remedy each: only the column on the right "
-            "says what is confirmed.",
+            "beside it stands the same for clean prompts.",
+            "The intervals are over all items, for one remedy each. The claim rests on the two "
+            "halves alone: among many remedies the largest gain is partly chance.",
         ),
         columns=(
             *PANEL,
             *EFFECTS,
             Column(name="Tokens more per call", unit="count"),
             Column(name="Characters more per prompt", unit="count"),
-            Column(name="Confirmed"),
+            Column(name="Outcome"),
         ),
         rows=tuple(rows),
         labels=3,
     )
+
+
+def _outcome(result: ConfirmedRemedy, name: str) -> str:
+    if name != result.picked:
+        return "not picked"
+    return "helps, confirmed" if result.helps else "picked, not confirmed"
 
 
 def _halves(panels: Sequence[PanelRemedies]) -> Grid:
