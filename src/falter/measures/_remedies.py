@@ -68,9 +68,10 @@ def confirmed_remedy(
     `scores` are those with each remedy less those without it, for the same `items`. A seeded hash
     puts the items, or whole `clusters`, into two halves. On the first, the remedy with the largest
     mean gain is picked among those whose interval lies above 0 and that lose at most `margin` on
-    clean prompts. It helps if the same two things hold on the second half, where it stands alone:
-    so a false claim comes about in at most (1 − level)/2 of studies in which nothing helps,
-    however many remedies are tried. Intervals are those of `micro_average`.
+    clean prompts. It helps if on the second half, where it stands alone, the interval of its gain
+    lies above 0 again and no loss beyond the margin is shown on clean prompts. So a false claim
+    comes about in at most (1 − level)/2 of studies in which nothing helps, however many remedies
+    are tried. Intervals are those of `micro_average`.
     """
     if not 0.0 <= margin < 1.0:
         raise InvalidValue("margin", margin, "a number from 0 to below 1", hint="5 points are 0.05")
@@ -90,7 +91,7 @@ def confirmed_remedy(
         on_first=on_first,
         picked=picked,
         on_second=on_second,
-        helps=on_second is not None and _is_fit(on_second, margin),
+        helps=on_second is not None and _is_confirmed(on_second, margin),
         margin=margin,
         halves=(int(first.sum()), int((~first).sum())),
     )
@@ -125,8 +126,17 @@ def _mean(
     return replace(estimate, measure=measure, estimand=what)
 
 
+def _gains(effect: RemedyEffect) -> bool:
+    return effect.gain.low is not None and effect.gain.low > 0.0
+
+
 def _is_fit(effect: RemedyEffect, margin: float) -> bool:
     """Whether the gain's interval lies above 0 and clean prompts lose at most the margin."""
     clean = effect.clean.value
-    above = effect.gain.low is not None and effect.gain.low > 0.0
-    return above and clean is not None and clean >= -margin
+    return _gains(effect) and clean is not None and clean >= -margin
+
+
+def _is_confirmed(effect: RemedyEffect, margin: float) -> bool:
+    """Whether the gain's interval lies above 0 and the loss of clean prompts may be within it."""
+    high = effect.clean.high
+    return _gains(effect) and high is not None and high >= -margin

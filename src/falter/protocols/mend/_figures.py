@@ -131,8 +131,9 @@ def _halves(panels: Sequence[PanelRemedies]) -> Grid:
         text=(
             "The largest gain is picked among the remedies whose interval lies above 0 on the "
             f"first half and that lose at most {margin:g} points on clean prompts.",
-            "The same has to hold on the second half, where it stands alone. So a false claim "
-            "comes about in at most 2.5 % of studies at the level of 95 %.",
+            "On the second half, where it stands alone, its interval has to lie above 0 again, and "
+            "no greater loss may show on clean prompts. So a false claim comes about in at most "
+            "2.5 % of studies at the level of 95 %.",
         ),
         columns=(*PANEL, Column(name="Half"), *EFFECTS, Column(name="Outcome")),
         rows=tuple(rows),
