@@ -6,18 +6,18 @@ import re
 
 from falter.core.records import Prompt, Section
 from falter.remedies._base import remedy
-from falter.text import Replacement, overlaps, protect, replace_spans
+from falter.text import Replacement, replace_spans
 
 __all__ = ["even_case"]
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_LOUD = 0.6
-"""From this share of words in capitals on, a text is taken to be shouted."""
+_ODD = 0.5
+"""From this share of words with capitals behind their first letter on, a text is set right."""
 
 
 @remedy("even_case")
 def even_case(prompt: Prompt) -> Prompt:
-    """Words with capitals inside, and texts all in capitals, are written small."""
+    """An input that is mostly in capitals, or in a mixture of cases, is written small."""
     return prompt.with_sections(tuple(map(_evened, prompt.sections)))
 
 
@@ -25,14 +25,13 @@ def _evened(section: Section) -> Section:
     if section.kind not in ("input", "document"):
         return section
     words = list(_WORD.finditer(section.text))
-    shouted = bool(words) and sum(w[0].isupper() for w in words) >= _LOUD * len(words)
-    kept = () if shouted else protect(section.text)
+    odd = [word for word in words if word[0][1:] != word[0][1:].lower()]
+    if len(odd) < _ODD * len(words):
+        return section
     changes: list[Replacement] = []
-    first = True
-    for word in words:
-        text, (start, end) = word[0], word.span()
-        odd = shouted if text.isupper() else text[1:] != text[1:].lower()
-        if odd and not overlaps(kept, start, end):
-            changes.append((start, end, text.capitalize() if first else text.lower()))
-        first = section.text[end : end + 1] in (".", "?", "!")
+    for word in odd:
+        start, end = word.span()
+        before = section.text[:start].rstrip()
+        begins = not before or before[-1] in ".?!"
+        changes.append((start, end, word[0].capitalize() if begins else word[0].lower()))
     return replace_spans(section, changes)

@@ -98,7 +98,7 @@ def _table(panels: Sequence[PanelRemedies]) -> Grid:
         columns=(
             *PANEL,
             *EFFECTS,
-            Column(name="Tokens more per call", unit="count"),
+            Column(name="Tokens more per call", unit="count", about="of written replies"),
             Column(name="Characters more per prompt", unit="count"),
             Column(name="Outcome"),
         ),

@@ -22,8 +22,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a call costs more with a remedy: tokens, None where no server counted them, and the
-    characters of the prompt."""
+    """What a call costs more with a remedy: characters of the prompt, and tokens.
+
+    `tokens` are None where nobody counted them, or options were scored instead of replies written.
+    """
 
     tokens: float | None
     characters: float
@@ -131,7 +133,8 @@ def _sizes(result: PartResult) -> Sizes:
         panel = scored.panel
         total = totals[panel.task, panel.model.id, panel.scorer]
         total[0] += 1
-        total[1] += response.usage.prompt_tokens + response.usage.completion_tokens
+        if not response.scores:  # of options that are scored, some engines count no prompt
+            total[1] += response.usage.prompt_tokens + response.usage.completion_tokens
         total[2] += len(plain(scored.cell.variant.prompt))
     return {key: (tokens / n, size / n) for key, (n, tokens, size) in totals.items()}
 
