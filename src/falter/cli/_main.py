@@ -17,6 +17,7 @@ from falter.cli._generate import generate
 from falter.cli._init import init
 from falter.cli._inspect import doctor, list_names, models
 from falter.cli._judge import judge
+from falter.cli._mend import mend
 from falter.cli._perturb import perturb
 from falter.cli._plan import plan
 from falter.cli._power import power
@@ -54,6 +55,7 @@ for _command in (
     report,
     answers,
     rescore,
+    mend,
     view,
     watch,
     analyze,

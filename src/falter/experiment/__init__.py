@@ -49,6 +49,7 @@ from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._labels import run_scorers
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
+from falter.experiment._mend import mended_settings, with_mending
 from falter.experiment._permits import check_permits
 from falter.experiment._power import (
     GOALS,
@@ -170,6 +171,7 @@ __all__ = [
     "judge_rewrites",
     "manifest_lines",
     "meaning_of",
+    "mended_settings",
     "open_result",
     "open_store",
     "opinions",
@@ -212,6 +214,7 @@ __all__ = [
     "tables_of",
     "variant_sets",
     "verify_manifest",
+    "with_mending",
     "with_prices",
     "with_usual_discordance",
     "write_report",

@@ -111,6 +111,7 @@ class ExperimentSettings(TypedDict, total=False):
     limit: int | None
     demonstrations: int | None
     perturb_demonstrations: bool | None
+    remedy: str | None
     draws: int | None
     repeats: int | None
     seed: int | None
@@ -123,4 +124,5 @@ class ExperimentSettings(TypedDict, total=False):
     level: float | None
     protocol: str | None
     preset: str | None
+    remedies: str | Sequence[str] | None
     judge: str | ModelSettings | None

@@ -29,6 +29,7 @@ from falter.experiment._labels import (
 from falter.experiment._needs import Needs, Stretch, ledger_for, needs_from
 from falter.experiment._recipes import recipes_of
 from falter.plan import Asking, Condition, Target
+from falter.remedies import remedy_from
 from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
 from falter.tasks import (
     DataSpec,
@@ -411,6 +412,7 @@ def _panel(
         seed=experiment.seed,
         bank=bank,
         perturb_demonstrations=experiment.perturb_demonstrations,
+        remedy=None if experiment.remedy is None else remedy_from(experiment.remedy),
     )
     sampling = experiment.sampling or Sampling()
     own_limit = bool(experiment.sampling is not None and sampling.max_tokens)

@@ -79,6 +79,7 @@ class StudySpec:
     experiment: Experiment
     settings: Mapping[str, Any]
     folder: Path
+    remedies: tuple[str, ...] = ()
 
     @property
     def own_tasks(self) -> bool:
@@ -129,7 +130,7 @@ def read_study(
     """Read the settings of an experiment, or of a protocol with those of an experiment."""
     study, rest = read_study_settings(settings)
     if study.protocol is None:
-        for key in ("preset", "judge"):
+        for key in ("preset", "judge", "remedies"):
             if settings.get(key) is not None:
                 raise UsageError(
                     f"'{key}' needs a protocol, and none is named",
@@ -140,7 +141,7 @@ def read_study(
     preset = study.preset or protocol.presets[0]
     if preset not in protocol.presets:
         raise UnknownName(f"preset of {protocol.name}", preset, protocol.presets)
-    if rest.get("recipes"):
+    if rest.get("recipes") and not protocol.takes_recipes:
         raise UsageError(
             f"The protocol {protocol.name} has its own recipes",
             hint="leave 'recipes' out, or run an experiment without a protocol",
@@ -154,6 +155,7 @@ def read_study(
         ),
         settings=dict(settings),
         folder=folder,
+        remedies=study.remedies,
     )
 
 
@@ -314,6 +316,8 @@ def _user_settings(
         demonstrations=experiment.demonstrations if sets_demonstrations else None,
         repeats=experiment.repeats if "repeats" in spec.settings else None,
         scorer=experiment.scorer,
+        recipes=_listed(spec.settings.get("recipes")),
+        remedies=spec.remedies,
         judge=spec.judge is not None,
         judge_scores=judge is None or judge.capabilities.scores,
         generates=all(client.capabilities.generates for client in clients),
@@ -324,6 +328,13 @@ def _user_settings(
             if task.has_choices
         ),
     )
+
+
+def _listed(recipes: Any) -> tuple[Any, ...]:
+    """Recipes as an experiment file has them: one, or a list."""
+    if recipes is None:
+        return ()
+    return tuple(recipes) if isinstance(recipes, (list, tuple)) else (recipes,)
 
 
 def _kind(task: Task) -> TaskKind:

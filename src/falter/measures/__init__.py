@@ -68,6 +68,12 @@ from falter.measures._ranking_survival import (
 )
 from falter.measures._rarefaction import rarefied_brittleness
 from falter.measures._relative_change import net_relative_change, relative_change
+from falter.measures._remedies import (
+    ConfirmedRemedy,
+    RemedyEffect,
+    RemedyScores,
+    confirmed_remedy,
+)
 from falter.measures._robustness_regression import RobustnessRegression, robustness_regression
 from falter.measures._robustness_score import (
     CategoryScore,
@@ -102,6 +108,7 @@ __all__ = [
     "CategoryScore",
     "Churn",
     "ComposedPair",
+    "ConfirmedRemedy",
     "ConsistencyCurve",
     "CrossedComponents",
     "DropParts",
@@ -133,6 +140,8 @@ __all__ = [
     "RankingSurvival",
     "RatedPairs",
     "RecipeVerdict",
+    "RemedyEffect",
+    "RemedyScores",
     "RobustnessRegression",
     "RobustnessScore",
     "RunSummary",
@@ -152,6 +161,7 @@ __all__ = [
     "compare_family",
     "compare_pair",
     "composition",
+    "confirmed_remedy",
     "consistency_curve",
     "content_delta",
     "contrast",
