@@ -11,6 +11,7 @@ import click
 from falter import __version__
 from falter.cli._analyze import analyze
 from falter.cli._answers import answers
+from falter.cli._compare import compare
 from falter.cli._demo import demo
 from falter.cli._generate import generate
 from falter.cli._init import init
@@ -52,6 +53,7 @@ for _command in (
     run,
     report,
     answers,
+    compare,
     rescore,
     view,
     watch,

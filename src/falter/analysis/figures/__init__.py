@@ -5,6 +5,7 @@ from __future__ import annotations
 from falter.analysis._results import Analysis
 from falter.analysis.figures._across import across_figures
 from falter.analysis.figures._answer_of_all import ANSWER, answer_figure
+from falter.analysis.figures._compare import comparison_figures
 from falter.analysis.figures._meaning import meaning_grid, meaning_losses
 from falter.analysis.figures._panel import overview, panel_figures
 from falter.analysis.figures._parts import NOT_THE_WORDING
@@ -18,6 +19,7 @@ __all__ = [
     "analysis_title",
     "answer_figure",
     "brittleness_bars",
+    "comparison_figures",
     "main_figures",
     "meaning_grid",
     "meaning_losses",
