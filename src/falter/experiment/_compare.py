@@ -199,8 +199,8 @@ def _places(
             _Place(stored=stored, store=store, called=called, place=n)
             for n in range(len(stored.run.panels))
         ]
-    called = [named.called for named in runs if named.called]
-    twice = [name for name, count in Counter(called).items() if count > 1]
+    given = Counter(named.called for named in runs if named.called)
+    twice = [name for name, count in given.items() if count > 1]
     if twice:
         raise DuplicateName(f"Two runs are called '{twice[0]}'", hint="give each its own name")
     known = list(dict.fromkeys(place.model for place in places))
@@ -481,11 +481,7 @@ def _differing(places: Sequence[_Place]) -> list[tuple[str, ...]]:
         ("repeats", [place.run.repeats for place in places]),
     ]
     names = dict.fromkeys(name for place in places for name in place.run.experiment)
-    rows += [
-        (name, [place.run.experiment.get(name) for place in places])
-        for name in names
-        if name != "templates"
-    ]
+    rows += [(name, [place.run.experiment.get(name) for place in places]) for name in names]
     return [
         (name, *(_shown(value) for value in values))
         for name, values in rows

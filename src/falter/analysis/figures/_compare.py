@@ -93,12 +93,13 @@ def _task(result: SidesCompared) -> Iterator[Figure]:
 
 def _sides(result: SidesCompared) -> Grid:
     """Each side's own numbers."""
+    with_model = any(side.name != side.panel.model for side in result.sides)
     return Grid(
         name="sides",
         title="Each side by itself",
         columns=(
             Column(name="Side"),
-            Column(name="Model"),
+            *([Column(name="Model")] if with_model else []),
             Column(name="Clean prompt, %", unit="percent"),
             Column(name="Over the recipes, %", unit="percent"),
             Column(name="Average drop, points", unit="points"),
@@ -110,7 +111,7 @@ def _sides(result: SidesCompared) -> Grid:
         rows=tuple(
             (
                 side.name,
-                side.panel.model,
+                *([side.panel.model] if with_model else []),
                 side.panel.baseline,
                 side.score,
                 side.panel.micro,
@@ -123,7 +124,7 @@ def _sides(result: SidesCompared) -> Grid:
             )
             for side in result.sides
         ),
-        labels=2,
+        labels=2 if with_model else 1,
         text=(
             f"Over the {n.whole(len(result.pairing.items))} paired items and "
             f"{recipes_of(result)}; scored by {result.sides[0].panel.panel.scorer}.",

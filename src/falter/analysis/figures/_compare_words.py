@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from falter.analysis._compare import CLEAN, ComparedPair, SidesCompared
-from falter.analysis.figures._phrases import listed, noun, size
+from falter.analysis.figures._phrases import listed, noun
 from falter.figures import numbers as n
 from falter.measures import ConditionDifference
 
@@ -65,7 +65,8 @@ def _overall(pair: ComparedPair, result: SidesCompared) -> str:
         ahead = better_name(pair, one)
         behind = pair.earlier if one.better == "later" else pair.later
         than = "" if len(result.pairs) == 1 else f" than {behind}"
-        return f"{ahead} is better{than} by {size(value)} points {_interval(one)} over {over}"
+        points = f"{n.decimal(abs(100 * value))} points {_interval(one)}"
+        return f"{ahead} is better{than} by {points} over {over}"
     difference = f"{less(pair)} is {n.points(value)} points {_interval(one)}".rstrip()
     if one.better == "alike":
         margin = n.decimal(100 * result.margin)
@@ -93,10 +94,11 @@ def _under(pair: ComparedPair, result: SidesCompared) -> str:
         left = [one for one in left if one not in alike]
         said.append(f"{_named(alike, result)} both are alike")
     if left:
-        other = len(left) < len(pair.conditions) and len(left) > MOST_NAMED
-        where = f"with the other {len(left)} prompts" if other else _named(left, result)
+        where = _named(left, result)
         if len(left) == len(pair.conditions):
-            where = "with each prompt by itself"
+            where = "under each recipe by itself"
+        elif len(left) > MOST_NAMED:
+            where = f"under the other {len(left)}"
         said.append(f"{where} nothing is shown")
     return ", ".join(said)
 
@@ -139,8 +141,9 @@ def _robust(pair: ComparedPair) -> str:
         more, fewer = pair.later, pair.earlier
         if value < 0.0:
             more, fewer = fewer, more
+        points = n.decimal(abs(100 * value))
         return (
-            f"{fewer} is more robust than {more}: its average drop is {size(value)} points smaller "
+            f"{fewer} is more robust than {more}: its average drop is {points} points smaller "
             f"({less(pair)}: {n.shown(drop, 'points').text})."
         )
     return (
