@@ -181,7 +181,7 @@ def test_a_cluster_is_in_one_half() -> None:
     assert result.halves == (30, 30)
     assert result.on_second is not None
     assert result.on_second.gain.clusters == 6
-    with pytest.raises(InvalidValue, match="margin is -0.1"):
+    with pytest.raises(InvalidValue, match=r"margin is -0.1"):
         confirmed_remedy({}, range(4), margin=-0.1)
 
 

@@ -12,6 +12,7 @@ import click
 from falter import __version__
 from falter.cli._analyze import analyze
 from falter.cli._answers import answers
+from falter.cli._compare import compare
 from falter.cli._demo import demo
 from falter.cli._generate import generate
 from falter.cli._init import init
@@ -54,6 +55,7 @@ for _command in (
     run,
     report,
     answers,
+    compare,
     rescore,
     mend,
     view,

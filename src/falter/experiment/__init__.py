@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from falter.experiment._analyze import analyze_cells, analyze_files, tables_of
 from falter.experiment._answers import Answers, PickedAnswers, answers_study, pick_answers
-from falter.experiment._api import (
-    FORMS,
-    Result,
-    open_result,
-    report_form,
-    run,
-    stored_result,
-    write_report,
-)
+from falter.experiment._api import Result, open_result, run, stored_result
 from falter.experiment._calibration import (
     BUNDLED_RATINGS,
     JudgeCalibration,
     RatedTexts,
     calibrate_judge,
 )
+from falter.experiment._compare import ComparedRun, Comparison, compare, compared_study
 from falter.experiment._config import (
     EXPERIMENT,
     STUDY,
@@ -92,6 +85,7 @@ from falter.experiment._rewrites import (
 )
 from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
 from falter.experiment._settings import Block, Option, Setting, options_of
+from falter.experiment._shown import FORMS, Shown, report_form, write_report
 from falter.experiment._stored import StoredResults, open_store
 from falter.experiment._study import (
     ResolvedStudy,
@@ -118,6 +112,8 @@ __all__ = [
     "Answers",
     "Assumptions",
     "Block",
+    "ComparedRun",
+    "Comparison",
     "DemonstrationChanges",
     "DesignError",
     "Experiment",
@@ -139,6 +135,7 @@ __all__ = [
     "ResolvedStudy",
     "Result",
     "Setting",
+    "Shown",
     "StatusRow",
     "StoredResults",
     "StudySettings",
@@ -155,6 +152,8 @@ __all__ = [
     "calibrate_judge",
     "carry_out_study",
     "check_permits",
+    "compare",
+    "compared_study",
     "components_in",
     "components_of",
     "connect",

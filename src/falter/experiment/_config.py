@@ -167,6 +167,10 @@ SOME_RECIPES = """
 """
 
 
+Prompts = str | Mapping[str, str] | tuple[tuple[str, str], ...]
+"""A template, whole or in parts; or several, each with its name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """Everything that defines a run, with names that are not yet looked up."""
@@ -179,9 +183,10 @@ class Experiment:
     data: DataSpec | None = setting("your own items: a .jsonl, .json, .csv, .tsv or .parquet file, "
         "or hub:NAME", "--data", shape=DATA, metavar="FILE", instead=("tasks",),
         above="… or your own items and your own prompt:")
-    template: str | Mapping[str, str] | None = setting("your words are the instruction, "
+    template: Prompts | None = setting("your words are the instruction, "
         "{placeholders} the input", shape=Template(), identity="always", off=A_TEMPLATE,
-        also=(Setting("the file with your prompt, a text with {placeholders}", "--template",
+        also=(Setting("the file with your prompt, a text with {placeholders}; of several, each is "
+            "asked, for 'falter compare'", "--template",
             shape=TemplateFile(), name="template_file", metavar="FILE"),))
     models: tuple[ModelSpec, ...] = setting("a model, such as smollm2, openai:NAME or simulated",
         "-m --model", default=(), shape=Many(Model(), MODEL), on=SOME_MODELS, above="Who answers.",

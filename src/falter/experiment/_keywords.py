@@ -102,7 +102,7 @@ class ExperimentSettings(TypedDict, total=False):
     tasks: str | Sequence[str] | None
     data: str | DataSettings | RowsSettings | Rows | None
     template: str | Mapping[str, str] | None
-    template_file: str | None
+    template_file: str | Sequence[str] | None
     models: AnyModel | Sequence[AnyModel] | None
     recipes: RecipeSettings | Sequence[RecipeSettings] | None
     grid: Mapping[str, Sequence[Any]] | None

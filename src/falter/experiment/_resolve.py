@@ -18,7 +18,7 @@ from falter.core.records import (
     Sampling,
 )
 from falter.experiment._conditions import conditions, template_for
-from falter.experiment._config import Experiment, ModelSpec, identity_settings
+from falter.experiment._config import Experiment, ModelSpec, Prompts, identity_settings
 from falter.experiment._labels import (
     reads_labels,
     require_label_scorer,
@@ -27,6 +27,7 @@ from falter.experiment._labels import (
     with_labels,
 )
 from falter.experiment._needs import Needs, Stretch, ledger_for, needs_from
+from falter.experiment._prompts import prompt_task, without_prompt
 from falter.experiment._recipes import recipes_of
 from falter.plan import Asking, Condition, Target
 from falter.remedies import remedy_from
@@ -193,9 +194,9 @@ def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> N
 
 
 def load_tasks(experiment: Experiment) -> list[Task]:
-    """The experiment's tasks, or the one task made of the user's own data."""
+    """The experiment's tasks, or those made of the user's own data: one for each prompt."""
     if experiment.data is not None:
-        return [_own_task(experiment.data, experiment.template)]
+        return _own_tasks(experiment.data, experiment.template)
     if len(set(experiment.tasks)) < len(experiment.tasks):
         raise DuplicateName("A task is named twice", hint="each task counts once")
     return [load_task(name) for name in experiment.tasks]
@@ -210,14 +211,29 @@ def load_task(spec: str) -> Task:
     return task
 
 
-def _own_task(spec: DataSpec, source: str | Mapping[str, str] | None) -> Task:
-    """A task from the user's own rows and template."""
+def _own_tasks(spec: DataSpec, source: Prompts | None) -> list[Task]:
+    """The user's own rows with each template; of several, all items have the fields of all."""
     if source is None:
         raise UsageError(
             "Your own data needs a template",
             hint="give --template FILE, or 'template:' in the file",
         )
-    template = Template.parse(source)
+    if not isinstance(source, tuple):
+        return [_own_task(spec, Template.parse(source))]
+    named = [(name, Template.parse(text)) for name, text in source]
+    fields = tuple(sorted({field for _, template in named for field in template.fields}))
+    tasks = [(name, _own_task(spec, template, fields)) for name, template in named]
+    return [_under_prompt(task, name) for name, task in tasks]
+
+
+def _under_prompt(task: Task, prompt: str) -> Task:
+    """The same items as a task that is called by its prompt too."""
+    name = prompt_task(task.name, prompt)
+    return replace(task, name=name, items=tuple(replace(item, task=name) for item in task.items))
+
+
+def _own_task(spec: DataSpec, template: Template, fields: tuple[str, ...] = ()) -> Task:
+    """A task from the user's own rows and a template, its items with `fields` besides."""
     if template.lists_choices:
         template = replace(template, answer_as="label")
     hub = spec.path.removeprefix("hub:") if spec.path.startswith("hub:") else None
@@ -225,7 +241,7 @@ def _own_task(spec: DataSpec, source: str | Mapping[str, str] | None) -> Task:
     name = source_name(hub or spec.path).partition(".")[0]
     if in_memory(spec.path):
         name, spec = ROWS, replace(spec, path="the rows in memory")
-    items = items_from_rows(rows, spec, template, name)
+    items = items_from_rows(rows, spec, template, name, fields)
     dropped = len(rows) - len(items)
     remark = f"{dropped:,} of {len(rows):,} rows of {name} were there before and are dropped"
     style = "open" if not spec.choices else "letter" if template.lists_choices else "cloze"
@@ -287,7 +303,7 @@ def _named(
 ) -> tuple[str, ...]:
     """The scorers that somebody named for the n-th task."""
     task = loaded[n]
-    names = [{each.name} for each in loaded]
+    names = [{each.name, without_prompt(experiment.template, each.name)} for each in loaded]
     if len(experiment.tasks) == len(loaded):
         names = [{each.name, name} for each, name in zip(loaded, experiment.tasks, strict=True)]
     return (

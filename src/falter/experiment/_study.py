@@ -272,19 +272,24 @@ class _Resolver:
 
 
 class _TaskShelf:
-    """Tasks by name, each read once. `data` names the task of the user's own data, if any."""
+    """Tasks by name, each read once. `data` names those of the user's own data, one a template."""
 
     def __init__(self, spec: StudySpec) -> None:
         own = load_tasks(spec.experiment) if spec.own_tasks else []
         names = spec.experiment.tasks or tuple(task.name for task in own)
         self.own = dict(zip(names, own, strict=True)) if own else {}
-        self.data = own[0].name if own and spec.experiment.data is not None else None
+        self.data = [task.name for task in own] if spec.experiment.data is not None else []
+        if spec.protocol.name and len(self.data) > 1:
+            raise UsageError(
+                f"The protocol {spec.protocol.name} takes one template, not {len(self.data)}",
+                hint="give one, or run the templates without the protocol",
+            )
         self._loaded: dict[str, Task] = dict(self.own)
 
     def of(self, experiment: Experiment) -> list[Task]:
         names = experiment.tasks
-        if experiment.data is not None and self.data is not None:
-            names = (self.data,)
+        if experiment.data is not None and self.data:
+            names = tuple(self.data)
         for name in names:
             if name not in self._loaded:
                 self._loaded[name] = load_task(name)
@@ -361,7 +366,7 @@ def _experiment(
         settings["perturb_demonstrations"] = None
     if only:
         settings["recipes"] = [settings["recipes"][n] for n in only]
-    if shelf.data is not None and settings["tasks"] == [shelf.data]:
+    if shelf.data and settings["tasks"] == shelf.data:
         del settings["tasks"]
     experiment = override(spec.experiment, settings, folder=spec.folder)
     if "scorer" in part.experiment:

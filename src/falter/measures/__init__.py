@@ -5,6 +5,11 @@ from falter.measures._association import Association, association
 from falter.measures._averages import group_average, macro_average, micro_average
 from falter.measures._churn import Churn, churn
 from falter.measures._compare import Answers, PairComparison, compare_family, compare_pair
+from falter.measures._compare_conditions import (
+    ConditionDifference,
+    PairUnderConditions,
+    compare_conditions,
+)
 from falter.measures._composition import ComposedPair, composition
 from falter.measures._consistency import (
     ConsistencyCurve,
@@ -108,6 +113,7 @@ __all__ = [
     "CategoryScore",
     "Churn",
     "ComposedPair",
+    "ConditionDifference",
     "ConfirmedRemedy",
     "ConsistencyCurve",
     "CrossedComponents",
@@ -126,6 +132,7 @@ __all__ = [
     "OverallScores",
     "PairComparison",
     "PairSurvival",
+    "PairUnderConditions",
     "PairedDrops",
     "PerformanceDropRate",
     "PluginComponents",
@@ -158,6 +165,7 @@ __all__ = [
     "capability",
     "category_difficulty",
     "churn",
+    "compare_conditions",
     "compare_family",
     "compare_pair",
     "composition",

@@ -128,11 +128,12 @@ def few(estimate: Estimate) -> bool:
 def colour(value: object, unit: Unit) -> str:
     """`worse` or `better` for a change in points whose interval excludes zero, else nothing.
 
-    The drop of one recipe is a member of a family: its verdict colours it, in the forest plot.
+    The drop of one recipe is a member of a family: its verdict colours it, in the forest plot. Of a
+    comparison the sign says who is ahead, which is neither worse nor better.
     """
     if unit not in ("points", "gain") or not isinstance(value, Estimate) or value.value is None:
         return ""
-    if value.measure == "accuracy_drop":
+    if value.measure == "accuracy_drop" or value.measure.startswith("compare."):
         return ""
     if not excludes_zero(value):
         return ""
