@@ -59,11 +59,24 @@ def rating(request: Request) -> str:
     return json.dumps({"reason": "as seen", "rating": "2" if "CHANGED" in text else "3"})
 
 
+class OneRound(Scripted):
+    """Answers until it is closed, and then only if it is connected anew: as real clients do."""
+
+    is_closed = False
+
+    async def check(self) -> None:
+        assert not self.is_closed, "a client that was closed is used again"
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
 def scripted(monkeypatch: pytest.MonkeyPatch, name: str, script: Any) -> Scripted:
     """A scripted client that is known by a name."""
-    client = Scripted(script, name=name, scores=False)
+    client = OneRound(script, name=name, scores=False)
 
     def connect(settings: ClientSettings) -> Scripted:
+        client.is_closed = False
         return client
 
     monkeypatch.setitem(clients._objects, name, connect)

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 
 from falter.core.errors import DuplicateName, InvalidValue, TaskError
-from falter.core.interfaces import Client
 from falter.core.records import BASELINE, Estimate, Item, Run
 from falter.experiment._config import Experiment, ModelSpec
 from falter.experiment._execute import Watch, carry_out, opened, record_run, run_async
@@ -127,12 +126,12 @@ def calibrate_judge(
     if not client.capabilities.generates:
         raise InvalidValue("judge", spec.name, "a model that generates text")
     task = _task("calibration", asked, OUTPUT)
-    first, failed = _ask(spec, client, task, store, seed, watch)
+    first, failed = _ask(spec, task, store, seed, watch)
     left = [item for item in asked if item.key not in first and item.key not in failed]
     second: dict[str, int] = {}
     if left:
         task = _task("calibration-again", left, AGAIN)
-        second, more = _ask(spec, client, task, store, seed, watch)
+        second, more = _ask(spec, task, store, seed, watch)
         failed |= more
     verdicts = {**second, **first}
     keys = [item.key for item in chosen]
@@ -218,9 +217,10 @@ def _task(name: str, items: Sequence[Item], output: str) -> Task:
 
 
 def _ask(
-    spec: ModelSpec, client: Client, task: Task, store: Store, seed: int, watch: Watch | None
+    spec: ModelSpec, task: Task, store: Store, seed: int, watch: Watch | None
 ) -> tuple[dict[str, int], set[str]]:
     """The verdicts by key, and the keys for which nothing arrived."""
+    client = connect(spec)  # one for each round, since it is closed at its end
     experiment = Experiment(models=(spec,), seed=seed)
     resolved = resolve(experiment, loaded=[task], clients=[client], recipes=(BASELINE,))
 

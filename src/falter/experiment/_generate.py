@@ -12,7 +12,6 @@ from typing import Any
 import yaml
 
 from falter.core.errors import TaskError, UsageError
-from falter.core.interfaces import Client
 from falter.core.records import BASELINE, Item
 from falter.experiment._config import Experiment, ModelSpec
 from falter.experiment._execute import Watch, carry_out, opened, record_run, run_async
@@ -115,7 +114,7 @@ def generate_items(
         items = [_item(issue, part, domain, wanted[issue["key"], part], attempt)
                  for issue in todo for part in ASKED if (issue["key"], part) in wanted]  # fmt: skip
         calls += len(items)
-        texts |= _ask(spec, client, items, store, watch)
+        texts |= _ask(spec, items, store, watch)
         faults = {i["key"]: tuple(_faults(i, texts)) for i in todo}
         wanted = {
             (issue["key"], part): "\n".join(f"- {fault}" for fault in faults[issue["key"]])
@@ -147,7 +146,7 @@ def _item(issue: Mapping[str, Any], part: str, domain: Domain, faults: str, atte
 
 
 def _ask(
-    spec: ModelSpec, client: Client, items: Sequence[Item], store: Store, watch: Watch | None
+    spec: ModelSpec, items: Sequence[Item], store: Store, watch: Watch | None
 ) -> dict[tuple[str, str], str]:
     """The replies by issue and part; those that failed are not there."""
     task = Task(
@@ -157,6 +156,7 @@ def _ask(
         scorer=Parts.name,
         max_tokens=ROOM,
     )
+    client = connect(spec)  # one for each round, since it is closed at its end
     experiment = Experiment(models=(spec,))
     resolved = resolve(experiment, loaded=[task], clients=[client], recipes=(BASELINE,))
 

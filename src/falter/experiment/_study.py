@@ -423,7 +423,7 @@ def carry_out_study(
     if shard is not None and study.judging:
         raise UsageError(
             f"--shard {shard} cannot be judged: a judge needs the answers of all shards",
-            hint="run the shards without --judge, merge their stores, then run once with the judge",
+            hint="run shards without --judge, merge, judge",
         )
     for _, resolved in study.parts:
         if resolved.rewrites is not None:
