@@ -416,9 +416,8 @@ def carry_out_study(
 ) -> StoredStudy:
     """Run what is missing of every part, in order, and record which runs belong together.
 
-    `command` is what started it, for the record. Clients are opened once for all parts, and not at
-    all if every answer is stored. Everything that can be checked is checked before the first part
-    runs. Of a `shard` everything is planned and its own share is sent.
+    `command` is what started it. Clients are opened once for all parts, not at all if every answer
+    is stored. What can be checked comes first. Of a `shard` all is planned, its own share sent.
     """
     if shard is not None and study.judging:
         raise UsageError(
