@@ -29,7 +29,7 @@ from falter import report
 from falter.analysis import Analysis, PanelResult
 from falter.core.records import Estimate
 from falter.experiment import shown_analysis
-from falter.figures import Figure, Forest, Unit, estimates
+from falter.figures import Column, Figure, Forest, Grid, Unit, estimates
 from falter.figures import numbers as n
 from falter.report._escape import LIMIT, edited, escape, line, text_only
 from falter.report._tables import grids
@@ -446,6 +446,35 @@ def test_a_group_of_one_recipe_has_no_average_of_its_own() -> None:
     labels = [row.label for row in _forest(many_recipes()).rows]
     assert "mean of words" in labels
     assert "mean of language" not in labels
+
+
+def test_lost_and_gained_give_way_together() -> None:
+    """A narrow terminal shows both sides of a net loss, or neither."""
+    for width in range(40, 140, 4):
+        head = next(
+            part for part in printed(one_panel(), width).splitlines() if part.startswith("recipe")
+        )
+        assert ("Lost" in head) == ("Gained" in head), width
+    assert "Gained" in printed(one_panel(), 130)
+
+
+def test_the_heading_over_columns_is_whole() -> None:
+    """It takes as many lines as its columns leave it; nothing of it is cut."""
+    over = "Largest drop of all the recipes that were run"
+    grid = Grid(
+        name="g",
+        title="t",
+        columns=(
+            Column(name="Model"),
+            Column(name="points", unit="count", over=over),
+            Column(name="p", unit="p"),
+        ),
+        rows=(("a", 3, 0.2),),
+    )
+    file = io.StringIO()
+    report.terminal_figures([grid], Console(file=file, width=80))
+    shown = file.getvalue()
+    assert all(word in shown for word in over.split())
 
 
 def test_one_long_interval_does_not_squeeze_the_others() -> None:

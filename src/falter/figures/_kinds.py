@@ -298,8 +298,10 @@ class Example:
     everyday: str = ""
 
     @property
-    def turned(self) -> Literal["lost", "gained"]:
-        """Which way the answer turned."""
+    def turned(self) -> Literal["lost", "gained", "same"]:
+        """Which way the answer turned; the same where both sides are right, or neither is."""
+        if self.baseline.right == self.perturbed.right:
+            return "same"
         return "gained" if self.perturbed.right else "lost"
 
 

@@ -114,13 +114,12 @@ def _rows(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Iterator[Html]:
 
 def _name(row: BreakdownRow) -> list[Html]:
     """What people call it, and its own name."""
-    if row.everyday in ("", row.label):
+    if not row.everyday:
         return [label(row.label, 120)]
-    everyday = row.everyday[:1].upper() + row.everyday[1:]
-    return [
-        tag("span", label(everyday), class_="called"),
-        tag("code", label(row.label), class_="recipe"),
-    ]
+    name = [tag("span", label(row.everyday[:1].upper() + row.everyday[1:]), class_="called")]
+    if row.everyday != row.label:
+        name.append(tag("code", label(row.label), class_="recipe"))
+    return name
 
 
 def _picture(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Html:

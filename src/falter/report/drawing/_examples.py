@@ -16,6 +16,7 @@ FIRST = 2
 RECIPES = 12
 """As many recipes can be chosen by themselves."""
 CHANGE = 80
+_WORDS = {"lost": "lost", "gained": "gained", "same": "not turned"}
 ANSWER = 1_500
 CONTEXT = 400
 STRUCK = 60
@@ -62,7 +63,7 @@ def _example(example: Example, recipes: Sequence[str], *, opened: bool) -> Html:
     before, after = (s.read or s.answer for s in (example.baseline, example.perturbed))
     title = tag(
         "summary",
-        tag("span", example.turned, class_=f"turned {example.turned}"),
+        tag("span", _WORDS[example.turned], class_=f"turned {example.turned}"),
         " under ",
         label(example.everyday or example.recipe),
         tag("span", " on item ", label(example.item), class_="ci"),

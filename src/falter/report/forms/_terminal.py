@@ -118,7 +118,8 @@ def _examples(figure: Examples, out: Printer) -> None:
     """Both prompts with their answers; the edits of the second are marked as in a word diff."""
     for example in figure.examples:
         where = f"{line(example.recipe, 60)} on item {line(example.item, 60)}"
-        out.prose(f"{example.turned}: {where}", "bold")
+        turned = "" if example.turned == "same" else f"{example.turned}: "
+        out.prose(f"{turned}{where}", "bold")
         asked = "".join(segment.before for segment in example.segments)
         out.prose(f"as asked: {line(asked, LONGEST_TEXT)}")
         _side(example.baseline, out)

@@ -23,17 +23,21 @@ _NAME = 14
 
 @dataclass(frozen=True, slots=True)
 class _Laid:
-    """A column as text: its heading on several lines, its cells and their styles."""
+    """A column as text: its heading on several lines, its cells and their styles.
+
+    It has the `least` width of the longest word of the heading that it shares, so that none is cut.
+    """
 
     over: str
     head: tuple[str, ...]
     cells: tuple[str, ...]
     styles: tuple[str, ...]
     left: bool
+    least: int = 0
 
     @property
     def width(self) -> int:
-        return max(cell_len(text) for text in (*self.head, *self.cells, ""))
+        return max(self.least, *(cell_len(text) for text in (*self.head, *self.cells, "")))
 
 
 def grid_rows(grid: Grid, width: int, out: Printer) -> list[list[Row]]:
@@ -75,7 +79,9 @@ def _laid(at: int, grid: Grid, out: Printer, most: int) -> _Laid:
     head = flow(out.plain(line(heading(column, grid), 60)), room)
     left = all(isinstance(row[at], str | None) for row in grid.rows) and column.unit == "text"
     styles = [_COLOURS[colour(row[at], column.unit)] for row in grid.rows]
-    return _Laid(out.plain(line(column.over, 60)), tuple(head), tuple(cells), tuple(styles), left)
+    over = out.plain(line(column.over, 60))
+    least = min(most, max(map(cell_len, over.split()), default=0))
+    return _Laid(over, tuple(head), tuple(cells), tuple(styles), left, least)
 
 
 _COLOURS = {"worse": "bold red", "better": "bold blue", "": ""}

@@ -229,12 +229,15 @@ main{max-width:none;padding:0}
 .contents,.examples fieldset{display:none}
 details::details-content{content-visibility:visible;display:block;block-size:auto;opacity:1}
 details>summary{list-style:none;break-after:avoid}
-.examples .example{display:block!important}
+.examples .example{display:block!important;break-inside:avoid}
 .numbers,.chart tr,.pair>.side,.short{break-inside:avoid}
 h2,h3,.figure>p,thead,.legend,.key{break-after:avoid}
 .chapter{margin-top:1.5rem;padding-top:.8rem}
 .scroll{overflow:visible;border:0}
 .chart{font-size:8pt}
+.chart:has(.wide) .plot{width:30%;min-width:7rem}
+.chart:has(.called) tbody th{min-width:9rem}
+svg text.wide{display:none}
 .chart th,.chart td{padding:.15rem .25rem;height:1.4rem}
 .plain{font-size:7.5pt}
 .plain th,.plain td{padding:.12rem .2rem}
