@@ -1,0 +1,269 @@
+"""The verdicts of a look: which lines pass, which fail, and what is not known yet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.core.errors import UsageError
+from falter.gate._lines import Line, LineResult, LineVerdict
+from falter.gate._schedule import FIRST, Schedule
+from falter.stats import (
+    clopper_pearson,
+    confidence_sequence,
+    max_t,
+    noninferiority_p,
+    normal_quantile,
+    paired_upper_limit,
+)
+
+__all__ = ["decide", "gate_verdict"]
+
+Floats = NDArray[np.float64]
+FailAbove = Literal["zero", "margin"]
+ENOUGH = 20
+"""Items that differ, before the asymptotic confidence sequence is trusted."""
+POWER = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """The upper limit of one line, the lower limit of all together, and whether it passes."""
+
+    passes: bool
+    high: float | None
+    low: float | None
+    method: str
+
+
+def decide(
+    lines: Sequence[Line],
+    plan: Schedule,
+    look: int,
+    *,
+    clusters: Sequence[str] | None = None,
+    fail_above: FailAbove = "zero",
+    before: Sequence[LineResult] = (),
+    seed: int = 0,
+) -> tuple[LineResult, ...]:
+    """The verdict of every line at a look, counted from 1.
+
+    `pass`: the one-sided upper limit of the mean loss, at the look's error, is below the margin; of
+    0/1 outcomes the exact test of `falter.stats.noninferiority_p`. `fail`: it does not pass, and
+    the lower limit that holds for all lines at once (`falter.stats.max_t`) is above 0, or above the
+    margin with `fail_above="margin"`. Before the last look it fails only if the loss seen is above
+    the margin too, since more items could still show that it is not. `before` are the results of
+    the look before: what passed or failed then stays.
+    """
+    if plan.anytime and clusters is not None:
+        raise UsageError(
+            "A gate that looks at any time takes items to be independent",
+            hint="use up to six planned looks where items are clustered",
+        )
+    limits = (
+        [_sequential(line, plan, look, len(lines)) for line in lines]
+        if plan.anytime
+        else _planned(lines, plan, look, list(clusters) if clusters is not None else None, seed)
+    )
+    decided = {result.name: result for result in before if result.verdict != "undecided"}
+    return tuple(
+        decided.get(line.name) or _result(line, limit, plan, look, clusters, fail_above)
+        for line, limit in zip(lines, limits, strict=True)
+    )
+
+
+def gate_verdict(results: Sequence[LineResult]) -> LineVerdict:
+    """`pass` if all lines do, `fail` if one does, else `undecided`.
+
+    A false pass needs every line to pass falsely that should not, so that no correction is needed
+    (intersection-union); lines fail only after one for their number.
+    """
+    verdicts = {result.verdict for result in results}
+    if "fail" in verdicts:
+        return "fail"
+    return "undecided" if "undecided" in verdicts or not verdicts else "pass"
+
+
+def _planned(
+    lines: Sequence[Line], plan: Schedule, look: int, clusters: list[str] | None, seed: int
+) -> list[_Limits]:
+    """Limits at one of a few planned looks."""
+    error, fail_error = plan.pass_errors[look - 1], plan.fail_errors[look - 1]
+    lows = _together([line for line in lines if line.kind != "score"], fail_error, clusters, seed,
+                     len(lines))  # fmt: skip
+    return [
+        _score_limits(line, error, fail_error / len(lines), clusters)
+        if line.kind == "score"
+        else replace(_upper(line, error, clusters), low=lows[line.name])
+        for line in lines
+    ]
+
+
+def _upper(line: Line, error: float, clusters: list[str] | None) -> _Limits:
+    """The one-sided upper limit of a line by itself."""
+    counts = line.counts()
+    if counts is not None and clusters is None:
+        fell, rose, pairs = counts
+        if pairs < 2:
+            return _Limits(passes=False, high=None, low=None, method="none: fewer than two items")
+        return _Limits(
+            passes=noninferiority_p(fell, rose, pairs, line.limit) < error,
+            high=paired_upper_limit(fell, rose, pairs, error=error),
+            low=None,
+            method="exact, paired",
+        )
+    interval = line.mean(clusters).at(1.0 - 2.0 * error)
+    return _Limits(
+        passes=interval.high is not None and interval.high < line.limit,
+        high=interval.high,
+        low=None,
+        method=interval.method,
+    )
+
+
+def _together(
+    lines: Sequence[Line], error: float, clusters: list[str] | None, seed: int, size: int
+) -> dict[str, float | None]:
+    """The lower limits that hold for all lines at once; the rest of `size` has its part of it."""
+    if not lines:
+        return {}
+    table = np.column_stack([line.losses for line in lines])
+    level = 1.0 - 2.0 * error * len(lines) / size
+    family = max_t(table, clusters=clusters, level=level, seed=seed)
+    lows: dict[str, float | None] = {}
+    for line, member in zip(lines, family.members, strict=True):
+        low = member.together.low
+        if line.kind == "average" and low is not None:
+            # The counts of all conditions say how sure their average is where little changed.
+            own = line.mean(clusters).at(1.0 - 2.0 * family.tail).low
+            low = None if own is None else min(low, own)
+        lows[line.name] = low
+    return lows
+
+
+def _score_limits(
+    line: Line, error: float, fail_error: float, clusters: list[str] | None
+) -> _Limits:
+    """The limits of a score, as a loss: 1 - score has to be below 1 - the least score."""
+    counts = line.counts()
+    if counts is not None and clusters is None and counts[2] > 0:
+        wrong, _, items = counts
+        high = clopper_pearson(wrong, items, level=1.0 - 2.0 * error).high
+        low = clopper_pearson(wrong, items, level=1.0 - 2.0 * fail_error).low
+        method = "clopper-pearson"
+    else:
+        mean = line.mean(clusters)
+        upper = mean.at(1.0 - 2.0 * error)
+        high, low, method = upper.high, mean.at(1.0 - 2.0 * fail_error).low, upper.method
+    passes = high is not None and high < line.limit
+    return _Limits(passes=passes, high=high, low=low, method=method)
+
+
+def _sequential(line: Line, plan: Schedule, look: int, lines: int) -> _Limits:
+    """The limits of two confidence sequences, each with half of the error; the nearer one counts.
+
+    The asymptotic one is there once 20 items differ, the bounded one from the start.
+    """
+    values = line.losses[~np.isnan(line.losses)]
+    half = max(1, round(len(values) / plan.shares[look - 1] / 2.0))
+
+    def ends(error: float) -> tuple[float | None, float | None]:
+        # Two-sided at 1 - error: error/2 on this side for each of the two sequences.
+        level = 1.0 - error
+        found = [confidence_sequence(values, level=level, method="bounded")]
+        if int((values != np.median(values)).sum()) >= ENOUGH:
+            found.append(confidence_sequence(values, level=level, tightest_at=half, first=FIRST))
+        lows = [s.interval.low for s in found if s.interval.low is not None]
+        highs = [s.interval.high for s in found if s.interval.high is not None]
+        return max(lows, default=None), min(highs, default=None)
+
+    if len(values) < FIRST:
+        return _Limits(passes=False, high=None, low=None, method="none: too few items yet")
+    _, high = ends(plan.pass_errors[look - 1])
+    low, _ = ends(plan.fail_errors[look - 1] / lines)
+    return _Limits(
+        passes=high is not None and high < line.limit,
+        high=high,
+        low=low,
+        method="confidence sequences",
+    )
+
+
+def _result(
+    line: Line,
+    limits: _Limits,
+    plan: Schedule,
+    look: int,
+    clusters: Sequence[str] | None,
+    fail_above: FailAbove,
+) -> LineResult:
+    losses = line.losses
+    known = ~np.isnan(losses)
+    value = float(losses[known].mean()) if known.any() else None
+    if line.kind == "average" and value is not None:
+        value = line.mean(list(clusters) if clusters is not None else None).value
+    counts = line.counts()
+    mean = line.mean(list(clusters)) if clusters is not None else None
+    verdict, why = _verdict(line, limits, value, look == plan.looks, fail_above)
+    low, high, shown = limits.low, limits.high, value
+    if line.kind == "score":
+        low, high = _turned(high), _turned(low)
+        shown = _turned(value)
+    items = int(known.sum())
+    return LineResult(
+        name=line.name,
+        kind=line.kind,
+        margin=line.margin,
+        verdict=verdict,
+        value=shown,
+        low=low,
+        high=high,
+        items=items,
+        excluded=len(losses) - items,
+        fell=counts[0] if counts else None,
+        rose=counts[1] if counts else None,
+        clusters=mean.clusters if mean else None,
+        design_effect=mean.design_effect if mean else None,
+        look=look,
+        method=limits.method,
+        why=why,
+        more=_more(line, value, items, plan) if verdict == "undecided" else None,
+    )
+
+
+def _turned(loss: float | None) -> float | None:
+    return None if loss is None else 1.0 - loss
+
+
+def _verdict(
+    line: Line, limits: _Limits, value: float | None, last: bool, fail_above: FailAbove
+) -> tuple[LineVerdict, str]:
+    if limits.passes:
+        return "pass", ""
+    if value is None or limits.high is None:
+        return "undecided", limits.method.removeprefix("none: ")
+    # A score has no zero to fall from: it fails below its margin alone.
+    lenient = fail_above == "margin" or line.kind == "score"
+    edge = line.limit if lenient else 0.0
+    if limits.low is not None and limits.low > edge and (last or value > line.limit):
+        if line.held:
+            return "undecided", line.held
+        return "fail", ""
+    return "undecided", ""
+
+
+def _more(line: Line, value: float | None, items: int, plan: Schedule) -> int | None:
+    """About how many more items would show that the mean is below its limit, if it stays."""
+    if value is None or value >= line.limit or items < 2:
+        return None
+    known = line.losses[~np.isnan(line.losses)]
+    variance = max(float(known.var()), 1.0 / items)
+    z = normal_quantile(1.0 - 2.0 * plan.pass_errors[-1])
+    z = 1.55 * z if plan.anytime else z
+    needed = (z + normal_quantile(2.0 * POWER - 1.0)) ** 2 * variance / (line.limit - value) ** 2
+    return max(1, math.ceil(needed) - items)
