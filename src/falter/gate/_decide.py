@@ -17,7 +17,8 @@ from falter.stats import (
     clopper_pearson,
     confidence_sequence,
     max_t,
-    noninferiority_p,
+    noninferiority_critical_z,
+    noninferiority_z,
     normal_quantile,
     paired_upper_limit,
 )
@@ -49,30 +50,35 @@ def decide(
     clusters: Sequence[str] | None = None,
     fail_above: FailAbove = "zero",
     before: Sequence[LineResult] = (),
+    last: bool = False,
     seed: int = 0,
 ) -> tuple[LineResult, ...]:
     """The verdict of every line at a look, counted from 1.
 
     `pass`: the one-sided upper limit of the mean loss, at the look's error, is below the margin; of
-    0/1 outcomes the exact test of `falter.stats.noninferiority_p`. `fail`: it does not pass, and
+    0/1 outcomes by an exact test (`falter.stats.noninferiority_p`). `fail`: it does not pass, and
     the lower limit that holds for all lines at once (`falter.stats.max_t`) is above 0, or above the
     margin with `fail_above="margin"`. Before the last look it fails only if the loss seen is above
     the margin too, since more items could still show that it is not. `before` are the results of
-    the look before: what passed or failed then stays.
+    the look before: what passed or failed then stays. `last` says that no look will follow although
+    more were planned; upper limits are worked out at the last look, and of lines that pass or fail.
     """
     if plan.anytime and clusters is not None:
         raise UsageError(
             "A gate that looks at any time takes items to be independent",
             hint="use up to six planned looks where items are clustered",
         )
+    last = last or look == plan.looks
     limits = (
         [_sequential(line, plan, look, len(lines)) for line in lines]
         if plan.anytime
-        else _planned(lines, plan, look, list(clusters) if clusters is not None else None, seed)
+        else _planned(
+            lines, plan, look, list(clusters) if clusters is not None else None, last, seed
+        )
     )
     decided = {result.name: result for result in before if result.verdict != "undecided"}
     return tuple(
-        decided.get(line.name) or _result(line, limit, plan, look, clusters, fail_above)
+        decided.get(line.name) or _result(line, limit, plan, look, clusters, fail_above, last)
         for line, limit in zip(lines, limits, strict=True)
     )
 
@@ -90,7 +96,12 @@ def gate_verdict(results: Sequence[LineResult]) -> LineVerdict:
 
 
 def _planned(
-    lines: Sequence[Line], plan: Schedule, look: int, clusters: list[str] | None, seed: int
+    lines: Sequence[Line],
+    plan: Schedule,
+    look: int,
+    clusters: list[str] | None,
+    last: bool,
+    seed: int,
 ) -> list[_Limits]:
     """Limits at one of a few planned looks."""
     error, fail_error = plan.pass_errors[look - 1], plan.fail_errors[look - 1]
@@ -99,24 +110,28 @@ def _planned(
     return [
         _score_limits(line, error, fail_error / len(lines), clusters)
         if line.kind == "score"
-        else replace(_upper(line, error, clusters), low=lows[line.name])
+        else replace(_upper(line, error, clusters, last, lows[line.name]), low=lows[line.name])
         for line in lines
     ]
 
 
-def _upper(line: Line, error: float, clusters: list[str] | None) -> _Limits:
+def _upper(
+    line: Line, error: float, clusters: list[str] | None, last: bool, low: float | None
+) -> _Limits:
     """The one-sided upper limit of a line by itself."""
     counts = line.counts()
     if counts is not None and clusters is None:
         fell, rose, pairs = counts
         if pairs < 2:
             return _Limits(passes=False, high=None, low=None, method="none: fewer than two items")
-        return _Limits(
-            passes=noninferiority_p(fell, rose, pairs, line.limit) < error,
-            high=paired_upper_limit(fell, rose, pairs, error=error),
-            low=None,
-            method="exact, paired",
-        )
+        score = float(noninferiority_z(fell, rose, pairs, line.limit))
+        passes = score >= noninferiority_critical_z(pairs, line.limit, error=error)
+        high = 1.0
+        if last or passes or (low is not None and low > 0.0):
+            high = paired_upper_limit(fell, rose, pairs, error=error)
+            # Both come from the same sums, to the fourth digit.
+            high = min(high, line.limit) if passes else max(high, line.limit)
+        return _Limits(passes=passes, high=high, low=None, method="exact, paired")
     interval = line.mean(clusters).at(1.0 - 2.0 * error)
     return _Limits(
         passes=interval.high is not None and interval.high < line.limit,
@@ -201,6 +216,7 @@ def _result(
     look: int,
     clusters: Sequence[str] | None,
     fail_above: FailAbove,
+    last: bool,
 ) -> LineResult:
     losses = line.losses
     known = ~np.isnan(losses)
@@ -209,7 +225,7 @@ def _result(
         value = line.mean(list(clusters) if clusters is not None else None).value
     counts = line.counts()
     mean = line.mean(list(clusters)) if clusters is not None else None
-    verdict, why = _verdict(line, limits, value, look == plan.looks, fail_above)
+    verdict, why = _verdict(line, limits, value, last, fail_above)
     low, high, shown = limits.low, limits.high, value
     if line.kind == "score":
         low, high = _turned(high), _turned(low)

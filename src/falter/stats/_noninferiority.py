@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
+from falter.stats._interval import normal_quantile
 from falter.stats._paired_proportions import tango
 
 __all__ = [
@@ -28,7 +30,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 # Values of p01 that are tried, more of them where the size of a test changes fastest.
 GRID = np.concatenate(([0.0], np.square(np.linspace(0.02, 1.0, 40))))
-REACH = 7.0  # standard deviations of b that are summed over
+REACH = 6.0  # standard deviations of b that are summed over
 
 
 def noninferiority_z(fell: ArrayLike, rose: ArrayLike, pairs: int, margin: float) -> Floats:
@@ -58,7 +60,7 @@ def noninferiority_p(fell: int, rose: int, pairs: int, margin: float) -> float:
 
         p = max over p01 of P(z(B, C) >= z(b, c)),   (B, C) trinomial with p10 = p01 + margin
 
-    The maximum is over a grid of 41 values of p01. At the margin it is below any α in at most the
+    The maximum is over a grid of 31 values of p01. At the margin it is below any α in at most the
     share α of studies, however few pairs changed. Source: Hsueh, Liu and Chen (2001).
     """
     _check(pairs, margin)
@@ -72,23 +74,40 @@ def noninferiority_p(fell: int, rose: int, pairs: int, margin: float) -> float:
 def paired_upper_limit(fell: int, rose: int, pairs: int, *, error: float) -> float:
     """The least margin that the pairs exclude with so much error: an exact one-sided upper limit.
 
-    By bisection of `noninferiority_p` between Tango's limit and what lies above it. Where that is
-    not above zero, so many pairs rose that even no difference is excluded, it is Tango's own.
+    It is where `noninferiority_p` reaches the error, at Tango's limit or above. A limit that is not
+    above zero, as where many more pairs rose than fell, is Tango's own.
     """
     if not 0.0 < error < 0.5:
         raise InvalidValue("error", error, "an error rate between 0 and 0.5; 0.05 is usual")
     score = tango(fell, rose, pairs, level=1.0 - 2.0 * error).high or 0.0
-    low, high = max(0.9 * score, 1e-6), min(max(1.3 * score, score + 1e-3), 1.0 - 1e-9)
-    if noninferiority_p(fell, rose, pairs, low) < error:
+    if score <= 1e-6:
         return score
-    while noninferiority_p(fell, rose, pairs, high) >= error:
+    low, high = max(0.9 * score, 1e-6), min(max(1.2 * score, score + 1e-3), 1.0 - 1e-9)
+
+    def excess(margin: float) -> float:
+        """Above 0 where the margin is not excluded; nearly straight in the margin."""
+        p = noninferiority_p(fell, rose, pairs, margin)
+        return normal_quantile(1.0 - 2.0 * error) - _upper_quantile(p)
+
+    at_low, at_high = excess(low), excess(high)
+    if at_low <= 0.0:
+        return score
+    while at_high > 0.0:
         if high >= 1.0 - 1e-9:
             return 1.0
-        low, high = high, min(1.3 * high, 1.0 - 1e-9)
+        low, at_low, high = high, at_high, min(1.3 * high, 1.0 - 1e-9)
+        at_high = excess(high)
     while high - low > 2e-5:
-        middle = (low + high) / 2.0
-        excluded = noninferiority_p(fell, rose, pairs, middle) < error
-        low, high = (low, middle) if excluded else (middle, high)
+        # False position, kept off the ends so that both of them move.
+        share = min(max(at_low / (at_low - at_high), 0.05), 0.95)
+        middle = low + share * (high - low)
+        at_middle = excess(middle)
+        if at_middle > 0.0:
+            low, at_low = middle, at_middle
+        else:
+            high, at_high = middle, at_middle
+        if abs(at_middle) < 1e-3:
+            break
     return high
 
 
@@ -162,6 +181,11 @@ class _Counts:
         some = least > 0
         tail[some] = bdtrc(np.minimum(least[some] - 1, rest[some]), rest[some], share)
         return float(min(1.0, mass @ np.where(least <= rest, tail, 0.0)))
+
+
+def _upper_quantile(p: float) -> float:
+    """The standard normal value above which the chance p lies."""
+    return NormalDist().inv_cdf(1.0 - min(max(p, 1e-15), 1.0 - 1e-15))
 
 
 def _reach(pairs: int, chance: float) -> tuple[int, int]:
