@@ -63,6 +63,30 @@ class SamplingSettings(TypedDict, total=False):
     seed: int | None
 
 
+class BudgetSettings(TypedDict, total=False):
+    """What a gate may spend."""
+
+    calls: int | None
+    usd: float | None
+
+
+class GateSettings(TypedDict, total=False):
+    """A gate."""
+
+    max_drop: float | Mapping[str, float] | None
+    max_regression: float | None
+    min_score: float | None
+    max_unread: float | None
+    level: float | None
+    fail_level: float | None
+    looks: int | Literal["anytime"] | None
+    fail_above: Literal["zero", "margin"] | None
+    budget: BudgetSettings | None
+    cluster: str | None
+    discordance: float | None
+    undecided: Literal["fail", "neutral", "pass"] | None
+
+
 class ExperimentSettings(TypedDict, total=False):
     """An experiment, or a protocol."""
 
@@ -92,3 +116,4 @@ class ExperimentSettings(TypedDict, total=False):
     protocol: str | None
     preset: str | None
     judge: str | ModelSettings | None
+    gate: GateSettings | None
