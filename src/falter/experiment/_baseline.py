@@ -19,7 +19,14 @@ from falter.core.errors import UsageError, printable
 from falter.core.ids import digest
 from falter.core.records import Item, Model, Recipe, Run
 
-__all__ = ["Baseline", "baseline_of", "outcome_characters", "read_baseline", "write_baseline"]
+__all__ = [
+    "Baseline",
+    "baseline_of",
+    "manifest_hash",
+    "outcome_characters",
+    "read_baseline",
+    "write_baseline",
+]
 
 Floats = NDArray[np.float64]
 FORMAT = 1
@@ -130,7 +137,7 @@ def baseline_of(
         seed=run.seed,
         draws=run.draws,
         repeats=run.repeats,
-        manifest=manifest_hash(items, run.recipes, run.seed, run.draws),
+        manifest=manifest_hash(items, [r.id for r in run.recipes], run.seed, run.draws),
         served_by=tuple(sorted(table.served_by)),
         conditions=tuple((recipe.label, recipe.id) for recipe in run.recipes),
         rows=rows,
@@ -138,12 +145,10 @@ def baseline_of(
     )
 
 
-def manifest_hash(
-    items: Mapping[str, Item], recipes: Sequence[Recipe], seed: int, draws: int
-) -> str:
-    """A hash of what makes the variants: items, recipes, seed and draws; not the template."""
+def manifest_hash(items: Mapping[str, Item], recipes: Sequence[str], seed: int, draws: int) -> str:
+    """A hash of what makes the variants: items, recipes (their ids), seed, draws; no template."""
     ids = sorted(item.id for item in items.values())
-    return digest("baseline", ids, [recipe.id for recipe in recipes], seed, draws)
+    return digest("baseline", ids, list(recipes), seed, draws)
 
 
 # The file

@@ -11,7 +11,7 @@ from falter.tasks._files import (
     target_column,
 )
 from falter.tasks._items import items_from_rows
-from falter.tasks._task import Task, pick, tasks
+from falter.tasks._task import Task, hash_order, pick, tasks
 from falter.tasks._template import Piece, Template
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Piece",
     "Task",
     "Template",
+    "hash_order",
     "items_from_rows",
     "pick",
     "read_domain",
