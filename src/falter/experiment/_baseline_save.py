@@ -113,7 +113,7 @@ def baseline_study(baseline: Baseline) -> Study:
         id=baseline.manifest,
         title="A baseline",
         version=baseline.version,
-        created_at=0.0,
+        created_at=Path(baseline.path).stat().st_mtime if baseline.path else 0.0,
         seed=baseline.seed,
         level=0.95,
         unparsed="wrong",

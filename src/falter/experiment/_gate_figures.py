@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -129,7 +130,8 @@ def _estimate(result: GateResult, line: LineResult) -> Estimate:
         else "mean score with the clean prompt, items like these",
         low=line.low,
         high=line.high,
-        level=result.level,
+        # The two ends err independently of each other at worst: together they hold for the rest.
+        level=round(result.level + result.fail_level - 1.0, 9),
         method=f"{line.method}; one-sided: one line {result.level:g}, all lines "
         f"{result.fail_level:g}; look {line.look} of {result.looks}",
         items=line.items,
@@ -215,7 +217,7 @@ def plan_study(ready: OpenGate) -> Study:
         id=ready.full.run.id,
         title=f"Plan of a gate: {ready.panel.panel.model.label} on {ready.panel.panel.task}",
         version=ready.full.run.version,
-        created_at=0.0,
+        created_at=time.time(),
         seed=ready.full.run.seed,
         level=ready.gate.spec.level,
         unparsed=ready.gate.experiment.unparsed,
