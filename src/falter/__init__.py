@@ -18,14 +18,18 @@ if TYPE_CHECKING:
     from falter.experiment import Result, run
     from falter.experiment import open_store as open
     from falter.perturbations import perturb
+    from falter.pytest_plugin import Case, cases, robust
 
-__all__ = ["Result", "Scored", "__version__", "open", "perturb", "run"]
+__all__ = ["Case", "Result", "Scored", "__version__", "cases", "open", "perturb", "robust", "run"]
 
 _HOMES = {
+    "Case": ("falter.pytest_plugin", "Case"),
     "Result": ("falter.experiment", "Result"),
     "Scored": ("falter.core.scored", "Scored"),
+    "cases": ("falter.pytest_plugin", "cases"),
     "open": ("falter.experiment", "open_store"),
     "perturb": ("falter.perturbations", "perturb"),
+    "robust": ("falter.pytest_plugin", "robust"),
     "run": ("falter.experiment", "run"),
 }
 

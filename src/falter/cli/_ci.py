@@ -53,7 +53,11 @@ def junit(result: GateResult) -> bytes:
     suites = ElementTree.Element("testsuites", name="falter gate")
     suites.append(suite)
     ElementTree.indent(suites)
-    return b"<?xml version='1.0' encoding='utf-8'?>\n" + ElementTree.tostring(suites, "unicode").encode() + b"\n"
+    return (
+        b"<?xml version='1.0' encoding='utf-8'?>\n"
+        + ElementTree.tostring(suites, "unicode").encode()
+        + b"\n"
+    )
 
 
 def _case(suite: ElementTree.Element, result: GateResult, name: str) -> ElementTree.Element:

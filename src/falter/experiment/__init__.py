@@ -41,6 +41,7 @@ from falter.experiment._execute import Watch, planned_cost, run_async
 from falter.experiment._findings import shown_analysis
 from falter.experiment._gate import Gate, Infeasible, OpenGate, gate_in, read_gate
 from falter.experiment._gate_figures import gate_study, lost_examples, plan_study
+from falter.experiment._gate_keywords import keyword_gate
 from falter.experiment._gate_result import GateResult, line_text
 from falter.experiment._gate_run import run_gate
 from falter.experiment._gate_settings import GateSpec
@@ -184,6 +185,7 @@ __all__ = [
     "import_reviews",
     "items_in",
     "judge_rewrites",
+    "keyword_gate",
     "line_text",
     "lost_examples",
     "manifest_lines",

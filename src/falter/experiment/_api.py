@@ -25,7 +25,16 @@ from falter.figures import Figure, Study
 from falter.protocols import PartResult
 from falter.store import Store, StoredStudy, find_study
 
-__all__ = ["FORMS", "Result", "open_result", "report_form", "run", "stored_result", "write_report"]
+__all__ = [
+    "FORMS",
+    "Result",
+    "open_result",
+    "report_form",
+    "run",
+    "stored_result",
+    "with_names",
+    "write_report",
+]
 
 FORMS: tuple[str, ...] = ("csv", "html", "json", "md", "parquet", "tex")
 
@@ -190,7 +199,7 @@ def run(
     if isinstance(experiment, Experiment):
         spec = study_of(experiment)
     else:
-        spec = read_study(_with_names(settings if experiment is None else experiment))
+        spec = read_study(with_names(settings if experiment is None else experiment))
     if not isinstance(store, (str, Path)):
         raise InvalidValue("store", store, "the path of a file")
     path = Path(store)
@@ -198,7 +207,7 @@ def run(
         return stored_result(opened, carry_out_study(study, opened, watch), path)
 
 
-def _with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """The settings with the names of the functions that are given as models, which are kept."""
     models = settings.get("models")
     if not isinstance(models, (list, tuple)):

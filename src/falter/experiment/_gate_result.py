@@ -26,7 +26,7 @@ class LineCost:
     currency: str = "USD"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GateResult:
     """The verdict of a gate with all that it rests on. `str()` of it says what happened.
 
@@ -42,6 +42,7 @@ class GateResult:
     model: str
     task: str
     scorer: str
+    recipes: tuple[str, ...]
     items: int
     available: int
     look: int
@@ -101,6 +102,10 @@ class GateResult:
         ]
         lines = "1 line" if len(self.lines) == 1 else f"{len(self.lines)} lines"
         return f"Gate {word}. Of {lines}: {', '.join(counts)}."
+
+    def __repr__(self) -> str:
+        # pytest shows the repr of what stands behind 'assert verdict.passed, verdict'.
+        return str(self)
 
     def __str__(self) -> str:
         texts = [self.headline, *(line_text(self, line) for line in self.lines)]

@@ -203,6 +203,7 @@ class _Looking:
             model=panel.model.label,
             task=panel.task,
             scorer=panel.scorer,
+            recipes=tuple(r.label for r in ready.full.run.recipes if r.id != BASELINE.id),
             items=items,
             available=ready.available,
             look=look,
