@@ -10,8 +10,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import falter
 import router
+
+import falter
 
 TICKETS = falter.cases(
     "tickets.jsonl", template="{ticket}", target="queue", key="key", scorer="label"

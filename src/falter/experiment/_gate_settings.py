@@ -69,8 +69,8 @@ class GateSpec:
     max_unread: float | None = setting("how many more answers may be unreadable, in points",
         low=0.01, high=100, off="2")
     level: float = setting("how sure a pass is", default=0.95, low=0.51, high=0.9999, off="0.95")
-    fail_level: float = setting("how sure a fail is, over all lines together", default=0.99,
-        low=0.51, high=0.999999, off="0.99")
+    fail_level: float = setting("how sure a fail is, over all lines together", default=0.995,
+        low=0.51, high=0.999999, off="0.995")
     looks: int | Literal["anytime"] = setting("how often it looks and may stop, 1 to 6 times, or "
         "anytime", shape=Looks(), default=4, off="4")
     fail_above: Literal["zero", "margin"] = setting("what a drop must be shown to exceed to fail",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from falter.core.errors import InvalidValue
@@ -40,8 +41,9 @@ class Schedule:
         return most if look == self.looks else max(2, math.ceil(self.shares[look - 1] * most))
 
 
+@lru_cache(maxsize=64)
 def schedule(
-    looks: int | Literal["anytime"], *, level: float = 0.95, fail_level: float = 0.99
+    looks: int | Literal["anytime"], *, level: float = 0.95, fail_level: float = 0.995
 ) -> Schedule:
     """Evenly spaced looks with O'Brien and Fleming's spending of 1 - level, and of 1 - fail_level.
 
