@@ -129,14 +129,14 @@ def _drawn(
 _erf = np.vectorize(math.erf)
 
 
-def rule_rows(gates: int = 2_000) -> Iterator[Outcomes]:
+def rule_rows(gates: int = 4_000) -> Iterator[Outcomes]:
     """Nothing changed, at the margin, at twice the margin; one line and four; looks."""
     for lines, margin, kind, count in (
         (1, 0.05, 1, gates),
         (1, 0.05, 4, gates),
         (1, 0.1, 4, gates),
-        (4, 0.05, 4, gates // 10),
-        (1, 0.1, "anytime", gates // 10),
+        (4, 0.05, 4, gates // 20),
+        (1, 0.1, "anytime", gates // 20),
     ):
         looks = schedule(kind)
         items = planned_items(lines, margin, looks, FLIPS)

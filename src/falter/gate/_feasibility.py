@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from falter.gate._lines import LineKind
 from falter.gate._schedule import Schedule
-from falter.stats import noninferiority_power, normal_quantile
+from falter.stats import noninferiority_p, noninferiority_power, normal_quantile
 
 __all__ = ["GatePlan", "LinePlan", "PlannedLine", "plan_gate"]
 
@@ -131,16 +132,21 @@ def _needed(line: PlannedLine, looks: Schedule, power: float) -> int | None:
     if room <= 0.0:
         return None
     count = (_z(looks) + _power_z(power)) ** 2 * _variance(line) / room**2
-    return max(math.ceil(count * (1.0 - 1e-12)), _least_items(room, looks))
+    return max(math.ceil(count * (1.0 - 1e-12)), _least_items(line.kind, room, looks))
 
 
-def _least_items(room: float, looks: Schedule) -> int:
+@lru_cache(maxsize=256)
+def _least_items(kind: LineKind, room: float, looks: Schedule) -> int:
     """With fewer, not even a line without a single flip would pass."""
     if looks.anytime:  # the bounded sequence: log(2/error) over bets of one half, of a width of 2
         return math.ceil(8.0 * math.log(4.0 / looks.pass_errors[-1]) / room)
     if room >= 1.0:
         return 2
-    return max(2, math.ceil(math.log(looks.pass_errors[-1]) / math.log1p(-room)))
+    error = looks.pass_errors[-1]
+    least = max(2, math.ceil(math.log(error) / math.log1p(-room)))
+    while kind not in ("score", "average") and noninferiority_p(0, 0, least, room) >= error:
+        least += 1
+    return least
 
 
 def _best(line: PlannedLine, looks: Schedule) -> float:
@@ -158,7 +164,7 @@ def _best(line: PlannedLine, looks: Schedule) -> float:
 def _chance(line: PlannedLine, items: int, looks: Schedule) -> float:
     """The chance that a line passes at the last look; earlier ones only add to it."""
     room, variance = _room(line), _variance(line)
-    if room <= 0.0 or items < _least_items(room, looks):
+    if room <= 0.0 or items < _least_items(line.kind, room, looks):
         return 0.0
     if variance == 0.0:
         return 1.0
