@@ -116,7 +116,7 @@ def test_green_on_a_good_prompt(folder: Path, tmp_path: Path, capsys: Any) -> No
 def test_red_on_a_broken_prompt(
     folder: Path, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 3; the case, the annotation and the comment say how much and how sure; answers are shown."""
+    """Exit code 3; case, annotation and comment say how much and how sure, with three answers."""
     break_prompt(folder)
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     arguments = ("--against", "main.baseline", "--junit", "g.xml", "--comment", "c.md")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-from importlib.metadata import entry_points
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 import falter
 from falter.core.errors import FalterError
 from falter.pytest_plugin import Robust
-from falter.pytest_plugin._engine import _version
+from falter.pytest_plugin._gate import _version
 
 pytest_plugins = ["pytester"]
 
@@ -48,14 +48,16 @@ CASES = falter.cases("rows.jsonl", template="{question}", target="answer")
 def test_app(%s):
     return ""
 """
-INSTALLED = "falter" in {entry.name for entry in entry_points(group="pytest11")}
-PLUGIN = () if INSTALLED else ("-p", "falter.pytest_plugin.hooks")
+# Nothing else that is installed is loaded: it would take longer than all the rest.
+PLUGINS = ("-p", "falter.pytest_plugin.hooks", "-p", "xdist.plugin", "-p", "no:cacheprovider")
 
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Sixty questions whose answer is yes; NumPy's threads and the store of the suite stay out."""
     monkeypatch.delenv("FALTER_STORE", raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTHONPATH", str(Path(falter.__file__).parents[1]))
     rows = (f'{{"question": "Is the number {n} greater than zero?", "answer": "yes"}}\n'
             for n in range(60))  # fmt: skip
     (pytester.path / "rows.jsonl").write_text("".join(rows), "utf-8")
@@ -63,7 +65,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 
 def ran(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return project.runpytest_subprocess(*PLUGIN, "-p", "no:cacheprovider", *arguments)
+    return project.runpytest_subprocess(*PLUGINS, *arguments)
 
 
 def calls(project: pytest.Pytester) -> int:
@@ -79,7 +81,7 @@ def test_two_workers_run_the_engine_once_and_a_rerun_calls_nothing(
     result = ran(project, "-n", "2")
     result.assert_outcomes(passed=2)
     assert calls(project) == 60 + 3 + 60 + 60
-    ran(project, "-n", "2").assert_outcomes(passed=2)
+    ran(project).assert_outcomes(passed=2)
     assert calls(project) == 183
 
 
@@ -153,3 +155,9 @@ def test_the_plugin_loads_no_engine() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
+    doors = tomllib.loads(text)["project"]["entry-points"]["pytest11"]
+    assert doors == {"falter": "falter.pytest_plugin.hooks"}

@@ -119,6 +119,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture
 def falter_gate(pytestconfig: pytest.Config, request: pytest.FixtureRequest) -> Any:
     """Run a gate: `verdict = falter_gate(model=…, data=…, max_drop=5)`, then `verdict.passed`."""
-    from falter.pytest_plugin._engine import gate_function
+    from falter.pytest_plugin._gate import gate_function
 
     return gate_function(pytestconfig, request.path)
