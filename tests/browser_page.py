@@ -53,11 +53,12 @@ class BrowserPage:
     async def loaded(self) -> None:
         """Wait until the page, a fresh one after a reload, has run its script."""
         for _ in range(20 * PATIENCE):
-            if await self.value(
-                "document.readyState === 'complete' && !window.stale"
-                " && /^(file|http):$/.test(location.protocol)"
-            ):
-                return
+            with contextlib.suppress(AssertionError):  # between two documents there is none
+                if await self.value(
+                    "document.readyState === 'complete' && !window.stale"
+                    " && /^(file|http):$/.test(location.protocol)"
+                ):
+                    return
             await asyncio.sleep(0.05)
         raise AssertionError("the page did not load")
 

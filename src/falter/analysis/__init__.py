@@ -34,6 +34,7 @@ from falter.analysis._results import (
     Worst,
 )
 from falter.analysis._settings import Settings
+from falter.analysis._so_far import PanelSoFar, drops_so_far
 from falter.analysis._stack import model_names
 from falter.analysis._subjects import subject_mean
 from falter.analysis._table import (
@@ -48,7 +49,10 @@ from falter.analysis._table import (
 from falter.analysis.figures import (
     analysis_figures,
     analysis_title,
+    answer_figure,
+    answer_of,
     brittleness_bars,
+    drops_at_once,
     main_figures,
     meaning_grid,
     meaning_losses,
@@ -77,6 +81,7 @@ __all__ = [
     "Omnibus",
     "PanelCells",
     "PanelResult",
+    "PanelSoFar",
     "Pooled",
     "RankRange",
     "RankingChange",
@@ -94,9 +99,13 @@ __all__ = [
     "analyse_tables",
     "analysis_figures",
     "analysis_title",
+    "answer_figure",
+    "answer_of",
     "answers",
     "brittleness_bars",
     "cuts_of_run",
+    "drops_at_once",
+    "drops_so_far",
     "main_figures",
     "meaning",
     "meaning_grid",

@@ -83,6 +83,7 @@ def analyse_tables(tables: Sequence[Table], settings: Settings) -> Analysis:
 def _require_complete(tables: Sequence[Table], stored: StoredRun, partial: bool) -> None:
     answered = sum(int((t.outcome != OUTCOMES.index("missing")).sum()) for t in tables)
     planned = sum(t.planned for t in tables)
+    planned = max(planned, int(stored.run.origin.get("cells", 0)))  # all, if it was interrupted
     if not any((t.outcome < OUTCOMES.index("failed")).any() for t in tables):
         raise StoreError(
             f"The run {short(stored.run.id)} has no answer yet",

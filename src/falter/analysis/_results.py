@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from falter.analysis._across_results import Across
 from falter.core.records import Estimate, Panel
-from falter.figures import Example, Verdict
+from falter.figures import Example, Segment, Verdict
 from falter.measures import Churn, DropParts, FlipRate, MissingBounds, PromptShare
 
 __all__ = [
@@ -175,6 +175,7 @@ class Meaning:
 
     `lost` counts the changed items that fail each check; `failing` names the first of them with
     what was lost. `cosine` is the mean over `compared` items, `cosine_low` their tenth percentile.
+    `change` is one place where the recipe changed a prompt, with a little of what stands around it.
     """
 
     task: str
@@ -193,6 +194,7 @@ class Meaning:
     compared: int = 0
     cosine: float | None = None
     cosine_low: float | None = None
+    change: tuple[Segment, ...] = ()
 
     @property
     def share_changed(self) -> float | None:

@@ -104,6 +104,7 @@ def shown_study(store: Store, stored: StoredStudy, results: Sequence[PartResult]
         parts=tuple(map(_study_part, results)),
         figures=protocol.figures(results, opinions(store).agreement),
         headline=headline,
+        origin=dict(results[0].run.origin),
         notes=(*stored.notes, *protocol.notes(stored.preset)),
     )
 

@@ -10,6 +10,7 @@ from falter.store._following import (
     stored_items,
     unanswered,
 )
+from falter.store._merge import MergeReport, merge
 from falter.store._range import CellRange
 from falter.store._repair import RepairReport, repair
 from falter.store._rewrites import (
@@ -44,6 +45,7 @@ from falter.store._verify import VerifyReport, verify
 
 __all__ = [
     "CellRange",
+    "MergeReport",
     "PlannedCell",
     "PromptSize",
     "RepairReport",
@@ -60,6 +62,7 @@ __all__ = [
     "find_responses",
     "find_samples",
     "find_study",
+    "merge",
     "newest_response",
     "put_reviews",
     "put_rewrites",

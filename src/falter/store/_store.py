@@ -18,7 +18,7 @@ from falter.core.ids import short
 from falter.core.records import Item, Model, Prompt, Request, Response, Run, Variant
 from falter.store._claims import Claims
 from falter.store._marks import blob, cell_mark, checksum, content_mark, name_of
-from falter.store._opening import FAULTS, Place, connect, trouble
+from falter.store._opening import FAULTS, Place, connect, shared, trouble
 from falter.store._range import CellRange
 
 __all__ = [
@@ -100,6 +100,7 @@ class Store:
         self.path = Path(path)
         self._models: dict[str, int] = {}
         self.db = connect(self.path, writes=writes)
+        self.is_shared = shared(self.db)  # not so on most network file systems
         self._place = Place(self.path)
         self._claims = Claims(self.path)
         self._looked_up = 0
@@ -411,6 +412,16 @@ class Store:
                     for k, p, t in rows
                 ]
         return found
+
+    def unanswered(self, run: Run) -> list[str]:
+        """The keys of planned requests that have no response."""
+        with self.reading():
+            rows = self.db.execute(
+                "SELECT DISTINCT c.key FROM cells c LEFT JOIN responses r ON r.key = c.key "
+                "WHERE c.run = ? AND r.key IS NULL",
+                (self.number(run.id),),
+            )
+            return [name_of(key) for (key,) in rows]
 
     def counts(self, run: Run) -> tuple[int, int]:
         """Planned cells, and those that have a response."""

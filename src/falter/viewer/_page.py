@@ -33,7 +33,8 @@ MODULES = (
 )
 """In the order in which they import one another."""
 _OTHERS = ("viewer.css", "LICENSE-preact.txt")
-_IMPORT = re.compile(r'^import \{[^}]*\} from "\./[a-z]+\.js";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([a-z]+)\.js";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:function|class|const) (\w+))", re.MULTILINE)
 _EXPORTED = re.compile(r"export\{([^}]*)\};?\s*$")
 
 
@@ -83,22 +84,25 @@ def _page(kind: str, policy: str, head: str, end: str) -> str:
 
 @cache
 def _joined() -> str:
-    """All modules as one script: imports dropped, since every name stands in one scope."""
-    vendored, exported = _file("preact.js"), ""
-    match = _EXPORTED.search(vendored)
-    assert match is not None, "preact.js exports its names at its end"
-    pairs = [part.split(" as ") for part in match[1].split(",")]
-    exported = ",".join(f"{public}:{private}" for private, public in pairs)
-    parts = [
-        f"const {{{','.join(public for _, public in pairs)}}} = (() => {{"
-        f"{vendored[: match.start()]};return {{{exported}}}}})();\n"
-    ]
+    """All modules as one script: each a function that gives what it exports to those after it."""
+    parts = [_vendored(_file(MODULES[0]))]
     for name in MODULES[1:]:
-        text = _IMPORT.sub("", _file(name))
-        parts.append(re.sub(r"^export ", "", text, flags=re.MULTILINE))
+        text = _IMPORT.sub(r"const \1 = $\2;", _file(name))
+        exported = ", ".join(_EXPORT.findall(text))
+        body = _EXPORT.sub("", text)
+        parts.append(f"const ${name[:-3]} = (() => {{\n{body}return {{ {exported} }};\n}})();\n")
     script = "\n" + "".join(parts)
     assert "</script" not in script.lower()
     return script
+
+
+def _vendored(text: str) -> str:
+    """The vendored module in the same form; its exports stand together at its end."""
+    match = _EXPORTED.search(text)
+    assert match is not None, "preact.js exports its names at its end"
+    pairs = (part.split(" as ") for part in match[1].split(","))
+    exported = ",".join(f"{public}:{private}" for private, public in pairs)
+    return f"const $preact = (() => {{{text[: match.start()]};return {{{exported}}}}})();\n"
 
 
 def _hash(content: str) -> str:

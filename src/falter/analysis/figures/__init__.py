@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from falter.analysis._results import Analysis
 from falter.analysis.figures._across import across_figures
-from falter.analysis.figures._answer_of_all import ANSWER, answer_figure
+from falter.analysis.figures._answer_of_all import ANSWER, answer_figure, answer_of
+from falter.analysis.figures._drops_at_once import drops_at_once
 from falter.analysis.figures._meaning import meaning_grid, meaning_losses
 from falter.analysis.figures._panel import overview, panel_figures
 from falter.analysis.figures._parts import NOT_THE_WORDING
@@ -17,7 +18,9 @@ __all__ = [
     "analysis_figures",
     "analysis_title",
     "answer_figure",
+    "answer_of",
     "brittleness_bars",
+    "drops_at_once",
     "main_figures",
     "meaning_grid",
     "meaning_losses",
@@ -55,6 +58,7 @@ def analysis_figures(analysis: Analysis) -> tuple[Figure, ...]:
     return (
         answer_figure([("", analysis)]),
         *overview(analysis),
+        *drops_at_once([("", analysis)]),
         *(
             figure
             for place, panel in enumerate(analysis.panels, start=1)
@@ -68,7 +72,9 @@ def analysis_figures(analysis: Analysis) -> tuple[Figure, ...]:
 
 def main_figures(analysis: Analysis) -> tuple[str, ...]:
     """The names of those that a summary shows."""
-    names = [figure.name for figure in analysis_figures(analysis)]
+    alone = len(analysis.panels) == 1
+    figures = [f for f in analysis_figures(analysis) if not (alone and f.folded)]
+    names = [figure.name for figure in figures]
     return tuple(n for n in names if n in _MAIN or n.rstrip("0123456789").rstrip("-") in _MAIN)
 
 

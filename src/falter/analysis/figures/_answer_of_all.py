@@ -20,7 +20,7 @@ from falter.analysis.figures._phrases import (
 from falter.figures import Statement
 from falter.figures import numbers as n
 
-__all__ = ["ANSWER", "answer_figure", "answer_of_panel"]
+__all__ = ["ANSWER", "answer_figure", "answer_of", "answer_of_panel"]
 
 ANSWER = "answer"
 MOST_PANELS = 6
@@ -49,6 +49,13 @@ def answer_figure(analyses: Sequence[tuple[str, Analysis]]) -> Statement:
     return Statement(name=ANSWER, title="In short", text=text, kind="answer")
 
 
+def answer_of(sentences: Iterable[str], every: Sequence[Counts], *, strict: bool) -> Statement:
+    """Findings that are not verdicts, with the doubts before them and what was asked after them."""
+    counts = _sum(every)
+    text = (*doubts(counts, strict=strict), *sentences, evidence(counts, strict=strict))
+    return Statement(name=ANSWER, title="In short", text=text, kind="answer")
+
+
 def answer_of_panel(panel: PanelResult, analysis: Analysis) -> Statement:
     """One panel of several, in words."""
     text = panel_answer(panel, analysis.level, strict=analysis.unparsed == "wrong")
@@ -61,7 +68,10 @@ def _several(
     """How many falter, then each of them, then what was asked and what to do next."""
     panels = [panel for _, panel in named]
     counts = _sum(panel.counts for panel in panels)
-    ranked = sorted(named, key=lambda pair: -_worst(pair[1]))
+    shown = [
+        (title, panel) for title, panel in named if _kind(panel) in ("loses", "gains", "holds")
+    ]
+    ranked = sorted(shown, key=lambda pair: -_worst(pair[1]))
     left = len(ranked) - MOST_PANELS
     have = "has its" if left == 1 else "have their"
     more = f"{noun(left, 'more panel')} {have} own words below." if left > 0 else ""
@@ -70,6 +80,7 @@ def _several(
         _tally(panels),
         *(_line(title, panel) for title, panel in ranked[:MOST_PANELS]),
         *([more] if more else []),
+        *_open(panels),
         *_how_sure(panels, level),
         evidence(counts, strict=strict),
         *next_steps(panels, counts),
@@ -102,20 +113,28 @@ def _tally(panels: Sequence[PanelResult]) -> str:
 
 def _line(title: str, panel: PanelResult) -> str:
     """One panel in one sentence."""
-    kind = _kind(panel)
-    if kind == "no drops":
-        return f"{title}: there is nothing to compare."
     lost, gained = of_verdict(panel, "degraded"), of_verdict(panel, "improved")
     if lost:
         return f"{title} {moved('loses', lost, panel)}"
     if gained:
         return f"{title} {moved('gains', gained, panel)}"
     margin = f"± {size(panel.margin).removesuffix('.0')} points"
-    same, undecided = of_verdict(panel, "equivalent"), of_verdict(panel, "undecided")
-    if kind == "holds":
-        return f"{title} stays within {margin} under {recipes_counted(len(same), panel)}: shown."
-    shown = f"within {margin} under {n.whole(len(same))}, " if same else ""
-    return f"{title}: {shown}undecided under {recipes_counted(len(undecided), panel)}."
+    every = recipes_counted(len(panel.recipes), panel)
+    return f"{title} is shown to stay within {margin} under {every}."
+
+
+def _open(panels: Sequence[PanelResult]) -> Iterator[str]:
+    """How much is undecided, over all panels, and how large it may still be."""
+    undecided = [recipe for panel in panels for recipe in of_verdict(panel, "undecided")]
+    bounds = [r.together.high for r in undecided if r.together.high is not None]
+    if undecided:
+        every = noun(sum(len(panel.recipes) for panel in panels), "drop")
+        verb = "is" if len(undecided) == 1 else "are"
+        still = f"; one of {size(max(bounds))} points is still possible" if bounds else ""
+        yield (
+            f"{n.whole(len(undecided))} of {every} {verb} undecided, which does not mean "
+            f"robust{still}."
+        )
 
 
 def _how_sure(panels: Sequence[PanelResult], level: float) -> Iterator[str]:

@@ -1,6 +1,6 @@
 // The page: the map, the list of flips, the item that is open. All of its state is in the address.
 import { html, render, useEffect, useMemo, useRef, useState } from "./preact.js";
-import { CODES, KINDS, ordered, picked, summary } from "./table.js";
+import { CODES, KINDS, beside, ordered, picked, summary } from "./table.js";
 import { Data } from "./data.js";
 import { readPlace, span, token, writePlace } from "./place.js";
 import { Heat, Legend, outcomeClass } from "./heat.js";
@@ -22,12 +22,13 @@ function App() {
   const [record, setRecord] = useState(null);
   const [fault, setFault] = useState("");
   const [panel, setPanel] = useState(null);
-  const [other, setOther] = useState(null);
+  const [theirs, setTheirs] = useState(null);
   const [version, setVersion] = useState(0);
   const [texts, setTexts] = useState({});
   const [notes, setNotes] = useState([]);
   const [help, setHelp] = useState(false);
   const [, setSize] = useState("");
+  const [hover, setHover] = useState(null);
   const search = useRef(null);
 
   function go(change, step = false) {
@@ -70,14 +71,14 @@ function App() {
     Promise.all(all).then(
       ([one, two]) => {
         setPanel(one);
-        setOther(two);
+        setTheirs(two);
       },
       (error) => setFault(String(error.message ?? error)),
     );
   }, [record, at, against]);
 
   const shown = useRef([]);
-  shown.current = [panel, other];
+  shown.current = [panel, theirs];
   useEffect(() => {
     if (!record) return;
     data.follow((event, sent) => {
@@ -88,6 +89,7 @@ function App() {
     }).catch(() => {});
   }, [record !== null]);
 
+  const other = useMemo(() => panel && theirs && beside(panel, theirs), [panel, theirs, version]);
   const sort = place.sort === "differing" && !other ? "flips" : place.sort;
   const order = useMemo(() => panel && ordered(panel, sort, other), [panel, other, sort, version]);
   const placeOf = useMemo(() => {
@@ -119,7 +121,7 @@ function App() {
   useEffect(() => {
     if (!open) return;
     let gone = false;
-    const rowThere = other ? other.row(place.item) : -1;
+    const rowThere = theirs ? theirs.row(place.item) : -1;
     Promise.all([data.item(at, row), rowThere >= 0 ? data.item(against, rowThere) : null]).then(
       ([own, theirs]) => gone || setTexts({ key: textKey, own, theirs, rowThere }),
       (error) => gone || setFault(String(error.message ?? error)),
@@ -226,15 +228,22 @@ function App() {
     <main class=${open ? "open" : ""}>
       <section class="map" aria-label="Map of items and conditions">
         <${Bar} panel=${panel} other=${other} place=${place} sort=${sort} go=${go} search=${search} />
-        <${Heat}
-          panel=${panel} order=${order} version=${version} cursor=${cursor}
-          rows=${filter.rows} columns=${filter.columns} height=${mapHeight(open)}
-          onCursor=${(there, across, pressed) =>
-            pressed && go({ item: info.items[order[there]], condition: panel.names[across] })}
-          onBrush=${(rows, columns) => go({ rows: rows ? rows.join("-") : "", columns: columns ? columns.join("-") : "" })}
-          onOpen=${(own, across) => to(own * panel.width + across, true)}
-        />
-        <${Under} panel=${panel} order=${order} version=${version} cursor=${cursor} filter=${filter} go=${go} />
+        <div class="maps">
+          ${[panel, other].map(
+            (own) => own && html`<div key=${own.number}>
+              ${other && html`<h3>${oneLine(titleOf(own.info, record.panels))}</h3>`}
+              <${Heat}
+                panel=${own} order=${order} version=${version} cursor=${cursor}
+                rows=${filter.rows} columns=${filter.columns} height=${mapHeight()}
+                onHover=${setHover}
+                onBrush=${(rows, columns) =>
+                  go({ rows: rows ? rows.join("-") : "", columns: columns ? columns.join("-") : "" })}
+                onOpen=${(own, across) => to(own * panel.width + across, true)}
+              />
+            </div>`,
+          )}
+        </div>
+        <${Under} panel=${panel} order=${order} version=${version} cursor=${hover ?? cursor} filter=${filter} go=${go} />
       </section>
       ${open
         ? ready
@@ -242,9 +251,9 @@ function App() {
               panel=${panel} row=${row} column=${column} record=${texts.own}
               other=${other && {
                 title: titleOf(other.info, record.panels),
-                record: texts.theirs,
-                names: other.names,
-                codes: (there) => other.code(texts.rowThere, there),
+                record: texts.key === textKey ? texts.theirs : undefined,
+                names: theirs.names,
+                codes: (there) => theirs.code(texts.rowThere, there),
               }}
               note=${noteOf(place.item)}
               onNote=${(text) => keep(row, place.item, text)}
@@ -265,7 +274,7 @@ function following(count, at, against) {
   return String(others[(others.indexOf(against ?? "") + 1) % others.length]);
 }
 
-function mapHeight(open) {
+function mapHeight() {
   if (innerWidth < 760) return 420;
   return Math.max(300, innerHeight - 300);
 }
@@ -328,6 +337,7 @@ function Under({ panel, order, version, cursor, filter, go }) {
   const totals = useMemo(() => summary(panel), [panel, version]);
   const counts = CODES.map((_, code) => totals.reduce((sum, t) => sum + t.codes[code], 0));
   const brushed = filter.rows || filter.columns;
+  const [unfolded, setUnfolded] = useState(false); // a large table is made when it is asked for
   return html`<div class="under">
     <p class="status" role="status" aria-live="polite">${cursor
       ? `${oneLine(panel.info.items[order[cursor.place]], 60)} · ${oneLine(panel.names[cursor.column], 40)} · ${CODES[panel.code(order[cursor.place], cursor.column)]}`
@@ -337,9 +347,9 @@ function Under({ panel, order, version, cursor, filter, go }) {
       </button>`}
     </p>
     <${Legend} counts=${counts} />
-    <details class="tabled"><summary>The map as a table</summary>
-      <${Totals} totals=${totals} />
-      <${Cells} panel=${panel} order=${order} filter=${filter} />
+    <details class="tabled" open=${unfolded} onToggle=${(event) => setUnfolded(event.target.open)}>
+      <summary>The map as a table</summary>
+      ${unfolded && html`<${Totals} totals=${totals} /><${Cells} panel=${panel} order=${order} filter=${filter} />`}
     </details>
   </div>`;
 }
@@ -417,9 +427,7 @@ function Flips({ panel, other, list, place, filter, index, go, onOpen }) {
 function Flip({ panel, other, cell, n, current, onOpen }) {
   const row = Math.floor(cell / panel.width);
   const column = cell % panel.width;
-  const before = other
-    ? other.code(other.row(panel.info.items[row]), other.column(panel.names[column]))
-    : panel.code(row, panel.base);
+  const before = other ? other.code(row, column) : panel.code(row, panel.base);
   const now = panel.code(row, column);
   const pair = other ? [now, before] : [before, now];
   return html`<div class="flip" id=${`flip-${n}`} role="option" aria-selected=${current} onClick=${() => onOpen(cell)}>

@@ -10,7 +10,7 @@ const WIDEST = 64; // pixels of a column
 const LABELLED = 11;
 const FLAT = ["missing", "right", "wrong", "unparsed", "truncated", "refused", "failed", "na", "same"];
 
-export function Heat({ panel, order, version, cursor, rows, columns, height, onCursor, onBrush, onOpen }) {
+export function Heat({ panel, order, version, cursor, rows, columns, height, onHover, onBrush, onOpen }) {
   const canvas = useRef(null);
   const drawn = useRef({});
   const drag = useRef(null);
@@ -31,6 +31,9 @@ export function Heat({ panel, order, version, cursor, rows, columns, height, onC
     if (!same(drawn.current.key, key))
       drawn.current = { key, image: picture(panel, order, shape, colours()) };
     performance.mark("falter-map");
+    const over = JSON.stringify([cursor, rows, columns]);
+    if (drawn.current.over === over) return;
+    drawn.current.over = over;
     paint(canvas.current, drawn.current.image, shape, panel, order, { cursor, rows, columns });
   });
 
@@ -50,9 +53,10 @@ export function Heat({ panel, order, version, cursor, rows, columns, height, onC
   }
 
   function move(event) {
-    const [place, column] = at(event);
+    const [place, column, y, x] = at(event);
     const from = drag.current;
-    if (!from) return onCursor(place, column, false);
+    const inside = y >= 0 && y < shape.tall && x >= 0 && x < shape.wide;
+    if (!from) return onHover(inside ? { place, column } : null);
     if (Math.abs(event.clientY - from.y) + Math.abs(event.clientX - from.x) < 5) return;
     from.moved = true;
     const across = from.head || Math.abs(event.clientX - from.x) > shape.wide / panel.width;
@@ -66,10 +70,7 @@ export function Heat({ panel, order, version, cursor, rows, columns, height, onC
     const [place, column] = at(event);
     const from = drag.current;
     drag.current = null;
-    if (from && !from.moved && !from.head) {
-      onCursor(place, column, true);
-      onOpen(order[place], column);
-    }
+    if (from && !from.moved && !from.head) onOpen(order[place], column);
   }
 
   return html`<canvas
@@ -81,6 +82,7 @@ export function Heat({ panel, order, version, cursor, rows, columns, height, onC
     onPointerDown=${down}
     onPointerMove=${move}
     onPointerUp=${up}
+    onPointerLeave=${() => onHover(null)}
   ></canvas>`;
 }
 
@@ -206,7 +208,7 @@ function names(context, shape, panel, order, cell, ink, muted, cursor) {
     if (n % every && !current) continue;
     if (!current && cursor && every > 1 && Math.abs(cursor.column - n) < every) continue;
     context.save();
-    context.translate(shape.left + (n + 0.5) * cell, HEAD - 6);
+    context.translate(shape.left + Math.max(8, (n + 0.5) * cell), HEAD - 6);
     context.rotate(-Math.PI / 2);
     context.fillStyle = current ? ink : muted;
     context.fillText(fitting(context, oneLine(panel.names[n], 40), HEAD - 10), 0, 0);
@@ -220,11 +222,13 @@ function names(context, shape, panel, order, cell, ink, muted, cursor) {
   }
 }
 
+// A name in so many pixels; what is left out is its middle, since names differ at both ends.
 function fitting(context, text, width) {
   if (context.measureText(text).width <= width) return text;
-  let short = text;
-  while (short && context.measureText(short + "…").width > width) short = short.slice(0, -1);
-  return short + "…";
+  const end = text.length > 14 ? text.slice(-7) : "";
+  let start = text.slice(0, text.length - end.length);
+  while (start && context.measureText(start + "…" + end).width > width) start = start.slice(0, -1);
+  return start + "…" + end;
 }
 
 export function Legend({ counts }) {

@@ -131,6 +131,7 @@ function meta(cell) {
 
 // The same item and condition in the panel beside this one.
 function Other({ title, record, names, codes, name }) {
+  if (record === undefined) return html`<p class="wait">Reading the item …</p>`;
   const cell = record && record.cells.find((own) => names[own.column] === name);
   return html`<section class="other">
     <h3>${oneLine(title)}</h3>

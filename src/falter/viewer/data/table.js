@@ -91,10 +91,9 @@ export function ordered(panel, sort, other) {
   if (sort === "data") return rows;
   const weight = new Float64Array(panel.height);
   if (sort === "differing" && other) {
-    const pairs = pairedColumns(panel, other);
-    const rowsThere = pairedRows(panel, other);
-    for (let row = 0; row < panel.height; row++)
-      weight[row] = differences(panel, other, row, rowsThere[row], pairs);
+    for (let row = 0, at = 0; row < panel.height; row++)
+      for (let column = 0; column < panel.width; column++, at++)
+        weight[row] += differs(panel.cells[at], other.cells[at]) ? 1 : 0;
   } else {
     const { cells, width } = panel;
     for (let row = 0, at = 0; row < panel.height; row++)
@@ -106,25 +105,24 @@ export function ordered(panel, sort, other) {
   return rows.sort((a, b) => weight[b] - weight[a] || a - b);
 }
 
-export function pairedColumns(panel, other) {
-  return panel.names.map((name) => other.column(name));
-}
-
-export function pairedRows(panel, other) {
-  return Int32Array.from(panel.info.items, (key) => other.row(key));
+// Another panel with the items and conditions of this one; what it does not have is missing.
+export function beside(panel, other) {
+  const columns = panel.names.map((name) => other.column(name));
+  const cells = new Uint8Array(panel.cells.length);
+  for (let row = 0; row < panel.height; row++) {
+    const there = other.row(panel.info.items[row]);
+    if (there < 0) continue;
+    for (let column = 0; column < panel.width; column++)
+      if (columns[column] >= 0)
+        cells[row * panel.width + column] = other.code(there, columns[column]);
+  }
+  const { items, columns: names, tags } = panel.info;
+  return new Panel(other.number, { ...other.info, items, columns: names, tags }, cells);
 }
 
 const answered = (code) => code >= 1 && code <= 5;
 
-// How many conditions one of two panels gets right and the other does not.
-function differences(panel, other, row, rowThere, pairs) {
-  if (rowThere < 0) return -1;
-  let count = 0;
-  for (let column = 0; column < panel.width; column++)
-    count += pairs[column] >= 0 && differs(panel.code(row, column), other.code(rowThere, pairs[column])) ? 1 : 0;
-  return count;
-}
-
+// Whether one of two answers is right and the other is not.
 function differs(a, b) {
   return answered(a) && answered(b) && (a === RIGHT) !== (b === RIGHT);
 }
@@ -143,8 +141,6 @@ export function picked(panel, order, filter, other) {
     places.push(column);
   }
   const fits = itemFilter(panel, filter);
-  const pairs = other && pairedColumns(panel, other);
-  const rowsThere = other && pairedRows(panel, other);
   const tables = panel.info.columns.map((column) => (column.again ? AGAIN : ONCE));
   const counts = new Uint32Array(256);
   const { cells, width, base } = panel;
@@ -160,15 +156,10 @@ export function picked(panel, order, filter, other) {
       const bits =
         before < 0 || column === base ? 0 : tables[column][before + cells[start + column]];
       if (other) {
-        const there = pairs[column] < 0 || rowsThere[row] < 0 ? 0 : other.code(rowsThere[row], pairs[column]);
-        if (!differs(cells[start + column], there)) continue;
-        counts[bits]++;
-        if (wanted && !(bits & wanted)) continue;
-      } else {
-        if (!bits) continue;
-        counts[bits]++;
-        if (wanted && !(bits & wanted)) continue;
-      }
+        if (!differs(cells[start + column], other.cells[start + column])) continue;
+      } else if (!bits) continue;
+      counts[bits]++;
+      if (wanted && !(bits & wanted)) continue;
       if (size === found.length) {
         const larger = new Uint32Array(size * 2);
         larger.set(found);
