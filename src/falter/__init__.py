@@ -5,6 +5,7 @@
 >>> result = falter.run(task="basics", models=["smollm2"], limit=50)
 >>> print(result.summary())
 >>> falter.open("falter.db").newest
+>>> falter.compare("3f1c", "9ab2")
 """
 
 from __future__ import annotations
@@ -15,18 +16,32 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from falter.core.scored import Scored
-    from falter.experiment import Result, run
+    from falter.experiment import Comparison, Result, compare, run
     from falter.experiment import open_store as open
     from falter.perturbations import perturb
     from falter.pytest_plugin import Case, cases, robust
 
-__all__ = ["Case", "Result", "Scored", "__version__", "cases", "open", "perturb", "robust", "run"]
+__all__ = [
+    "Case",
+    "Comparison",
+    "Result",
+    "Scored",
+    "__version__",
+    "cases",
+    "compare",
+    "open",
+    "perturb",
+    "robust",
+    "run",
+]
 
 _HOMES = {
     "Case": ("falter.pytest_plugin", "Case"),
+    "Comparison": ("falter.experiment", "Comparison"),
     "Result": ("falter.experiment", "Result"),
     "Scored": ("falter.core.scored", "Scored"),
     "cases": ("falter.pytest_plugin", "cases"),
+    "compare": ("falter.experiment", "compare"),
     "open": ("falter.experiment", "open_store"),
     "perturb": ("falter.perturbations", "perturb"),
     "robust": ("falter.pytest_plugin", "robust"),

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from falter.experiment._analyze import analyze_cells, analyze_files, tables_of
 from falter.experiment._answers import Answers, PickedAnswers, answers_study, pick_answers
-from falter.experiment._api import (
-    FORMS,
-    Result,
-    open_result,
-    report_form,
-    run,
-    stored_result,
-    write_report,
-)
+from falter.experiment._api import Result, open_result, run, stored_result
 from falter.experiment._baseline import Baseline, read_baseline
 from falter.experiment._baseline_save import baseline_study, save_baseline
 from falter.experiment._calibration import (
@@ -21,6 +13,7 @@ from falter.experiment._calibration import (
     RatedTexts,
     calibrate_judge,
 )
+from falter.experiment._compare import ComparedRun, Comparison, compare, compared_study
 from falter.experiment._config import (
     EXPERIMENT,
     STUDY,
@@ -57,6 +50,7 @@ from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._labels import run_scorers
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
+from falter.experiment._mend import mended_settings, with_mending
 from falter.experiment._permits import check_permits
 from falter.experiment._power import (
     GOALS,
@@ -99,6 +93,7 @@ from falter.experiment._rewrites import (
 )
 from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
 from falter.experiment._settings import Block, Option, Setting, options_of
+from falter.experiment._shown import FORMS, Shown, report_form, write_report
 from falter.experiment._stored import StoredResults, open_store
 from falter.experiment._study import (
     ResolvedStudy,
@@ -126,6 +121,8 @@ __all__ = [
     "Assumptions",
     "Baseline",
     "Block",
+    "ComparedRun",
+    "Comparison",
     "DemonstrationChanges",
     "DesignError",
     "Experiment",
@@ -152,6 +149,7 @@ __all__ = [
     "ResolvedStudy",
     "Result",
     "Setting",
+    "Shown",
     "StatusRow",
     "StoredResults",
     "StudySettings",
@@ -169,6 +167,8 @@ __all__ = [
     "calibrate_judge",
     "carry_out_study",
     "check_permits",
+    "compare",
+    "compared_study",
     "components_in",
     "components_of",
     "connect",
@@ -190,6 +190,7 @@ __all__ = [
     "lost_examples",
     "manifest_lines",
     "meaning_of",
+    "mended_settings",
     "open_result",
     "open_store",
     "opinions",
@@ -237,6 +238,7 @@ __all__ = [
     "tables_of",
     "variant_sets",
     "verify_manifest",
+    "with_mending",
     "with_prices",
     "with_usual_discordance",
     "write_report",
