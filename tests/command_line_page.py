@@ -28,6 +28,8 @@ Data goes to stdout, talk to stderr. This page is made from the program by
 | 0 | fine |
 | 1 | something was sent and the run is not complete: failed requests, Ctrl-C |
 | 2 | bad usage or a failed check; nothing was sent |
+| 3 | `falter gate`: fail |
+| 4 | `falter gate`: undecided |
 
 Every option that defines an experiment can stand in an experiment file instead (`falter init`
 writes one); options on the command line are laid over the file. `FALTER_STORE` names the store,

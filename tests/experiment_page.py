@@ -10,6 +10,7 @@ from typing import Any
 
 from falter.experiment import EXAMPLE, EXPERIMENT, STUDY, Block, Setting
 from falter.experiment._config import DATA, MODEL, PRICE, SAMPLING, Model
+from falter.experiment._gate_settings import BUDGET, GATE, Looks, Margins
 from falter.experiment._grid import Grid
 from falter.experiment._settings import Many
 from falter.experiment._shapes import (
@@ -64,6 +65,8 @@ SECTIONS = (
     ),
     ("A price", "Under `price` of a model.", PRICE),
     ("How answers are written", "Under `sampling`.", SAMPLING),
+    ("A gate", "Under `gate`, for `falter gate`. [What it decides](gate.md).", GATE),
+    ("What a gate may spend", "Under `budget` of a gate.", BUDGET),
 )
 
 
@@ -127,7 +130,8 @@ Rows = Sequence[Mapping[str, Any]] | DataFrame
 
 def keywords() -> str:
     """The whole module."""
-    below = {"Your own data": DATA, "A price": PRICE, "A model": MODEL, "Sampling": SAMPLING}
+    below = {"Your own data": DATA, "A price": PRICE, "A model": MODEL, "Sampling": SAMPLING,
+             "What a gate may spend": BUDGET, "A gate": GATE}  # fmt: skip
     parts = [TYPES]
     for about, block in below.items():
         parts.append(_typed(_record(block), about, block.settings))
@@ -178,6 +182,10 @@ def python_type(shape: Shape[Any]) -> str:
             return "Mapping[str, Any]"
         case Template():
             return "str | Mapping[str, str]"
+        case Margins():
+            return "float | Mapping[str, float]"
+        case Looks():
+            return 'int | Literal["anytime"]'
         case Grid():
             return "Mapping[str, Sequence[Any]]"
         case Scorers():

@@ -19,16 +19,32 @@ if TYPE_CHECKING:
     from falter.experiment import Comparison, Result, compare, run
     from falter.experiment import open_store as open
     from falter.perturbations import perturb
+    from falter.pytest_plugin import Case, cases, robust
 
-__all__ = ["Comparison", "Result", "Scored", "__version__", "compare", "open", "perturb", "run"]
+__all__ = [
+    "Case",
+    "Comparison",
+    "Result",
+    "Scored",
+    "__version__",
+    "cases",
+    "compare",
+    "open",
+    "perturb",
+    "robust",
+    "run",
+]
 
 _HOMES = {
+    "Case": ("falter.pytest_plugin", "Case"),
     "Comparison": ("falter.experiment", "Comparison"),
     "Result": ("falter.experiment", "Result"),
     "Scored": ("falter.core.scored", "Scored"),
+    "cases": ("falter.pytest_plugin", "cases"),
     "compare": ("falter.experiment", "compare"),
     "open": ("falter.experiment", "open_store"),
     "perturb": ("falter.perturbations", "perturb"),
+    "robust": ("falter.pytest_plugin", "robust"),
     "run": ("falter.experiment", "run"),
 }
 

@@ -12,8 +12,10 @@ import click
 from falter import __version__
 from falter.cli._analyze import analyze
 from falter.cli._answers import answers
+from falter.cli._baseline import baseline
 from falter.cli._compare import compare
 from falter.cli._demo import demo
+from falter.cli._gate import gate
 from falter.cli._generate import generate
 from falter.cli._init import init
 from falter.cli._inspect import doctor, list_names, models
@@ -44,7 +46,8 @@ def cli() -> None:
     """How far a language model falters when its prompt changes and its meaning does not.
 
     Start with 'falter demo'. Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 the
-    run is incomplete, some requests were sent; 2 wrong usage or a failed check, nothing was sent.
+    run is incomplete, some requests were sent; 2 wrong usage or a failed check, nothing was sent;
+    of 'falter gate' also 3 fail and 4 undecided.
     """
 
 
@@ -59,6 +62,8 @@ for _command in (
     rescore,
     mend,
     view,
+    gate,
+    baseline,
     watch,
     analyze,
     power,

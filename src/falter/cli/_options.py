@@ -28,6 +28,7 @@ __all__ = [
     "STORE_PATH",
     "experiment_from",
     "experiment_options",
+    "file_options",
     "protocol_options",
     "settings_from",
     "store_option",
@@ -63,6 +64,11 @@ _allow_code = click.option(
     default=None,
     help="Let the file run code: 'inspect:FILE.py', 'function:' and trust_remote_code.",
 )
+
+
+def file_options(command: F) -> F:
+    """Add an experiment file and what it may do, without the options that are laid over it."""
+    return _file(env_file_option(_allow_env(_allow_code(command))))
 
 
 def experiment_options(command: F) -> F:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from falter.experiment._analyze import analyze_cells, analyze_files, tables_of
 from falter.experiment._answers import Answers, PickedAnswers, answers_study, pick_answers
 from falter.experiment._api import Result, open_result, run, stored_result
+from falter.experiment._baseline import Baseline, read_baseline
+from falter.experiment._baseline_save import baseline_study, save_baseline
 from falter.experiment._calibration import (
     BUNDLED_RATINGS,
     JudgeCalibration,
@@ -30,6 +32,12 @@ from falter.experiment._d_study import DesignError, components_in, components_of
 from falter.experiment._demonstrations import DemonstrationChanges, demonstration_changes
 from falter.experiment._execute import Watch, planned_cost, run_async
 from falter.experiment._findings import shown_analysis
+from falter.experiment._gate import Gate, Infeasible, OpenGate, gate_in, read_gate
+from falter.experiment._gate_figures import gate_study, lost_examples, plan_study
+from falter.experiment._gate_keywords import keyword_gate
+from falter.experiment._gate_result import GateResult, line_text
+from falter.experiment._gate_run import run_gate
+from falter.experiment._gate_settings import GateSpec
 from falter.experiment._generate import (
     Generated,
     apply_sheet,
@@ -111,6 +119,7 @@ __all__ = [
     "STUDY",
     "Answers",
     "Assumptions",
+    "Baseline",
     "Block",
     "ComparedRun",
     "Comparison",
@@ -118,11 +127,16 @@ __all__ = [
     "DesignError",
     "Experiment",
     "ExperimentSettings",
+    "Gate",
+    "GateResult",
+    "GateSpec",
     "Generated",
     "Imported",
+    "Infeasible",
     "JudgeCalibration",
     "Judged",
     "ModelSpec",
+    "OpenGate",
     "Opinions",
     "Option",
     "PanelPlan",
@@ -149,6 +163,7 @@ __all__ = [
     "assumptions_of",
     "bank_for",
     "bank_in",
+    "baseline_study",
     "calibrate_judge",
     "carry_out_study",
     "check_permits",
@@ -161,6 +176,8 @@ __all__ = [
     "design_errors",
     "encoder_if_there",
     "export_sheet",
+    "gate_in",
+    "gate_study",
     "generate_items",
     "identity_settings",
     "import_bank",
@@ -168,6 +185,9 @@ __all__ = [
     "import_reviews",
     "items_in",
     "judge_rewrites",
+    "keyword_gate",
+    "line_text",
+    "lost_examples",
     "manifest_lines",
     "meaning_of",
     "mended_settings",
@@ -180,6 +200,7 @@ __all__ = [
     "pick_answers",
     "pick_rewrites",
     "plan_goals",
+    "plan_study",
     "planned_cost",
     "planned_prompts",
     "planned_study",
@@ -187,8 +208,10 @@ __all__ = [
     "price_lists",
     "probe_text",
     "probed",
+    "read_baseline",
     "read_experiment",
     "read_file",
+    "read_gate",
     "read_prices",
     "read_settings",
     "read_study",
@@ -202,7 +225,9 @@ __all__ = [
     "rewriting_experiments",
     "run",
     "run_async",
+    "run_gate",
     "run_scorers",
+    "save_baseline",
     "schema",
     "shown_analysis",
     "stored_result",

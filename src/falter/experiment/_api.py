@@ -24,7 +24,7 @@ from falter.protocols import PartResult
 from falter.store import Store, StoredStudy, find_study
 from falter.tasks import is_rows, offer_rows
 
-__all__ = ["Result", "open_result", "run", "stored_result"]
+__all__ = ["Result", "open_result", "run", "stored_result", "with_names"]
 
 
 class Result(Shown):
@@ -114,7 +114,7 @@ def run(
     if isinstance(experiment, Experiment):
         spec = study_of(experiment)
     else:
-        spec = read_study(_with_names(settings if experiment is None else experiment))
+        spec = read_study(with_names(settings if experiment is None else experiment))
     if not isinstance(store, (str, Path)):
         raise InvalidValue("store", store, "the path of a file")
     path = Path(store)
@@ -123,7 +123,7 @@ def run(
         return stored_result(opened, stored, path)
 
 
-def _with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """The settings with names for what is given as an object: functions as models, and rows."""
     data = settings.get("data")
     if is_rows(data):

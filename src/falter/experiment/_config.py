@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from falter.core.errors import UsageError
 from falter.core.records import Sampling
+from falter.experiment._gate_settings import GATE, GateSpec
 from falter.experiment._grid import Grid, GridLevels, grid_settings, refuse_together
 from falter.experiment._settings import Block, Many, Setting, options_of, setting
 from falter.experiment._shapes import (
@@ -239,7 +240,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
-    """Settings beside those of an experiment, to run a whole protocol."""
+    """Settings beside those of an experiment: a whole protocol, or a gate."""
 
     protocol: str | None = setting("a whole protocol, such as brittlebench", "--protocol",
         names="protocols", off="brittlebench",
@@ -251,6 +252,8 @@ class StudySettings:
         off="[tidy_lines, restate]")
     judge: ModelSpec | None = setting("the model that rates reasoning, if a protocol asks "
         "for it", "--judge", shape=Model(), metavar="NAME", off="openai:gpt-4o")
+    gate: GateSpec | None = setting("what must hold for 'falter gate', which other commands leave "
+        "alone", shape=GATE, above="What must hold, for 'falter gate'.")
 
 
 EXPERIMENT = Block(Experiment)

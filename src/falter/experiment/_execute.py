@@ -23,6 +23,7 @@ from falter.store import PlannedCell, Store
 __all__ = [
     "Watch",
     "carry_out",
+    "carry_out_together",
     "check_scorers",
     "interruptible",
     "opened",
@@ -77,27 +78,45 @@ async def carry_out(
     resolved: Resolved, store: Store, watch: Watch | None, shard: Shard | None = None
 ) -> list[Progress]:
     """Run what is missing, or a shard of it, with open clients. The run is recorded already."""
-    run = resolved.run
-    recorder = _Recorder(run, store)
-    lanes = _lanes(resolved, recorder, shard)
+    return await carry_out_together([resolved], store, watch, shard)
+
+
+async def carry_out_together(
+    several: Sequence[Resolved], store: Store, watch: Watch | None, shard: Shard | None = None
+) -> list[Progress]:
+    """Run what is missing of several runs at once, so that their requests alternate."""
+    recorders = [_Recorder(resolved.run, store) for resolved in several]
+    lanes = [
+        lane
+        for resolved, recorder in zip(several, recorders, strict=True)
+        for lane in _lanes(resolved, recorder, shard)
+    ]
     progress = [lane.progress for lane in lanes]
     stop = asyncio.Event()
     with interruptible(stop), _settled_heap(), _stopped_by_the_store(progress):
-        with recorder:
+        with contextlib.ExitStack() as stack:
+            for recorder in recorders:
+                stack.enter_context(recorder)
             async with watching(watch, progress):
                 await run_lanes(lanes, store, stop)
-        store.finish_plan(run)
-        planned, answered = store.counts(run)
-        if planned == answered:
-            store.finish_run(run)
+        counted = [_finished(resolved.run, store) for resolved in several]
         store.check_place()
-    if not answered and (shard is None or any(p.failed for p in progress)):
+    if not all(counted) and (shard is None or any(p.failed for p in progress)):
         reason = next((p.last_failure for p in progress if p.last_failure), "no answer")
         raise RunStopped(
             f"Every request failed; the last one with: {reason}",
             hint="'falter doctor' checks the endpoint; this run has nothing to report",
         )
     return progress
+
+
+def _finished(run: Run, store: Store) -> int:
+    """Mark the plan as whole, and the run as finished if it is; how many cells have an answer."""
+    store.finish_plan(run)
+    planned, answered = store.counts(run)
+    if planned == answered:
+        store.finish_run(run)
+    return answered
 
 
 def check_scorers(resolved: Resolved) -> None:

@@ -77,6 +77,30 @@ class SamplingSettings(TypedDict, total=False):
     seed: int | None
 
 
+class BudgetSettings(TypedDict, total=False):
+    """What a gate may spend."""
+
+    calls: int | None
+    usd: float | None
+
+
+class GateSettings(TypedDict, total=False):
+    """A gate."""
+
+    max_drop: float | Mapping[str, float] | None
+    max_regression: float | None
+    min_score: float | None
+    max_unread: float | None
+    level: float | None
+    fail_level: float | None
+    looks: int | Literal["anytime"] | None
+    fail_above: Literal["zero", "margin"] | None
+    budget: BudgetSettings | None
+    cluster: str | None
+    discordance: float | None
+    undecided: Literal["fail", "neutral", "pass"] | None
+
+
 class RowsSettings(TypedDict, total=False):
     """Your own data in memory."""
 
@@ -126,3 +150,4 @@ class ExperimentSettings(TypedDict, total=False):
     preset: str | None
     remedies: str | Sequence[str] | None
     judge: str | ModelSettings | None
+    gate: GateSettings | None

@@ -9,6 +9,7 @@ from falter.clients import clients
 from falter.core.interfaces import Perturbation
 from falter.core.registry import Registry
 from falter.experiment._config import EXPERIMENT, MODEL, STUDY, Data, Model
+from falter.experiment._gate_settings import Looks, Margins
 from falter.experiment._grid import Grid
 from falter.experiment._settings import Block, Many, Setting
 from falter.experiment._shapes import (
@@ -20,6 +21,7 @@ from falter.experiment._shapes import (
     Template,
     Value,
 )
+from falter.gate import ANYTIME
 from falter.perturbations import perturbations
 from falter.protocols import protocols
 from falter.remedies import remedies
@@ -117,6 +119,10 @@ def _shape(shape: Shape[Any]) -> dict[str, Any]:
             return _or_mapping(_or_list(_name("scorers"), least=1))
         case Template():
             return _or_mapping(_TEXT)
+        case Margins():
+            return _or_mapping(_value(float, (), 0.01, 100))
+        case Looks():
+            return {"anyOf": [_value(int, (), 1, 6), {"const": ANYTIME}]}
         case Grid():
             return {
                 "type": "object",

@@ -29,6 +29,7 @@ from falter.experiment._execute import (
     run_async,
 )
 from falter.experiment._findings import part_result
+from falter.experiment._gate_settings import GateSpec
 from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
 from falter.experiment._resolve import PanelPlan, Resolved, connect, load_task, load_tasks, resolve
@@ -79,6 +80,7 @@ class StudySpec:
     experiment: Experiment
     settings: Mapping[str, Any]
     folder: Path
+    gate: GateSpec | None = None
     remedies: tuple[str, ...] = ()
 
     @property
@@ -136,7 +138,8 @@ def read_study(
                     f"'{key}' needs a protocol, and none is named",
                     hint="for example --protocol brittlebench",
                 )
-        return study_of(read_experiment(rest, folder=folder, needs_models=needs_models))
+        experiment = read_experiment(rest, folder=folder, needs_models=needs_models)
+        return replace(study_of(experiment), gate=study.gate)
     protocol = protocols.get(study.protocol)
     preset = study.preset or protocol.presets[0]
     if preset not in protocol.presets:
@@ -155,6 +158,7 @@ def read_study(
         ),
         settings=dict(settings),
         folder=folder,
+        gate=study.gate,
         remedies=study.remedies,
     )
 

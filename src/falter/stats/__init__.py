@@ -47,6 +47,13 @@ from falter.stats._mixed import (
     mixed_effects,
 )
 from falter.stats._multiplicity import holm
+from falter.stats._noninferiority import (
+    noninferiority_critical_z,
+    noninferiority_p,
+    noninferiority_power,
+    noninferiority_z,
+    paired_upper_limit,
+)
 from falter.stats._paired import PairedDifference, paired_difference
 from falter.stats._paired_proportions import bonett_price, paired_proportions_interval, tango
 from falter.stats._poststratified import poststratified_drop
@@ -158,10 +165,15 @@ __all__ = [
     "mixed_effects",
     "neyman_probabilities",
     "no_interval",
+    "noninferiority_critical_z",
+    "noninferiority_p",
+    "noninferiority_power",
+    "noninferiority_z",
     "normal_quantile",
     "outer",
     "paired_difference",
     "paired_proportions_interval",
+    "paired_upper_limit",
     "poststratified_drop",
     "round_half_up",
     "sample_size",

@@ -18,7 +18,7 @@ from falter.tasks._memory import (
     source_name,
     target_column,
 )
-from falter.tasks._task import Task, pick, tasks
+from falter.tasks._task import Task, hash_order, pick, tasks
 from falter.tasks._template import Piece, Template
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Piece",
     "Task",
     "Template",
+    "hash_order",
     "in_memory",
     "is_rows",
     "items_from_rows",

@@ -11,7 +11,7 @@ from falter.core.records import Item
 from falter.core.registry import Registry
 from falter.tasks._template import Template
 
-__all__ = ["Task", "pick", "tasks"]
+__all__ = ["Task", "hash_order", "pick", "tasks"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +61,13 @@ def pick(items: Iterable[Item], limit: int | None, seed: int) -> tuple[Item, ...
         return items
     if limit < 1:
         raise InvalidValue("limit", limit, "a whole number of at least 1")
-    by_hash = sorted(items, key=lambda item: digest("pick", seed, item.key))
-    sampled = {item.key for item in by_hash[:limit]}
+    sampled = {item.key for item in hash_order(items, seed)[:limit]}
     return tuple(item for item in items if item.key in sampled)
+
+
+def hash_order(items: Iterable[Item], seed: int) -> tuple[Item, ...]:
+    """The items in an order by their keys and the seed, of which `pick` takes the first."""
+    return tuple(sorted(items, key=lambda item: digest("pick", seed, item.key)))
 
 
 def no_argument(name: str, argument: str | None) -> None:
