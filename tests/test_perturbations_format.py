@@ -65,13 +65,13 @@ def test_the_rule_stands_before_the_cue(form: str) -> None:
     text = plain(run(CLOZE.build(ITEM), f"format_{form}").prompt)
     assert text.startswith("Question: Who pays?\nReply ")
     assert text.endswith(SHAPES[form].format(what="your answer") + "\nAnswer:")
-    assert "nothing else, whatever was asked for before" in text
+    assert "nothing else, whatever form was asked for before" in text
 
 
 def test_json_in_full() -> None:
     """The exact words, once."""
     assert perturb("Who pays?", "format_json") == (
-        "Who pays?\nReply with one JSON object and nothing else, whatever was asked for before. "
+        "Who pays?\nReply with one JSON object and nothing else, whatever form was asked for before. "
         'It has the single key "answer", whose value is your answer, as in {"answer": "..."}'
     )
 
@@ -110,7 +110,7 @@ def test_rules_that_cannot_be_taken_out() -> None:
     ):
         after = run(closed, "format_json").prompt
         assert all(s in after.sections for s in closed.sections)
-        assert "whatever was asked for before" in plain(after)
+        assert "whatever form was asked for before" in plain(after)
 
 
 def test_several_rules_become_one() -> None:
@@ -119,6 +119,30 @@ def test_several_rules_become_one() -> None:
     *others, rule, cue = prompt.sections
     twice = replace(prompt, sections=(*others, rule, replace(rule, name="second"), cue))
     assert plain(run(twice, "format_xml").prompt) == plain(run(prompt, "format_xml").prompt)
+
+
+RULES = {
+    "Give the letter. Answer in French, in at most 10 words.": (
+        "Reply with one JSON", " Answer in French, in at most 10 words."
+    ),
+    "Cite the law.\nReply with the letter only.": ("Cite the law.\nReply with one JSON", None),
+    "Answer in French, in at most 10 words, and cite the law.": (
+        "Answer in French, in at most 10 words, and cite the law.", "whatever form was asked"
+    ),
+    "Give the letter in French and explain it.": (
+        "Give the letter in French and explain it.", "whatever form was asked"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_what_else_the_user_asks_for_stays(rules: str) -> None:
+    """Only rules of form give way; where one sentence does both, the new rule comes behind it."""
+    source = {"input": "{question}", "choices": "{choices}", "output_format": f"\n{rules}"}
+    prompt = Template.parse(source | {"cue": "Answer:"}, answer_as="label").build(ITEM)
+    text = plain(run(prompt, "format_json").prompt)
+    assert all(part in text for part in RULES[rules] if part)
+    assert ("Give the letter." in text) is False and "letter only" not in text
 
 
 @pytest.mark.parametrize("form", FORMS)

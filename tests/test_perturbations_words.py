@@ -112,10 +112,15 @@ def test_letters_without_capitals() -> None:
     assert perturb("İstanbul Iğdır Dish", "casing") == "İstanbul Iğdır dish"
 
 
-def test_two_words_that_ask_why() -> None:
-    """Por is dropped, but not from por qué."""
-    assert perturb("por qué va por la calle", "drop_stop_words:language=es") == "por qué va calle"
-    assert perturb("Por que vai", "drop_stop_words:language=pt") == "Por que vai"
+def test_agents_stay_in_every_language() -> None:
+    """The word for *by* stays, and so does the auxiliary of a passive."""
+    drop = "drop_stop_words:language="
+    assert perturb("por qué va por la calle", drop + "es") == "por qué va por calle"
+    assert perturb("Por que vai", drop + "pt") == "Por que vai"
+    assert (
+        perturb("Wer wird von der Katze gefressen?", drop + "de") == "Wer wird von Katze gefressen?"
+    )
+    assert perturb("Qui est mangé par le chat ?", drop + "fr") == "Qui est mangé par chat ?"
 
 
 def test_dutch_ij_stays_whole() -> None:
@@ -291,23 +296,20 @@ def test_contractions_one_way() -> None:
 
 def test_synonyms() -> None:
     """The same form of another word; articles follow, capitals stay, names are left alone."""
-    assert perturb("An ancient aroma", "synonyms:rate=1") == "An old odor"
-    assert perturb("the aromas", "synonyms:rate=1") == "the odors"
-    assert perturb("an ailment", "synonyms:rate=1") == "an illness"
-    assert perturb("a requirement", "synonyms:rate=1") == "a need"
+    assert perturb("An excellent beverage", "synonyms:rate=1") == "An exceptional beverage"
+    assert perturb("the cemeteries", "synonyms:rate=1") == "the graveyards"
+    assert perturb("an adversary", "synonyms:rate=1") == "an enemy"
     assert perturb("an airplane", "synonyms:rate=1") == "an aircraft"
-    for text in ("the Aid fund", "ancient-looking", "near Ancient"):
+    for text in ("the Movie fund", "bicycle-made", "near Cemetery"):
         assert not changed(text, "synonyms:rate=1")
-    made = {
-        perturb("he was astonished by a peaceful sea", "synonyms:rate=1", seed=s) for s in range(9)
-    }
-    assert any(" a calm " in text for text in made)
+    made = {perturb("he was astonished by it", "synonyms:rate=1", seed=s) for s in range(9)}
+    assert made == {"he was amazed by it", "he was astounded by it"}
 
 
 def test_an_article_that_an_earlier_step_changed_is_left_alone() -> None:
     """A synonym that needs the article waits where the article is not its own to change."""
     prompt = Prompt(
-        sections=(Section(name="i", kind="input", text="an ancient sea", protected=((0, 2),)),)
+        sections=(Section(name="i", kind="input", text="an airplane", protected=((0, 2),)),)
     )
     assert not perturbations.get("synonyms").applies(prompt)
 

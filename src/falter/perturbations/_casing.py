@@ -121,6 +121,7 @@ def _title(word: str, language: str) -> str:
     sites=_cased_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=1.0,
     parameters=(_STYLE,),
     invariants=MEANING,

@@ -37,6 +37,7 @@ def _mark_sites(text: str, blocked: Sequence[Span]) -> list[tuple[int, str]]:
     sites=_mark_sites,
     family=FAMILY,
     group=MANIPULATION,
+    version=2,
     default_rate=1.0,
     invariants=MEANING,
 )
@@ -128,6 +129,7 @@ def _labels(text: str, at: int) -> bool:
     sites=_loose_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=0.5,
     parameters=(_NOISE,),
     invariants=MEANING,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Mapping
 from functools import cache
@@ -9,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from falter.core.errors import InvalidValue
-from falter.text import kept_words
+from falter.text import common_words, kept_words
 
 __all__ = [
     "confusions",
@@ -20,6 +21,8 @@ __all__ = [
     "lines",
     "listed",
     "misspellings",
+    "never_produced",
+    "never_written",
     "skipped",
     "stop_words",
     "synonyms",
@@ -58,7 +61,20 @@ def stop_words(language: str) -> frozenset[str]:
 def known_words(language: str) -> frozenset[str]:
     """Correctly spelt words, in lower case: noise must not turn one into another."""
     right = (word.lower() for word in misspellings(language))
-    return kept_words(language).union(lines(f"common_{language}.txt"), right)
+    own = lines(f"common_{language}.txt")
+    return kept_words(language).union(own, right, common_words(language))
+
+
+@cache
+def never_produced(language: str) -> frozenset[str]:
+    """What noise must not turn a word into: correctly spelt words, slurs and coarse words."""
+    return known_words(language).union(never_written())
+
+
+@cache
+def never_written() -> frozenset[str]:
+    """Slurs and coarse words of all languages, in lower case."""
+    return frozenset(codecs.decode(word, "rot13") for word in lines("never_written.txt"))
 
 
 @cache

@@ -9,7 +9,14 @@ from falter.core.interfaces import Parameter
 from falter.core.records import Span
 from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
-from falter.perturbations._wording import FAMILY, LANGUAGES, MANIPULATION, MEANING, NOISE
+from falter.perturbations._wording import (
+    FAMILY,
+    LANGUAGES,
+    MANIPULATION,
+    MEANING,
+    NOISE,
+    spelt_spans,
+)
 from falter.text import Replacement, kept_words, uncovered
 
 __all__ = ["space_sequences", "whitespace"]
@@ -53,7 +60,9 @@ def _inside(
 
 
 def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
-    closed = sorted([*blocked, *_kept_spans(text, language)])
+    spelt = () if language == "ja" else spelt_spans(text, language)
+    inside = [(start + 1, end - 1) for start, end in spelt if end - start > 2]
+    closed = sorted([*blocked, *_kept_spans(text, language), *inside])
     places: list[int] = []
     at = 1
     for start, end in closed:
@@ -68,6 +77,7 @@ def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
     sites=_gap_sites,
     family=FAMILY,
     group=MANIPULATION,
+    version=2,
     default_rate=0.1,
     invariants=MEANING,
     languages=(*LANGUAGES, "ja"),
@@ -75,8 +85,8 @@ def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
 def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacement:
     """Inserts one to ten spaces after random characters.
 
-    The rate is the share of characters. Protected text, negations, quantifiers and number words
-    get no space inside.
+    The rate is the share of characters. Protected text, names, negations, quantifiers and number
+    words get no space inside.
     """
     return site, site, " " * (1 + rng.below(10))
 
@@ -133,6 +143,7 @@ def _marked(text: str, at: int) -> bool:
     sites=_space_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=0.2,
     parameters=(_KIND,),
     invariants=tuple(name for name in MEANING if name != "lines"),

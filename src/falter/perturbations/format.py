@@ -37,6 +37,7 @@ def _format(form: str) -> Callable[[Callable[[Prompt, Rng], Prompt]], PromptPert
         f"format_{form}",
         family=_FAMILY,
         group=_GROUP,
+        version=2,
         scope=("output_format",),
         invariants=("target", "choices", "target text", "choice set"),
         reply_tokens=_TOKENS,
@@ -47,6 +48,9 @@ def _format(form: str) -> Callable[[Callable[[Prompt, Rng], Prompt]], PromptPert
 def _asking(prompt: Prompt, form: str, rule: str, write: _Write) -> Prompt:
     """The prompt with a rule for the form of the answer; the demonstrations follow it.
 
+    It replaces rules of form. What else the prompt asks for stays; where one rule does both, the
+    new one is added behind it.
+
     An answer with several parts has a rule that names them.
     """
     if prompt.schema is not None:
@@ -56,7 +60,7 @@ def _asking(prompt: Prompt, form: str, rule: str, write: _Write) -> Prompt:
     def ruled(sections: Sequence[Section]) -> tuple[Section, ...]:
         if has_format(sections):
             return instead_of_format(sections, rule.format(what=what, shape=shape, anyway=""))
-        anyway = ", whatever was asked for before"
+        anyway = ", whatever form was asked for before"
         text = rule.format(what=what, shape=shape, anyway=anyway)
         return with_instruction(sections, "output_format_added", text)
 

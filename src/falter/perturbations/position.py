@@ -60,6 +60,7 @@ def _can_move_output(prompt: Prompt) -> bool:
     "move_context",
     family=_FAMILY,
     group=_GROUP,
+    version=2,
     scope=("input", "document", "choices"),
     invariants=_MEANING,
     eligible=_can_move_context,
@@ -73,6 +74,7 @@ def move_context(prompt: Prompt, rng: Rng) -> Prompt:
     "move_output_instructions",
     family=_FAMILY,
     group=_GROUP,
+    version=2,
     scope=("output_format",),
     invariants=_MEANING,
     eligible=_can_move_output,
@@ -150,6 +152,7 @@ def _can_reorder_bullets(prompt: Prompt) -> bool:
     "reorder_bullets",
     family=_FAMILY,
     group=_GROUP,
+    version=2,
     scope=("instruction", "input", "document", "output_format"),
     invariants=_MEANING,
     eligible=_can_reorder_bullets,
@@ -183,7 +186,12 @@ def _can_mix(prompt: Prompt) -> bool:
 
 
 @prompt_perturbation(
-    "mixed_positions", family=_FAMILY, group=_GROUP, invariants=_MEANING, eligible=_can_mix
+    "mixed_positions",
+    family=_FAMILY,
+    group=_GROUP,
+    version=2,
+    invariants=_MEANING,
+    eligible=_can_mix,
 )
 def mixed_positions(prompt: Prompt, rng: Rng) -> Prompt:
     """Makes all of these changes at once that the prompt allows, at least two kinds."""

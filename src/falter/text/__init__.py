@@ -4,6 +4,13 @@ from falter.text._edits import Replacement, Segment, blocked, diff_spans, replac
 from falter.text._functions import docstring_prose
 from falter.text._kept import KEPT_LANGUAGES, kept_words, negations, number_words, quantifiers
 from falter.text._meaning import MeaningCheck, MeaningFlag, meaning_flags
+from falter.text._names import (
+    common_words,
+    copied_words,
+    edit_distance,
+    mentioned_words,
+    names,
+)
 from falter.text._protect import protect
 from falter.text._relevance import relevance_map, relevant_sentences
 from falter.text._spans import merged, overlaps, uncovered
@@ -16,11 +23,16 @@ __all__ = [
     "Replacement",
     "Segment",
     "blocked",
+    "common_words",
+    "copied_words",
     "diff_spans",
     "docstring_prose",
+    "edit_distance",
     "kept_words",
     "meaning_flags",
+    "mentioned_words",
     "merged",
+    "names",
     "natural_words",
     "negations",
     "number_words",
