@@ -139,7 +139,8 @@ RULES = {
 def test_what_else_the_user_asks_for_stays(rules: str) -> None:
     """Only rules of form give way; where one sentence does both, the new rule comes behind it."""
     source = {"input": "{question}", "choices": "{choices}", "output_format": f"\n{rules}"}
-    prompt = Template.parse(source | {"cue": "Answer:"}, answer_as="label").build(ITEM)
+    source["cue"] = "Answer:"
+    prompt = Template.parse(source, answer_as="label").build(ITEM)
     text = plain(run(prompt, "format_json").prompt)
     assert all(part in text for part in RULES[rules] if part)
     assert ("Give the letter." in text) is False and "letter only" not in text

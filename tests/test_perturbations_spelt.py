@@ -92,7 +92,7 @@ def changed_input(text: str, target: str | int, choices: tuple[str, ...], seed: 
 
 
 def test_answers_to_copy_stay() -> None:
-    """The target, and options, stay where they stand in the input; long answers word by word not."""
+    """The target, and options, stay where they stand in the input; long ones only as a whole."""
     text = "The parcel with a yellow ribbon was left behind the garden shed. What was left?"
     for seed in range(20):
         after = changed_input(text, "yellow parcel", (), seed)

@@ -19,7 +19,13 @@ from falter.analysis._analyse import analyse, analyse_tables
 from falter.analysis._answers import Answer, AnswerKind, UnreadReply, answers, unread_replies
 from falter.analysis._cells import PanelCells, table_of
 from falter.analysis._export import score_rows, write_scores
-from falter.analysis._meaning import MEANING_CHECKS, Cosine, Rewording, meaning
+from falter.analysis._meaning import (
+    MEANING_CHECKS,
+    Cosine,
+    Rewording,
+    equal_prompts,
+    meaning,
+)
 from falter.analysis._results import (
     Analysis,
     Counts,
@@ -90,6 +96,7 @@ __all__ = [
     "analysis_title",
     "answers",
     "brittleness_bars",
+    "equal_prompts",
     "main_figures",
     "meaning",
     "meaning_grid",

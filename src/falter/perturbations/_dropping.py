@@ -20,7 +20,13 @@ from falter.perturbations._wording import (
     is_no_name,
     spelt_spans,
 )
-from falter.text import Replacement, overlaps, uncovered
+from falter.text import (
+    Replacement,
+    letter_symbols,
+    overlaps,
+    passive_auxiliaries,
+    uncovered,
+)
 
 __all__ = ["drop_stop_words"]
 
@@ -33,43 +39,6 @@ _STYLE = Parameter(
     options=("careful", "published"),
 )
 _TOKEN = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
-
-# Passives: without the auxiliary, what is eaten eats.
-_PASSIVE_AUXILIARIES = {
-    "de": "wird werden wirst werde werdet wurde wurden wurdest wurdet worden geworden ist sind war "
-    "waren bin bist seid",
-    "en": "am is are was were be been being i'm you're he's she's it's we're they're "
-    "that's there's",
-    "es": "es son era eran fue fueron será serán sido siendo ser está están estaba estaban",
-    "fr": "est sont était étaient sera seront été étant être suis es sommes êtes c'est",
-    "it": "è sono era erano sarà saranno stato stata stati state essere essendo viene vengono",
-    "nl": "wordt worden werd werden geworden is zijn was waren",
-    "pt": "é são era eram foi foram será serão sido sendo ser está estão estava estavam",
-}
-_IRREGULAR = (
-    "beaten become begun bent bet bitten blown born borne bought bound bred broken brought built "
-    "burnt burst cast caught chosen come cut dealt done drawn driven drunk dug eaten fallen fed "
-    "felt fought found flown forbidden forgiven forgotten found frozen given gone ground grown "
-    "heard held hidden hit hung hurt kept knit known laid led left lent let lit lost made meant "
-    "met paid proven put read rid ridden risen run said seen sent set shaken shed shone shot shown "
-    "shut slain sold sought spent split spoken sprung spun stolen stuck struck stung sung sunk "
-    "sworn swept swum swung taken taught thought thrown told torn understood undone upset won worn "
-    "wound woven written"
-)
-_PARTICIPLE = {
-    language: re.compile(rf"(?:{ending})\Z", re.IGNORECASE)
-    for language, ending in {
-        "de": r"\w*ge\w{2,}(?:t|en)|\w{3,}iert|(?:be|er|ver|ent|zer)\w{2,}(?:t|en)",
-        "en": rf"\w{{2,}}ed|{_IRREGULAR.replace(' ', '|')}",
-        "es": r"\w{2,}[aií]d[oa]s?|hech[oa]s?|dich[oa]s?|vist[oa]s?|puest[oa]s?|escrit[oa]s?",
-        "fr": r"\w{2,}(?:é|i|u|is|it|ert)e?s?",
-        "it": r"\w{2,}(?:at|ut|it|tt|st|nt)[oaie]",
-        "nl": r"ge\w{2,}(?:d|t|en)|(?:be|ver|ont)\w{2,}(?:d|t|en)",
-        "pt": r"\w{2,}[aií]d[oa]s?|feit[oa]s?|dit[oa]s?|vist[oa]s?|escrit[oa]s?",
-    }.items()
-}
-_REACH = 6  # words between an auxiliary and its participle
-_CLAUSE_END = re.compile(r"[.,;:?!\n]")
 
 # Words of one set say who or where. Where a text has two of them, leaving them out mixes them up.
 _CONTRASTS = {
@@ -87,13 +56,6 @@ _CONTRASTS = {
         ("this these here", "that those there"),
     )
 }  # fmt: skip
-
-# A letter by itself may be a symbol: the side a, the current I.
-_OTHER_SYMBOL = re.compile(r"(?<![\w'’.-])[b-hj-zB-HJ-Z](?![\w'’-])")
-_NO_ARTICLE = re.compile(
-    r"[ ](?:and|or|are|be|by|but|divided|equals?|for|from|gives?|has|if|in|is|minus|of|on|over|plus"
-    r"|such|that|then|times|to|was|were|when|where|which|with)\b|[ ]?[^\s\w]|\Z|\n",
-)
 
 
 @cache
@@ -125,16 +87,13 @@ def _drop_sites(text: str, blocked: Sequence[Span], style: str, language: str) -
 
 def _kept_tokens(text: str, tokens: Sequence[re.Match[str]], language: str) -> set[int]:
     """Where the words begin that would be dropped, but carry meaning in this text."""
+    kept = {start for start, _ in passive_auxiliaries(text, language)}
+    kept |= {start for start, _ in letter_symbols(text)} if language == "en" else set()
     lows = [match.group().replace("’", "'").lower() for match in tokens]
-    kept = {tokens[n].start() for n in _passives(text, tokens, lows, language)}
     for contrast in _contrasts(language):
         present = {contrast[low] for low in lows if low in contrast}
         if len(present) > 1:
             kept |= {m.start() for m, low in zip(tokens, lows, strict=True) if low in contrast}
-    symbols = _OTHER_SYMBOL.search(text) is not None if language == "en" else False
-    for match in tokens:
-        if match.end() - match.start() == 1 and _is_symbol(text, match, symbols):
-            kept.add(match.start())
     return kept
 
 
@@ -144,37 +103,6 @@ def _contrasts(language: str) -> tuple[dict[str, int], ...]:
         {word: number for number, words in enumerate(sets) for word in words.split()}
         for sets in _CONTRASTS.get(language, ())
     )
-
-
-def _passives(
-    text: str, tokens: Sequence[re.Match[str]], lows: Sequence[str], language: str
-) -> Iterator[int]:
-    """The auxiliaries with a participle behind them in the same clause."""
-    auxiliaries, participle = _auxiliaries(language), _PARTICIPLE[language]
-    for n, low in enumerate(lows):
-        if low not in auxiliaries:
-            continue
-        for ahead in range(n + 1, min(n + 1 + _REACH, len(lows))):
-            if _CLAUSE_END.search(text, tokens[ahead - 1].end(), tokens[ahead].start()):
-                break
-            if participle.match(lows[ahead]) is not None:
-                yield n
-                break
-
-
-@cache
-def _auxiliaries(language: str) -> frozenset[str]:
-    return frozenset(_PASSIVE_AUXILIARIES[language].split())
-
-
-def _is_symbol(text: str, match: re.Match[str], symbols: bool) -> bool:
-    """Whether a single letter stands for something: no article and no pronoun."""
-    start, end = match.span()
-    if text[end : end + 1] not in (" ", "") or text[start - 1 : start] not in (" ", "", "\n"):
-        return True
-    if match.group() not in ("a", "A"):
-        return False
-    return _NO_ARTICLE.match(text, end) is not None and (symbols or match.group() == "a")
 
 
 def _with_spaces(text: str, words: Sequence[Span], blocked: Sequence[Span]) -> Iterator[Span]:

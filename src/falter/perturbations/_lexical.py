@@ -153,20 +153,18 @@ _VOWEL = re.compile(
 
 Mention = tuple[int, int, int]  # start, end, and where an article before the word starts
 _BEFORE_NOUN = frozenset(
-    re.findall(
-        r"\w+",
-        "a about an and any as at but by each every for from her his in into is its many more most "
-        "my no of on one or our over per several some than that the their these this those to under "
-        "was were what which with without your",
-    )
+    """
+    a about an and any as at but by each every for from her his in into is its many more most my no
+    of on one or our over per several some than that the their these this those to under was were
+    what which with without your
+    """.split()  # noqa: SIM905
 )
 _AFTER_NOUN = frozenset(
-    re.findall(
-        r"\w+",
-        "about and are as at be but by can could did do does for from had has have if in into is "
-        "may might must of on or over shall should so than that then to was were when which while who "
-        "will with without would",
-    )
+    """
+    about and are as at be but by can could did do does for from had has have if in into is may
+    might must of on or over shall should so than that then to was were when which while who will
+    with without would
+    """.split()  # noqa: SIM905
 )
 # Words whose sense depends on their neighbour: *thus far*, *a distant cousin*.
 _COLLOCATIONS = frozenset(

@@ -12,6 +12,7 @@ from falter.text._names import (
     names,
 )
 from falter.text._protect import protect
+from falter.text._relations import letter_symbols, passive_auxiliaries
 from falter.text._relevance import relevance_map, relevant_sentences
 from falter.text._spans import merged, overlaps, uncovered
 from falter.text._words import natural_words, sentences
@@ -29,6 +30,7 @@ __all__ = [
     "docstring_prose",
     "edit_distance",
     "kept_words",
+    "letter_symbols",
     "meaning_flags",
     "mentioned_words",
     "merged",
@@ -37,6 +39,7 @@ __all__ = [
     "negations",
     "number_words",
     "overlaps",
+    "passive_auxiliaries",
     "protect",
     "quantifiers",
     "relevance_map",

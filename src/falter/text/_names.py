@@ -33,7 +33,8 @@ _TITLES = re.compile(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|St|Sr|Jr|Gen|Col|Lt|Rev|Mt|Ft|[
 # Words that begin a sentence before a name, and are no part of it: *Is Paris …*, *In France …*.
 _OPENERS = frozenset(
     """
-    a about after all also although am an and any are as at because before both but by can could did
+    a about after all also although am an and any are as ask at because before both but by can
+    compare could describe did explain find give list translate write
     do does during each either every few for from had has have he her his how if in into is it its
     many may might more most must my name neither no nor not now of on once one only or our over
     please say shall she should since so some such suppose tell than that the their then there
