@@ -125,7 +125,7 @@ RULES = {
     "Give the letter. Answer in French, in at most 10 words.": (
         "Reply with one JSON", " Answer in French, in at most 10 words."
     ),
-    "Cite the law.\nReply with the letter only.": ("Cite the law.\nReply with one JSON", None),
+    "Cite the law.\nReply with the letter only.": ("Cite the law.\nReply with one JSON", ""),
     "Answer in French, in at most 10 words, and cite the law.": (
         "Answer in French, in at most 10 words, and cite the law.", "whatever form was asked"
     ),

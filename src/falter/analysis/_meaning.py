@@ -1,7 +1,8 @@
 """Whether a recipe kept what its prompts say: counts, checks that bite, and a cosine to describe.
 
-A check fails where something is lost: a protected span, a number, a negation, a quantifier, who does
-what in a passive, a letter that is a symbol, a name; or where a word became another one. The cosine of two prompts is a description and no check: a small encoder hardly sees an inserted *not*
+A check fails where something is lost: a protected span, a number, a negation, a quantifier, who
+does what in a passive, a letter that is a symbol, a name; or where a word became another one. The
+cosine of two prompts is a description and no check: a small encoder hardly sees an inserted *not*
 and takes heavy typos for another text.
 """
 

@@ -172,7 +172,8 @@ class Meaning:
     """What a recipe did to the prompts of a task.
 
     `lost` counts the changed items that fail each check; `failing` names the first of them with
-    what was lost. `same` counts the prompts that earlier recipes make too. `cosine` is the mean over `compared` items, `cosine_low` their tenth percentile.
+    what was lost. `same` counts the prompts that earlier recipes make too. `cosine` is the mean
+    over `compared` items, `cosine_low` their tenth percentile.
     """
 
     task: str

@@ -133,6 +133,11 @@ class SitePerturbation(Described):
                 edits_left -= 1
                 if not edits_left:
                     break
+        return self.edited(prompt, edits)
+
+    @staticmethod
+    def edited(prompt: Prompt, edits: dict[int, list[Replacement]]) -> Prompt:
+        """The prompt with replacements in its sections, by their places."""
         return _edited(prompt, edits)
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:

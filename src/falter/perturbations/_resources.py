@@ -26,6 +26,7 @@ __all__ = [
     "skipped",
     "stop_words",
     "synonyms",
+    "table",
     "unnatural",
     "user_lines",
 ]
@@ -35,7 +36,8 @@ def _bundled_text(name: str) -> str:
     return files("falter.perturbations").joinpath("data", name).read_text(encoding="utf-8")
 
 
-def _table(name: str) -> Any:
+def table(name: str) -> Any:
+    """A bundled JSON file."""
     return json.loads(_bundled_text(name))
 
 
@@ -80,15 +82,15 @@ def never_written() -> frozenset[str]:
 @cache
 def keyboard(language: str) -> Mapping[str, str]:
     """Each lower-case letter with the letters next to it on the keyboard."""
-    table: dict[str, list[str]] = _table(f"keyboard_{language}.json")
-    return {key: "".join(near) for key, near in table.items()}
+    entries: dict[str, list[str]] = table(f"keyboard_{language}.json")
+    return {key: "".join(near) for key, near in entries.items()}
 
 
 @cache
 def misspellings(language: str) -> Mapping[str, tuple[str, ...]]:
     """Words with the ways people misspell them."""
-    table: dict[str, list[str]] = _table(f"misspellings_{language}.json")
-    return {word: tuple(wrong) for word, wrong in table.items()}
+    entries: dict[str, list[str]] = table(f"misspellings_{language}.json")
+    return {word: tuple(wrong) for word, wrong in entries.items()}
 
 
 @cache
@@ -107,29 +109,29 @@ def skipped(language: str) -> frozenset[str]:
 @cache
 def confusions(name: str) -> Mapping[str, tuple[str, ...]]:
     """Letters and pairs of letters with their replacements: `ocr`, `homoglyphs`, `leet`."""
-    table: dict[str, list[str]] = _table(f"{name}.json")
-    return {letters: tuple(replacements) for letters, replacements in table.items()}
+    entries: dict[str, list[str]] = table(f"{name}.json")
+    return {letters: tuple(replacements) for letters, replacements in entries.items()}
 
 
 @cache
 def homophones(language: str) -> Mapping[str, tuple[str, ...]]:
     """Words with the words that sound the same."""
-    groups: list[list[str]] = _table(f"homophones_{language}.json")
+    groups: list[list[str]] = table(f"homophones_{language}.json")
     return {word: tuple(w for w in group if w != word) for group in groups for word in group}
 
 
 @cache
 def contractions(language: str) -> Mapping[str, Mapping[str, str]]:
     """`contract`: full forms with their short ones; `expand`: short forms with their full ones."""
-    table: dict[str, dict[str, str]] = _table(f"contractions_{language}.json")
-    return table
+    entries: dict[str, dict[str, str]] = table(f"contractions_{language}.json")
+    return entries
 
 
 @cache
 def synonyms(language: str) -> Mapping[str, tuple[str, ...]]:
     """Words, inflected ones included, with synonyms in the same form."""
-    table: dict[str, list[str]] = _table(f"synonyms_{language}.json")
-    return {word: tuple(alternatives) for word, alternatives in table.items()}
+    entries: dict[str, list[str]] = table(f"synonyms_{language}.json")
+    return {word: tuple(alternatives) for word, alternatives in entries.items()}
 
 
 @cache

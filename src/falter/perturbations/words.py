@@ -14,6 +14,7 @@ from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
 from falter.perturbations._casing import casing
 from falter.perturbations._dropping import drop_stop_words
+from falter.perturbations._human_typos import human_typos
 from falter.perturbations._letters import homoglyphs, leetspeak, ocr
 from falter.perturbations._lexical import contractions, homophones, synonyms
 from falter.perturbations._marks import punctuation, punctuation_spaces
@@ -37,6 +38,7 @@ __all__ = [
     "drop_stop_words",
     "homoglyphs",
     "homophones",
+    "human_typos",
     "leetspeak",
     "ocr",
     "punctuation",

@@ -7,7 +7,6 @@ from falter.text._meaning import MeaningCheck, MeaningFlag, meaning_flags
 from falter.text._names import (
     common_words,
     copied_words,
-    edit_distance,
     mentioned_words,
     names,
 )
@@ -15,10 +14,12 @@ from falter.text._protect import protect
 from falter.text._relations import letter_symbols, passive_auxiliaries
 from falter.text._relevance import relevance_map, relevant_sentences
 from falter.text._spans import merged, overlaps, uncovered
+from falter.text._spelling import LetterEdit, edit_distance, letter_edits
 from falter.text._words import natural_words, sentences
 
 __all__ = [
     "KEPT_LANGUAGES",
+    "LetterEdit",
     "MeaningCheck",
     "MeaningFlag",
     "Replacement",
@@ -30,6 +31,7 @@ __all__ = [
     "docstring_prose",
     "edit_distance",
     "kept_words",
+    "letter_edits",
     "letter_symbols",
     "meaning_flags",
     "mentioned_words",

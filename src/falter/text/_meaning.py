@@ -12,9 +12,10 @@ from itertools import islice, product
 from typing import Literal
 
 from falter.text._kept import kept_words, negations, number_words, quantifiers
-from falter.text._names import common_words, edit_distance, names
+from falter.text._names import common_words, names
 from falter.text._protect import protect
 from falter.text._relations import lost_relations, lost_symbols
+from falter.text._spelling import edit_distance
 
 __all__ = ["MeaningCheck", "MeaningFlag", "meaning_flags"]
 

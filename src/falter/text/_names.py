@@ -9,8 +9,9 @@ from importlib.resources import files
 
 from falter.core.records import Span
 from falter.text._spans import merged
+from falter.text._spelling import edit_distance
 
-__all__ = ["common_words", "copied_words", "edit_distance", "mentioned_words", "names"]
+__all__ = ["common_words", "copied_words", "mentioned_words", "names"]
 
 
 @cache
@@ -165,21 +166,6 @@ def _alike(text: str) -> Iterator[Span]:
         if close and first != second and edit_distance(first, second) < 3:
             yield before.span()
             yield after.span()
-
-
-def edit_distance(first: str, second: str) -> int:
-    """The least number of letters replaced, added, left out, or swapped with their neighbour."""
-    before: list[int] = []
-    above = list(range(len(second) + 1))
-    for i, a in enumerate(first, start=1):
-        row = [i]
-        for j, b in enumerate(second, start=1):
-            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == second[j - 2] and first[i - 2] == b:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        before, above = above, row
-    return above[-1]
 
 
 # Words to be copied
