@@ -2,8 +2,8 @@
 
     python bench/human_typos_fit.py MISSPELLINGS.csv.gz AUGLY.json
 
-Both lists are under the MIT licence (see `LICENSES.md` beside the table): `misspellings_en.csv.gz` of
-crate-ci/typos, rows of a misspelling and its word, and `misspelling.json` of AugLy. What is
+Both lists are under the MIT licence (see `LICENSES.md` beside the table): `misspellings_en.csv.gz`
+of crate-ci/typos, rows of a misspelling and its word, and `misspelling.json` of AugLy. What is
 written to `perturbations/data/human_typos_en.json` are aggregate counts, as rates. A fifth of the
 words, picked by a hash, is not fitted: `tests/data/human_typos_held_out.json` holds what these
 misspellings look like, and a sample of the words for the test to misspell.

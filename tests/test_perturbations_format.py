@@ -71,7 +71,8 @@ def test_the_rule_stands_before_the_cue(form: str) -> None:
 def test_json_in_full() -> None:
     """The exact words, once."""
     assert perturb("Who pays?", "format_json") == (
-        "Who pays?\nReply with one JSON object and nothing else, whatever form was asked for before. "
+        "Who pays?\n"
+        "Reply with one JSON object and nothing else, whatever form was asked for before. "
         'It has the single key "answer", whose value is your answer, as in {"answer": "..."}'
     )
 
@@ -167,3 +168,33 @@ def test_what_is_shown_can_be_read_back(form: str, answer: str) -> None:
     score = scorers.get("exact").score(Case(variant=variant, response=reply))
     if answer.strip() and not (form == "markdown" and answer.lstrip().startswith("#")):
         assert (score.outcome, score.value) == ("scored", 1.0)
+
+
+@pytest.mark.parametrize("layout", ["plain", "markdown", "xml", "key_value", "draw"])
+def test_the_question_in_another_form(layout: str) -> None:
+    """Labels and the list change, what is put in and the right answer stay."""
+    source = {
+        "instruction": "Choose.", "input": "\nQuestion: {question}", "choices": "{choices}",
+        "cue": "Answer:",
+    }  # fmt: skip
+    prompt = Template.parse(source, answer_as="label").build(ITEM)
+    step, texts = parse_step(f"input_format:{layout}"), set()
+    for key in map(str, range(30)):
+        after, status, _ = apply_recipe(key, prompt, Recipe(label="x", steps=(step,)), 0, 0)
+        assert status == "changed"
+        assert (after.target, after.choices, after.labels) == (1, ITEM.choices, prompt.labels)
+        text = plain(after)
+        assert text.count("Who pays?") == 1 == text.count("Bob & Co.")
+        assert ("<question>\nWho pays?\n</question>" in text) is (layout == "xml" or "<" in text)
+        assert text == text.rstrip()
+        texts.add(text)
+    assert len(texts) > 8
+
+
+def test_formats_of_prompts_without_labels() -> None:
+    """Nothing to lay out, or examples that could not follow: not applicable."""
+    bare = Template.parse("{question}").build(ITEM)
+    assert run(bare, "input_format").status == "not_applicable"
+    shown = Demonstration(sections=LETTER.build(ITEM).sections, answer="B")
+    shot = replace(LETTER.build(ITEM), demonstrations=(shown,))
+    assert run(shot, "input_format").status == "not_applicable"

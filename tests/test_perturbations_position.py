@@ -358,3 +358,17 @@ def test_sequences_stay(text: str) -> None:
     """Numbered items, and lists that the prompt calls a sequence, keep their order."""
     prompt = Prompt(sections=(Section(name="i", kind="input", text=f"Read.\n{text}\nDone."),))
     assert run(prompt, "reorder_bullets").status == "not_applicable"
+
+
+def test_examples_in_another_order() -> None:
+    """The same examples, never in the order they had; one alone has no other order."""
+    shown = tuple(
+        Demonstration(sections=(Section(name="q", kind="input", text=f"{n} + 1?"),), answer=str(n))
+        for n in range(3)
+    )
+    prompt = replace(built(LETTER), demonstrations=shown)
+    for key in map(str, range(10)):
+        after = run(prompt, "demonstration_order", key=key).prompt.demonstrations
+        assert after != shown and set(after) == set(shown)
+    single = replace(prompt, demonstrations=shown[:1] * 2)
+    assert run(single, "demonstration_order").status == "not_applicable"

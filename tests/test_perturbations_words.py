@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from itertools import permutations
 
 import pytest
@@ -53,7 +54,7 @@ def test_groups() -> None:
     groups = {p.name: p.group for p in FAMILY}
     assert {name for name, group in groups.items() if group == "word manipulation"} == MANIPULATION
     assert set(groups.values()) == {"word manipulation", "word noise"}
-    assert len(groups) == 17
+    assert len(groups) == 18
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -248,6 +249,19 @@ def test_ocr_makes_no_other_word() -> None:
     for seed in range(100):
         made = perturb("hat form clear bead tire", "ocr:rate=1", seed=seed).split()
         assert not {"bat", "farm", "dear", "head", "fire"} & set(made)
+
+
+def test_invisible_characters() -> None:
+    """To the eye the text is the same; no character comes into names, numbers or code."""
+    text = 'Did Eve Moreau say "yes" to the 12 km of `old code` in the café yesterday?'
+    for seed in range(20):
+        made = perturb(text, "invisible:rate=1", seed=seed)
+        seen = unicodedata.normalize("NFC", made.replace("\u200b", "").replace("\u00a0", " "))
+        assert seen.replace("“", '"').replace("”", '"') == text
+        assert all(part in made for part in ("Moreau", "12 km", "`old code`"))
+    assert perturb(text, "invisible:quotes,rate=1").count("”") == 1
+    assert perturb("a café", "invisible:mojibake,rate=1") == "a cafÃ©"
+    assert not changed("a café", "invisible:zero_width,protect=café")
 
 
 @pytest.mark.parametrize(

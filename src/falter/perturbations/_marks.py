@@ -12,7 +12,7 @@ from falter.perturbations._base import site_perturbation
 from falter.perturbations._wording import FAMILY, MANIPULATION, MEANING, NOISE
 from falter.text import Replacement, sentences, uncovered
 
-__all__ = ["punctuation", "punctuation_spaces"]
+__all__ = ["loose_marks", "punctuation", "punctuation_spaces"]
 
 _MARK = re.compile(
     r"""[.,;:!?…"“”„«»()\[\]{}¿¡—–‘、。，；：！？「」『』（）]|(?<!\w)['’-]|['’-](?!\w)"""
@@ -96,6 +96,11 @@ _NOISE = Parameter(
 def _loose_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
     marks = uncovered(_loose(text), blocked)
     return [span for span in marks if text[span[0]] in _SWAPS] if kind == "swap" else marks
+
+
+def loose_marks(text: str, blocked: Sequence[Span]) -> list[Span]:
+    """Marks that carry no meaning, outside blocked spans."""
+    return uncovered(_loose(text), blocked)
 
 
 def _loose(text: str) -> Iterator[Span]:

@@ -9,6 +9,7 @@ from falter.core.interfaces import Parameter
 from falter.core.records import Span
 from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
+from falter.perturbations._resources import never_written
 from falter.perturbations._wording import (
     FAMILY,
     LANGUAGES,
@@ -53,6 +54,8 @@ def _inside(
     end = start + len(word)
     if word.endswith("t") and end - middle == 2:
         yield start + 1, end - 1
+    elif language == "en" and word[: middle - start] in protected_words:
+        yield start + 1, middle - 1
     elif language != "en":
         yield start + 1, middle
         if word[middle - start + 1 :] in protected_words:
@@ -82,13 +85,32 @@ def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
     invariants=MEANING,
     languages=(*LANGUAGES, "ja"),
 )
-def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacement:
+def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacement | None:
     """Inserts one to ten spaces after random characters.
 
     The rate is the share of characters. Protected text, names, negations, quantifiers and number
-    words get no space inside.
+    words get no space inside, and none leaves one of these as a piece of a word (*no de*).
     """
-    return site, site, " " * (1 + rng.below(10))
+    spaces = " " * (1 + rng.below(10))
+    return None if language != "ja" and _leaves_other_word(text, site, language) else (
+        site, site, spaces,
+    )  # fmt: skip
+
+
+_HEAD, _TAIL = re.compile(r"[^\W\d_]+\Z"), re.compile(r"[^\W\d_]+")
+_LONGEST = 16
+
+
+def _leaves_other_word(text: str, at: int, language: str) -> bool:
+    """Whether a gap inside a word leaves a negation, a number word or a coarse word beside it."""
+    if not (text[at - 1 : at].isalpha() and text[at : at + 1].isalpha()):
+        return False
+    head = _HEAD.search(text[max(0, at - _LONGEST) : at])
+    tail = _TAIL.match(text, at, at + _LONGEST)
+    unwanted = kept_words(language), never_written()
+    return any(
+        part is not None and part[0].lower() in words for part in (head, tail) for words in unwanted
+    )
 
 
 _GAP = re.compile(r" (?<=\S )(?=\S)")  # one space between two things

@@ -17,6 +17,7 @@ from falter.perturbations._asking import (
     with_instruction,
 )
 from falter.perturbations._base import PromptPerturbation, prompt_perturbation
+from falter.perturbations._input_format import input_format
 
 __all__ = [
     "format_html",
@@ -25,6 +26,7 @@ __all__ = [
     "format_text",
     "format_xml",
     "format_yaml",
+    "input_format",
 ]
 
 _FAMILY = _GROUP = "format"

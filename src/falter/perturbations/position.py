@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from falter.core.interfaces import Parameter
-from falter.core.records import Prompt, Section, Span
+from falter.core.records import Demonstration, Prompt, Section, Span
 from falter.core.rng import Rng
 from falter.perturbations._base import prompt_perturbation
 from falter.perturbations._documents import Split, documents_in, placed_documents
@@ -24,6 +25,7 @@ from falter.perturbations._rearranging import (
 from falter.text import Replacement, replace_spans
 
 __all__ = [
+    "demonstration_order",
     "mixed_positions",
     "move_context",
     "move_output_instructions",
@@ -163,6 +165,28 @@ def reorder_bullets(prompt: Prompt, rng: Rng) -> Prompt:
     return prompt.with_sections(
         tuple(_swapped(s, open_lists(sections, at), rng) for at, s in enumerate(sections))
     )
+
+
+def _can_reorder_demonstrations(prompt: Prompt) -> bool:
+    return len({_shown(d) for d in prompt.demonstrations}) > 1
+
+
+def _shown(demonstration: Demonstration) -> str:
+    return "".join(s.text for s in demonstration.sections) + f"\n{demonstration.answer}"
+
+
+@prompt_perturbation(
+    "demonstration_order",
+    family=_FAMILY,
+    group="demonstrations",
+    invariants=_MEANING,
+    eligible=_can_reorder_demonstrations,
+)
+def demonstration_order(prompt: Prompt, rng: Rng) -> Prompt:
+    """Shows the same solved examples in another order."""
+    shown = prompt.demonstrations
+    order = another_order([_shown(demonstration) for demonstration in shown], rng)
+    return replace(prompt, demonstrations=tuple(shown[n] for n in order))
 
 
 # Several at once

@@ -1,6 +1,7 @@
 """Noise in and between words of the input: typing mistakes, dropped words, split and joined ones.
 
-Group *word manipulation* is the six of the Brittlebench tables; all others are *word noise*.
+Group *word manipulation* is the six of the Brittlebench tables, *word noise* are all others of the
+family. The family *wording* comes through the same door.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
 from falter.perturbations._casing import casing
 from falter.perturbations._dropping import drop_stop_words
+from falter.perturbations._everyday import learner, tone_rules, voice
 from falter.perturbations._human_typos import human_typos
+from falter.perturbations._invisible import invisible
 from falter.perturbations._letters import homoglyphs, leetspeak, ocr
 from falter.perturbations._lexical import contractions, homophones, synonyms
 from falter.perturbations._marks import punctuation, punctuation_spaces
@@ -39,6 +42,8 @@ __all__ = [
     "homoglyphs",
     "homophones",
     "human_typos",
+    "invisible",
+    "learner",
     "leetspeak",
     "ocr",
     "punctuation",
@@ -46,7 +51,9 @@ __all__ = [
     "space_sequences",
     "spelling",
     "synonyms",
+    "tone_rules",
     "typos",
+    "voice",
     "whitespace",
     "word_merge",
     "word_split",

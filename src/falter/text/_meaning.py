@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cache
-from itertools import islice, product
 from typing import Literal
 
 from falter.text._kept import kept_words, negations, number_words, quantifiers
@@ -43,7 +43,7 @@ def meaning_flags(before: str, after: str, language: str = "en") -> tuple[Meanin
     word became another by a letter or two. *name*: one is lost. A language without word lists
     raises.
     """
-    spans = Counter(before[start:end] for start, end in protect(before))
+    spans = Counter(before[start:end].strip() for start, end in protect(before))
     lost_spans = [text for text, count in spans.items() if after.count(text) < count]
     losses: list[tuple[MeaningCheck, list[str]]] = [("span", lost_spans)]
     old_words, new_words = _words(before, language), _words(after, language)
@@ -138,25 +138,36 @@ def _figures(text: str, language: str) -> Counter[str]:
     return Counter(grouped.sub("", match[0]) for match in _FIGURES.finditer(text))
 
 
-_LETTERS = re.compile(r"[^\W\d_]+")
-_MOST_COMPARED = 100
+_LETTERS, _WHOLE = re.compile(r"[^\W\d_]+"), re.compile(r"\w+")
+_MOST_COMPARED, _MOST_ALIGNED = 100, 400
 _ENDINGS = re.compile(r"(?:['’]s|es|s|ed|d|ing|ly|er|est|y|ies|e)\Z")
 
 
 def _other_words(before: str, after: str) -> Iterator[str]:
     """Words that became other common words by a letter or two, as *water → wager*.
 
-    Words are compared at their places; where the texts have different numbers of words, each that
-    is gone with each that is new, up to a hundred of both.
+    Words that are gone are compared with new ones in their places. A text that is much longer or
+    shorter than before is another text, and nothing is said of its words.
     """
-    old, new = _LETTERS.findall(before.lower()), _LETTERS.findall(after.lower())
-    pairs: Iterable[tuple[str, str]] = zip(old, new, strict=False)
-    if len(old) != len(new):
-        gone, added = Counter(old) - Counter(new), Counter(new) - Counter(old)
-        pairs = product(islice(gone, _MOST_COMPARED), islice(added, _MOST_COMPARED))
+    old, new = _WHOLE.findall(before.lower()), _WHOLE.findall(after.lower())
+    gone, added = Counter(old) - Counter(new), Counter(new) - Counter(old)
+    if not gone or not added:
+        return
+    pairs: Iterable[tuple[str, str]] = ()
+    if len(old) == len(new):
+        pairs = zip(old, new, strict=True)
+    elif len(old) < _MOST_ALIGNED and len(new) < _MOST_ALIGNED:
+        pairs = _aligned(old, new)
     for first, second in pairs:
-        if first != second and _is_other_word(first, second):
+        if first in gone and second in added and _is_other_word(first, second):
             yield f"{first} → {second}"
+
+
+def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Single words that stand in the place of single words."""
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "replace" and b - a == d - c == 1:
+            yield old[a], new[c]
 
 
 def _is_other_word(first: str, second: str) -> bool:

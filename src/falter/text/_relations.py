@@ -48,7 +48,7 @@ _PARTICIPLE = {
     }.items()
 }
 _REACH = 6  # words between an auxiliary and its participle
-_CLAUSE_END = re.compile(r"[.,;:?!\n]")
+_CLAUSE_END = re.compile(r"[.,;:?!]|\n[ \t]*\n")
 
 _AGENTS = {
     "de": {"von", "vom", "durch"}, "en": {"by"}, "es": {"por"}, "fr": {"par"}, "it": {"da", "dal"},
@@ -65,7 +65,8 @@ def _passives(text: str, language: str) -> Iterator[tuple[re.Match[str], re.Matc
     auxiliaries, participle = _auxiliaries(language), _PARTICIPLE[language]
     tokens = list(_TOKEN.finditer(text))
     for n, token in enumerate(tokens):
-        if _low(token) not in auxiliaries:
+        low = _low(token)
+        if low not in auxiliaries and not (language == "en" and low.endswith(_SHORT_FORMS)):
             continue
         for ahead in range(n + 1, min(n + 1 + _REACH, len(tokens))):
             if _CLAUSE_END.search(text, tokens[ahead - 1].end(), tokens[ahead].start()):
@@ -73,6 +74,9 @@ def _passives(text: str, language: str) -> Iterator[tuple[re.Match[str], re.Matc
             if participle.match(_low(tokens[ahead])) is not None:
                 yield token, tokens[ahead]
                 break
+
+
+_SHORT_FORMS = ("'s", "'re", "'m")
 
 
 @cache
@@ -87,19 +91,40 @@ def _low(token: re.Match[str]) -> str:
 def lost_relations(before: str, after: str, language: str) -> list[str]:
     """Passives whose participle is still there, without its auxiliary or without its agent.
 
-    A passive that became an active sentence has another form of the verb, and is no loss.
+    A passive that became an active sentence has another form of the verb, and is no loss; nor is a
+    word that was misspelt, or joined to the next: only one that is gone.
     """
-    still = {_low(participle) for _, participle in _passives(after, language)}
+    old_count, new_count = (len(_WORDS.findall(text)) for text in (before, after))
+    if old_count == new_count:
+        return []
+    still = Counter(_low(participle) for _, participle in _passives(after, language))
     words = Counter(_low(token) for token in _TOKEN.finditer(after))
+    letters = _squeezed(after)
     lost: list[str] = []
     for auxiliary, participle in _passives(before, language):
         low = _low(participle)
-        if words[low] and low not in still:
+        if not words[low]:
+            continue
+        still[low] -= 1
+        if still[low] < 0 and _with_next(before, auxiliary) not in letters:
             lost.append(f"{_low(auxiliary)} … {low}")
         agent = _agent(before, participle, language)
-        if agent is not None and words[low] and not words[agent]:
+        if agent is not None and not words[agent] and low + agent not in letters:
             lost.append(f"{low} {agent}")
     return lost
+
+
+_WORDS = re.compile(r"\S+")
+
+
+def _squeezed(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
+
+
+def _with_next(text: str, token: re.Match[str]) -> str:
+    """A word and the next one, joined: what merging and splitting words leave as it is."""
+    following = _WORDS.search(text, token.end())
+    return _squeezed(token.group() + ("" if following is None else following[0]))
 
 
 def _agent(text: str, participle: re.Match[str], language: str) -> str | None:
@@ -113,7 +138,8 @@ def _agent(text: str, participle: re.Match[str], language: str) -> str | None:
 _OTHER_SYMBOL = re.compile(r"(?<![\w'’.-])[b-hj-zB-HJ-Z](?![\w'’-])")
 _NO_ARTICLE = re.compile(
     r"[ ](?:and|or|are|be|by|but|divided|equals?|for|from|gives?|has|if|in|is|minus|of|on|over|plus"
-    r"|such|that|then|times|to|was|were|when|where|which|with)\b|[ ]?[^\s\w]|\Z|\n",
+    r"|such|that|then|times|to|was|were|when|where|which|with)\b|[^\s\w]"
+    r"|[ ][^\s\w$€£¥\"“‘'(\[{<*_`]|\Z|\n",
 )
 _LETTER = re.compile(r"(?<![\w'’-])[A-Za-z](?![\w'’-])")
 
