@@ -10,6 +10,7 @@ from falter.core.interfaces import Parameter
 from falter.core.records import Span
 from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
+from falter.perturbations._spacing import leaves_other_word
 from falter.perturbations._wording import FAMILY, LANGUAGES, MEANING, NOISE, long_words
 from falter.text import Replacement, overlaps, uncovered
 
@@ -68,7 +69,7 @@ def _sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list
     invariants=MEANING,
     languages=LANGUAGES,
 )
-def invisible(text: str, site: Site, rng: Rng, kind: str, language: str) -> Replacement:
+def invisible(text: str, site: Site, rng: Rng, kind: str, language: str) -> Replacement | None:
     """Puts characters in that nobody sees: no-break and zero-width spaces, curly quotation marks.
 
     Accented letters are taken apart (the same to the eye). `mojibake`, which one does see, has to
@@ -79,6 +80,8 @@ def invisible(text: str, site: Site, rng: Rng, kind: str, language: str) -> Repl
     if change == "no_break":
         return start, end, "\u00a0"
     if change == "zero_width":
+        if leaves_other_word(text, start, language):
+            return None
         return start, end, "\u200b"
     if change == "accents":
         return start, end, unicodedata.normalize("NFD", old)

@@ -80,7 +80,6 @@ _RULES: tuple[Rule, ...] = (
         ("discuss the", "discuss about the"), ("explain why", "explain me why"),
         ("according to", "according with"), ("capable of", "capable to"),
         ("in the world", "on the world"), ("used to make", "used for make"),
-        ("how many people", "how much people"), ("many kinds", "much kinds"),
     ),
 )  # fmt: skip
 

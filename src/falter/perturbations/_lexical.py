@@ -19,6 +19,7 @@ from falter.perturbations._wording import (
     capitalised_like,
     is_no_name,
     plain_words,
+    spelt_spans,
 )
 from falter.text import Replacement, kept_words, overlaps, uncovered
 
@@ -35,7 +36,7 @@ def _sounding_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
         low = word.lower().replace("’", "'")
         if low in table and low not in protected_words and is_no_name(text, match.start(), word):
             spans.append(match.span())
-    return uncovered(spans, blocked)
+    return uncovered(uncovered(spans, blocked), spelt_spans(text, language)) if spans else spans
 
 
 @site_perturbation(

@@ -20,7 +20,7 @@ from falter.perturbations._wording import (
 )
 from falter.text import Replacement, kept_words, uncovered
 
-__all__ = ["space_sequences", "whitespace"]
+__all__ = ["leaves_other_word", "space_sequences", "whitespace"]
 
 _ANY_WORD = re.compile(r"[^\W\d_]+(['’][^\W\d_]+)?")
 # Japanese is written without spaces, so what must stay whole is found by its characters:
@@ -92,7 +92,7 @@ def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacemen
     words get no space inside, and none leaves one of these as a piece of a word (*no de*).
     """
     spaces = " " * (1 + rng.below(10))
-    return None if language != "ja" and _leaves_other_word(text, site, language) else (
+    return None if language != "ja" and leaves_other_word(text, site, language) else (
         site, site, spaces,
     )  # fmt: skip
 
@@ -101,7 +101,7 @@ _HEAD, _TAIL = re.compile(r"[^\W\d_]+\Z"), re.compile(r"[^\W\d_]+")
 _LONGEST = 16
 
 
-def _leaves_other_word(text: str, at: int, language: str) -> bool:
+def leaves_other_word(text: str, at: int, language: str) -> bool:
     """Whether a gap inside a word leaves a negation, a number word or a coarse word beside it."""
     if not (text[at - 1 : at].isalpha() and text[at : at + 1].isalpha()):
         return False

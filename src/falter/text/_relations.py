@@ -66,12 +66,13 @@ def _passives(text: str, language: str) -> Iterator[tuple[re.Match[str], re.Matc
     tokens = list(_TOKEN.finditer(text))
     for n, token in enumerate(tokens):
         low = _low(token)
-        if low not in auxiliaries and not (language == "en" and low.endswith(_SHORT_FORMS)):
+        short = language == "en" and low.endswith(_SHORT_FORMS)
+        if not short and low.removesuffix("n't") not in auxiliaries:
             continue
         for ahead in range(n + 1, min(n + 1 + _REACH, len(tokens))):
             if _CLAUSE_END.search(text, tokens[ahead - 1].end(), tokens[ahead].start()):
                 break
-            if participle.match(_low(tokens[ahead])) is not None:
+            if tokens[ahead][0].islower() and participle.match(_low(tokens[ahead])):
                 yield token, tokens[ahead]
                 break
 
@@ -144,6 +145,9 @@ _NO_ARTICLE = re.compile(
 _LETTER = re.compile(r"(?<![\w'’-])[A-Za-z](?![\w'’-])")
 
 
+_BEFORE_WORD = ("", " ", "\n", '"', "“", "‘", "(")
+
+
 def letter_symbols(text: str) -> list[Span]:
     """The spans of single letters that stand for something: no article and no pronoun."""
     letters = list(_LETTER.finditer(text))
@@ -157,7 +161,7 @@ def _is_symbol(text: str, match: re.Match[str], others: bool) -> bool:
     start, end = match.span()
     if match.group() not in ("a", "A", "I"):
         return True
-    if text[end : end + 1] not in (" ", "") or text[start - 1 : start] not in (" ", "", "\n"):
+    if text[end : end + 1] not in (" ", "") or text[start - 1 : start] not in _BEFORE_WORD:
         return match.group() != "I" or text[end : end + 1] in "=)]"
     if match.group() == "I":
         return False
