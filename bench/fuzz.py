@@ -1,8 +1,9 @@
 """Does anything but an error of ours come out, or anything take above two seconds? One command:
 
-    python bench/fuzz.py [--minutes 60] [--seed 0] [--only yaml,data,stores,replies,perturbations]
+    python bench/fuzz.py [--minutes 60] [--seed 0] [--only yaml,data,stores]
 
-Mutates small seeds: experiment files, data files, stores, replies of models, texts to perturb.
+Mutates small seeds: experiment files, data files, results and logs of other tools, stores, replies
+of models, texts to perturb.
 Every finding is printed once, with the seed that repeats it; at the end a table of calls, refusals
 and the slowest call of each kind. Exit code 1 if there were findings.
 """
@@ -30,6 +31,7 @@ from falter.core.records import BASELINE, Prompt, Response, Section, Variant  # 
 from falter.core.rng import Rng  # noqa: E402
 from falter.experiment import read_experiment, read_settings  # noqa: E402
 from falter.perturbations import perturbations  # noqa: E402
+from falter.readers import read_results  # noqa: E402
 from falter.scorers import scorers  # noqa: E402
 from falter.store import Store, repair, verify  # noqa: E402
 from falter.tasks import read_rows  # noqa: E402
@@ -44,7 +46,33 @@ PIECES = (
 )  # fmt: skip
 EXPERIMENT = "task: basics\nmodels: simulated\nrecipes: [typos, {typos: {count: 2}}]\nlimit: 3\n"
 ROWS = [{"question": "1 + 1?", "options": ["2", "3"], "answer": "2"}] * 3
-REPLIES = ("B", "The answer is (C).", '{"answer": "A"}', "```python\nreturn 1\n```", "42.5")
+REPLIES = (
+    "B", "The answer is (C).", '{"answer": "A"}', "```python\nreturn 1\n```", "42.5",
+    "I would say **yes**, not no. Wait, actually no.", "Step 1: 1,234.56 / 2 = 617.28, so 617.",
+    "<think>Perhaps B.</think>\n\\boxed{yes}", "key: yes\nother:\n  - 3\n", "<a><b>yes</b></a>",
+)  # fmt: skip
+LOGS = ROOT / "tests" / "data" / "logs"
+TABLE = "item,condition,model,score\n" + "".join(
+    f"q{n},{condition},m,{n % 2}\n" for n in range(6) for condition in ("baseline", "typos")
+)
+DOVE = [
+    {
+        "evaluation_id": f"e{n}", "instance": {"sample_identifier": {"hf_index": n}},
+        "model": {"model_info": {"name": "m"}}, "evaluation": {"score": n % 2},
+    }
+    for n in range(3)
+]  # fmt: skip
+HELM = [
+    {"instance_id": f"id{n}", "stats": [{"name": {"name": "exact_match"}, "mean": n % 2}]}
+    for n in range(3)
+]
+# Of these a score needs nothing but the reply: no model, no encoder, no process.
+TEXT_SCORERS = tuple(
+    name
+    for name in scorers.names()
+    if not name.endswith(("likelihood", "likelihood_norm", "similarity", "bertscore"))
+    and name != "unit_tests"
+)
 
 
 @dataclass(slots=True)
@@ -59,7 +87,7 @@ class Tally:
 
 def mangled(text: str, rng: random.Random) -> str:
     """The text after a few insertions, deletions, repetitions and swaps."""
-    for _ in range(rng.randint(1, 8)):
+    for _ in range(rng.choice((1, 1, 1, 2, 8))):
         at, length = rng.randint(0, len(text)), rng.randint(0, 30)
         piece = rng.choice(PIECES) * rng.choice((1, 1, 1, 2, 50, 3000))
         how = rng.randrange(4)
@@ -101,6 +129,39 @@ def data_file(folder: Path, rng: random.Random) -> None:
     read_rows(path)
 
 
+def results(folder: Path, rng: random.Random) -> None:
+    """A table of scores, or a log of another tool, mangled: as text, and as bytes of an archive."""
+    kind = rng.choice(("table", "lm-eval", "inspect", "inspect.eval", "dove", "helm"))
+    if kind == "inspect.eval":
+        data = bytearray(rng.choice(sorted(LOGS.glob("inspect/*.eval"))).read_bytes())
+        for _ in range(rng.randint(1, 20)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        path = folder / "a.eval"
+        path.write_bytes(data)
+    else:
+        path, text = _log(folder, kind, rng)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(as_bytes(mangled(text, rng)))
+    read_results([path.parent if kind == "helm" else path])
+
+
+def _log(folder: Path, kind: str, rng: random.Random) -> tuple[Path, str]:
+    """Where such a log lies, and what a sound one says."""
+    if kind == "lm-eval":
+        original = rng.choice(sorted(LOGS.glob("lm_eval/**/samples_*.jsonl")))
+        return folder / original.name, original.read_text("utf-8")
+    if kind == "inspect":
+        return folder / "log.json", (LOGS / "toy_other.json").read_text("utf-8")
+    if kind == "dove":
+        return folder / "dove.jsonl", "\n".join(map(json.dumps, DOVE))
+    if kind == "helm":
+        spec = {"name": "boolq:model=m", "adapter_spec": {"model": "m"}}
+        (folder / "boolq").mkdir(exist_ok=True)
+        (folder / "boolq" / "run_spec.json").write_text(json.dumps(spec), "utf-8")
+        return folder / "boolq" / "per_instance_stats.json", json.dumps(HELM)
+    return folder / "table.csv", TABLE
+
+
 def stored(folder: Path, rng: random.Random) -> None:
     """A store with bytes overwritten: opened, verified, reported, repaired."""
     whole, path, new = folder / "whole.db", folder / "a.db", folder / "new.db"
@@ -136,10 +197,9 @@ def reply(_: Path, rng: random.Random) -> None:
     )
     variant = Variant(item=item(0), recipe=BASELINE, draw=0, prompt=prompt, status="baseline")
     case = Case(variant=variant, response=Response(key="k", text=text))
-    for name in ("letter", "exact", "contains", "number", "f1", "rouge_l"):
-        if name in scorers.names():
-            with contextlib.suppress(FalterError):
-                scorers.get(name).score(case)
+    for name in TEXT_SCORERS:
+        with contextlib.suppress(FalterError):
+            scorers.get(name).score(case)
 
 
 def perturbed(_: Path, rng: random.Random) -> None:
@@ -162,6 +222,7 @@ def perturbed(_: Path, rng: random.Random) -> None:
 KINDS: dict[str, Callable[[Path, random.Random], None]] = {
     "yaml": yaml_file,
     "data": data_file,
+    "results": results,
     "stores": stored,
     "replies": reply,
     "perturbations": perturbed,

@@ -53,11 +53,12 @@ class BrowserPage:
     async def loaded(self) -> None:
         """Wait until the page, a fresh one after a reload, has run its script."""
         for _ in range(20 * PATIENCE):
-            if await self.value(
-                "document.readyState === 'complete' && location.protocol === 'file:'"
-                " && !window.stale"
-            ):
-                return
+            with contextlib.suppress(AssertionError):  # between two documents there is none
+                if await self.value(
+                    "document.readyState === 'complete' && !window.stale"
+                    " && /^(file|http):$/.test(location.protocol)"
+                ):
+                    return
             await asyncio.sleep(0.05)
         raise AssertionError("the page did not load")
 
@@ -80,10 +81,11 @@ class BrowserPage:
 
 
 @contextlib.asynccontextmanager
-async def opened_page(browser: str, file: Path, folder: Path) -> AsyncIterator[BrowserPage]:
-    """The file in a browser with a profile of its own; downloads go to the folder."""
+async def opened_page(browser: str, page: Path | str, folder: Path) -> AsyncIterator[BrowserPage]:
+    """A file or an address in a browser with a profile of its own; downloads go to the folder."""
+    start = page if isinstance(page, str) else page.as_uri()
     profile = folder / "profile"
-    command = (browser, *FLAGS, f"--user-data-dir={profile}", file.as_uri())
+    command = (browser, *FLAGS, f"--user-data-dir={profile}", start)
     quiet = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(*command, stdout=quiet, stderr=quiet)
     try:
@@ -91,16 +93,16 @@ async def opened_page(browser: str, file: Path, folder: Path) -> AsyncIterator[B
         async with aiohttp.ClientSession() as session:
             address = await _tab(session, port)
             async with session.ws_connect(address, max_msg_size=0) as socket:
-                page = BrowserPage(socket)
-                await page.send("Page.enable")
-                await page.send("Log.enable")
-                await page.send("Runtime.enable")
-                await page.send(
+                tab = BrowserPage(socket)
+                await tab.send("Page.enable")
+                await tab.send("Log.enable")
+                await tab.send("Runtime.enable")
+                await tab.send(
                     "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder)
                 )
-                await page.send("Emulation.setFocusEmulationEnabled", enabled=True)
-                await page.loaded()
-                yield page
+                await tab.send("Emulation.setFocusEmulationEnabled", enabled=True)
+                await tab.loaded()
+                yield tab
     finally:
         process.kill()
         await process.wait()
@@ -123,7 +125,7 @@ async def _tab(session: aiohttp.ClientSession, port: int) -> str:
     while time.monotonic() < until:
         async with session.get(f"http://127.0.0.1:{port}/json") as answer:
             tabs = [tab for tab in await answer.json() if tab["type"] == "page"]
-        if tabs and tabs[0]["url"].startswith("file:"):
+        if tabs and tabs[0]["url"].startswith(("file:", "http:")):
             address: str = tabs[0]["webSocketDebuggerUrl"]
             return address
         await asyncio.sleep(0.1)

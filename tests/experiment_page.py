@@ -88,6 +88,13 @@ def _table(block: Block[Any]) -> str:
 
 # The types of keyword arguments
 
+ANY_MODEL = '''\
+
+AnyModel = str | Callable[..., Any] | ModelSettings
+"""A model's name, a function that answers, or a mapping of how to reach a model."""
+'''
+ROWS = "    rows: Required[Rows]"
+
 TYPES = '''\
 """The settings of an experiment file as types, for `falter.run(**settings)`.
 
@@ -96,13 +103,25 @@ Made from the table of settings by `python tests/experiment_page.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Required, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, Required, TypedDict
 
-__all__ = ["ExperimentSettings"]
+__all__ = ["DataFrame", "ExperimentSettings"]
 
 RecipeSettings = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
 """A perturbation's name, a mapping of it to its parameters, or a chain of these."""
+
+
+class DataFrame(Protocol):
+    """A data frame of pandas or polars."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of its columns."""
+
+
+Rows = Sequence[Mapping[str, Any]] | DataFrame
+"""Items in memory, for `falter.run`: a list of dictionaries, or a data frame."""
 '''
 
 
@@ -111,13 +130,19 @@ def keywords() -> str:
     below = {"Your own data": DATA, "A price": PRICE, "A model": MODEL, "Sampling": SAMPLING}
     parts = [TYPES]
     for about, block in below.items():
-        parts.append(_typed(python_type(block), about, block.settings))
+        parts.append(_typed(_record(block), about, block.settings))
+    parts.append(_typed("RowsSettings", "Your own data in memory", DATA.settings[1:], ROWS))
+    parts.append(ANY_MODEL)
     about, settings = "An experiment, or a protocol", (*EXPERIMENT.settings, *STUDY.settings)
     return "\n".join([*parts, _typed("ExperimentSettings", about, settings)])
 
 
-def _typed(name: str, about: str, settings: tuple[Setting, ...]) -> str:
-    lines = [f"\nclass {name}(TypedDict, total=False):", f'    """{about}."""\n']
+def _record(block: Block[Any]) -> str:
+    return f"{block.make.__name__.removesuffix('Spec')}Settings"
+
+
+def _typed(name: str, about: str, settings: tuple[Setting, ...], *more: str) -> str:
+    lines = [f"\nclass {name}(TypedDict, total=False):", f'    """{about}."""\n', *more]
     for setting in settings:
         kind = python_type(setting.shape)
         needed = setting.required and name != "ExperimentSettings"
@@ -133,11 +158,16 @@ def python_type(shape: Shape[Any]) -> str:
             return f"Literal{list(words)}".replace("'", '"')
         case Value(kind=kind):
             return "str | Sequence[str]" if kind is tuple else kind.__name__
+        case Block():
+            kind = _record(shape)
+            return {
+                "DataSettings": "str | DataSettings | RowsSettings | Rows",
+            }.get(kind, kind)
+        case Many(entry=Model()):
+            return "AnyModel | Sequence[AnyModel]"
         case Many(entry=entry):
             inner = python_type(entry)
             return f"{inner} | Sequence[{inner}]"
-        case Block():
-            return f"{shape.make.__name__.removesuffix('Spec')}Settings"
         case Model():
             return "str | ModelSettings"
         case RecipeSteps():

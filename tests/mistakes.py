@@ -55,6 +55,11 @@ def write_files(folder: Path) -> None:
         "list.jsonl": lines([1, 2]),
         "object.json": '{"q": 1}',
         "notes.docx": "x",
+        "sheet.xlsx": "x",
+        "emptytarget.jsonl": lines({**ROWS[0], "t": " "}),
+        "emptyinput.jsonl": lines({**ROWS[0], "q": ""}),
+        "tsk.yaml": "tsk: basics\nmodels: [simulated]\n",
+        "a_file": "x",
         "ragged.csv": "q,t\na,b\nc\n",
         "percent.csv": "item,condition,score\na,x,87.5\na,y,60\n",
         "spaces.csv": "item,condition,score\na,typos,1\nb,typos ,0\n",
@@ -94,6 +99,7 @@ def write_files(folder: Path) -> None:
     }
     for name, text in files.items():
         (folder / name).write_text(text, "utf-8")
+    (folder / "latin.csv").write_bytes(b"q,t\ncaf\xe9,x\n")
     (folder / "latin.jsonl").write_bytes(b'{"q": "caf\xe9", "t": "x"}\n')
 
 

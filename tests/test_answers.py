@@ -91,3 +91,21 @@ def test_unknown_names_are_refused(store: Path) -> None:
         with pytest.raises(UnknownName):
             pick_answers(store, None, PickedAnswers(**wrong), limit=9)  # type: ignore[arg-type]
     assert called(store, "--item", "nothing").stderr == "No such answer.\n"
+
+
+def test_labels_are_read_as_the_report_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The labels of the run are those of its answers, too."""
+    data = tmp_path / "d.jsonl"
+    rows = ({"q": f"Ticket {n}", "kind": ("billing", "technical")[n % 2]} for n in range(4))
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    client = Scripted(lambda request: f"{request.variant.prompt.target}!", name="own")
+    monkeypatch.setitem(clients._objects, "own", lambda _: client)
+    path = tmp_path / "s.db"
+    falter.run(
+        models=["own"], data={"path": str(data), "target": "kind"}, template="{q}",
+        recipes=["pad_newlines"], scorer="label", store=path,
+    )  # fmt: skip
+    shown = pick_answers(path, None, PickedAnswers(), limit=99).answers
+    assert [answer.value for answer in shown] == [1.0] * 8

@@ -465,8 +465,8 @@ def test_shades_are_even_around_zero() -> None:
     assert shades.name(-0.05) == f"b{STEPS // 2}"
     assert shades.name(0.001) == shades.name(0.0) == "z"
     one_way = Shades([0.2, 0.8], "percent")
-    assert (one_way.name(0.2), one_way.name(0.8)) == ("z", f"b{STEPS}")
-    assert Shades([0.5], "percent").name(0.5) == f"b{STEPS}"
+    assert (one_way.name(0.2), one_way.name(0.8)) == ("z", f"n{STEPS}")
+    assert Shades([0.5], "percent").name(0.5) == f"n{STEPS}"
     assert Shades([], "points").name(0.0) == "z"
 
 
@@ -475,8 +475,8 @@ def test_every_shade_carries_its_text(theme: str) -> None:
     """WCAG AA: 4.5 for text on its shade and in the warning, 3 for curves on the page."""
     light, dark = FIGURE_STYLE.split("@media (prefers-color-scheme:dark)")
     palette = _palette(light) | (_palette(dark.split("}}")[0]) if theme == "dark" else {})
-    shades = [name.removeprefix("h") for name in palette if re.fullmatch(r"h([wb]\d|z)", name)]
-    assert len(shades) == 1 + 2 * STEPS
+    shades = [name.removeprefix("h") for name in palette if re.fullmatch(r"h([wbn]\d|z)", name)]
+    assert len(shades) == 1 + 3 * STEPS
     for shade in shades:
         assert _contrast(palette[f"h{shade}"], palette[f"t{shade}"]) >= 4.5, shade
     assert _contrast(palette["alarm"], palette["alarm-ink"]) >= 4.5
@@ -500,8 +500,8 @@ def test_cells_are_marked_where_the_interval_leaves_out_zero() -> None:
               ("z", change(0.01), None), ("of a family", estimate(0.1, 0.01), None)),
     )  # fmt: skip
     text = html(replace(ordinary(), figures=(grid,)))
-    assert text.count('<td class="r worse">') == 1
-    assert text.count('<td class="r better">') == 1
+    assert text.count('<td class="r worse"') == 1
+    assert text.count('<td class="r better"') == 1
     assert as_latex(replace(ordinary(), figures=(grid,))).count(r"\textcolor{worse}") == 1
 
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import io
+import re
 import time
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+import falter
+from falter.analysis import drops_so_far
+from falter.cli._live_drops import LiveDrops, drops_line
 from falter.cli._progress import Meter, clock, describe
+from falter.experiment import run_scorers
 from falter.plan import Price
 from falter.runner import Progress
+from falter.store import Store
 
 
 def lane(**counts: int) -> Progress:
@@ -47,3 +54,37 @@ def test_a_meter_draws_hostile_labels_as_text(terminal: bool) -> None:
         meter([progress])
     assert "[red]m[/red]" in out.getvalue()
     assert "2/2" in out.getvalue()
+
+
+def test_drops_so_far_stand_below_the_bar(tmp_path: Path) -> None:
+    """The largest first, with intervals, while the run goes on; hostile names stay text."""
+    path = tmp_path / "s.db"
+    result = falter.run(
+        models=["simulated"], task="sums", recipes=["pad_newlines", "typos", "casing", "persona"],
+        limit=40, store=path,
+    )  # fmt: skip
+    assert result.study.models == ("simulated",)
+    with Store(path) as store:
+        run = store.find_run().run
+        (panel,) = drops_so_far(store, run, run_scorers(run))
+    line = drops_line(panel)
+    sizes = [abs(float(n.replace("−", "-"))) for n in re.findall(r"([+−]?[\d.]+) \[", line)]
+    assert len(sizes) == 3 and sizes == sorted(sizes, reverse=True)
+    assert line.endswith("and 1 more")
+    out = io.StringIO()
+    with LiveDrops(path, lambda: run, first=0.01) as drops:
+        until = time.monotonic() + 60
+        while not drops.shown() and time.monotonic() < until:
+            time.sleep(0.01)
+        with Meter(Console(file=out, force_terminal=True, width=300), {}) as meter:
+            meter.lines = lambda: (*drops.shown(), "[red]\x1b[2J")
+            meter([Progress(label="m", total=2, landed=1)])
+    assert line in out.getvalue()
+    assert "[red]" in out.getvalue() and "\x1b[2J" not in out.getvalue()
+
+
+def test_a_look_that_fails_shows_nothing(tmp_path: Path) -> None:
+    """A store that is not there, a run that it does not hold: the run goes on without the line."""
+    with LiveDrops(tmp_path / "none" / "s.db", lambda: None, first=0.01) as drops:
+        time.sleep(0.05)
+        assert drops.shown() == ()

@@ -23,7 +23,7 @@ from falter.experiment import (
     read_study,
     study_in,
 )
-from falter.figures import Bars, Curves, Grid, HeatMap, Strips, estimates
+from falter.figures import Bars, Curves, Grid, HeatMap, Statement, Strips, estimates
 from falter.measures import intensity_curve
 from falter.protocols import Part, Unavailable, UserSettings, placed_parts, protocols
 from falter.protocols.brittlebench._doses import _lost
@@ -148,7 +148,8 @@ def test_mistakes_are_said_before_anything_is_sent(
 def test_every_figure_is_there_and_filled(result: Result) -> None:
     names = {f.name for f in result.figures}
     assert {
-        "drops", "brittleness-models", "brittleness-tasks", "distribution", "rankings",
+        "answer", "drops", "drops-at-once",
+        "brittleness-models", "brittleness-tasks", "distribution", "rankings",
         "rankings-changed", "ranking-survival", "group-word-manipulation",
         "group-prompt-augmentation", "group-prompt-padding", "group-paraphrasing", "tasks",
         "options", "negation", "maths", "code", "intensity", "intensity-summary", "pairs-1",
@@ -157,9 +158,9 @@ def test_every_figure_is_there_and_filled(result: Result) -> None:
         "quality-and-correctness", "scorings", "meaning", "counts",
     } <= names  # fmt: skip
     assert len(names) == len(result.figures)
-    assert {type(f) for f in result.figures} == {Grid, HeatMap, Curves, Bars, Strips}
+    assert {type(f) for f in result.figures} == {Statement, Grid, HeatMap, Curves, Bars, Strips}
     for f in result.figures:
-        if f.name not in ("counts", "distribution", "meaning", "meaning-failing"):
+        if f.name not in ("answer", "counts", "distribution", "meaning", "meaning-failing"):
             assert any(e.value is not None for e in estimates(f)), f.name
 
 

@@ -158,7 +158,8 @@ def test_published_shapes_are_read(tmp_path: Path) -> None:
 def test_every_figure_is_there(result: Result) -> None:
     """Capability and consistency for each model, with both nulls."""
     assert {figure.name for figure in result.figures} == {
-        "capability", "consistency-curve", "drop-rates", "regression", "factors", "levels",
+        "answer", "capability", "consistency-curve", "drop-rates", "regression", "factors",
+        "levels",
         "item-deviations", "items-at-rest", "counts",
     }  # fmt: skip
     table = [row for row in rows(result, "capability") if row[2] == "choice_letter"]

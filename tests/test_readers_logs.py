@@ -333,6 +333,15 @@ def test_a_member_that_unpacks_without_end_is_refused(
         read_results([path])
 
 
+def test_an_archive_of_a_version_to_come_is_named(tmp_path: Path) -> None:
+    """zipfile raises NotImplementedError for it; found by fuzzing."""
+    data = bytearray(packed(tmp_path / "a.eval", header=HEADER).read_bytes())
+    data[data.rindex(b"PK\x01\x02") + 6] = 114  # the version that is needed to extract
+    (tmp_path / "a.eval").write_bytes(data)
+    with pytest.raises(TaskError, match="is not an Inspect log"):
+        read_results([tmp_path / "a.eval"])
+
+
 def test_a_lying_header_does_not_get_past_the_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,13 +115,13 @@ def everything(found: Analysis) -> str:
 
 # --- markup ----------------------------------------------------------------------------------
 
-VOID = {"meta", "wbr"}
+VOID = {"input", "meta", "wbr"}
 KNOWN = VOID | set(
     re.findall(
         r"\w+",
         "html head title style body main header section article footer nav h1 h2 h3 p a b bdi "
         "strong span abbr code ul ol li dl dt dd div table thead tbody tr th td details summary "
-        "mark del "
+        "mark del fieldset legend label "
         "svg rect line circle path text",
     )
 )
@@ -424,7 +424,17 @@ def test_the_dots_say_the_verdicts() -> None:
     assert "●" in shown["capitals"]
     assert "◎" in shown["spacing"]
     assert "○" in shown["persona"]
-    assert "◆" in shown["words"]
+    words = [part for part in printed(one_panel(), 80).splitlines() if "mean of words" in part]
+    assert "◆" in words[0]
+
+
+def test_the_recipes_stand_in_the_order_of_their_drops() -> None:
+    """The largest first, then the averages of groups, then those over all."""
+    rows = _forest(two_by_two()).rows
+    kinds = [row.kind for row in rows]
+    assert kinds == sorted(kinds, key=["member", "group", "total"].index)
+    drops = [row.estimate.value for row in rows if row.kind == "member" and row.estimate]
+    assert drops == sorted(drops, key=lambda drop: -(drop or 0.0))
 
 
 def _forest(found: Analysis) -> Forest:
@@ -433,8 +443,9 @@ def _forest(found: Analysis) -> Forest:
 
 
 def test_a_group_of_one_recipe_has_no_average_of_its_own() -> None:
-    rows = [row for row in _forest(many_recipes()).rows if row.label == "language"]
-    assert [row.estimate for row in rows] == [None]
+    labels = [row.label for row in _forest(many_recipes()).rows]
+    assert "mean of words" in labels
+    assert "mean of language" not in labels
 
 
 def test_one_long_interval_does_not_squeeze_the_others() -> None:

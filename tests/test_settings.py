@@ -133,6 +133,7 @@ def test_an_example_with_every_setting_on_is_an_experiment() -> None:
         choices=("options",),
         fields={"question": "text"},
         key="id",
+        drop_duplicates=True,
     )
     assert found.template == "Answer the question.\n\n{question}\nAnswer:\n"
     assert found.models[1].requests_per_minute == 600
@@ -369,6 +370,7 @@ def test_a_column_without_data_is_an_error(option: Any) -> None:
     """The option that was typed is named, and the one that is missing."""
     shape = option.setting.shape
     given = "auto" if isinstance(shape, Value) and shape.words else ("a=b",) if shape.many else "a"
+    given = True if shape.takes is bool else given
     (column,) = [o for o in OPTIONS if o.setting == option.setting]
     with pytest.raises(UsageError, match=f"^{option.setting.flag} goes with --data"):
         overlay(PLAIN, {column.key: given})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from falter.core.records import Section
+from falter.core.records import Prompt, Section
+from falter.core.rng import Rng
+from falter.perturbations import _spacing, perturbations
 from falter.perturbations._rearranging import units
 from falter.tasks import read_rows
 
@@ -27,3 +29,22 @@ def test_ten_megabytes_of_data_are_read(tmp_path: object) -> None:
     assert len(read_rows(folder / "long.csv")[0]["q"]) == 100_000
     (folder / "many.jsonl").write_text('{"q": "a b c", "a": 1}\n' * 400_000)
     assert len(read_rows(folder / "many.jsonl")) == 400_000
+
+
+def test_a_long_line_is_looked_at_once_and_not_once_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`whitespace` read the whole line again at each of its gaps: 15 s for half a megabyte."""
+    looks = []
+
+    class Counted:
+        def match(self, text: str, at: int) -> None:
+            looks.append(at)
+
+    monkeypatch.setattr(_spacing, "_NO_BREAK", Counted())
+    text = "one two three " * 1_000
+    changed = perturbations.get("whitespace")(prompt(text), Rng(0))
+    assert changed != prompt(text)
+    assert len(looks) <= 2  # the line, and what follows its end
+
+
+def prompt(text: str) -> Prompt:
+    return Prompt(sections=(Section(name="q", kind="input", text=text),), target="x")

@@ -213,3 +213,42 @@ def test_messages_hold_no_control_sequences(
         assert "\x1b" not in out + err
         assert "\x07" not in out + err
     assert printable("a\x1b[2J\nä\ud800") == "a\\x1b[2J\nä\\ud800"
+
+
+DATA = "--data d.jsonl --template t.txt --target a --key k -m simulated".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["plan", *DATA, "--show", "2"],
+        ["report"],
+        ["report", "--md"],
+        ["report", "--json"],
+        ["answers"],
+        ["answers", "--json"],
+    ],
+    ids=" ".join,
+)
+def test_data_move_no_cursor(
+    line: list[str], hostile_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Keys and texts of data with escape sequences, and marks that reorder what is read."""
+    assert _run(line) == 0
+    out, err = capsys.readouterr()
+    assert out
+    assert not set("\x1b\x07\x9b\u202e") & set(out + err)
+
+
+@pytest.fixture
+def hostile_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run on such data, in the folder that is the current one."""
+    monkeypatch.chdir(tmp_path)
+    rows = (
+        {"k": f"a\x1b[2J{n}\u202e\x9b31m", "q": f"\x1b]0;hi\x07 What is {n} and one?", "a": str(n)}
+        for n in range(8)
+    )
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    (tmp_path / "t.txt").write_text("{q}", "utf-8")
+    assert _run(["run", *DATA, "-r", "typos"]) == 0
+    return tmp_path

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from falter.core import render
+from falter.core.errors import UsageError
 from falter.core.ids import digest
 from falter.core.records import (
     Item,
@@ -23,6 +25,7 @@ __all__ = [
     "Condition",
     "Cost",
     "Price",
+    "Shard",
     "Target",
     "batched",
     "count_cells",
@@ -45,6 +48,34 @@ class Condition:
     recipe: Recipe
     make: Callable[[Item, int], Variant]
     random: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of `count` shares of a plan, by the hash of a request: `3/64` is the third of 64.
+
+    Every request is in exactly one share, whichever machine asks, and in whatever order.
+    """
+
+    number: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """From `3/64`."""
+        match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text.strip())
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
+            raise UsageError(
+                f"The shard must be a number and how many there are, not {text!r}",
+                hint="write 1/8 for the first of eight, 8/8 for the last",
+            )
+        return cls(int(match[1]), int(match[2]))
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and int(key[-16:], 16) % self.count == self.number - 1
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,8 @@ from falter.analysis._across_results import (
 from falter.analysis._analyse import analyse, analyse_tables
 from falter.analysis._answers import Answer, AnswerKind, UnreadReply, answers, unread_replies
 from falter.analysis._cells import PanelCells, table_of
+from falter.analysis._cut_prompts import cuts_of_run
+from falter.analysis._examples import segments
 from falter.analysis._export import score_rows, write_scores
 from falter.analysis._meaning import (
     MEANING_CHECKS,
@@ -26,6 +28,7 @@ from falter.analysis._meaning import (
     equal_prompts,
     meaning,
 )
+from falter.analysis._rescore import DifferentReading, ReadTwice, rescored_panels
 from falter.analysis._results import (
     Analysis,
     Counts,
@@ -37,6 +40,7 @@ from falter.analysis._results import (
     Worst,
 )
 from falter.analysis._settings import Settings
+from falter.analysis._so_far import PanelSoFar, drops_so_far
 from falter.analysis._stack import model_names
 from falter.analysis._subjects import subject_mean
 from falter.analysis._table import (
@@ -51,11 +55,15 @@ from falter.analysis._table import (
 from falter.analysis.figures import (
     analysis_figures,
     analysis_title,
+    answer_figure,
+    answer_of,
     brittleness_bars,
+    drops_at_once,
     main_figures,
     meaning_grid,
     meaning_losses,
     ranking_figures,
+    rescore_figures,
 )
 
 __all__ = [
@@ -71,6 +79,7 @@ __all__ = [
     "Consistency",
     "Cosine",
     "Counts",
+    "DifferentReading",
     "FailureShift",
     "GroupResult",
     "Meaning",
@@ -78,9 +87,11 @@ __all__ = [
     "Omnibus",
     "PanelCells",
     "PanelResult",
+    "PanelSoFar",
     "Pooled",
     "RankRange",
     "RankingChange",
+    "ReadTwice",
     "RecipeParts",
     "RecipeRanking",
     "RecipeResult",
@@ -94,8 +105,13 @@ __all__ = [
     "analyse_tables",
     "analysis_figures",
     "analysis_title",
+    "answer_figure",
+    "answer_of",
     "answers",
     "brittleness_bars",
+    "cuts_of_run",
+    "drops_at_once",
+    "drops_so_far",
     "equal_prompts",
     "main_figures",
     "meaning",
@@ -103,10 +119,13 @@ __all__ = [
     "meaning_losses",
     "model_names",
     "ranking_figures",
+    "rescore_figures",
+    "rescored_panels",
     "run_tables",
     "score_cell",
     "score_rows",
     "scored_cells",
+    "segments",
     "subject_mean",
     "table_of",
     "unread_replies",

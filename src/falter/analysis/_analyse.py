@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from falter.analysis._across import across_of
@@ -16,6 +16,7 @@ from falter.analysis._table import OUTCOMES, Table, run_tables
 from falter.core.errors import StoreError
 from falter.core.ids import short
 from falter.core.interfaces import Scorer
+from falter.core.records import Recipe
 from falter.store import Store, StoredRun
 
 __all__ = ["analyse", "analyse_tables"]
@@ -29,11 +30,13 @@ def analyse(
     partial: bool = False,
     encoder: Cosine | None = None,
     tables: Sequence[Table] | None = None,
+    everyday: Callable[[Recipe], str] = lambda recipe: "",
 ) -> Analysis:
     """Analyse a stored run. Calls no model; an encoder adds cosines of prompts.
 
     A run that was interrupted is refused unless `partial` is set: cells that were never asked
     would look like a smaller experiment. `tables` are those of the run, if they were read already.
+    `everyday` says what people call a recipe.
     """
     run = stored.run
     tables = run_tables(store, run, scorers) if tables is None else tables
@@ -45,6 +48,7 @@ def analyse(
         seed=run.seed,
         level=run.experiment["level"],
         unparsed=run.experiment["unparsed"],
+        everyday=everyday,
     )
     analysis = analyse_tables(tables, settings)
     parts = parts_of_run(store, run, tables, scorers, settings)
@@ -79,6 +83,7 @@ def analyse_tables(tables: Sequence[Table], settings: Settings) -> Analysis:
 def _require_complete(tables: Sequence[Table], stored: StoredRun, partial: bool) -> None:
     answered = sum(int((t.outcome != OUTCOMES.index("missing")).sum()) for t in tables)
     planned = sum(t.planned for t in tables)
+    planned = max(planned, int(stored.run.origin.get("cells", 0)))  # all, if it was interrupted
     if not any((t.outcome < OUTCOMES.index("failed")).any() for t in tables):
         raise StoreError(
             f"The run {short(stored.run.id)} has no answer yet",

@@ -1,4 +1,4 @@
-"""The worst examples: items answered rightly until the prompt changed, with the edits marked."""
+"""Examples: items whose answer turned when the prompt changed, with the edits marked."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from falter.text import diff_spans
 __all__ = ["example_of", "examples", "segments"]
 
 MOST_RECIPES = 6
+GAINING_RECIPES = 3
 ITEMS_OF_EACH = 2
 
 
 def examples(table: Table, store: Store, run: Run, scorer: Scorer) -> tuple[Example, ...]:
-    """Up to two items of each of the six recipes that cost most.
+    """Up to two lost items of each of the six recipes that cost most, and of three that gain most.
 
     The farthest fall of the target against the other options first, where likelihoods are known;
     else the smallest change.
@@ -44,26 +45,28 @@ def examples(table: Table, store: Store, run: Run, scorer: Scorer) -> tuple[Exam
 
 
 def _choose(table: Table) -> list[tuple[int, int]]:
-    """Rows and columns of answers that turned wrong. The order depends on nothing but the data."""
-    if table.edits is None:
+    """Rows and columns of answers that turned: first lost, then gained.
+
+    The order depends on nothing but the data.
+    """
+    edits = table.edits
+    if edits is None:
         return []
-    scores, edits = table.scores()[:, :, 0], table.edits
+    scores, before = table.scores()[:, :, 0], table.scores()[:, 0, 0]
     changed = table.status[:, :, 0] == STATUSES.index("changed")
-    before = scores[:, 0]
-    lost = (before[:, None] == 1.0) & (scores == 0.0) & changed
-    net_loss = {
-        n: float(np.nansum(np.where(changed[:, n], before - scores[:, n], 0.0)))
-        for n in table.columns
-    }
-    places: list[tuple[int, int]] = []
     used: set[int] = set()
-    for column in sorted(table.columns, key=lambda n: -net_loss[n])[:MOST_RECIPES]:
-        rows = [int(row) for row in np.flatnonzero(lost[:, column])]
-        fall = np.nan_to_num(table.margin[:, 0, 0] - table.margin[:, column, 0])
-        rows.sort(key=lambda row: (row in used, -fall[row], edits[row, column, 0]))
-        for row in rows[:ITEMS_OF_EACH]:
-            places.append((row, column))
-            used.add(row)
+    places: list[tuple[int, int]] = []
+    for sign, was, recipes in ((1.0, 1.0, MOST_RECIPES), (-1.0, 0.0, GAINING_RECIPES)):
+        turned = (before[:, None] == was) & (scores == 1.0 - was) & changed
+        change = sign * np.where(changed, before[:, None] - scores, 0.0)
+        total = np.nansum(change, axis=0)
+        fall = sign * np.nan_to_num(table.margin[:, :1, 0] - table.margin[:, :, 0])
+        for column in sorted(table.columns, key=lambda n: -total[n])[:recipes]:
+            rows = [int(row) for row in np.flatnonzero(turned[:, column])]
+            rows.sort(key=lambda row: (row in used, -fall[row, column], edits[row, column, 0]))
+            for row in rows[:ITEMS_OF_EACH]:
+                places.append((row, column))
+                used.add(row)
     return places
 
 

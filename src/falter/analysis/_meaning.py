@@ -14,10 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, get_args
 
+from falter.analysis._examples import segments
 from falter.analysis._results import Meaning
 from falter.analysis._table import Table
 from falter.core.ids import digest
 from falter.core.records import Prompt, Recipe, Run, VariantStatus
+from falter.figures import Segment
 from falter.store import Store
 from falter.text import MeaningCheck, meaning_flags
 
@@ -34,6 +36,8 @@ __all__ = [
 MEANING_CHECKS: tuple[MeaningCheck, ...] = get_args(MeaningCheck)
 MOST_NAMED = 20
 SAMPLES = 3
+AROUND = 16  # characters that stayed, on each side of a change that is shown
+EDIT = 48
 CHECKED = 100  # items of a run
 COMPARED = 25  # of these, with a cosine
 _WORD = re.compile(r"\w+")
@@ -101,6 +105,7 @@ def meaning(
         lost={check: failed[check] for check in MEANING_CHECKS},
         failing=tuple(losses[:MOST_NAMED]),
         samples=tuple(texts[:SAMPLES]),
+        change=_change(changed),
         encoder=None if encoder is None else encoder.name,
         compared=len(cosines),
         cosine=sum(cosines) / len(cosines) if cosines else None,
@@ -128,6 +133,49 @@ def equal_prompts(
             if earlier != label:
                 own[earlier] = own.get(earlier, 0) + 1
     return same
+
+
+def _change(changed: Sequence[Rewording]) -> tuple[Segment, ...]:
+    """The first place that changed in the prompt with the least to show, and what is around it."""
+    compared = [segments(one.before, one.after) for one in changed[:SAMPLES]]
+    if not compared:
+        return ()
+
+    def size(parts: Sequence[Segment]) -> int:
+        return sum(len(p.before) + len(p.after) for p in parts if p.kind == "edit")
+
+    return around_first_edit(min(compared, key=size))
+
+
+def around_first_edit(parts: Sequence[Segment]) -> tuple[Segment, ...]:
+    """The first edit, shortened where it is long, between a few words that stayed."""
+    at = next((place for place, part in enumerate(parts) if part.kind == "edit"), None)
+    if at is None:
+        return ()
+    edit = parts[at]
+    shown = [Segment(kind="edit", before=_head(edit.before), after=_head(edit.after))]
+    if at and parts[at - 1].kind == "same":
+        tail = _tail(parts[at - 1].after)
+        shown.insert(0, Segment(kind="same", before=tail, after=tail))
+    if at + 1 < len(parts) and parts[at + 1].kind == "same":
+        head = _head(parts[at + 1].after, AROUND)
+        if at + 2 < len(parts) and not head.endswith("…"):
+            head += "…"
+        shown.append(Segment(kind="same", before=head, after=head))
+    return tuple(shown)
+
+
+def _head(text: str, limit: int = EDIT) -> str:
+    """The beginning of a text, cut at a space where it is long."""
+    if len(text) <= limit:
+        return text
+    return (text[:limit].rsplit(" ", 1)[0] or text[:limit]) + "…"
+
+
+def _tail(text: str) -> str:
+    """The end of its last line, cut at a space where that is long."""
+    last = text.rsplit("\n", 1)[-1]
+    return last if len(last) <= AROUND else "…" + last[-AROUND:].split(" ", 1)[-1]
 
 
 def loses_meaning(before: Prompt, after: Prompt, language: str = "en") -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis._panel_notes import notes_of_panel
+from falter.analysis._panel_notes import at_chance, notes_of_panel
 from falter.analysis._results import Counts, GroupResult, PanelResult, RecipeResult, Worst
 from falter.analysis._settings import Settings
 from falter.analysis._subjects import has_subjects, subject_mean
@@ -112,6 +112,7 @@ class _Panel:
             failures=table.failures,
             notes=notes_of_panel(table, self.values, recipes),
             subjects=self._subjects(),
+            at_chance=at_chance(table, self.values),
         )
 
     def _subjects(self) -> Estimate | None:
@@ -208,6 +209,7 @@ class _Panel:
             gained=int(np.sum(after - before > 0.5)) if has_baseline else None,
             edits_mean=None if edits is None or not len(edits) else float(edits.mean()),
             counts=_counts(self.table, [n]),
+            everyday=self.settings.everyday(recipe),
         )
 
     def _missing(self, before: Floats, after: Floats, changed: NDArray[np.bool_]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from falter.analysis._results import RecipeResult
 from falter.analysis._table import UNREADABLE, Table
 from falter.measures import accuracy
 
-__all__ = ["notes_of_panel"]
+__all__ = ["MUCH_UNREAD", "at_chance", "notes_of_panel"]
 
 Floats = NDArray[np.float64]
 MUCH_UNREAD = 0.02
@@ -34,13 +34,21 @@ def notes_of_panel(
     )
 
 
+def at_chance(table: Table, values: Floats) -> bool:
+    """Whether the baseline cannot be told from guessing."""
+    present = values[:, 0][~np.isnan(values[:, 0])]
+    if not table.has_baseline or not len(present) or table.chance is None:
+        return False
+    low = accuracy(present).low
+    return low is not None and low <= table.chance
+
+
 def _baseline(table: Table, values: Floats) -> Iterator[str]:
     """A baseline that is at chance, or all right or all wrong."""
     present = values[:, 0][~np.isnan(values[:, 0])]
     if not table.has_baseline or not len(present):
         return
-    low = accuracy(present).low
-    if table.chance is not None and low is not None and low <= table.chance:
+    if table.chance is not None and at_chance(table, values):
         yield (
             f"The baseline cannot be told from chance ({100 * table.chance:.0f} %), so "
             "drops from it say little about robustness."

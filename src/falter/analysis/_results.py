@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from falter.analysis._across_results import Across
 from falter.core.records import Estimate, Panel
-from falter.figures import Example, Verdict
+from falter.figures import Example, Segment, Verdict
 from falter.measures import Churn, DropParts, FlipRate, MissingBounds, PromptShare
 
 __all__ = [
@@ -55,7 +55,7 @@ class RecipeResult:
     baseline's outcome into the items that were not changed. Of the `changed` items, `lost` and
     `gained` count those whose answer turned wrong and right; they are None where there is no
     baseline. `bounds` are the drop's worst cases, where enough is missing to matter; `missing` says
-    why it does.
+    why it does. `everyday` is what people call it: `split words`; empty where it is not known.
     """
 
     label: str
@@ -76,6 +76,7 @@ class RecipeResult:
     flips: Estimate | None = None
     bounds: MissingBounds | None = None
     missing: tuple[str, ...] = ()
+    everyday: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ class PanelResult:
     (`plugin`, `crossed`) and name; `brittleness` is the plug-in share that the papers report.
     `subjects` is the baseline with every subject counting the same, where items have several.
     `parts` split the recipes' drops; they take a store, so results of others have none. `margin` is
-    that of the verdicts.
+    that of the verdicts. `at_chance`: the baseline cannot be told from guessing.
     """
 
     panel: Panel
@@ -149,6 +150,7 @@ class PanelResult:
     subjects: Estimate | None = None
     baseline_counts: Counts | None = None
     parts: tuple[RecipeParts, ...] = ()
+    at_chance: bool = False
 
     @property
     def verdicts(self) -> Mapping[Verdict, int]:
@@ -174,6 +176,7 @@ class Meaning:
     `lost` counts the changed items that fail each check; `failing` names the first of them with
     what was lost. `same` counts the prompts that earlier recipes make too. `cosine` is the mean
     over `compared` items, `cosine_low` their tenth percentile.
+    `change` is one place where the recipe changed a prompt, with a little of what stands around it.
     """
 
     task: str
@@ -193,6 +196,7 @@ class Meaning:
     cosine: float | None = None
     cosine_low: float | None = None
     same: Mapping[str, int] = field(default_factory=dict)
+    change: tuple[Segment, ...] = ()
 
     @property
     def share_changed(self) -> float | None:

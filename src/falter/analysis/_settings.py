@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from falter.core.ids import short
+from falter.core.records import Recipe
 
 __all__ = ["Settings"]
 
@@ -16,6 +18,7 @@ class Settings:
 
     `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; choose it
     before you look at the results. `replications` is the number of draws of every bootstrap.
+    `everyday` gives the name of a recipe that people use, where one is known.
     """
 
     run: str
@@ -27,6 +30,7 @@ class Settings:
     margin: float = 0.02
     replications: int = 2000
     notes: tuple[str, ...] = ()
+    everyday: Callable[[Recipe], str] = lambda recipe: ""
 
     @property
     def signature(self) -> str:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis._cut_prompts import CUT_PROMPT, cuts_of_run
+from falter.analysis._known_scores import KnownScores
 from falter.core.interfaces import Case, PreparedScorer, Scorer
 from falter.core.records import BASELINE, Panel, Recipe, Response, Run, Score
-from falter.store import Store, StoredCell
+from falter.store import CellRange, Store, StoredCell
 
 Floats = NDArray[np.float64]
 
@@ -21,13 +22,14 @@ __all__ = [
     "STATUSES",
     "UNREADABLE",
     "Table",
+    "TableBuilder",
     "run_tables",
     "score_cell",
     "scored_cells",
 ]
 
 STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite")
-STRETCH = 128
+STRETCH = 256
 OUTCOMES = ("scored", "unparsed", "truncated", "refused", "failed", "missing")
 SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 UNREADABLE = (UNPARSED, TRUNCATED, REFUSED)
@@ -153,29 +155,62 @@ def scored_cells(
     scorers: Mapping[str, Scorer],
     *,
     items: Collection[str] | None = None,
+    within: CellRange | None = None,
     sections: bool = False,
+    cut: Mapping[tuple[int, str], int] | None = None,
 ) -> Iterator[tuple[StoredCell, Score | None]]:
     """Every planned cell with its score, in plan order; of all items, or of some.
 
     Prompts have their sections where a scorer needs them, or if `sections` says so. An answer to a
-    prompt that the server cut without a word is failed, not wrong.
+    prompt that the server cut without a word is failed, not wrong; `cut` are these, where they are
+    known already (`cuts_of_run`).
     """
     by_panel = [scorers[panel.scorer] for panel in run.panels]
-    baselines = _Baselines(run)
     sections = sections or any(scorer.needs_prompt for scorer in by_panel)
-    cut = cuts_of_run(store, run)
-    cells = store.cells(run, items=items, sections=sections)
+    cut = cuts_of_run(store, run) if cut is None else cut
+    cells = store.cells(run, items=items, within=within, sections=sections)
     if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
         cells = _prepared(cells, by_panel)
-    for cell in cells:
-        scorer = by_panel[cell.panel]
-        baseline = baselines.of(cell) if scorer.needs_baseline else None
+    for cell, score in _judged(cells, run, by_panel):
         limit = cut.get((cell.panel, cell.key)) if cut else None
         if limit is not None:
+            name = by_panel[cell.panel].name
             reason = f"{CUT_PROMPT}: the server read no more than {limit:,} tokens of the prompt"
-            yield cell, Score(scorer=scorer.name, outcome="failed", reason=reason)
+            yield cell, Score(scorer=name, outcome="failed", reason=reason)
             continue
-        yield cell, score_cell(cell, scorer, baseline)
+        yield cell, score
+
+
+def _judged(
+    cells: Iterator[StoredCell], run: Run, by_panel: Sequence[Scorer]
+) -> Iterator[tuple[StoredCell, Score | None]]:
+    """The cells with their scores, a stretch at a time: known ones are looked up, others made."""
+    baselines, known = _Baselines(run), KnownScores(by_panel)
+    lookup = known.useful
+    try:
+        while stretch := list(islice(cells, STRETCH)):
+            befores = [
+                baselines.of(cell) if by_panel[cell.panel].needs_baseline else None
+                for cell in stretch
+            ]
+            keys = [
+                known.key(cell, None if before is None else before.content) if lookup else None
+                for cell, before in zip(stretch, befores, strict=True)
+            ]
+            scores = known.find([key for key in keys if key is not None])
+            fresh: dict[bytes, Score] = {}
+            for cell, before, key in zip(stretch, befores, keys, strict=True):
+                score = scores.get(key) if key is not None else None
+                if score is None:
+                    response = None if before is None else before.response
+                    score = score_cell(cell, by_panel[cell.panel], response)
+                    if key is not None and score is not None:
+                        fresh[key] = score
+                yield cell, score
+            if fresh:
+                known.put(fresh)
+    finally:
+        known.close()
 
 
 def _prepared(cells: Iterator[StoredCell], by_panel: Sequence[Scorer]) -> Iterator[StoredCell]:
@@ -203,23 +238,30 @@ class _Baselines:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._item: tuple[int, str] | None = None
-        self._replies: dict[int, Response] = {}
+        self._replies: dict[int, StoredCell] = {}
 
-    def of(self, cell: StoredCell) -> Response | None:
-        """The reply of the same repeat, else of the first that has one; None where none has."""
+    def of(self, cell: StoredCell) -> StoredCell | None:
+        """The cell of the same repeat, else of the first with a reply; None where none has."""
         recipe, item = cell.variant.recipe, (cell.panel, cell.variant.item.id)
         if item != self._item:
             self._item, self._replies = item, {}
         if recipe.id == BASELINE.id and cell.response is not None:
-            self._replies[cell.repeat] = cell.response
+            self._replies[cell.repeat] = cell
         repeat = cell.repeat - recipe.repeat * self._run.repeats
         return self._replies.get(repeat) or next(iter(self._replies.values()), None)
 
 
-def run_tables(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Table]:
-    """One table a panel, read in one pass over the store."""
-    builders = [_Builder(run, place) for place in range(len(run.panels))]
-    for cell, score in scored_cells(store, run, scorers):
+def run_tables(
+    store: Store,
+    run: Run,
+    scorers: Mapping[str, Scorer],
+    *,
+    within: CellRange | None = None,
+    cut: Mapping[tuple[int, str], int] | None = None,
+) -> list[Table]:
+    """One table a panel, read in one pass over the store; `within` restricts it to one item."""
+    builders = [TableBuilder(run, place) for place in range(len(run.panels))]
+    for cell, score in scored_cells(store, run, scorers, within=within, cut=cut):
         builders[cell.panel].add(cell, score)
     return [builder.table() for builder in builders]
 
@@ -232,7 +274,7 @@ def _margin(cell: StoredCell) -> float:
     return values[target] - max(v for i, v in enumerate(values) if i != target)
 
 
-class _Builder:
+class TableBuilder:
     """Collects one panel's cells as small numbers; prompts and texts are not kept."""
 
     def __init__(self, run: Run, place: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
@@ -13,6 +12,7 @@ from rich.console import Console
 from falter.analysis import Answer, AnswerKind
 from falter.cli._forms import html_option, write_page
 from falter.cli._options import store_option
+from falter.core.codec import json_text
 from falter.experiment import Answers, PickedAnswers, answers_study, pick_answers
 from falter.report import terminal_figures
 
@@ -81,7 +81,7 @@ def answers(
     result = pick_answers(store_path, run, picked, limit=limit)
     if as_json:
         for answer in result.answers:
-            click.echo(json.dumps(_plain(answer), ensure_ascii=False))
+            click.echo(json_text(_plain(answer)))
     else:
         study = answers_study(result, picked)
         if html_path is not None:

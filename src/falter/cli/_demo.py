@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from falter.cli._forms import FILE
 from falter.cli._options import store_option
 from falter.cli._run import run_and_show
 from falter.experiment import read_study
@@ -21,7 +22,7 @@ ITEMS = 72
 @click.option(
     "--html",
     "html_path",
-    type=click.Path(path_type=Path),
+    type=FILE,
     default=Path("falter-demo.html"),
     show_default=True,
     help="Write the report here.",

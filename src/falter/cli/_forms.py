@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +11,38 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
-from falter.core.errors import UnknownName
-from falter.experiment import write_report
+from falter.core.errors import InvalidValue, UnknownName
+from falter.experiment import report_form, write_report
 from falter.figures import Study
 from falter.report import as_csv, as_json, as_latex, as_markdown, terminal
 
 __all__ = ["FILE", "FORM_NAMES", "form_options", "html_option", "show", "write_page"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+class OutputFile(click.Path):
+    """A file that will be written: checked before anything is sent, and not made yet."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        path = Path(str(super().convert(value, param, ctx)))
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if not folder.is_dir():
+            self.fail(f"'{folder}' is a file, not a folder.", param, ctx)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            self.fail(f"The folder '{folder}' cannot be written to.", param, ctx)
+        if param.name == "html_path":
+            try:
+                report_form(path)
+            except InvalidValue as error:
+                raise InvalidValue("--html", str(value), error.expected) from error
+        return path
+
+
+FILE = OutputFile()
 PRINTED = {"json": as_json, "csv": as_csv, "md": as_markdown, "latex": as_latex}
 
 FORM_NAMES = ("html_path", "parquet_path", "figures", *(f"show_{form}" for form in PRINTED))

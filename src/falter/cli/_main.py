@@ -20,10 +20,14 @@ from falter.cli._perturb import perturb
 from falter.cli._plan import plan
 from falter.cli._power import power
 from falter.cli._report import report
+from falter.cli._rescore import rescore
 from falter.cli._rewrites import rewrites
 from falter.cli._run import run
 from falter.cli._store import store
+from falter.cli._typed import Typed, in_flags
 from falter.cli._variants import variants
+from falter.cli._view import view
+from falter.cli._watch import watch
 from falter.core.errors import FalterError, printable
 
 __all__ = ["cli", "main"]
@@ -48,6 +52,9 @@ for _command in (
     run,
     report,
     answers,
+    rescore,
+    view,
+    watch,
     analyze,
     power,
     perturb,
@@ -69,11 +76,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    typed, stdout = Typed(given), sys.stdout
     try:
-        result = cli.main(arguments, prog_name="falter", standalone_mode=False)
+        result = cli.main(given, prog_name="falter", standalone_mode=False, obj=typed)
+        sys.stdout.flush()
     except FalterError as error:
-        _say_error(error.message, error.hint)
+        _say_error(in_flags(error.message, typed), error.hint)
         return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "falter"
         _say_error(error.format_message(), f"'{path} --help' lists its arguments and options")
@@ -84,8 +97,12 @@ def _run(arguments: Sequence[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         _say_error("Interrupted", "all answers so far are stored; run the same command to resume")
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has closed it; stay silent, as other filters do.
+    except (BrokenPipeError, SystemExit) as error:
+        # The reader of our output has closed it; stay silent, as other filters do. Rich makes an
+        # exit of it, and so does Click, which then puts another stream in the place of stdout.
+        closed = any(isinstance(each, BrokenPipeError) for each in (error, error.__context__))
+        if not closed and sys.stdout is stdout:
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return result if isinstance(result, int) else 0

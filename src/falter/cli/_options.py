@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from falter.cli._env_file import env_file_option
+from falter.cli._typed import Typed
 from falter.core.errors import UsageError
 from falter.experiment import (
     EXPERIMENT,
@@ -114,6 +115,9 @@ def settings_from(
     file = options.pop("file")
     env, code = options.pop("allow_env", ()), options.pop("allow_code", False)
     if file is not None:
+        typed = click.get_current_context().obj
+        if isinstance(typed, Typed):
+            typed.file = True
         settings = read_settings(file)
         check_permits(settings, Path(file), env=env, code=bool(code))
         return overlay(settings, options), Path(file).parent

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from falter.analysis import Meaning, Rewording, equal_prompts, meaning_grid, meaning_losses
 from falter.cli._options import store_option
-from falter.core.codec import to_json
+from falter.core.codec import json_text, to_json
 from falter.core.errors import TaskError, UsageError
 from falter.core.records import Prompt, Recipe, Section
 from falter.core.render import plain
@@ -159,7 +159,7 @@ def _change_texts(
             if as_json:
                 edits = _edits(applied.prompt)
                 row = {"text": line, **_outcome(recipe, applied, grid), "edits": edits}
-                click.echo(json.dumps(row, ensure_ascii=False))
+                click.echo(json_text(row))
                 continue
             if applied.step is not None and len(recipe.steps) > 1:
                 click.echo(
@@ -179,7 +179,7 @@ def _change_rows(perturber: Perturber, field: str, grid: bool, as_json: bool) ->
                 changed["recipe"] = recipe.label
             if as_json:
                 changed |= {**outcome, "edits": _edits(applied.prompt)}
-            click.echo(json.dumps(changed, ensure_ascii=False))
+            click.echo(json_text(changed))
 
 
 def _outcome(recipe: Recipe, applied: Applied, grid: bool) -> dict[str, Any]:

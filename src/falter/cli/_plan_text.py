@@ -90,7 +90,8 @@ def prompt_text(prompt: Mapping[str, Any]) -> str:
     """A prompt as it would be sent, under a line that says whose it is."""
     part = f"{prompt['part']}: " if prompt["part"] not in ("", "run") else ""
     draw = f", draw {prompt['draw']}" if prompt["draw"] else ""
-    head = f"--- {part}{prompt['item']} · {prompt['recipe']}{draw} ({prompt['status']})"
+    item = _visible(prompt["item"].replace("\n", " "))
+    head = f"--- {part}{item} · {prompt['recipe']}{draw} ({prompt['status']})"
     lines = [head]
     for message in prompt["messages"]:
         lines += [f"[{message['role']}]", _visible(message["content"])]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
+from rich.text import Text
 
+from falter.core.errors import printable
 from falter.plan import Price
 from falter.runner import Progress
 
@@ -20,17 +22,31 @@ __all__ = ["Meter"]
 PLAIN_EVERY = 10.0
 
 
+class _BarsWithLines(Bars):
+    """Bars, and below them lines of text."""
+
+    lines: Sequence[str] = ()
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        for line in self.lines:
+            yield Text(printable(line), style="dim", no_wrap=True, overflow="ellipsis")
+
+
 class Meter:
     """Shows the progress of each model: rate, cost so far and time left.
 
-    On a terminal it is a live bar; elsewhere a plain line every few seconds, for logs.
+    On a terminal it is a live bar, and below it the `lines` that it is told to show; elsewhere a
+    plain line every few seconds, for logs. `part` is the number of the part that runs.
     """
 
     def __init__(self, console: Console, prices: dict[str, Price | None]) -> None:
         self._console = console
         self._prices = prices
-        self._live = console.is_terminal
-        self._bars = Bars(
+        self.is_live = console.is_terminal
+        self.part = 1
+        self.lines: Callable[[], Sequence[str]] = tuple
+        self._bars = _BarsWithLines(
             TextColumn("{task.description}"),
             BarColumn(bar_width=28),
             TextColumn("{task.fields[text]}"),
@@ -42,7 +58,7 @@ class Meter:
         self._last_plain = time.monotonic()
 
     def __enter__(self) -> Self:
-        if self._live:
+        if self.is_live:
             self._bars.start()
         return self
 
@@ -52,12 +68,12 @@ class Meter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._live:
+        if self.is_live:
             self._bars.stop()
 
     def __call__(self, lanes: Sequence[Progress]) -> None:
         """Draw the counts as they are now."""
-        if not self._live:
+        if not self.is_live:
             self._plain(lanes)
             return
         for lane in lanes:
@@ -70,13 +86,14 @@ class Meter:
                 completed=lane.done,
                 text=escape(describe(lane, self._prices.get(lane.label))),
             )
+        self._bars.lines = self.lines()
         self._bars.refresh()
 
     def heading(self, number: int, parts: int, title: str) -> None:
         """Begin a part of several, with bars of its own."""
-        self._ids = {}
+        self._ids, self.part = {}, number
         text = escape(f"part {number} of {parts}: {title}")
-        if self._live:
+        if self.is_live:
             self._bars.add_task(text, total=1, completed=1, text="")
         else:
             self._console.print(text, highlight=False)
@@ -100,6 +117,8 @@ def describe(lane: Progress, price: Price | None) -> str:
     parts = [f"{lane.done:,}/{lane.total:,}"]
     if lane.stored:
         parts.append(f"{lane.stored:,} from the store")
+    if lane.elsewhere:
+        parts.append(f"{lane.elsewhere:,} of other shards")
     if lane.failed:
         parts.append(f"{lane.failed:,} failed")
     if answered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import click
 from rich.console import Console
 
 from falter.cli._forms import html_option, write_page
+from falter.cli._live_drops import LiveDrops
 from falter.cli._options import (
     STORE_PATH,
     experiment_options,
@@ -18,18 +20,19 @@ from falter.cli._options import (
     store_option,
 )
 from falter.cli._progress import Meter
-from falter.core.errors import printable
+from falter.cli._typed import typed_command
+from falter.core.errors import UsageError, printable
 from falter.core.ids import short
 from falter.experiment import (
     StudySpec,
     carry_out_study,
     read_study,
-    report_form,
     stored_result,
     study_in,
 )
+from falter.plan import Shard
 from falter.report import terminal
-from falter.store import Store
+from falter.store import Store, StoredStudy
 
 __all__ = ["run", "run_and_show"]
 
@@ -39,7 +42,12 @@ __all__ = ["run", "run_and_show"]
 @protocol_options
 @store_option
 @html_option
-def run(store_path: Path, html_path: Path | None, **options: Any) -> int:
+@click.option(
+    "--shard",
+    metavar="K/N",
+    help="Ask the K-th of N shares, chosen by the hash of a request; 'falter store merge' joins.",
+)
+def run(store_path: Path, html_path: Path | None, shard: str | None, **options: Any) -> int:
     """Run an experiment; answers that are stored already are not asked for again.
 
     \b
@@ -50,13 +58,22 @@ def run(store_path: Path, html_path: Path | None, **options: Any) -> int:
                --model openai:NAME --base-url http://localhost:8000/v1
     """
     settings, folder = settings_from(options)
-    if html_path is not None:
-        report_form(html_path)
-    return run_and_show(read_study(settings, folder=folder), store_path, html_path)
+    share = None if shard is None else Shard.parse(shard)
+    if share is not None and html_path is not None:
+        raise UsageError(
+            "--shard asks for a share of the answers, and --html would report on that share",
+            hint="merge the stores of all shards, then: falter report --html FILE",
+        )
+    return run_and_show(read_study(settings, folder=folder), store_path, html_path, share)
 
 
-def run_and_show(spec: StudySpec, store_path: Path, html_path: Path | None) -> int:
-    """Run to the end, print the summary, write the report. Exit code 1 if some requests failed."""
+def run_and_show(
+    spec: StudySpec, store_path: Path, html_path: Path | None, shard: Shard | None = None
+) -> int:
+    """Run to the end, print the summary, write the report. Exit code 1 if some requests failed.
+
+    A shard is not reported: its numbers would be those of a share.
+    """
     with study_in(spec, store_path) as study:
         for note in study.notes:
             click.echo(f"note: {printable(note)}", err=True)
@@ -65,9 +82,23 @@ def run_and_show(spec: StudySpec, store_path: Path, html_path: Path | None) -> i
             for _, resolved in study.parts
             for panel in resolved.panels
         }
+        runs = [resolved.run for _, resolved in study.parts]
         with Store(store_path) as store:
-            with Meter(Console(stderr=True), prices) as meter:
-                stored = carry_out_study(study, store, meter, meter.heading)
+            if not store.is_shared:
+                click.echo(
+                    f"note: {printable(str(store_path))} lies on a file system that several "
+                    "processes cannot share; it belongs to this one until it ends. Stores are "
+                    "best on a local disk ('falter store merge' joins them)",
+                    err=True,
+                )
+            with Meter(Console(stderr=True), prices) as meter, contextlib.ExitStack() as beside:
+                if meter.is_live and store.is_shared and shard is None:
+                    drops = LiveDrops(store_path, lambda: dict(enumerate(runs, 1)).get(meter.part))
+                    meter.lines = beside.enter_context(drops).shown
+                command = typed_command() if shard is None else ""  # the run is not of one shard
+                stored = carry_out_study(study, store, meter, meter.heading, shard, command)
+            if shard is not None:
+                return _say_shard(store, stored, shard, store_path)
             shown = stored_result(store, stored, store_path).study
     terminal(shown, Console())
     if html_path is not None:
@@ -85,3 +116,28 @@ def run_and_show(spec: StudySpec, store_path: Path, html_path: Path | None) -> i
             err=True,
         )
     return 1 if failed else 0
+
+
+def _say_shard(store: Store, study: StoredStudy, shard: Shard, store_path: Path) -> int:
+    """How much of the plan this store can answer by now. Exit code 1 if some of the share failed.
+
+    Answers that are missing but belong to other shards are no fault.
+    """
+    planned = answered = lacking = 0
+    for part in study.parts:
+        run = store.find_run(part.run).run
+        counts = store.counts(run)
+        planned, answered = planned + counts[0], answered + counts[1]
+        lacking += sum(key in shard for key in store.unanswered(run))
+    click.echo(
+        f"shard {shard}: {store_path} holds {answered:,} of {planned:,} answers; 'falter store "
+        "merge' joins the stores of all shards, and 'falter report' then shows the whole",
+        err=True,
+    )
+    if lacking:
+        click.echo(
+            f"error: {lacking:,} requests of this shard failed\n\n"
+            "hint: the same command asks them once more",
+            err=True,
+        )
+    return 1 if lacking else 0

@@ -1,8 +1,9 @@
-"""`falter store`: list, verify and repair the contents of the database."""
+"""`falter store`: list, verify, repair, merge and copy the contents of the database."""
 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -10,14 +11,14 @@ import click
 from falter.cli._options import store_option
 from falter.core.errors import StoreError, printable
 from falter.core.ids import short
-from falter.store import Store, repair, studies, verify
+from falter.store import MergeReport, Store, merge, repair, studies, verify
 
 __all__ = ["store"]
 
 
 @click.group()
 def store() -> None:
-    """The store of answers and runs: list its runs and studies, verify and repair it."""
+    """The store of answers and runs: list its runs and studies, verify, repair, merge, copy."""
 
 
 @store.command("verify")
@@ -53,9 +54,68 @@ def repair_command(store_path: Path, new_path: Path | None) -> None:
     found = repair(store_path, new_path)
     for problem in found.problems:
         click.echo(printable(problem))
-    kept = ", ".join(f"{count:,} {table}" for table, count in found.kept.items() if count)
-    click.echo(f"{new_path} holds {kept or 'nothing'}", err=True)
+    click.echo(f"{new_path} holds {_counted(found.kept)}", err=True)
     click.echo(f"{len(found.problems):,} left out, for the reasons above", err=True)
+
+
+def _counted(rows: Mapping[str, int]) -> str:
+    """`40 items, 1 recipe`."""
+    one = {"studies": "study"}
+    words = (
+        f"{count:,} {table if count > 1 else one.get(table, table.removesuffix('s'))}"
+        for table, count in rows.items()
+        if count
+    )
+    return ", ".join(words) or "nothing"
+
+
+_SOURCE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@store.command("merge")
+@click.argument("sources", nargs=-1, required=True, type=_SOURCE)
+@store_option
+def merge_command(sources: tuple[Path, ...], store_path: Path) -> None:
+    """Add to the store what it lacks of other stores, such as those of shards.
+
+    \b
+    falter run EXPERIMENT.yaml --shard 1/2 --store one.db        # here
+    falter run EXPERIMENT.yaml --shard 2/2 --store two.db        # on another machine
+    falter store merge one.db two.db --store whole.db
+
+    Every row is checked before it is taken. Of two answers to one request the first is kept.
+    """
+    _say_added(merge(sources, store_path), store_path)
+
+
+@store.command("copy")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@store_option
+@click.option(
+    "--to",
+    "new_path",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The store to copy into; it is created if it is not there.",
+)
+def copy_command(runs: tuple[str, ...], store_path: Path, new_path: Path) -> None:
+    """Copy runs with everything that they need into another store.
+
+    A store that holds only these is what to hand on, or to keep instead of the whole.
+    """
+    with _existing(store_path):
+        pass
+    _say_added(merge([store_path], new_path, runs), new_path)
+
+
+def _say_added(report: MergeReport, path: Path) -> None:
+    click.echo(f"{path}: {_counted(report.added)} added", err=True)
+    if report.twice:
+        click.echo(
+            f"note: {report.twice:,} requests were answered in two stores with another text or at "
+            "another time; the answer that was there first is kept",
+            err=True,
+        )
 
 
 @store.command("runs")

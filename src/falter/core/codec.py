@@ -1,4 +1,4 @@
-"""Records to plain JSON values and back, driven by their annotations.
+"""Records to plain JSON values and back, driven by their annotations; JSON that can be shown.
 
 Each record class gets a reader once, built field by field, so that a store with a hundred thousand
 prompts is read in seconds.
@@ -6,16 +6,38 @@ prompts is read in seconds.
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from unicodedata import category
 
-__all__ = ["from_json", "to_json"]
+__all__ = ["from_json", "json_text", "to_json"]
 
 T = TypeVar("T")
 Read = Callable[[Any], Any]
+
+# Control characters, marks that reorder text, lone surrogates, separators of lines and paragraphs.
+_ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def json_text(value: Any, *, pretty: bool = False) -> str:
+    """JSON with the letters of all languages as they are, and escapes for what a terminal obeys.
+
+    On one line, or, `pretty`, indented and with its keys in order.
+    """
+    text = json.dumps(
+        value, ensure_ascii=False, sort_keys=pretty, indent=2 if pretty else None, allow_nan=False
+    )
+    acting = {c for c in set(text) - {"\n"} if category(c) in _ACTING}
+    return text.translate({ord(c): _escape(c) for c in acting})
+
+
+def _escape(character: str) -> str:
+    """As JSON escapes: two for a character beyond the first 65,536."""
+    return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 
 @cache

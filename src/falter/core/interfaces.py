@@ -53,6 +53,7 @@ class Parameter:
 class Perturbation(Protocol):
     """One meaning-preserving change: a pure function of prompt and rng.
 
+    `title` is its everyday name, as it stands after "under": `split words`.
     `reply_tokens` above 0 says that it needs a written answer, and how many tokens that answer
     takes; `output_format` is the form that it asks for; `reasons` says that it asks for reasoning
     before the answer, so that the answer is read from the end of the reply.
@@ -63,6 +64,7 @@ class Perturbation(Protocol):
     group: str
     version: int
     summary: str
+    title: str
     scope: tuple[SectionKind, ...]
     parameters: tuple[Parameter, ...]
     invariants: frozenset[str]

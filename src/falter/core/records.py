@@ -472,7 +472,10 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A frozen experiment: with what it planned, a run can be re-analysed without a model."""
+    """A frozen experiment: with what it planned, a run can be re-analysed without a model.
+
+    `origin`, no part of its identity, is the name of its `data` and the `command` that made it.
+    """
 
     experiment: Mapping[str, Any]
     version: str
@@ -481,6 +484,7 @@ class Run:
     panels: tuple[Panel, ...]
     draws: int = 1
     repeats: int = 1
+    origin: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @cached_property
     def id(self) -> str:

@@ -46,6 +46,7 @@ from falter.experiment._generate import (
 )
 from falter.experiment._human import summary_ratings, summary_sheet
 from falter.experiment._keywords import ExperimentSettings
+from falter.experiment._labels import run_scorers
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
 from falter.experiment._permits import check_permits
@@ -65,6 +66,7 @@ from falter.experiment._prices import (
 )
 from falter.experiment._probe import probe_text, probed
 from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
+from falter.experiment._rescore import rescored_study
 from falter.experiment._resolve import PanelPlan, Resolved, connect, resolve
 from falter.experiment._reviews import (
     Imported,
@@ -192,12 +194,14 @@ __all__ = [
     "read_study_settings",
     "recipe_from",
     "report_form",
+    "rescored_study",
     "resolve",
     "resolved_in",
     "rewrite_status",
     "rewriting_experiments",
     "run",
     "run_async",
+    "run_scorers",
     "schema",
     "shown_analysis",
     "stored_result",

@@ -19,11 +19,12 @@ from falter.core.errors import UnknownName, UsageError
 from falter.core.ids import short
 from falter.core.interfaces import Scorer
 from falter.core.records import Run
+from falter.experiment._labels import run_scorers
 from falter.figures import Column, Examples, Figure, Grid, Study
 from falter.scorers import scorers
-from falter.store import Store, find_study
+from falter.store import Store, StoredRun, find_study
 
-__all__ = ["Answers", "PickedAnswers", "answers_study", "pick_answers"]
+__all__ = ["Answers", "PickedAnswers", "answers_study", "part_of_study", "pick_answers"]
 
 UNREAD = ("unparsed", "truncated", "refused")
 
@@ -60,9 +61,9 @@ def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: 
     if not path.exists():
         raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
     with Store(path) as store:
-        run = _run(store, name, picked.part)
+        run = part_of_study(store, name, picked.part).run
         _check(run, picked)
-        chosen: dict[str, Scorer] = {p.scorer: scorers.get(p.scorer) for p in run.panels}
+        chosen: dict[str, Scorer] = run_scorers(run)
         found = answers(
             store,
             run,
@@ -96,18 +97,18 @@ def _counted(found: Iterator[Answer], limit: int) -> tuple[tuple[Answer, ...], i
     return first, len(first) + sum(1 for _ in found)
 
 
-def _run(store: Store, name: str | None, part: str | None) -> Run:
+def part_of_study(store: Store, name: str | None, part: str | None) -> StoredRun:
     """The run of that name; of a study the part, which has to be named where there are several."""
     parts = {p.name: p.run for p in find_study(store, name).parts}
     if len(parts) == 1 and part is None:
-        return store.find_run(next(iter(parts.values()))).run
+        return store.find_run(next(iter(parts.values())))
     if part is None:
         raise UsageError(
             f"This study has {len(parts)} parts: {', '.join(parts)}", hint="name one with --part"
         )
     if part not in parts:
         raise UnknownName("part", part, list(parts))
-    return store.find_run(parts[part]).run
+    return store.find_run(parts[part])
 
 
 def _check(run: Run, picked: PickedAnswers) -> None:

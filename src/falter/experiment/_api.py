@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from rich.console import Console
 
@@ -19,11 +19,13 @@ from falter.core.records import Run
 from falter.experiment._config import Experiment
 from falter.experiment._execute import Watch
 from falter.experiment._findings import part_results, shown_study
+from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._labels import run_scorers
 from falter.experiment._study import carry_out_study, read_study, study_in, study_of
 from falter.figures import Figure, Study
 from falter.protocols import PartResult
 from falter.store import Store, StoredStudy, find_study
+from falter.tasks import is_rows, offer_rows
 
 __all__ = ["FORMS", "Result", "open_result", "report_form", "run", "stored_result", "write_report"]
 
@@ -174,7 +176,7 @@ def run(
     *,
     store: Path | str = "falter.db",
     watch: Watch | None = None,
-    **settings: Any,
+    **settings: Unpack[ExperimentSettings],
 ) -> Result:
     """Run an experiment to its end and analyse it; stored answers are not asked for again.
 
@@ -182,6 +184,8 @@ def run(
 
     Takes the settings of an experiment file as keywords, or a mapping of them, or an `Experiment`.
     A model may be any callable, async too, from a prompt to a text (`falter.Scored` with a score).
+    `data` may be rows in memory: a list of dictionaries or a data frame, by itself or as
+    `{"rows": rows, "target": "answer"}` with the settings of a data file.
     With `protocol="brittlebench"` it runs all parts of that protocol. Works inside a running event
     loop too (a notebook).
     """
@@ -195,10 +199,22 @@ def run(
         raise InvalidValue("store", store, "the path of a file")
     path = Path(store)
     with study_in(spec, path) as study, Store(path) as opened:
-        return stored_result(opened, carry_out_study(study, opened, watch), path)
+        stored = carry_out_study(study, opened, watch, command="falter.run in Python")
+        return stored_result(opened, stored, path)
 
 
 def _with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings with names for what is given as an object: functions as models, and rows."""
+    data = settings.get("data")
+    if is_rows(data):
+        settings = {**settings, "data": offer_rows(data)}
+    elif isinstance(data, Mapping) and "rows" in data:
+        of_file = {name: value for name, value in data.items() if name != "rows"}
+        settings = {**settings, "data": {"path": offer_rows(data["rows"]), **of_file}}
+    return _with_models(settings)
+
+
+def _with_models(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """The settings with the names of the functions that are given as models, which are kept."""
     models = settings.get("models")
     if not isinstance(models, (list, tuple)):

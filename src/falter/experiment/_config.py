@@ -117,7 +117,7 @@ class Data(Block[DataSpec]):
 DATA = Data(
     DataSpec,
     path=Setting("a .jsonl, .json, .csv, .tsv or .parquet file, or hub:NAME",
-        shape=File(elsewhere="hub:"), off="my.jsonl",
+        shape=File("hub:", "memory:"), off="my.jsonl",
         required="give the file that holds the items"),
     target=Setting("the column with the right answer", "--target", metavar="COLUMN", off="answer",
         required="name the column that holds the right answer"),
@@ -128,6 +128,8 @@ DATA = Data(
         shape=Placeholders(), metavar="NAME=COLUMN", off="{question: text}"),
     key=Setting("the column with a unique key; without it the content is the key", "--key",
         metavar="COLUMN", off="id"),
+    drop_duplicates=Setting("keep the first of rows that are the same", "--drop-duplicates",
+        off="true"),
     tags=Setting("columns to keep with an item; the first is its family"),
     split=Setting("the split of a data set from the hub"),
 )
@@ -135,7 +137,7 @@ DATA = Data(
 SAMPLING = Block(
     Sampling,
     temperature=Setting("how random answers are; 0 for the likeliest", "--temperature",
-        low=0, high=10, off="0"),
+        low=0, high=2, off="0"),
     top_p=Setting("the share of the probability that answers are drawn from", low=0.000001, high=1),
     max_tokens=Setting("the longest answer, in tokens", "--max-tokens", low=1, high=1_000_000,
         off="256", default=0, without="what the task and the scorer need"),

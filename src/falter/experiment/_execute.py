@@ -9,13 +9,14 @@ import itertools
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from falter.core.errors import RunStopped, StoreBusy, StoreError
 from falter.core.interfaces import Case, Client
 from falter.core.records import CUT, Request, Response, Run
 from falter.experiment._resolve import PanelPlan, Resolved
-from falter.plan import Cost, count_cells, estimate_cost, plan
+from falter.plan import Cost, Shard, count_cells, estimate_cost, plan
 from falter.runner import Lane, Progress, run_lanes
 from falter.store import PlannedCell, Store
 
@@ -56,9 +57,15 @@ def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPla
     ]
 
 
-def record_run(resolved: Resolved, store: Store) -> bool:
-    """Record the run in the store. True if all of its answers are stored already."""
-    if not store.begin_run(resolved.run):
+def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
+    """Record the run, and what started it. True if all of its answers are stored already."""
+    run = resolved.run
+    cells = sum(
+        count_cells(len(p.items), p.conditions, run.draws, run.repeats) for p in resolved.panels
+    )
+    made_by = {"command": command} if command else {}
+    origin = {**run.origin, **made_by, "cells": str(cells)}
+    if not store.begin_run(replace(run, origin=origin)):
         return False
     planned, answered = store.counts(resolved.run)
     if planned == answered:
@@ -66,11 +73,13 @@ def record_run(resolved: Resolved, store: Store) -> bool:
     return planned == answered
 
 
-async def carry_out(resolved: Resolved, store: Store, watch: Watch | None) -> list[Progress]:
-    """Run what is missing with clients that are open. The run is recorded already."""
+async def carry_out(
+    resolved: Resolved, store: Store, watch: Watch | None, shard: Shard | None = None
+) -> list[Progress]:
+    """Run what is missing, or a shard of it, with open clients. The run is recorded already."""
     run = resolved.run
     recorder = _Recorder(run, store)
-    lanes = _lanes(resolved, recorder)
+    lanes = _lanes(resolved, recorder, shard)
     progress = [lane.progress for lane in lanes]
     stop = asyncio.Event()
     with interruptible(stop), _settled_heap(), _stopped_by_the_store(progress):
@@ -82,7 +91,7 @@ async def carry_out(resolved: Resolved, store: Store, watch: Watch | None) -> li
         if planned == answered:
             store.finish_run(run)
         store.check_place()
-    if not answered:
+    if not answered and (shard is None or any(p.failed for p in progress)):
         reason = next((p.last_failure for p in progress if p.last_failure), "no answer")
         raise RunStopped(
             f"Every request failed; the last one with: {reason}",
@@ -109,7 +118,7 @@ async def opened(clients: Sequence[Client]) -> AsyncIterator[None]:
             await client.close()
 
 
-def _lanes(resolved: Resolved, recorder: _Recorder) -> list[Lane]:
+def _lanes(resolved: Resolved, recorder: _Recorder, shard: Shard | None) -> list[Lane]:
     """One lane for each model; the panels of a model follow each other."""
     run = resolved.run
     by_model: dict[str, list[int]] = {}
@@ -129,6 +138,7 @@ def _lanes(resolved: Resolved, recorder: _Recorder) -> list[Lane]:
                 progress=Progress(label=panels[0].panel.model.label, total=sum(counts)),
                 on_planned=recorder.of(places, counts),
                 is_cut=_is_cut(resolved, panels),
+                share=shard,
             )
         )
     return lanes

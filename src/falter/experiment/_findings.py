@@ -19,6 +19,7 @@ from falter.experiment._labels import run_scorers
 from falter.experiment._meaning import encoder_if_there
 from falter.experiment._reviews import opinions
 from falter.figures import Study, StudyPart
+from falter.perturbations import everyday_name
 from falter.protocols import SINGLE_RUN, Part, PartResult, ScoredCell, protocols
 from falter.store import Store, StoredStudy, scan_rewrites
 
@@ -59,6 +60,7 @@ def part_result(store: Store, part: Part, run: Run, *, incomplete: bool = False)
             partial=incomplete,
             encoder=encoder_if_there() if part.compares else None,
             tables=tables,
+            everyday=everyday_name,
         )
 
     def cells() -> Iterator[ScoredCell]:
@@ -102,6 +104,7 @@ def shown_study(store: Store, stored: StoredStudy, results: Sequence[PartResult]
         parts=tuple(map(_study_part, results)),
         figures=protocol.figures(results, opinions(store).agreement),
         headline=headline,
+        origin=dict(results[0].run.origin),
         notes=(*stored.notes, *protocol.notes(stored.preset)),
     )
 

@@ -5,13 +5,25 @@ Made from the table of settings by `python tests/experiment_page.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Required, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, Required, TypedDict
 
-__all__ = ["ExperimentSettings"]
+__all__ = ["DataFrame", "ExperimentSettings"]
 
 RecipeSettings = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
 """A perturbation's name, a mapping of it to its parameters, or a chain of these."""
+
+
+class DataFrame(Protocol):
+    """A data frame of pandas or polars."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of its columns."""
+
+
+Rows = Sequence[Mapping[str, Any]] | DataFrame
+"""Items in memory, for `falter.run`: a list of dictionaries, or a data frame."""
 
 
 class DataSettings(TypedDict, total=False):
@@ -23,6 +35,7 @@ class DataSettings(TypedDict, total=False):
     choices: str | Sequence[str] | None
     fields: Mapping[str, str] | None
     key: str | None
+    drop_duplicates: bool | None
     tags: str | Sequence[str] | None
     split: str | None
 
@@ -63,15 +76,33 @@ class SamplingSettings(TypedDict, total=False):
     seed: int | None
 
 
+class RowsSettings(TypedDict, total=False):
+    """Your own data in memory."""
+
+    rows: Required[Rows]
+    target: Required[str]
+    target_as: Literal["auto", "index", "label", "text"] | None
+    choices: str | Sequence[str] | None
+    fields: Mapping[str, str] | None
+    key: str | None
+    drop_duplicates: bool | None
+    tags: str | Sequence[str] | None
+    split: str | None
+
+
+AnyModel = str | Callable[..., Any] | ModelSettings
+"""A model's name, a function that answers, or a mapping of how to reach a model."""
+
+
 class ExperimentSettings(TypedDict, total=False):
     """An experiment, or a protocol."""
 
     task: str | Sequence[str] | None
     tasks: str | Sequence[str] | None
-    data: DataSettings | None
+    data: str | DataSettings | RowsSettings | Rows | None
     template: str | Mapping[str, str] | None
     template_file: str | None
-    models: str | ModelSettings | Sequence[str | ModelSettings] | None
+    models: AnyModel | Sequence[AnyModel] | None
     recipes: RecipeSettings | Sequence[RecipeSettings] | None
     grid: Mapping[str, Sequence[Any]] | None
     scorer: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None

@@ -8,7 +8,7 @@ from typing import Any
 
 from falter import __version__
 from falter.clients import ClientSettings, clients
-from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError
+from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError, nearest
 from falter.core.interfaces import Capabilities, Client, RewriteBank, Scorer
 from falter.core.records import (
     Item,
@@ -30,7 +30,18 @@ from falter.experiment._needs import Needs, Stretch, ledger_for, needs_from
 from falter.experiment._recipes import recipes_of
 from falter.plan import Asking, Condition, Target
 from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
-from falter.tasks import DataSpec, Task, Template, items_from_rows, pick, read_hub, read_rows, tasks
+from falter.tasks import (
+    DataSpec,
+    Task,
+    Template,
+    in_memory,
+    items_from_rows,
+    pick,
+    read_hub,
+    rows_at,
+    source_name,
+    tasks,
+)
 
 __all__ = [
     "PanelPlan",
@@ -43,6 +54,10 @@ __all__ = [
     "resolve",
     "task_scorers",
 ]
+
+
+ROWS = "rows"
+"""The task's name where its items were in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +145,7 @@ def resolve(
         panels=tuple(p.panel for p in panels),
         draws=experiment.draws,
         repeats=experiment.repeats,
+        origin={} if experiment.data is None else {"data": source_name(experiment.data.path)},
     )
     return Resolved(
         experiment=experiment, run=run, panels=tuple(panels), scorers=by_name, rewrites=needs
@@ -201,11 +217,16 @@ def _own_task(spec: DataSpec, source: str | Mapping[str, str] | None) -> Task:
     if template.lists_choices:
         template = replace(template, answer_as="label")
     hub = spec.path.removeprefix("hub:") if spec.path.startswith("hub:") else None
-    rows = read_rows(spec.path) if hub is None else read_hub(hub, spec.split)
-    name = (hub or spec.path).replace("\\", "/").rpartition("/")[2].partition(".")[0]
+    rows = rows_at(spec.path) if hub is None else read_hub(hub, spec.split)
+    name = source_name(hub or spec.path).partition(".")[0]
+    if in_memory(spec.path):
+        name, spec = ROWS, replace(spec, path="the rows in memory")
     items = items_from_rows(rows, spec, template, name)
+    dropped = len(rows) - len(items)
+    remark = f"{dropped:,} of {len(rows):,} rows of {name} were there before and are dropped"
     style = "open" if not spec.choices else "letter" if template.lists_choices else "cloze"
-    return Task(name=name, items=items, templates={style: template})
+    remarks = (remark,) if dropped else ()
+    return Task(name=name, items=items, templates={style: template}, remarks=remarks)
 
 
 def hold_out(
@@ -227,7 +248,13 @@ def hold_out(
 
 
 def connect(spec: ModelSpec) -> Client:
-    name, _, rest = spec.name.partition(":")
+    name, mark, rest = spec.name.partition(":")
+    if not mark and name not in clients.names() and nearest(name, clients.names()) is None:
+        raise UsageError(
+            f"Unknown model '{name}'",
+            hint=f"a model on a server is named with its client, as in 'openai:{name}'; 'falter "
+            "list clients' has the others",
+        )
     connector = clients.get(name)
     shared = {f.name for f in fields(ClientSettings)} & {f.name for f in fields(spec)} - {"name"}
     given = {name: getattr(spec, name) for name in shared}

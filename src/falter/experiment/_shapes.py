@@ -105,7 +105,7 @@ class Value(Shape[Any]):
 class File(Value):
     """A path, relative to the experiment file. What starts with `elsewhere` is no path."""
 
-    def __init__(self, elsewhere: str = "\0") -> None:
+    def __init__(self, *elsewhere: str) -> None:
         super().__init__(str)
         self.expected, self.elsewhere = "the path of a file", elsewhere
 

@@ -33,7 +33,7 @@ from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
 from falter.experiment._resolve import PanelPlan, Resolved, connect, load_task, load_tasks, resolve
 from falter.experiment._rewrites import bank_in
-from falter.plan import Cost, plan
+from falter.plan import Cost, Shard, plan
 from falter.protocols import (
     SINGLE_RUN,
     Part,
@@ -208,6 +208,7 @@ class _Resolver:
                 hint="leave the task out to use the preset's own",
             )
         notes = [f"{part.title}: left out, {part.reason}." for part in unavailable]
+        notes += [f"{remark}." for task in self.shelf.own.values() for remark in task.remarks]
         by_part: list[tuple[Part, Resolved]] = []
         judging: list[JudgingPart] = []
         notes += _unused(spec, parts)
@@ -394,17 +395,25 @@ def carry_out_study(
     store: Store,
     watch: Watch | None = None,
     on_part: OnPart | None = None,
+    shard: Shard | None = None,
+    command: str = "",
 ) -> StoredStudy:
     """Run what is missing of every part, in order, and record which runs belong together.
 
-    Clients are opened once for all parts, and not at all if every answer is stored. Everything
-    that can be checked is checked before the first part runs.
+    `command` is what started it, for the record. Clients are opened once for all parts, and not at
+    all if every answer is stored. Everything that can be checked is checked before the first part
+    runs. Of a `shard` everything is planned and its own share is sent.
     """
+    if shard is not None and study.judging:
+        raise UsageError(
+            f"--shard {shard} cannot be judged: a judge needs the answers of all shards",
+            hint="run the shards without --judge, merge their stores, then run once with the judge",
+        )
     for _, resolved in study.parts:
         if resolved.rewrites is not None:
             resolved.rewrites.require()
         check_scorers(resolved)
-    done, left_out = run_async(lambda: _carry_out(study, store, watch, on_part))
+    done, left_out = run_async(lambda: _carry_out(study, store, watch, on_part, shard, command))
     if not study.spec.protocol.name:
         return single_run(store.find_run(done[0][1].id))
     stored = StoredStudy(
@@ -429,7 +438,12 @@ def carry_out_study(
 
 
 async def _carry_out(
-    study: ResolvedStudy, store: Store, watch: Watch | None, on_part: OnPart | None
+    study: ResolvedStudy,
+    store: Store,
+    watch: Watch | None,
+    on_part: OnPart | None,
+    shard: Shard | None,
+    command: str,
 ) -> tuple[list[tuple[Part, Run]], list[str]]:
     """The parts with their runs, and notes on those that had to be left out."""
     done: list[tuple[Part, Run]] = []
@@ -441,13 +455,13 @@ async def _carry_out(
         async def run(part: Part, resolved: Resolved, clients: Sequence[Client]) -> None:
             if on_part is not None and part.title:
                 on_part(len(done) + 1, count, part.title)
-            is_complete = record_run(resolved, store)
+            is_complete = record_run(resolved, store, command)
             if not is_complete:
                 for client in clients:
                     if id(client) not in ready:
                         await stack.enter_async_context(opened([client]))
                         ready.add(id(client))
-                await carry_out(resolved, store, watch)
+                await carry_out(resolved, store, watch, shard)
             done.append((part, resolved.run))
 
         for part, resolved in study.parts:

@@ -58,9 +58,12 @@ class _Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement(_Named):
-    """Words alone: a finding, or what has to be known before the numbers are believed."""
+    """Words alone: a finding, or what has to be known before the numbers are believed.
 
-    kind: Literal["finding", "note", "warning"] = "finding"
+    The `answer` is what a report says in short; its first sentence is the one to remember.
+    """
+
+    kind: Literal["answer", "finding", "note", "warning"] = "finding"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +109,14 @@ class ForestRow:
 
     A group's line may be a mere heading, without an estimate. `cells` belong to the columns of the
     plot. `together` is the same number with an interval that holds for all members at once; the
-    verdict follows from it.
+    verdict follows from it. `everyday` is what people call the row, and `change` one place where it
+    changed a prompt, with a little of what stands around it.
     """
 
     label: str
     kind: Literal["member", "group", "total"]
+    everyday: str = ""
+    change: tuple[Segment, ...] = ()
     estimate: Estimate | None = None
     together: Estimate | None = None
     verdict: Verdict | None = None
@@ -196,11 +202,15 @@ class Bars(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakdownRow:
-    """A whole and its signed parts; `lines` are read below them, `cells` belong to the columns."""
+    """A whole and its signed parts; `lines` are read below them, `cells` belong to the columns.
+
+    `everyday` is what people call the row.
+    """
 
     label: str
     whole: Estimate
     parts: tuple[Estimate, ...]
+    everyday: str = ""
     lines: tuple[str, ...] = ()
     cells: tuple[Value, ...] = ()
 
@@ -270,7 +280,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """An item whose answer turned when its prompt was changed."""
+    """An item whose answer turned when its prompt was changed.
+
+    `everyday` is what people call the recipe.
+    """
 
     item: str
     recipe: str
@@ -278,6 +291,12 @@ class Example:
     segments: tuple[Segment, ...]
     baseline: Side
     perturbed: Side
+    everyday: str = ""
+
+    @property
+    def turned(self) -> Literal["lost", "gained"]:
+        """Which way the answer turned."""
+        return "gained" if self.perturbed.right else "lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ class Study:
     `title` is what a reader calls it. `protocol` and `preset` are empty for a single run and for
     results of others, which have no `parts` either. `simulated` names those of `models` that no
     language model stands behind; `headline` names the figures that a summary shows.
+    `origin` says where the first run came from: the name of its `data`, the `command`.
     """
 
     id: str
@@ -52,3 +53,4 @@ class Study:
     notes: tuple[str, ...] = ()
     protocol: str = ""
     preset: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from falter.figures._kinds import Example, Figure
 __all__ = ["estimates", "renamed"]
 
 T = TypeVar("T")
-_NOT_WORDS = frozenset({"kind", "unit", "scale", "verdict", "signature"})
+_NOT_WORDS = frozenset({"kind", "unit", "scale", "verdict", "signature", "change"})
 
 
 def estimates(figure: Figure) -> Iterator[Estimate]:

@@ -9,6 +9,7 @@ from falter.perturbations._base import (
     site_perturbation,
 )
 from falter.perturbations._demonstrations import perturb_demonstration, reaches_demonstrations
+from falter.perturbations._everyday import everyday_name
 from falter.perturbations._frame import framed
 from falter.perturbations._groups import DEFAULT_RECIPES, RECIPE_SETS
 from falter.perturbations._recipes import Applied, apply_recipe, perturb, step_rng, text_key
@@ -37,6 +38,7 @@ __all__ = [
     "Wanted",
     "added",
     "apply_recipe",
+    "everyday_name",
     "framed",
     "parse_step",
     "perturb",

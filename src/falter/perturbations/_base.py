@@ -48,7 +48,11 @@ def summary_of(function: Callable[..., Any]) -> str:
 
 
 class Described:
-    """The description of a perturbation: name, family, parameters, invariants."""
+    """The description of a perturbation: name, family, parameters, invariants.
+
+    `title` is what people call it, as it stands after "under": `split words`, `a persona in front`.
+    Without one it is the name, with spaces.
+    """
 
     def __init__(
         self,
@@ -62,6 +66,7 @@ class Described:
         parameters: tuple[Parameter, ...],
         invariants: Iterable[str],
         languages: Iterable[str] | None,
+        title: str = "",
         reply_tokens: int = 0,
         output_format: str | None = None,
         reasons: bool = False,
@@ -76,6 +81,7 @@ class Described:
         self.group = group
         self.version = version
         self.summary = summary
+        self.title = title or name.replace("_", " ")
         self.scope = scope
         self.invariants = frozenset(invariants)
         self.languages = None if languages is None else frozenset(languages)
@@ -223,6 +229,7 @@ def site_perturbation(
     family: str = "custom",
     group: str = "custom",
     version: int = 1,
+    title: str = "",
     scope: tuple[SectionKind, ...] = ("input",),
     default_rate: float = 1.0,
     parameters: tuple[Parameter, ...] = (),
@@ -255,6 +262,7 @@ def site_perturbation(
             group=group,
             version=version,
             summary=summary_of(edit),
+            title=title,
             invariants=invariants,
             languages=languages,
         )
@@ -270,6 +278,7 @@ def prompt_perturbation(
     family: str = "custom",
     group: str = "custom",
     version: int = 1,
+    title: str = "",
     scope: tuple[SectionKind, ...] = (),
     parameters: tuple[Parameter, ...] = (),
     invariants: Iterable[str] = (),
@@ -297,6 +306,7 @@ def prompt_perturbation(
             group=group,
             version=version,
             summary=summary_of(change),
+            title=title,
             scope=scope,
             parameters=parameters,
             invariants=invariants,

@@ -123,6 +123,7 @@ def _title(word: str, language: str) -> str:
 
 @site_perturbation(
     "casing",
+    title="changed letter case",
     sites=_cased_sites,
     family=FAMILY,
     group=NOISE,

@@ -127,6 +127,7 @@ def _space(text: str, at: int, blocked: Sequence[Span]) -> bool:
 
 @site_perturbation(
     "drop_stop_words",
+    title="missing small words",
     sites=_drop_sites,
     family=FAMILY,
     group=MANIPULATION,

@@ -86,6 +86,7 @@ def _edit(text: str, site: Span, rng: Rng, kind: str, language: str) -> Replacem
 
 human_typos = _HumanTypos(
     "human_typos",
+    title="mistakes as people type them",
     family=FAMILY,
     group=NOISE,
     version=1,

@@ -77,6 +77,7 @@ def _relists(prompt: Prompt) -> bool:
 
 @prompt_perturbation(
     "input_format",
+    title="another layout of the question",
     family="format",
     group="input format",
     scope=("instruction", "choices", "cue"),

@@ -61,6 +61,7 @@ def _sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list
 
 @site_perturbation(
     "invisible",
+    title="invisible characters",
     sites=_sites,
     family=FAMILY,
     group=NOISE,

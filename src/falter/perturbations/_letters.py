@@ -39,6 +39,7 @@ def _any_of(name: str) -> Callable[[str, int, int], object]:
 
 @site_perturbation(
     "ocr",
+    title="scanning errors",
     sites=_scanned_sites,
     family=FAMILY,
     group=NOISE,
@@ -72,6 +73,7 @@ def _lookalike_sites(text: str, blocked: Sequence[Span], language: str) -> list[
 
 @site_perturbation(
     "homoglyphs",
+    title="look-alike letters",
     sites=_lookalike_sites,
     family=FAMILY,
     group=NOISE,
@@ -98,6 +100,7 @@ def _leet_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]
 
 @site_perturbation(
     "leetspeak",
+    title="digits in place of letters",
     sites=_leet_sites,
     family=FAMILY,
     group=NOISE,

@@ -41,6 +41,7 @@ def _sounding_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
 
 @site_perturbation(
     "homophones",
+    title="words that sound alike",
     sites=_sounding_sites,
     family=FAMILY,
     group=NOISE,
@@ -126,6 +127,7 @@ def _apostrophes(text: str, form: str) -> str:
 
 @site_perturbation(
     "contractions",
+    title="contractions",
     sites=_contraction_sites,
     family=FAMILY,
     group=NOISE,
@@ -248,6 +250,7 @@ def _keeps_sense(text: str, start: int, end: int, *, noun: bool) -> bool:
 
 @site_perturbation(
     "synonyms",
+    title="synonyms",
     sites=_replaceable,
     family=FAMILY,
     group=NOISE,

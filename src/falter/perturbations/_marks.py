@@ -34,6 +34,7 @@ def _mark_sites(text: str, blocked: Sequence[Span]) -> list[tuple[int, str]]:
 
 @site_perturbation(
     "punctuation_spaces",
+    title="spaces around punctuation",
     sites=_mark_sites,
     family=FAMILY,
     group=MANIPULATION,
@@ -131,6 +132,7 @@ def _labels(text: str, at: int) -> bool:
 
 @site_perturbation(
     "punctuation",
+    title="changed punctuation",
     sites=_loose_sites,
     family=FAMILY,
     group=NOISE,

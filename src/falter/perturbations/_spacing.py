@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from falter.core.interfaces import Parameter
 from falter.core.records import Span
@@ -77,6 +79,7 @@ def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
 
 @site_perturbation(
     "space_sequences",
+    title="inserted spaces",
     sites=_gap_sites,
     family=FAMILY,
     group=MANIPULATION,
@@ -118,6 +121,7 @@ _WIDE_GAP = re.compile(r"(?<=[、。，．！？；：」』）])(?=[^\s、。�
 _BEFORE_MISSING = re.compile(r"(?:[^\W_]{2}[.,;:!?…]|[^\W_]\))\Z")  # a mark, not a label's
 _BREAKABLE_LEFT = "\"'”’»)]、。，．！？；：」』）.,;:!?…"
 _NO_BREAK = re.compile(r"[ \t]*(?:[#>|]|[-*+][ ]|\d+[.)])|[^\n]*[|]")  # headings, lists, tables
+_LINE = re.compile(r"[^\n]*\n?")
 _KINDS = ("extra", "line_break", "missing", "tab")
 _KIND = Parameter(
     name="kind",
@@ -148,12 +152,25 @@ def _fitting(text: str, site: Span) -> tuple[str, ...]:
         kind
         for kind, fits in (
             ("extra", True),
-            ("line_break", breaks and not _NO_BREAK.match(text, text.rfind("\n", 0, start) + 1)),
+            ("line_break", breaks and _may_break(text, start)),
             ("missing", start < end and right.isalpha() and _marked(text, start)),
             ("tab", start < end),
         )
         if fits
     )
+
+
+def _may_break(text: str, at: int) -> bool:
+    """Whether a line break there leaves headings, lists and tables whole."""
+    starts, breakable = _lines(text)
+    return breakable[bisect_right(starts, at) - 1]
+
+
+@lru_cache(maxsize=2)
+def _lines(text: str) -> tuple[list[int], list[bool]]:
+    """Where lines start, and which may be broken; looked at once a text and not once a site."""
+    starts = [match.start() for match in _LINE.finditer(text)]
+    return starts, [not _NO_BREAK.match(text, start) for start in starts]
 
 
 def _marked(text: str, at: int) -> bool:
@@ -162,6 +179,7 @@ def _marked(text: str, at: int) -> bool:
 
 @site_perturbation(
     "whitespace",
+    title="untidy white space",
     sites=_space_sites,
     family=FAMILY,
     group=NOISE,

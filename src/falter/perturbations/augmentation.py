@@ -36,6 +36,7 @@ def _has_emotion(prompt: Prompt, file: str | None, language: str) -> bool:
 
 @prompt_perturbation(
     "persona",
+    title="a persona in front",
     family=_FAMILY,
     group=_GROUP,
     parameters=(_FILE,),
@@ -54,6 +55,7 @@ def persona(prompt: Prompt, rng: Rng, file: str | None, language: str) -> Prompt
 
 @prompt_perturbation(
     "emotion",
+    title="an emotional plea",
     family=_FAMILY,
     group=_GROUP,
     parameters=(_FILE,),

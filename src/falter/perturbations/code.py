@@ -153,6 +153,7 @@ def _has_names(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...])
 
 @prompt_perturbation(
     "camel_case",
+    title="names in camelCase",
     family=_FAMILY,
     group=_GROUP,
     scope=_SCOPE,
@@ -255,6 +256,7 @@ def _has_function(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ..
 
 @prompt_perturbation(
     "to_class",
+    title="a class around the function",
     family=_FAMILY,
     group=_GROUP,
     scope=_SCOPE,
@@ -352,6 +354,7 @@ def _has_hints(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...])
 
 @prompt_perturbation(
     "remove_type_hints",
+    title="code without type hints",
     family=_FAMILY,
     group=_GROUP,
     scope=_SCOPE,

@@ -19,6 +19,7 @@ __all__ = [
     "demonstrations",
     "identity",
     "setting",
+    "settings_of",
     "temperature",
 ]
 
@@ -50,7 +51,7 @@ class SettingPerturbation(Described):
 
 
 def setting(
-    name: str, *parameters: Parameter, reply_tokens: int = 0
+    name: str, *parameters: Parameter, title: str, reply_tokens: int = 0
 ) -> Callable[[Configure], SettingPerturbation]:
     """Register `(recipe, **parameters) -> recipe` as a configuration."""
 
@@ -62,6 +63,7 @@ def setting(
             group="configuration",
             version=1,
             summary=summary_of(configure),
+            title=title,
             scope=(),
             parameters=parameters,
             invariants=("target", "choices"),
@@ -74,7 +76,7 @@ def setting(
     return register
 
 
-@setting("identity")
+@setting("identity", title="the same prompt asked again")
 def identity(recipe: Recipe) -> Recipe:
     """Asks the same prompt again: the noise floor."""
     return replace(recipe, repeat=1)
@@ -85,6 +87,7 @@ def identity(recipe: Recipe) -> Recipe:
     Parameter(
         name="count", type=int, default=5, low=0, high=64, help="solved examples before the item"
     ),
+    title="another number of examples",
 )
 def demonstrations(recipe: Recipe, count: int) -> Recipe:
     """Shows another number of solved examples; a smaller number takes the first of them."""
@@ -96,6 +99,7 @@ def demonstrations(recipe: Recipe, count: int) -> Recipe:
     Parameter(
         name="value", type=float, default=0.6, low=0, high=2, help="the sampling temperature"
     ),
+    title="another temperature",
     reply_tokens=1,
 )
 def temperature(recipe: Recipe, value: float) -> Recipe:
@@ -108,7 +112,19 @@ def temperature(recipe: Recipe, value: float) -> Recipe:
     Parameter(
         name="file", type=str, default="", help="the file with it; else the task's own second one"
     ),
+    title="another template",
 )
 def template(recipe: Recipe, file: str) -> Recipe:
     """Asks with another template: a file, or the task's own second one."""
     return replace(recipe, template=file or OTHER_TEMPLATE)
+
+
+def settings_of(recipe: Recipe) -> list[SettingPerturbation]:
+    """The settings in which a recipe differs from the run's."""
+    differs = {
+        demonstrations: recipe.demonstrations is not None,
+        temperature: "temperature" in (recipe.sampling or {}),
+        template: recipe.template is not None,
+        identity: bool(recipe.repeat),
+    }
+    return [setting for setting, is_set in differs.items() if is_set]

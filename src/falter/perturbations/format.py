@@ -32,11 +32,15 @@ __all__ = [
 _FAMILY = _GROUP = "format"
 _TOKENS = 192
 _Write = Callable[[str], str]
+_Change = Callable[[Prompt, Rng], Prompt]
 
 
-def _format(form: str) -> Callable[[Callable[[Prompt, Rng], Prompt]], PromptPerturbation]:
+def _format(
+    form: str, title: str
+) -> Callable[[Callable[[Prompt, Rng], Prompt]], PromptPerturbation]:
     return prompt_perturbation(
         f"format_{form}",
+        title=f"an answer in {title}",
         family=_FAMILY,
         group=_GROUP,
         version=2,
@@ -79,7 +83,7 @@ def _asking_parts(sections: Sequence[Section], rule: str) -> tuple[Section, ...]
     return with_instruction(sections, "output_format_added", rule)
 
 
-@_format("json")
+@_format("json", "JSON")
 def format_json(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for a JSON object with the single key `answer`."""
     return _asking(
@@ -91,7 +95,7 @@ def format_json(prompt: Prompt, rng: Rng) -> Prompt:
     )
 
 
-@_format("yaml")
+@_format("yaml", "YAML")
 def format_yaml(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for a YAML mapping with the single key `answer`."""
     return _asking(
@@ -103,7 +107,7 @@ def format_yaml(prompt: Prompt, rng: Rng) -> Prompt:
     )
 
 
-@_format("xml")
+@_format("xml", "XML")
 def format_xml(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for one XML element named `answer`."""
     return _asking(
@@ -115,7 +119,7 @@ def format_xml(prompt: Prompt, rng: Rng) -> Prompt:
     )
 
 
-@_format("markdown")
+@_format("markdown", "Markdown")
 def format_markdown(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for Markdown: a heading `Answer` with the answer below it."""
     return _asking(
@@ -127,7 +131,7 @@ def format_markdown(prompt: Prompt, rng: Rng) -> Prompt:
     )
 
 
-@_format("html")
+@_format("html", "HTML")
 def format_html(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for one HTML paragraph with the id `answer`."""
     return _asking(
@@ -139,7 +143,7 @@ def format_html(prompt: Prompt, rng: Rng) -> Prompt:
     )
 
 
-@_format("text")
+@_format("text", "plain text")
 def format_text(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for plain text without any markup, several parts under headings."""
     return _asking(

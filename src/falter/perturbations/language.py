@@ -84,6 +84,7 @@ Translate = Callable[[str], str]
 
 @rewriting(
     "translate",
+    title="a translation",
     ask=_into,
     asked=("to",),
     bank="translation",
@@ -131,6 +132,7 @@ def _has_input(prompt: Prompt, input: str, answer: str) -> bool:
 
 @rewriting(
     "crosslingual",
+    title="an answer in another language",
     ask=_into,
     bank="translation",
     keeps=False,

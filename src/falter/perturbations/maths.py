@@ -44,7 +44,7 @@ def _terms(text: str, blocked: Sequence[Span]) -> Sequence[Term]:
     return terms(text)
 
 
-def _arithmetic(name: str) -> Callable[[Write], SitePerturbation]:
+def _arithmetic(name: str, title: str) -> Callable[[Write], SitePerturbation]:
     """Register a function that rewrites one term."""
 
     def register(write: Write) -> SitePerturbation:
@@ -59,6 +59,7 @@ def _arithmetic(name: str) -> Callable[[Write], SitePerturbation]:
             group=_GROUP,
             version=2,
             summary=summary_of(write),
+            title=title,
             invariants=("target", "choices", "lines", "code", "negations"),
             languages=None,
         )
@@ -68,7 +69,7 @@ def _arithmetic(name: str) -> Callable[[Write], SitePerturbation]:
     return register
 
 
-@_arithmetic("symmetric_addition")
+@_arithmetic("symmetric_addition", "an added zero")
 def symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
     """Adds (1-1)+ to a number or an expression.
 
@@ -85,7 +86,7 @@ def symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
     return site.start, site.end, f"({zero}{body})"
 
 
-@_arithmetic("symmetric_multiplication")
+@_arithmetic("symmetric_multiplication", "a factor of one")
 def symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement | None:
     """Multiplies a number or an expression by 1.
 
@@ -118,7 +119,7 @@ _SYMBOLS = {"*": r"\times", "×": r"\times", "÷": r"\div", "·": r"\cdot"}
 _SYMBOL = re.compile(r"\s*([*×÷·])\s*")
 
 
-@_arithmetic("latexify")
+@_arithmetic("latexify", "numbers in LaTeX")
 def latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
     r"""Writes numbers and expressions as LaTeX between dollar signs.
 

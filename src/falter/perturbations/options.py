@@ -49,6 +49,7 @@ def _moved(prompt: Prompt, order: Sequence[int]) -> int | str | None:
 
 @prompt_perturbation(
     "shuffle_choice_texts",
+    title="options under other labels",
     family=_FAMILY,
     group=_GROUP,
     scope=("choices",),
@@ -66,6 +67,7 @@ def shuffle_choice_texts(prompt: Prompt, rng: Rng) -> Prompt:
 
 @prompt_perturbation(
     "shuffle_choice_order",
+    title="options in another order",
     family=_FAMILY,
     group=_GROUP,
     scope=("choices",),
@@ -81,6 +83,7 @@ def shuffle_choice_order(prompt: Prompt, rng: Rng) -> Prompt:
 
 @prompt_perturbation(
     "relabel_choices",
+    title="other option labels",
     family=_FAMILY,
     group=_GROUP,
     scope=("choices",),

@@ -27,6 +27,7 @@ _COUNT = Parameter(
 
 @prompt_perturbation(
     "pad_quotes",
+    title="quotation marks around the prompt",
     family=_FAMILY,
     group=_GROUP,
     parameters=(_COUNT,),
@@ -39,6 +40,7 @@ def pad_quotes(prompt: Prompt, rng: Rng, count: int) -> Prompt:
 
 @prompt_perturbation(
     "pad_spaces",
+    title="spaces around the prompt",
     family=_FAMILY,
     group=_GROUP,
     parameters=(_COUNT,),
@@ -50,7 +52,12 @@ def pad_spaces(prompt: Prompt, rng: Rng, count: int) -> Prompt:
 
 
 @prompt_perturbation(
-    "pad_newlines", family=_FAMILY, group=_GROUP, parameters=(_COUNT,), invariants=_MEANING
+    "pad_newlines",
+    title="line breaks around the prompt",
+    family=_FAMILY,
+    group=_GROUP,
+    parameters=(_COUNT,),
+    invariants=_MEANING,
 )
 def pad_newlines(prompt: Prompt, rng: Rng, count: int) -> Prompt:
     """Puts line breaks before and after the whole prompt."""
@@ -75,6 +82,7 @@ def _random_text(rng: Rng, count: int) -> str:
 
 @prompt_perturbation(
     "pad_random",
+    title="random characters around the prompt",
     family=_FAMILY,
     group=_GROUP,
     parameters=(_LENGTH,),
@@ -115,6 +123,7 @@ def _has_space(prompt: Prompt, character: str) -> bool:
 
 @prompt_perturbation(
     "replace_spaces",
+    title="another character for spaces",
     family=_FAMILY,
     group=_GROUP,
     parameters=(_CHARACTER,),

@@ -101,7 +101,14 @@ def _template() -> str:
     )
 
 
-@rewriting("paraphrase_lexical", ask=_lexical, family=_FAMILY, group=_GROUP, invariants=_MEANING)
+@rewriting(
+    "paraphrase_lexical",
+    title="other words",
+    ask=_lexical,
+    family=_FAMILY,
+    group=_GROUP,
+    invariants=_MEANING,
+)
 def paraphrase_lexical(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
     protect: Sequence[str],
@@ -111,7 +118,12 @@ def paraphrase_lexical(
 
 
 @rewriting(
-    "paraphrase_syntactic", ask=_syntactic, family=_FAMILY, group=_GROUP, invariants=_MEANING
+    "paraphrase_syntactic",
+    title="rebuilt sentences",
+    ask=_syntactic,
+    family=_FAMILY,
+    group=_GROUP,
+    invariants=_MEANING,
 )
 def paraphrase_syntactic(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
@@ -121,7 +133,14 @@ def paraphrase_syntactic(
     return put_sections(prompt, rewritten, scope, protect)
 
 
-@rewriting("paraphrase_free", ask=_free, family=_FAMILY, group=_GROUP, invariants=_MEANING)
+@rewriting(
+    "paraphrase_free",
+    title="free rewording",
+    ask=_free,
+    family=_FAMILY,
+    group=_GROUP,
+    invariants=_MEANING,
+)
 def paraphrase_free(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
     protect: Sequence[str],
@@ -146,6 +165,7 @@ _METHOD = Parameter(
 
 @rewriting(
     "paraphrase_relevant",
+    title="the relevant sentences reworded",
     ask=_sentence,
     bank="sentence",
     family=_FAMILY,
@@ -165,6 +185,7 @@ def paraphrase_relevant(
 
 @rewriting(
     "paraphrase_irrelevant",
+    title="other sentences reworded",
     ask=_sentence,
     bank="sentence",
     family=_FAMILY,
@@ -184,6 +205,7 @@ def paraphrase_irrelevant(
 
 @rewriting(
     "tone",
+    title="another tone",
     ask=_toned,
     asked=("tone",),
     family=_FAMILY,
@@ -209,6 +231,7 @@ def tone(
 
 @rewriting(
     "template_paraphrase",
+    title="a reworded template",
     ask=_template,
     problem=template_problem,
     family=_FAMILY,

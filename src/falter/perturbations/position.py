@@ -60,6 +60,7 @@ def _can_move_output(prompt: Prompt) -> bool:
 
 @prompt_perturbation(
     "move_context",
+    title="the input moved",
     family=_FAMILY,
     group=_GROUP,
     version=2,
@@ -74,6 +75,7 @@ def move_context(prompt: Prompt, rng: Rng) -> Prompt:
 
 @prompt_perturbation(
     "move_output_instructions",
+    title="the answer rules moved",
     family=_FAMILY,
     group=_GROUP,
     version=2,
@@ -120,6 +122,7 @@ def _can_reorder_documents(prompt: Prompt, split: Split) -> bool:
 
 @prompt_perturbation(
     "reorder_documents",
+    title="documents in another order",
     family=_FAMILY,
     group=_GROUP,
     scope=("document",),
@@ -152,6 +155,7 @@ def _can_reorder_bullets(prompt: Prompt) -> bool:
 
 @prompt_perturbation(
     "reorder_bullets",
+    title="bullets in another order",
     family=_FAMILY,
     group=_GROUP,
     version=2,
@@ -177,6 +181,7 @@ def _shown(demonstration: Demonstration) -> str:
 
 @prompt_perturbation(
     "demonstration_order",
+    title="examples in another order",
     family=_FAMILY,
     group="demonstrations",
     invariants=_MEANING,
@@ -211,6 +216,7 @@ def _can_mix(prompt: Prompt) -> bool:
 
 @prompt_perturbation(
     "mixed_positions",
+    title="several parts moved",
     family=_FAMILY,
     group=_GROUP,
     version=2,

@@ -94,7 +94,12 @@ def _eliminated(prompt: Prompt, name: str, requested: str) -> Prompt:
 
 
 @prompt_perturbation(
-    "elimination", family=_FAMILY, group=_GROUP, version=2, eligible=_can_eliminate
+    "elimination",
+    title="a question for the wrong option",
+    family=_FAMILY,
+    group=_GROUP,
+    version=2,
+    eligible=_can_eliminate,
 )
 def elimination(prompt: Prompt, rng: Rng) -> Prompt:
     """Leaves two options, the right one and a wrong one, and asks for the wrong one."""
@@ -103,6 +108,7 @@ def elimination(prompt: Prompt, rng: Rng) -> Prompt:
 
 @prompt_perturbation(
     "elimination_control",
+    title="two options only",
     family=_FAMILY,
     group=_GROUP,
     version=2,
@@ -160,6 +166,7 @@ def _nearby_number(text: str, rng: Rng) -> str:
 
 @prompt_perturbation(
     "ignore_above",
+    title="a stray answer in front",
     family=_FAMILY,
     group=_GROUP,
     version=2,
@@ -187,6 +194,7 @@ def ignore_above(prompt: Prompt, rng: Rng, answer: str) -> Prompt:
 
 @prompt_perturbation(
     "chain_of_thought",
+    title="reasoning before the answer",
     family=_FAMILY,
     group=_GROUP,
     scope=("instruction",),

@@ -15,11 +15,11 @@ from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
 from falter.perturbations._casing import casing
 from falter.perturbations._dropping import drop_stop_words
-from falter.perturbations._everyday import learner, tone_rules, voice
 from falter.perturbations._human_typos import human_typos
 from falter.perturbations._invisible import invisible
 from falter.perturbations._letters import homoglyphs, leetspeak, ocr
 from falter.perturbations._lexical import contractions, homophones, synonyms
+from falter.perturbations._manner import learner, tone_rules, voice
 from falter.perturbations._marks import punctuation, punctuation_spaces
 from falter.perturbations._resources import misspellings, never_written
 from falter.perturbations._spacing import space_sequences, whitespace
@@ -81,6 +81,7 @@ def _misspelt(text: str, words: Sequence[Span], language: str) -> list[Span]:
 
 @site_perturbation(
     "typos",
+    title="typos",
     sites=_typo_sites,
     family=FAMILY,
     group=MANIPULATION,
@@ -107,6 +108,7 @@ def _spelling_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
 
 @site_perturbation(
     "spelling",
+    title="misspelt words",
     sites=_spelling_sites,
     family=FAMILY,
     group=NOISE,
@@ -132,6 +134,7 @@ def _splittable(text: str, blocked: Sequence[Span], language: str) -> list[Span]
 
 @site_perturbation(
     "word_split",
+    title="split words",
     sites=_splittable,
     family=FAMILY,
     group=MANIPULATION,
@@ -166,6 +169,7 @@ def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
 
 @site_perturbation(
     "word_merge",
+    title="joined words",
     sites=_joints,
     family=FAMILY,
     group=MANIPULATION,

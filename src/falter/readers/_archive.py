@@ -80,7 +80,7 @@ def archive(path: Path) -> Iterator[Archive]:
     """Open a zip file for reading."""
     try:
         file = zipfile.ZipFile(path)
-    except (OSError, zipfile.BadZipFile, ValueError) as error:
+    except _BROKEN as error:
         raise TaskError(f"{path} is not an Inspect log: {error}", hint="is it whole?") from error
     with file:
         yield Archive(path, file)

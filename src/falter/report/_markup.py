@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from falter.core.records import Estimate
 from falter.figures import Unit
 from falter.figures.numbers import NONE, shown
 from falter.report._escape import LABEL, Html, escape, text_only
-from falter.report._words import provenance, reason
+from falter.report._words import few, provenance, reason
 
 __all__ = ["cell", "dash", "head", "label", "number", "scroll", "tag"]
 
-_VOID = frozenset({"br", "col", "meta", "wbr"})
+_VOID = frozenset({"br", "col", "input", "meta", "wbr"})
 
 Attribute = str | int | float | None
 
@@ -29,9 +31,27 @@ def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
     return Html(f"<{name}{written}>{inner}</{name}>")
 
 
+_JOINT = re.compile(r"(?<=[a-z0-9])([_:/+=,@.-])(?=[A-Za-z0-9])")
+_LONGEST_WORD, _CHUNK = 24, 12
+_LONG = re.compile(r"[^\s<>&]{14,}")
+
+
 def label(text: str, limit: int = LABEL) -> Html:
-    """A name from outside, in its own writing direction."""
-    return tag("bdi", escape(text, limit))
+    """A name from outside, in its own writing direction; a long one may break at its joints.
+
+    What has none, and is longer than any word, may break anywhere.
+    """
+    return tag("bdi", Html(_LONG.sub(_with_breaks, escape(text, limit))))
+
+
+def _with_breaks(word: re.Match[str]) -> str:
+    parts = _JOINT.sub(r"\1<wbr>", word[0]).split("<wbr>")
+    return "<wbr>".join(
+        "<wbr>".join(part[at : at + _CHUNK] for at in range(0, len(part), _CHUNK))
+        if len(part) > _LONGEST_WORD
+        else part
+        for part in parts
+    )
 
 
 def number(estimate: Estimate, unit: Unit, sign: str = "") -> Html:
@@ -41,7 +61,8 @@ def number(estimate: Estimate, unit: Unit, sign: str = "") -> Html:
     text = shown(estimate, unit)
     value = tag("b", f"{text.value}{sign}")
     interval = tag("span", text.interval, class_="ci")
-    return tag("span", value, " ", interval, class_="num", title=provenance(estimate))
+    kind = "num few" if few(estimate) else "num"
+    return tag("span", value, " ", interval, class_=kind, title=provenance(estimate))
 
 
 def dash(estimate: Estimate) -> Html:

@@ -23,7 +23,7 @@ from falter.figures import (
     Value,
 )
 from falter.figures import numbers as n
-from falter.report._tables import grids
+from falter.report._tables import grids, word_diff
 
 __all__ = ["COLUMNS", "Row", "figure_rows", "figure_table"]
 
@@ -138,6 +138,10 @@ def _rows(figure: Figure) -> Iterator[Row]:
 def _forest_rows(figure: Forest) -> Iterator[Row]:
     """The rows of a forest plot; the verdict is the text of the estimate's row."""
     for row in figure.rows:
+        if row.everyday:
+            yield _cell(row.label, "in words", "text", row.everyday)
+        if row.change:
+            yield _cell(row.label, "for example", "text", word_diff(row.change))
         if row.estimate is not None:
             estimate = _cell(row.label, figure.measured, figure.unit, row.estimate)
             yield estimate | {"text": row.verdict}

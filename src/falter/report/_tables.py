@@ -16,12 +16,13 @@ from falter.figures import (
     Grid,
     Headline,
     HeatMap,
+    Segment,
     Statement,
     Strips,
     Value,
 )
 
-__all__ = ["TOGETHER", "doses", "grids", "quartiles"]
+__all__ = ["TOGETHER", "doses", "grids", "quartiles", "word_diff"]
 
 TOGETHER = "the interval that holds for all rows at once"
 
@@ -78,22 +79,40 @@ def _head_numbers(figure: Headline) -> Grid:
 def _forest(figure: Forest) -> Grid:
     """Label, estimate, the interval of all rows together, and the columns of the plot."""
     families = figure.has_families
+    everyday = any(row.everyday for row in figure.rows)
+    changes = any(row.change for row in figure.rows)
     columns = [
         Column(name=figure.of.capitalize()),
+        *([Column(name="In words")] if everyday else []),
         Column(name=figure.measured.capitalize(), unit=figure.unit),
         *([Column(name="All together", unit=figure.unit, about=TOGETHER)] if families else []),
         *figure.columns,
+        *([Column(name="For example")] if changes else []),
     ]
     rows: list[tuple[Value, ...]] = [
         (
             row.label,
+            *([row.everyday or None] if everyday else []),
             row.estimate,
             *([row.together] if families else []),
             *(row.cells or [None] * len(figure.columns)),
+            *([word_diff(row.change) or None] if changes else []),
         )
         for row in figure.rows
     ]
     return _grid(figure, columns, rows)
+
+
+def word_diff(segments: Sequence[Segment]) -> str:
+    """`My [-password-]{+psasword+} is lost`."""
+    parts = []
+    for segment in segments:
+        if segment.kind == "same":
+            parts.append(segment.after)
+            continue
+        parts.append(f"[-{segment.before}-]" if segment.before else "")
+        parts.append(f"{{+{segment.after}+}}" if segment.after else "")
+    return "".join(parts)
 
 
 def _pairs(figure: HeatMap) -> Grid:

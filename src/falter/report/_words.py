@@ -13,6 +13,7 @@ from falter.figures import (
     Figure,
     Grid,
     Headline,
+    Statement,
     Study,
     StudyPart,
     Unit,
@@ -22,6 +23,7 @@ from falter.figures import numbers as n
 from falter.report._escape import line
 
 __all__ = [
+    "FEW",
     "GUIDE",
     "PAGE_GUIDE",
     "about",
@@ -30,10 +32,13 @@ __all__ = [
     "dashes",
     "excludes_zero",
     "facts",
+    "few",
+    "first_number",
     "guide",
     "heading",
     "methods",
     "opened",
+    "origin",
     "provenance",
     "reason",
     "rule",
@@ -57,6 +62,8 @@ _UNITS: dict[Unit, str] = {
     "p": "p-values",
 }
 _SHORT: dict[Unit, str] = {"percent": "%", "points": "points", "score": "0–100"}
+
+FEW = 10
 
 GUIDE = (
     "A recipe is a change of the prompt that keeps its meaning. The baseline is the original "
@@ -110,6 +117,11 @@ def excludes_zero(estimate: Estimate) -> bool:
     """Whether the interval lies on one side of zero."""
     low, high = estimate.low, estimate.high
     return low is not None and high is not None and (low > 0.0 or high < 0.0)
+
+
+def few(estimate: Estimate) -> bool:
+    """Whether a number is about so few items that it is muted on the page."""
+    return 0 < estimate.items < FEW and estimate.value is not None
 
 
 def colour(value: object, unit: Unit) -> str:
@@ -213,6 +225,12 @@ def methods(study: Study) -> list[tuple[str, str, str]]:
     )
 
 
+def first_number(study: Study) -> int:
+    """The number of a protocol's first figure: the answer in words has none."""
+    first = study.figures[0] if study.figures else None
+    return 0 if isinstance(first, Statement) and first.kind == "answer" else 1
+
+
 def rule(study: Study) -> str:
     """How unreadable answers count."""
     if study.unparsed == "wrong":
@@ -228,6 +246,12 @@ def facts(study: Study) -> str:
         f"seed {study.seed} · falter {line(study.version, 60)} · "
         f"{kind} {line(short(study.id), 40)}"
     )
+
+
+def origin(study: Study) -> str:
+    """Where the run came from: `Data: tickets.jsonl. Made by: falter run …`; empty if unknown."""
+    known = (("Data", study.origin.get("data")), ("Made by", study.origin.get("command")))
+    return " · ".join(f"{name}: {line(value, 300)}" for name, value in known if value)
 
 
 def counted(part: StudyPart) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from falter.core.errors import AuthenticationError, RunStopped
@@ -33,6 +33,7 @@ class Progress:
     sent: int = 0
     landed: int = 0
     failed: int = 0
+    elsewhere: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     started_at: float = field(default_factory=time.monotonic)
@@ -41,7 +42,7 @@ class Progress:
     @property
     def done(self) -> int:
         """Cells of the plan that need nothing more, failed ones included."""
-        return self.stored + self.landed + self.failed
+        return self.stored + self.landed + self.failed + self.elsewhere
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,7 +50,8 @@ class Lane:
     """One model's share of a run: its requests in plan order, its client, its concurrency.
 
     `on_planned` sees each stretch of the plan once, before any of it is sent. `is_cut` says whether
-    an answer reached the limit of tokens before there was anything to score.
+    an answer reached the limit of tokens before there was anything to score. What is not in the
+    `share` of this process is planned and not sent.
     """
 
     requests: Iterable[Request]
@@ -58,6 +60,7 @@ class Lane:
     progress: Progress
     on_planned: Callable[[Sequence[Request]], None] | None = None
     is_cut: Callable[[Request, Response], bool] = lambda _, response: response.ran_out
+    share: Container[str] | None = None
 
 
 async def run_lanes(
@@ -85,7 +88,12 @@ async def run_lanes(
     finally:
         await buffer.settle()
     if stop.is_set():
-        raise RunStopped("The run was interrupted", hint="run the same command again to resume")
+        done = sum(lane.progress.stored + lane.progress.landed for lane in lanes)
+        total = sum(lane.progress.total for lane in lanes)
+        raise RunStopped(
+            f"The run was interrupted: {done:,} of {total:,} cells are answered",
+            hint="run the same command again to resume",
+        )
 
 
 def _main_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -187,13 +195,21 @@ class _Feed:
             progress.planned += len(stretch)
             if lane.on_planned is not None:
                 lane.on_planned(stretch)
-            yield from self._unanswered(stretch)
+            yield from self._unanswered(self._share_of(stretch))
             if len(self._held) > MOST_HELD:
                 yield from self._again()
         while self._held:
             yield from self._again()
             if self._held:
                 yield None
+
+    def _share_of(self, stretch: Sequence[Request]) -> Sequence[Request]:
+        share = self.lane.share
+        if share is None:
+            return stretch
+        ours = [request for request in stretch if request.key in share]
+        self.progress.elsewhere += len(stretch) - len(ours)
+        return ours
 
     def _again(self) -> Iterator[Request]:
         """What another process held before: answered by now, still held, or ours to send."""

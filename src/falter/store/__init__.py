@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from falter.store._following import (
+    cell_ranges,
+    changes,
+    newest_response,
+    responses_after,
+    stored_items,
+    unanswered,
+)
+from falter.store._merge import MergeReport, merge
+from falter.store._range import CellRange
 from falter.store._repair import RepairReport, repair
 from falter.store._rewrites import (
     StoreBank,
@@ -16,7 +26,13 @@ from falter.store._rewrites import (
     scan_rewrites,
     scan_samples,
 )
-from falter.store._store import PlannedCell, PromptSize, Store, StoredCell, StoredRun
+from falter.store._store import (
+    PlannedCell,
+    PromptSize,
+    Store,
+    StoredCell,
+    StoredRun,
+)
 from falter.store._studies import (
     StoredPart,
     StoredStudy,
@@ -28,6 +44,8 @@ from falter.store._studies import (
 from falter.store._verify import VerifyReport, verify
 
 __all__ = [
+    "CellRange",
+    "MergeReport",
     "PlannedCell",
     "PromptSize",
     "RepairReport",
@@ -39,19 +57,26 @@ __all__ = [
     "StoredStudy",
     "VerifyReport",
     "authors",
+    "cell_ranges",
+    "changes",
     "find_responses",
     "find_samples",
     "find_study",
+    "merge",
+    "newest_response",
     "put_reviews",
     "put_rewrites",
     "put_samples",
     "put_sheet",
     "put_study",
     "repair",
+    "responses_after",
     "scan_reviews",
     "scan_rewrites",
     "scan_samples",
     "single_run",
+    "stored_items",
     "studies",
+    "unanswered",
     "verify",
 ]

@@ -113,6 +113,10 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE cells ADD COLUMN mark BLOB;
     """,
+    # Runs may say where they came from; a falter before this one could not read them, and says so.
+    """
+    SELECT 1;
+    """,
 )
 
 

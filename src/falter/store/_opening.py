@@ -16,7 +16,7 @@ from urllib.parse import quote
 from falter.core.errors import StoreBusy, StoreError, StoreGone
 from falter.store._migrations import MIGRATIONS, migrate
 
-__all__ = ["FAULTS", "Place", "connect", "trouble"]
+__all__ = ["FAULTS", "Place", "connect", "shared", "trouble"]
 
 T = TypeVar("T")
 _OPENING, _WAITING = 30.0, 5.0  # seconds that another process may hold the file
@@ -66,7 +66,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         db.text_factory = _lenient  # a damaged schema
         _refuse_foreign_code(db, path)
         if _patient(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
-            _patient(lambda: db.execute("PRAGMA journal_mode = WAL"))
+            _keep_a_journal(db)
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA wal_autocheckpoint = 16000")
         db.execute("PRAGMA cache_size = -32000")
@@ -79,6 +79,22 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
             raise trouble(path, error, opening=True) from error
         raise
     return db
+
+
+def _keep_a_journal(db: sqlite3.Connection) -> None:
+    """A write-ahead log; where the file system refuses it, a rollback journal for one process.
+
+    Network file systems have no shared memory, which several processes with one log need.
+    """
+    (mode,) = _patient(lambda: db.execute("PRAGMA journal_mode = WAL").fetchone())
+    if mode != "wal":
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        _patient(lambda: db.execute("PRAGMA journal_mode = TRUNCATE").fetchone())
+
+
+def shared(db: sqlite3.Connection) -> bool:
+    """Whether several processes may use the file at once."""
+    return bool(db.execute("PRAGMA locking_mode").fetchone()[0] != "exclusive")
 
 
 def _writable(path: Path) -> bool:

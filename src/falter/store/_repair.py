@@ -15,7 +15,7 @@ from falter.store._opening import FAULTS
 from falter.store._soundness import COLUMNS, Soundness
 from falter.store._store import Store
 
-__all__ = ["RepairReport", "repair"]
+__all__ = ["RepairReport", "opened_as_it_is", "repair"]
 
 COMMIT = 2000
 
@@ -36,7 +36,7 @@ def repair(path: Path, to: Path) -> RepairReport:
     """
     if to.exists():
         raise StoreError(f"{to} is there already", hint="name a new file with --to")
-    with closing(_opened(path)) as db:
+    with closing(opened_as_it_is(path)) as db:
         sound = Soundness(db)
         problems: list[str] = []
         kept: Counter[str] = Counter()
@@ -47,8 +47,8 @@ def repair(path: Path, to: Path) -> RepairReport:
     return RepairReport(kept=dict(kept), problems=(*problems, *sound.faults))
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """The damaged file, for reading only; its triggers and views are never run."""
+def opened_as_it_is(path: Path) -> sqlite3.Connection:
+    """A file that may be damaged, for reading only; its triggers and views are never run."""
     if not path.exists():
         raise StoreError(f"The store {path} does not exist", hint="name it with --store")
     db = sqlite3.connect(

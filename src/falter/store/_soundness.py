@@ -14,8 +14,8 @@ import orjson
 from falter.core.codec import from_json
 from falter.core.records import Item, Model, Prompt, Recipe, Response, Rewrite, Run, Variant
 from falter.core.reviews import Review, Sample
+from falter.store._marks import blob, cell_mark, checksum, name_of
 from falter.store._opening import FAULTS
-from falter.store._store import blob, cell_mark, checksum, name_of
 from falter.store._studies import StoredStudy
 
 __all__ = ["COLUMNS", "Soundness"]

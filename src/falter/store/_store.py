@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,9 @@ from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import short
 from falter.core.records import Item, Model, Prompt, Request, Response, Run, Variant
 from falter.store._claims import Claims
-from falter.store._opening import FAULTS, Place, connect, trouble
+from falter.store._marks import blob, cell_mark, checksum, content_mark, name_of
+from falter.store._opening import FAULTS, Place, connect, shared, trouble
+from falter.store._range import CellRange
 
 __all__ = [
     "PlannedCell",
@@ -26,10 +27,6 @@ __all__ = [
     "Store",
     "StoredCell",
     "StoredRun",
-    "blob",
-    "cell_mark",
-    "checksum",
-    "name_of",
 ]
 
 T = TypeVar("T")
@@ -56,6 +53,8 @@ class StoredCell:
     key: str
     response: Response | None
     failure: str | None
+    content: bytes = b""
+    """A hash of all that stands here, as it is stored: what is known of it is found by that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,26 +81,6 @@ class PromptSize:
     tokens: int
 
 
-def blob(identity: str) -> bytes:
-    """The 32 bytes of a tagged hash."""
-    return bytes.fromhex(identity[7:])
-
-
-def name_of(key: bytes) -> str:
-    """The tagged hash of 32 bytes."""
-    return "sha256:" + key.hex()
-
-
-def checksum(body: bytes) -> bytes:
-    """Eight bytes that tell a damaged response from a whole one."""
-    return hashlib.blake2b(body, digest_size=8).digest()
-
-
-def cell_mark(row: Sequence[Any]) -> bytes:
-    """Eight bytes over a planned cell: two cells that were swapped or copied no longer fit."""
-    return checksum(b"|".join(v if isinstance(v, bytes) else b"%d" % v for v in row))
-
-
 def _dump(record: Any) -> bytes:
     return orjson.dumps(record)
 
@@ -121,6 +100,7 @@ class Store:
         self.path = Path(path)
         self._models: dict[str, int] = {}
         self.db = connect(self.path, writes=writes)
+        self.is_shared = shared(self.db)  # not so on most network file systems
         self._place = Place(self.path)
         self._claims = Claims(self.path)
         self._looked_up = 0
@@ -163,7 +143,7 @@ class Store:
         self._place.check()
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
+    def reading(self) -> Iterator[None]:
         """Whatever a damaged file holds, reading it ends in an error in words."""
         try:
             yield
@@ -217,7 +197,7 @@ class Store:
         Variants are keyed by the numbers of item and recipe, which grow as the plan does: rows
         are appended, and a commit touches few pages.
         """
-        number = self._number(run.id)
+        number = self.number(run.id)
         with self.transaction():
             items = {c.request.variant.item.id: c.request.variant.item for c in cells}
             self._put("items", [(blob(i.id), _pack(i)) for i in items.values()])
@@ -299,7 +279,7 @@ class Store:
     def runs(self) -> list[StoredRun]:
         """Every run, the newest last."""
         query = "SELECT body, created_at, planned, finished_at FROM runs ORDER BY number"
-        with self._reading():
+        with self.reading():
             return [
                 StoredRun(
                     run=_load(Run, body), created_at=at, planned=bool(planned), finished_at=finished
@@ -326,25 +306,42 @@ class Store:
         raise UnknownName("run", name, [short(r.run.id) for r in runs])
 
     def cells(
-        self, run: Run, *, items: Collection[str] | None = None, sections: bool = True
+        self,
+        run: Run,
+        *,
+        items: Collection[str] | None = None,
+        within: CellRange | None = None,
+        sections: bool = True,
     ) -> Iterator[StoredCell]:
         """Planned cells in plan order with their responses; all of them, or those of some items.
+
+        Those `within` the range of one item are found without a look at the others.
 
         Without `sections` the prompts have choices and target but no text, except where scoring
         needs the text: a reply in a required form is read together with its prompt.
         """
-        with self._reading():
-            yield from self._cells(run, items, sections)
+        with self.reading():
+            yield from self._cells(run, items, within, sections)
 
     def _cells(
-        self, run: Run, items: Collection[str] | None, sections: bool
+        self,
+        run: Run,
+        items: Collection[str] | None,
+        within: CellRange | None,
+        sections: bool,
     ) -> Iterator[StoredCell]:
         recipes = {self._row("recipes", r.id): r for r in run.recipes}
-        items_by_number = self._items(run)
+        items = items if within is None else [within.item]
+        items_by_number = self._items(run, items)
         item_numbers = [] if items is None else [self._row("items", identity) for identity in items]
         item_filter = (
             "" if items is None else f"AND c.item IN ({','.join('?' * len(item_numbers))})"
         )
+        if within is not None:
+            item_filter += (
+                f" AND c.panel = {within.panel:d}"
+                f" AND c.sequence BETWEEN {within.first:d} AND {within.last:d}"
+            )
         query = f"""
             SELECT c.panel, c.repeat, c.key, c.item, c.recipe, c.draw, v.status, v.prompt, r.body,
                    CASE WHEN r.body IS NULL THEN
@@ -356,9 +353,10 @@ class Store:
             LEFT JOIN responses r ON r.key = c.key
             WHERE c.run = ? {item_filter} ORDER BY c.panel, c.sequence
         """
-        for row in self.db.execute(query, (self._number(run.id), *item_numbers)):
+        for row in self.db.execute(query, (self.number(run.id), *item_numbers)):
             panel, repeat, key, item, recipe, draw, status, prompt, body, failure = row
             content = orjson.loads(prompt)
+            raw = (items_by_number[item].id, status, prompt, body, failure)
             edits = sum(len(section["edits"]) for section in content["sections"])
             if not sections and not recipes[recipe].asks_for_a_reply:
                 content["sections"] = content["demonstrations"] = ()
@@ -376,6 +374,7 @@ class Store:
                 key=name_of(key),
                 response=None if body is None else _load(Response, body),
                 failure=failure,
+                content=content_mark(raw),
             )
 
     def largest_prompts(self, run: Run, least: int, shared: int) -> dict[int, list[PromptSize]]:
@@ -388,7 +387,7 @@ class Store:
                    c.draw AS draw, c.variant AS variant,
                    json_extract(CAST(r.body AS TEXT), '$.usage.prompt_tokens') AS tokens
             FROM cells c JOIN responses r ON r.key = c.key
-            WHERE c.run = {self._number(run.id)}
+            WHERE c.run = {self.number(run.id)}
               AND json_array_length(CAST(r.body AS TEXT), '$.scores') = 0
         """
         largest = self.db.execute(
@@ -414,24 +413,46 @@ class Store:
                 ]
         return found
 
+    def unanswered(self, run: Run) -> list[str]:
+        """The keys of planned requests that have no response."""
+        with self.reading():
+            rows = self.db.execute(
+                "SELECT DISTINCT c.key FROM cells c LEFT JOIN responses r ON r.key = c.key "
+                "WHERE c.run = ? AND r.key IS NULL",
+                (self.number(run.id),),
+            )
+            return [name_of(key) for (key,) in rows]
+
     def counts(self, run: Run) -> tuple[int, int]:
         """Planned cells, and those that have a response."""
-        with self._reading():
+        with self.reading():
             planned, answered = self.db.execute(
                 "SELECT count(*), count(r.key) FROM cells c LEFT JOIN responses r ON "
                 "r.key = c.key WHERE c.run = ?",
-                (self._number(run.id),),
+                (self.number(run.id),),
             ).fetchone()
         return planned, answered
 
-    def _items(self, run: Run) -> dict[int, Item]:
-        rows = self.db.execute(
-            "SELECT number, body FROM items WHERE number IN (SELECT item FROM cells WHERE run = ?)",
-            (self._number(run.id),),
-        )
+    def items(self, run: Run) -> list[Item]:
+        """The items of a run, in no order that means anything."""
+        with self.reading():
+            return list(self._items(run, None).values())
+
+    def _items(self, run: Run, some: Collection[str] | None) -> dict[int, Item]:
+        if some is not None:
+            marks = ",".join("?" * len(some))
+            query = f"SELECT number, body FROM items WHERE id IN ({marks})"
+            rows = self.db.execute(query, [blob(identity) for identity in some])
+        else:
+            rows = self.db.execute(
+                "SELECT number, body FROM items "
+                "WHERE number IN (SELECT item FROM cells WHERE run = ?)",
+                (self.number(run.id),),
+            )
         return {key: _load(Item, body) for key, body in rows}
 
-    def _number(self, run_id: str) -> int:
+    def number(self, run_id: str) -> int:
+        """The number of a run in this file."""
         row = self.db.execute("SELECT number FROM runs WHERE id = ?", (blob(run_id),)).fetchone()
         if row is None:
             raise UnknownName("run", short(run_id), [short(r.run.id) for r in self.runs()])

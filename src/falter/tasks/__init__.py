@@ -8,9 +8,16 @@ from falter.tasks._files import (
     read_hub,
     read_rows,
     read_template_file,
-    target_column,
 )
 from falter.tasks._items import items_from_rows
+from falter.tasks._memory import (
+    in_memory,
+    is_rows,
+    offer_rows,
+    rows_at,
+    source_name,
+    target_column,
+)
 from falter.tasks._task import Task, pick, tasks
 from falter.tasks._template import Piece, Template
 
@@ -20,14 +27,19 @@ __all__ = [
     "Piece",
     "Task",
     "Template",
+    "in_memory",
+    "is_rows",
     "items_from_rows",
+    "offer_rows",
     "pick",
     "read_domain",
     "read_hub",
     "read_issues",
     "read_rows",
     "read_template_file",
+    "rows_at",
     "rule_faults",
+    "source_name",
     "target_column",
     "tasks",
 ]

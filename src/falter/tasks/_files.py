@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import csv
 import gzip
 import io
@@ -16,14 +18,26 @@ from typing import Any, Literal
 
 from falter.core.errors import MissingExtra, TaskError, UsageError, printable
 
-__all__ = ["DataSpec", "TargetAs", "read_rows"]
+__all__ = ["MEMORY", "DataSpec", "TargetAs", "checked_rows", "read_rows"]
 
 Row = dict[str, Any]
+MEMORY = "memory:"
+"""What begins the name of rows that are no file."""
 TargetAs = Literal["auto", "index", "label", "text"]
-_TARGETS = ("answer", "target", "label")
 _DEEPEST = 50
 _MOST_BYTES = 2 * 2**30
 _LINES = re.compile(r"[\t\r\n]")
+_SPREADSHEETS = ("xlsx", "xlsm", "xls", "ods", "numbers")
+_SPREADSHEET = (
+    "save the sheet as 'CSV UTF-8' in the spreadsheet program; in Python, falter.run takes a data "
+    "frame as 'data'"
+)
+_WIDE = (
+    (codecs.BOM_UTF32_LE, "utf-32"),  # begins like that of UTF-16
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 _READABLE = ".jsonl, .json, .csv, .tsv or .parquet (also .gz)"
 
 
@@ -32,7 +46,8 @@ class DataSpec:
     """Where items come from and what each column holds.
 
     `fields` maps placeholders to columns; without it every placeholder is a column's name.
-    `choices` is one column that holds a list, or several columns with one option each.
+    `choices` is one column that holds a list, or several columns with one option each. Rows that
+    make the same item are an error, or all but the first are dropped.
     """
 
     path: str
@@ -43,6 +58,7 @@ class DataSpec:
     key: str | None = None
     tags: tuple[str, ...] = ()
     split: str = "test"
+    drop_duplicates: bool = False
 
 
 def read_rows(path: str | Path) -> list[Row]:
@@ -58,7 +74,7 @@ def read_rows(path: str | Path) -> list[Row]:
     else:
         text = read_text(path)
         if kind in ("csv", "tsv"):
-            rows = list(_csv(text, path, "," if kind == "csv" else "\t"))
+            rows = list(_csv(text, path, "\t" if kind == "tsv" else _separator(text)))
         elif kind == "jsonl":
             rows = list(_jsonl(text, path))
         elif kind == "json":
@@ -66,26 +82,18 @@ def read_rows(path: str | Path) -> list[Row]:
         else:
             raise TaskError(
                 f"The data file {path} is not a kind of file that falter can read",
-                hint=f"use {_READABLE}",
+                hint=_SPREADSHEET if kind in _SPREADSHEETS else f"use {_READABLE}",
             )
+    return checked_rows(rows, f"The data file {path}", str(path))
+
+
+def checked_rows(rows: list[Row], what: str, where: str) -> list[Row]:
+    """The rows, if there are any and an item can hold what is in them."""
     if not rows:
-        raise TaskError(f"The data file {path} has no rows", hint="give a file with at least one")
+        raise TaskError(f"{what} has no rows", hint="give a file with at least one")
     for number, row in enumerate(rows, start=1):
-        _check_row(row, f"{path}, row {number}")
+        _check_row(row, f"{where}, row {number}")
     return rows
-
-
-def target_column(path: str | Path) -> str:
-    """The one column of a data file that is called like a target; without one an error."""
-    columns = list(read_rows(path)[0])
-    found = [name for name in columns if name.lower() in _TARGETS]
-    if len(found) != 1:
-        shown = ", ".join(columns[:12])
-        raise TaskError(
-            f"{path} alone does not say which column holds the right answer (columns: {shown})",
-            hint="write 'data: {path: FILE, target: COLUMN}', or add --target COLUMN",
-        )
-    return found[0]
 
 
 def _check_row(row: Row, where: str) -> None:
@@ -143,7 +151,10 @@ def read_hub(name: str, split: str) -> list[Row]:
 
 
 def read_text(path: Path) -> str:
-    """The whole of a UTF-8 file, unpacked where its name ends in .gz."""
+    """The whole of a UTF-8 file, unpacked where its name ends in .gz.
+
+    One of UTF-16 or UTF-32 is read where its first bytes say that it is one.
+    """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -152,16 +163,26 @@ def read_text(path: Path) -> str:
                 f"The data file {path} holds more than {_MOST_BYTES:,} bytes",
                 hint="give a part of it",
             )
-        return data.decode("utf-8-sig")
+        return data.decode(
+            next((code for mark, code in _WIDE if data.startswith(mark)), "utf-8-sig")
+        )
     except UnicodeDecodeError as error:
         raise TaskError(
-            f"The data file {path} is not UTF-8 (byte {error.start})", hint="convert it to UTF-8"
+            f"The data file {path} is not {error.encoding.upper()} (byte {error.start})",
+            hint="it may be Latin-1, as spreadsheet programs save CSV: save it as 'CSV UTF-8', or "
+            f"convert it: iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8-{path.name}",
         ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise TaskError(f"The data file {path} cannot be read: {error}") from error
 
 
 def _jsonl(text: str, path: Path) -> Iterator[Row]:
+    """An object a line; a file that is one JSON list is read as that."""
+    if text.lstrip().startswith("["):
+        with contextlib.suppress(ValueError, RecursionError):
+            whole = _loaded(text)
+            yield from (_object(row, f"{path}, entry {n}") for n, row in enumerate(whole, 1))
+            return
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -207,6 +228,14 @@ def _object(row: Any, where: str) -> Row:
     if not isinstance(row, dict):
         raise TaskError(f"{where} is not an object", hint='write {"column": value, …}')
     return row
+
+
+def _separator(text: str) -> str:
+    """A comma, unless the header has none and has semicolons or tabs, as some programs write."""
+    header = text.partition("\n")[0]
+    if "," in header:
+        return ","
+    return max(";", "\t", key=header.count) if ";" in header or "\t" in header else ","
 
 
 def _csv(text: str, path: Path, delimiter: str) -> Iterator[Row]:

@@ -30,6 +30,8 @@ def items_from_rows(
     names = {**{column: column for column in columns}, **spec.fields}
     template.check(names, mapped=tuple(spec.fields), has_choices=bool(spec.choices))
     items = [_item(row, number, names, spec, template, task) for number, row in enumerate(rows, 1)]
+    if spec.drop_duplicates:
+        items = _first_of_each(items)
     _unique(items, spec)
     return tuple(items)
 
@@ -48,9 +50,15 @@ def _item(
 ) -> Item:
     where = f"{spec.path}, row {number}"
     fields = {name: _as_text(row.get(names[name]), name, where) for name in template.fields}
+    if fields and not any(text.strip() for text in fields.values()):
+        raise TaskError(
+            f"{where} has nothing to ask: {', '.join(fields)} {'is' if len(fields) == 1 else 'are'}"
+            " empty",
+            hint="fill or drop the row",
+        )
     choices = _choices(row, spec, where)
     value = None if spec.target is None else row.get(spec.target)
-    if spec.target is not None and value is None:
+    if spec.target is not None and (value is None or str(value).strip() == ""):
         raise TaskError(
             f"{where}: the target '{spec.target}' is empty", hint="fill or drop the row"
         )
@@ -157,6 +165,14 @@ def gold(raw: Any, choices: Sequence[str], target_as: TargetAs, where: str) -> i
     return index
 
 
+def _first_of_each(items: Sequence[Item]) -> list[Item]:
+    """The items without later ones that are the same in all that they hold, but for their key."""
+    first: dict[str, Item] = {}
+    for item in items:
+        first.setdefault(digest("same", item.fields, item.choices, item.target), item)
+    return list(first.values())
+
+
 def _unique(items: Sequence[Item], spec: DataSpec) -> None:
     rows: dict[str, int] = {}
     for number, item in enumerate(items, 1):
@@ -165,5 +181,6 @@ def _unique(items: Sequence[Item], spec: DataSpec) -> None:
             what = f"the key '{item.key}'" if spec.key else "the same fields and target"
             raise DuplicateName(
                 f"{spec.path}: rows {first} and {number} have {what}",
-                hint="items must differ; drop one, or name a column of unique keys with --key",
+                hint="items must differ: --drop-duplicates keeps the first of rows that are the "
+                "same, --key names a column of unique keys",
             )

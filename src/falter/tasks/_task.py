@@ -23,7 +23,8 @@ class Task:
     template, in other words, for some of these. `scorer` is the task's own choice, None when it
     follows from the items and from what the model can do. `stop` and `max_tokens` are the task's
     limits for a generated answer, used unless the user sets others. `translations` are those
-    that people wrote of its texts: by language, the text with its translation.
+    that people wrote of its texts: by language, the text with its translation. `remarks` are said
+    before anything is sent.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Task:
     max_tokens: int | None = None
     alternatives: Mapping[str, Template] = field(default_factory=dict)
     translations: Callable[[], Mapping[str, Mapping[str, str]]] | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def revision(self) -> str:

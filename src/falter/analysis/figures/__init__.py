@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from falter.analysis._results import Analysis
 from falter.analysis.figures._across import across_figures
+from falter.analysis.figures._answer_of_all import ANSWER, answer_figure, answer_of
+from falter.analysis.figures._drops_at_once import drops_at_once
 from falter.analysis.figures._meaning import meaning_grid, meaning_losses
 from falter.analysis.figures._panel import overview, panel_figures
 from falter.analysis.figures._parts import NOT_THE_WORDING
 from falter.analysis.figures._pooled import brittleness_bars
 from falter.analysis.figures._rankings import ranking_figures
+from falter.analysis.figures._rescore import rescore_figures
 from falter.figures import Figure, Statement
 
 __all__ = [
     "analysis_figures",
     "analysis_title",
+    "answer_figure",
+    "answer_of",
     "brittleness_bars",
+    "drops_at_once",
     "main_figures",
     "meaning_grid",
     "meaning_losses",
     "ranking_figures",
+    "rescore_figures",
 ]
 
 _MAIN = (
+    ANSWER,
     "overview",
     "headline",
     "drops",
@@ -48,7 +56,9 @@ def analysis_figures(analysis: Analysis) -> tuple[Figure, ...]:
         text = "The run has no panel: no model was asked on any task."
         return (Statement(name="nothing", title="Nothing to show", text=(text,), kind="warning"),)
     return (
+        answer_figure([("", analysis)]),
         *overview(analysis),
+        *drops_at_once([("", analysis)]),
         *(
             figure
             for place, panel in enumerate(analysis.panels, start=1)
@@ -62,7 +72,9 @@ def analysis_figures(analysis: Analysis) -> tuple[Figure, ...]:
 
 def main_figures(analysis: Analysis) -> tuple[str, ...]:
     """The names of those that a summary shows."""
-    names = [figure.name for figure in analysis_figures(analysis)]
+    alone = len(analysis.panels) == 1
+    figures = [f for f in analysis_figures(analysis) if not (alone and f.folded)]
+    names = [figure.name for figure in figures]
     return tuple(n for n in names if n in _MAIN or n.rstrip("0123456789").rstrip("-") in _MAIN)
 
 

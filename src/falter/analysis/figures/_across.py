@@ -34,7 +34,13 @@ def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
         *ranking_figures([("", analysis)]),
         *_assumptions(across),
     )
-    return tuple(replace(figure, section=SECTION) for figure in figures)
+    alone = len(analysis.panels) == 1
+    return tuple(
+        replace(
+            figure, section=SECTION, folded=figure.folded or (alone and isinstance(figure, Grid))
+        )
+        for figure in figures
+    )
 
 
 def _panels(analysis: Analysis, across: Across) -> Iterator[Figure]:

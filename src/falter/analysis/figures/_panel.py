@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
 from falter.analysis._results import Analysis, Counts, PanelResult
+from falter.analysis.figures._answer_of_all import answer_of_panel
 from falter.analysis.figures._parts import parts_figures
 from falter.analysis.figures._verdicts import verdict_figures, verdict_text
 from falter.core.records import Estimate
@@ -30,6 +32,7 @@ from falter.figures import numbers as n
 __all__ = ["overview", "panel_figures"]
 
 MOST_REASONS = 20
+NUMBERS, DETAILS = "Key numbers", "More numbers"
 
 PLUGIN_PARTS = {"data": "the item", "pert": "the prompt", "run": "asking again"}
 CROSSED_PARTS = {
@@ -99,21 +102,25 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
 
 def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterator[Figure]:
     """Everything about one panel. Where there are several, its number ends every name."""
-    tail, section = ("", "") if len(analysis.panels) == 1 else (f"-{place}", panel.title)
-    figures = (
-        _headline(panel),
-        *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis.level)),
+    alone = len(analysis.panels) == 1
+    shown = (
+        *(() if alone else (answer_of_panel(panel, analysis),)),
+        *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis)),
         *parts_figures(panel),
-        *_read(panel),
-        *_failed(panel),
-        *_notes(panel),
-        *_variance(panel),
         *_examples(panel),
+    )
+    numbers = (_headline(panel), *_read(panel), *_failed(panel), *_notes(panel))
+    details = (
+        *(replace(figure, folded=True) for figure in _variance(panel)),
         *_recipes(panel),
         *verdict_figures(panel),
     )
-    for figure in figures:
-        yield replace(figure, name=f"{figure.name}{tail}", section=section)
+    for section, figures in (("", shown), (NUMBERS, numbers), (DETAILS, details)):
+        for figure in figures:
+            if alone:
+                yield replace(figure, section=section)
+            else:
+                yield replace(figure, name=f"{figure.name}-{place}", section=panel.title)
 
 
 def _headline(panel: PanelResult) -> Headline:
@@ -159,8 +166,13 @@ def _headline(panel: PanelResult) -> Headline:
     )
 
 
-def _drops(panel: PanelResult, level: float) -> Iterator[Figure]:
-    """The forest plot: groups with their averages and recipes, then the averages over all.
+def _size(drop: Estimate) -> float:
+    """For sorting; what is not known comes last."""
+    return -math.inf if drop.value is None else drop.value
+
+
+def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
+    """The forest plot: recipes by their drops, then the averages of groups and over all.
 
     A group of one recipe shows no average, which would repeat the recipe's own number; nor does
     the only group, which would repeat that of all recipes.
@@ -168,30 +180,31 @@ def _drops(panel: PanelResult, level: float) -> Iterator[Figure]:
     if not panel.recipes:
         yield Statement(name="drops", title="Drops", text=("No recipe was run.",), kind="note")
         return
-    averages = {group.group: group.drop for group in panel.groups}
-    rows: list[ForestRow] = []
-    for group in dict.fromkeys(recipe.group for recipe in panel.recipes):
-        members = [recipe for recipe in panel.recipes if recipe.group == group]
-        shown = 1 < len(members) < len(panel.recipes)
-        rows.append(_forest_row(group, "group", averages.get(group) if shown else None))
-        rows += [
-            ForestRow(
-                label=recipe.label,
-                kind="member",
-                estimate=recipe.drop,
-                together=recipe.together,
-                verdict=recipe.verdict,
-                cells=(recipe.together.p_value, recipe.changed, recipe.lost, recipe.gained),
-            )
-            for recipe in members
-        ]
+    changes = {(m.task, m.recipe): m.change for m in analysis.meaning}
+    ranked = sorted(panel.recipes, key=lambda recipe: -_size(recipe.drop))
+    rows = [
+        ForestRow(
+            label=recipe.label,
+            kind="member",
+            everyday=recipe.everyday,
+            change=changes.get((panel.panel.task, recipe.label), ()),
+            estimate=recipe.drop,
+            together=recipe.together,
+            verdict=recipe.verdict,
+            cells=(recipe.together.p_value, recipe.changed, recipe.lost, recipe.gained),
+        )
+        for recipe in ranked
+    ]
+    averages = [group for group in panel.groups if 1 < len(group.recipes) < len(panel.recipes)]
+    averages.sort(key=lambda group: -_size(group.drop))
+    rows += [_forest_row(f"mean of {group.group}", "group", group.drop) for group in averages]
     rows.append(_forest_row("all recipes", "total", panel.micro))
-    if len(averages) > 1:
+    if len(panel.groups) > 1:
         rows.append(_forest_row("mean of groups", "total", panel.macro))
     yield Forest(
         name="drops",
         title="Drop in points, recipe by recipe",
-        text=(verdict_text(panel, level),),
+        text=(verdict_text(panel, analysis.level),),
         measured="drop",
         of="recipe",
         scale="drops",
@@ -361,10 +374,23 @@ def _stacked(
 
 
 def _examples(panel: PanelResult) -> Iterator[Figure]:
-    if panel.examples:
-        yield Examples(
-            name="examples", title="Right as asked, wrong when changed", examples=panel.examples
-        )
+    if not panel.examples:
+        return
+    everyday = {recipe.label: recipe.everyday for recipe in panel.recipes}
+    lost = sum(example.turned == "lost" for example in panel.examples)
+    gained = len(panel.examples) - lost
+    yield Examples(
+        name="examples",
+        title="Answers that turned",
+        text=(
+            f"{n.whole(lost)} lost and {n.whole(gained)} gained, picked from the recipes that turn "
+            "most; how many there are of each stands in the drops.",
+        ),
+        examples=tuple(
+            replace(example, everyday=everyday.get(example.recipe, ""))
+            for example in panel.examples
+        ),
+    )
 
 
 def _recipes(panel: PanelResult) -> Iterator[Figure]:

@@ -24,6 +24,8 @@ _LOOK = {
 def parts_figures(panel: PanelResult) -> Iterator[Figure]:
     """The sentences of the recipes whose drop is not shown to be the wording's, then all parts."""
     split = [parts for parts in panel.parts if parts.split.drop.value is not None]
+    split.sort(key=lambda parts: -_value(parts.split.drop))
+    everyday = {recipe.label: recipe.everyday for recipe in panel.recipes}
     if not split:
         return
     found = [sentence for parts in split for sentence in _not_the_wording(parts)]
@@ -34,7 +36,7 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
     yield Breakdown(
         name=PARTS,
         title="Of this drop, how much is real?",
-        text=(_about(split),),
+        text=(_conclusion(split), _about(split)),
         whole="drop",
         of="recipe",
         parts=_NAMES,
@@ -46,8 +48,19 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
             Column(name="Churn ratio", unit="coefficient",
                    about="what turns under the recipe for each that turns when asked again"),
         ),
-        rows=tuple(_row(parts) for parts in split),
+        rows=tuple(_row(parts, everyday.get(parts.label, "")) for parts in split),
     )  # fmt: skip
+
+
+def _conclusion(split: Sequence[RecipeParts]) -> str:
+    """How many of the clear changes are left when only the wording counts."""
+    doubtful = sum(parts.split.not_the_wording for parts in split)
+    if not doubtful:
+        return (
+            "No change that is clear as measured becomes unclear when only its wording is counted."
+        )
+    changes = "change" if doubtful == 1 else "changes"
+    return f"{n.whole(doubtful)} clear {changes} cannot be put down to the wording alone."
 
 
 def _about(split: Sequence[RecipeParts]) -> str:
@@ -67,10 +80,11 @@ def _about(split: Sequence[RecipeParts]) -> str:
     )
 
 
-def _row(parts: RecipeParts) -> BreakdownRow:
+def _row(parts: RecipeParts, everyday: str) -> BreakdownRow:
     split, churn = parts.split, parts.churn
     return BreakdownRow(
         label=parts.label,
+        everyday=everyday,
         whole=split.drop,
         parts=split.parts,
         cells=(*split.corrected, churn.lost, churn.gained, churn.again, churn.ratio),
@@ -89,7 +103,8 @@ def _corrected(parts: RecipeParts) -> str:
     done = [f"{name} {n.whole(count)}" for name, _, count in named if count]
     sentences = [
         f"Items corrected: {', '.join(done)}." if done else "",
-        f"Nothing to correct: {', '.join(idle)}." if idle else "",
+        f"Nothing to correct: {', '.join(idle)}." if idle and done else "",
+        "Nothing to correct." if idle and not done else "",
         f"Not looked at, so part of wording: {', '.join(unknown)}." if unknown else "",
     ]
     return " ".join(filter(None, sentences))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from falter.analysis import meaning_grid, ranking_figures
+from falter.analysis import answer_figure, drops_at_once, meaning_grid, ranking_figures
 from falter.figures import Figure
+from falter.protocols._chapters import APPENDIX, chapter
 from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols._tables import (
     WayOfAsking,
@@ -42,7 +43,7 @@ class Brittlebench(Protocol):
     name = "brittlebench"
     summary = "how much of a score's variance comes from the wording"
     presets = tuple(PRESETS)
-    headline = ("drops", "brittleness-models", "rankings-changed", "chain-of-thought")
+    headline = ("answer", "drops", "brittleness-models", "rankings-changed", "chain-of-thought")
 
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
         return tuple(parts_of(settings))
@@ -60,32 +61,58 @@ class Brittlebench(Protocol):
         by_name = {result.part.name: result for result in results}
         if not results:
             return ()
-        analysis = results[0].analysis
-        level, seed, strict = analysis.level, analysis.seed, analysis.unparsed == "wrong"
-        figures: list[Figure] = []
+        level, seed = results[0].analysis.level, results[0].analysis.seed
+        strict = results[0].analysis.unparsed == "wrong"
         ways = [WayOfAsking(_how(by_name[name]), by_name[name]) for name in MAIN if name in by_name]
-        if ways:
-            figures += [drops_grid(ways), *variance_figures(ways), *spread_figures(ways)]
-            figures += ranking_figures([(way.how, way.result.analysis) for way in ways])
-            figures += [*group_grids(ways), tasks_grid(ways)]
-        if options := by_name.get("options"):
-            figures.append(recipes_grid(options, "options", "Options and distraction"))
-            figures += negation_grid(options, level, strict=strict)
-        for name, title in (("maths", "Maths"), ("code", "Code")):
-            if result := by_name.get(name):
-                figures.append(recipes_grid(result, name, title))
+        asked = [(way.how, way.result.analysis) for way in ways]
+        doses: list[Figure] = []
         if intensity := by_name.get("intensity"):
-            figures += dose_figures(intensity, level, seed, strict=strict)
+            doses += dose_figures(intensity, level, seed, strict=strict)
         if pairs := by_name.get("pairs"):
-            figures += pair_figures(pairs, level, strict=strict)
-        figures += _reasoning(results, level, seed)
-        figures += scoring_figures(ways, level)
-        shown = [way.result for way in ways[:1]]
-        shown += [by_name[name] for name in ("maths", "code") if name in by_name]
-        figures += meaning_grid([m for result in shown for m in result.analysis.meaning])
-        figures += rating_figures(ratings)
-        figures.append(counts_grid(results))
-        return tuple(replace(figure, section="", folded=False) for figure in figures)
+            doses += pair_figures(pairs, level, strict=strict)
+        spread = [*variance_figures(ways), *spread_figures(ways)] if ways else []
+        return (
+            answer_figure(asked or [("", results[0].analysis)]),
+            *chapter("Drops", _drops(by_name, ways, level, strict=strict)),
+            *chapter("Where the variance comes from", spread),
+            *chapter("Rankings of the models", ranking_figures(asked) if ways else ()),
+            *chapter("Doses and pairs", doses),
+            *chapter("Reasoning", _reasoning(results, level, seed)),
+            *chapter(APPENDIX, _appendix(by_name, ways, ratings, level), folded=True),
+            *chapter(APPENDIX, [counts_grid(results)], folded=True),
+        )
+
+
+def _drops(
+    by_name: Mapping[str, PartResult], ways: Sequence[WayOfAsking], level: float, *, strict: bool
+) -> list[Figure]:
+    """Models and ways of asking, groups, tasks, and the parts of one kind of task."""
+    figures: list[Figure] = []
+    if ways:
+        asked = [(way.how, way.result.analysis) for way in ways]
+        details = (*group_grids(ways), tasks_grid(ways))
+        figures += [drops_grid(ways), *drops_at_once(asked)]
+        figures += [replace(figure, folded=True) for figure in details]
+    if options := by_name.get("options"):
+        figures.append(recipes_grid(options, "options", "Options and distraction"))
+        figures += negation_grid(options, level, strict=strict)
+    for name, title in (("maths", "Maths"), ("code", "Code")):
+        if result := by_name.get(name):
+            figures.append(recipes_grid(result, name, title))
+    return figures
+
+
+def _appendix(
+    by_name: Mapping[str, PartResult],
+    ways: Sequence[WayOfAsking],
+    ratings: Agreement | None,
+    level: float,
+) -> list[Figure]:
+    """Ways of scoring, what became of the meaning, ratings of rewrites."""
+    shown = [way.result for way in ways[:1]]
+    shown += [by_name[name] for name in ("maths", "code") if name in by_name]
+    meanings = [m for result in shown for m in result.analysis.meaning]
+    return [*scoring_figures(ways, level), *meaning_grid(meanings), *rating_figures(ratings)]
 
 
 def _how(result: PartResult) -> str:

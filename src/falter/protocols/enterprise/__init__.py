@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 
+from falter.core.records import Estimate
 from falter.figures import Figure
+from falter.figures import numbers as n
+from falter.protocols._chapters import APPENDIX, chapter, findings, grid_named
 from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols._tables import counts_grid
 from falter.protocols.enterprise._figures import main_figures, run_figures, size_figures
@@ -20,6 +22,8 @@ from falter.tasks import Task
 
 __all__ = ["Enterprise"]
 
+MOST_ROWS = 6
+
 
 class Enterprise(Protocol):
     """Summaries, answers and slots under wording, position, formats and languages; each reply is
@@ -28,7 +32,7 @@ class Enterprise(Protocol):
     name = "enterprise"
     summary = "whether an application keeps its quality when wording, format and language change"
     presets = tuple(PRESETS)
-    headline = ("robustness", "formats", "difficulty")
+    headline = ("answer", "robustness", "formats", "difficulty")
 
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
         return tuple(parts_of(settings))
@@ -50,10 +54,38 @@ class Enterprise(Protocol):
             return ()
         analysis = results[0].analysis
         scores = Scores(results, analysis.level, analysis.seed)
-        figures = [*main_figures(scores), *split_figures(scores), *run_figures(scores)]
-        figures += [*size_figures(scores), *supplementary_figures(scores)]
-        figures += [*sample_figures(scores), counts_grid(main_results(scores.by_name))]
-        return tuple(replace(figure, section="") for figure in figures)
+        main, runs = main_figures(scores), [*run_figures(scores), *size_figures(scores)]
+        counts = counts_grid(main_results(scores.by_name))
+        return (
+            findings(_sentences(main), results),
+            *chapter("Robustness", main),
+            *chapter("Formats, languages, tasks", split_figures(scores)),
+            *chapter("Runs and sizes", runs),
+            *chapter("Likeness and ratings", supplementary_figures(scores)),
+            *chapter(APPENDIX, [*sample_figures(scores), counts], folded=True),
+        )
+
+
+def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
+    """How many replies stay the same, for each model, and under what the fewest do."""
+    grid = grid_named(figures, "robustness")
+    for row in grid.rows[:MOST_ROWS] if grid is not None else ():
+        whole, known = (
+            row[1],
+            [
+                (value.value, column.name)
+                for value, column in zip(row[4:], grid.columns[4:] if grid else (), strict=True)
+                if isinstance(value, Estimate) and value.value is not None
+            ],
+        )
+        if not isinstance(whole, Estimate) or whole.value is None or not known:
+            continue
+        least, name = min(known)
+        yield (
+            f"{row[0]} is robust in {n.shown(whole, 'percent').with_unit(' %')} of its replies, on "
+            "average over the kinds of change: their content and quality did not both change. The "
+            f"fewest, {n.percent(least)} %, are robust under {name}."
+        )
 
 
 protocols.register("enterprise", Enterprise())

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from falter.core.records import Estimate
 from falter.figures import Figure
+from falter.figures import numbers as n
+from falter.protocols._chapters import APPENDIX, chapter, findings, grid_named
 from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols._tables import counts_grid
 from falter.protocols.relevance._changes import change_figures
@@ -21,6 +24,9 @@ from falter.tasks import Task
 
 __all__ = ["CRITERIA", "RelevanceProtocol", "human_sheet", "read_human_sheets"]
 
+MOST_ROWS = 6
+AT_ZERO = ", at temperature 0"
+
 
 class RelevanceProtocol(Protocol):
     """Articles whose relevant sentences are reworded; what that does to summaries of them, beside
@@ -29,7 +35,7 @@ class RelevanceProtocol(Protocol):
     name = "relevance"
     summary = "whether a summary survives when the sentences that matter are reworded"
     presets = tuple(PRESETS)
-    headline = ("relative-change", "source-shift")
+    headline = ("answer", "relative-change", "source-shift")
 
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
         return tuple(parts_of(settings))
@@ -47,22 +53,49 @@ class RelevanceProtocol(Protocol):
         parts = [result for result in results if result.part.name in (SAMPLED, GREEDY)]
         figures: list[Figure] = []
         for result in parts:
-            end = "" if result is parts[0] else f"-{result.part.name}"
+            end, tail = ("", "") if result is parts[0] else (f"-{result.part.name}", AT_ZERO)
             judged = [other for other in results if other.part.judges == result.part.name]
-            figures += [replace(f, name=f"{f.name}{end}") for f in _figures_of(result, judged)]
-        if parts:
-            figures += rewrite_figures(parts[0], parts[0].analysis.level)
-            figures.append(counts_grid(parts))
-        return tuple(figures)
+            for title, members in _chapters_of(result, judged):
+                named = [replace(f, name=f"{f.name}{end}") for f in members]
+                figures += chapter(f"{title}{tail}", named)
+        if not parts:
+            return ()
+        rewrites = rewrite_figures(parts[0], parts[0].analysis.level)
+        return (
+            findings(_sentences(figures), parts),
+            *figures,
+            *chapter(APPENDIX, [*rewrites, counts_grid(parts)], folded=True),
+        )
 
 
-def _figures_of(result: PartResult, judged: Sequence[PartResult]) -> Iterator[Figure]:
+def _chapters_of(
+    result: PartResult, judged: Sequence[PartResult]
+) -> Iterator[tuple[str, Sequence[Figure]]]:
     level, seed = result.analysis.level, result.analysis.seed
     scores = scores_of(result)
-    yield from change_figures(scores, level, seed)
-    yield from source_figures(result, level, seed)
-    for part in judged:
-        yield from judged_figures(result, part, scores, level)
+    yield "What rewording does", change_figures(scores, level, seed)
+    yield "Where summaries come from", tuple(source_figures(result, level, seed))
+    ratings = [f for part in judged for f in judged_figures(result, part, scores, level)]
+    yield "How good the summaries are", ratings
+
+
+def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
+    """The change of the first measure under each way of rewording, with its interval."""
+    grid = grid_named(figures, "relative-change")
+    rows = grid.rows if grid is not None else ()
+    for row in [row for row in rows if row[:3] == rows[0][:3]][:MOST_ROWS]:
+        model, task, measure, arm, articles = row[:5]
+        change = row[8]
+        if isinstance(change, Estimate) and change.value is not None:
+            clear = change.low is not None and change.high is not None and (
+                change.low > 0.0 or change.high < 0.0
+            )  # fmt: skip
+            sure = "leaves out zero" if clear else "holds zero"
+            shown = n.shown(change, "percent")
+            yield (
+                f"{arm}: {measure} of {model} on {task} changes by {shown.value} % over {articles} "
+                f"articles; its interval {shown.interval} {sure}."
+            )
 
 
 protocols.register("relevance", RelevanceProtocol())

@@ -45,7 +45,7 @@ def drawn(figure: Figure, scales: Mapping[str, Scale]) -> Html:
     if isinstance(figure, Breakdown):
         return breakdown_table(figure)
     if isinstance(figure, Examples):
-        return example_pairs(figure.examples)
+        return example_pairs(figure)
     if isinstance(figure, HeatMap):
         return heat_table(figure)
     if isinstance(figure, Curves):

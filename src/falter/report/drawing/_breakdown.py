@@ -17,7 +17,7 @@ from falter.report.drawing._grid import empty_note
 __all__ = ["breakdown_axis", "breakdown_table", "length", "placed_parts", "reach"]
 
 _EDGE = 0.04
-_COLOURS = ("c-run", "c-cond", "c-item", "c-pert", "c-more", "c-rest")
+_COLOURS = ("c-more", "c-rest", "c-host", "c-pert", "c-item", "c-cond")
 
 
 def length(part: Estimate) -> float:
@@ -99,7 +99,7 @@ def _head(figure: Breakdown, axis: Axis) -> Html:
 def _rows(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Iterator[Html]:
     yield tag(
         "tr",
-        tag("th", label(row.label, 120), scope="row"),
+        tag("th", *_name(row), scope="row"),
         cell(_picture(row, figure, axis), class_="plot"),
         cell(number(row.whole, figure.unit), class_="r"),
     )
@@ -107,8 +107,20 @@ def _rows(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Iterator[Html]:
         f"{name[:80]} {n.shown(part, figure.unit).text}"
         for name, part in zip(figure.parts, row.parts, strict=True)
     )
-    said = [tag("p", label(words, 1_000)) for words in (f"{parts}.", *row.lines)]
-    yield tag("tr", tag("td"), cell(*said, colspan=2), class_="said")
+    is_split = sum(bool(part.value) for part in row.parts) > 1
+    said = label(" ".join((*([f"{parts}."] if is_split else []), *row.lines)), 3_000)
+    yield tag("tr", cell(tag("p", said), colspan=3), class_="said")
+
+
+def _name(row: BreakdownRow) -> list[Html]:
+    """What people call it, and its own name."""
+    if row.everyday in ("", row.label):
+        return [label(row.label, 120)]
+    everyday = row.everyday[:1].upper() + row.everyday[1:]
+    return [
+        tag("span", label(everyday), class_="called"),
+        tag("code", label(row.label), class_="recipe"),
+    ]
 
 
 def _picture(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Html:

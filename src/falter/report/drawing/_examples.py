@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from falter.figures import Example, Segment, Side
+from falter.figures import Example, Examples, Segment, Side
 from falter.figures import numbers as n
 from falter.report._escape import LIMIT, Html, edited, escape
 from falter.report._markup import cell, head, label, tag
 
-__all__ = ["example_pairs"]
+__all__ = ["RECIPES", "change_marked", "example_pairs"]
 
-FIRST = 3
+FIRST = 2
+RECIPES = 12
+"""As many recipes can be chosen by themselves."""
+CHANGE = 80
 ANSWER = 1_500
 CONTEXT = 400
 STRUCK = 60
@@ -21,33 +24,77 @@ OPTIONS = 30
 Which = Literal["before", "after"]
 
 
-def example_pairs(examples: Sequence[Example]) -> Html:
-    """The first few examples in full, the rest folded away."""
-    articles = [_example(example) for example in examples]
-    rest = articles[FIRST:]
-    more = f"{len(rest)} more {'example' if len(rest) == 1 else 'examples'}"
-    folded = tag("details", tag("summary", more), *rest) if rest else Html("")
-    return tag("div", *articles[:FIRST], folded, class_="examples")
+def example_pairs(figure: Examples) -> Html:
+    """A row of choices that needs no script, and the examples, the first ones open."""
+    examples = figure.examples
+    recipes = list(dict.fromkeys(example.recipe for example in examples))[:RECIPES]
+    articles = [
+        _example(example, recipes, opened=place < FIRST) for place, example in enumerate(examples)
+    ]
+    return tag("div", *_filters(figure, recipes), *articles, class_="examples")
 
 
-def _example(example: Example) -> Html:
+def _filters(figure: Examples, recipes: Sequence[str]) -> list[Html]:
+    """Which way the answer turned, and under which recipe; none where there is no choice."""
+    turned = [kind for kind in ("lost", "gained") if any(e.turned == kind for e in figure.examples)]
+    everyday = {example.recipe: example.everyday for example in figure.examples}
+    kinds = [(f"only-{kind}", kind.capitalize()) for kind in turned]
+    named = [(f"only-r{place}", everyday[recipe] or recipe) for place, recipe in enumerate(recipes)]
+    return [
+        tag("fieldset", tag("legend", title), *_choices(f"{figure.name}-{name}", choices))
+        for title, name, choices in (("Show", "turned", kinds), ("Under", "recipe", named))
+        if len(choices) > 1
+    ]
+
+
+def _choices(group: str, choices: Sequence[tuple[str, str]]) -> list[Html]:
+    every = _choice(group, "only-all", "All", checked="")
+    return [every, *(_choice(group, kind, text, checked=None) for kind, text in choices)]
+
+
+def _choice(group: str, kind: str, text: str, *, checked: str | None) -> Html:
+    box = tag("input", type="radio", name=group, class_=f"away {kind}", checked=checked)
+    return tag("label", box, tag("span", label(text, 60)))
+
+
+def _example(example: Example, recipes: Sequence[str], *, opened: bool) -> Html:
+    place = recipes.index(example.recipe) if example.recipe in recipes else RECIPES
+    before, after = (s.read or s.answer for s in (example.baseline, example.perturbed))
+    title = tag(
+        "summary",
+        tag("span", example.turned, class_=f"turned {example.turned}"),
+        " under ",
+        label(example.everyday or example.recipe),
+        tag("span", " on item ", label(example.item), class_="ci"),
+        tag("span", ": ", label(before, 40), " → ", label(after, 40), class_="ci"),
+    )
+    names = [tag("code", label(example.recipe), class_="ci"), " · "] if example.everyday else []
+    expected = tag("b", label(example.expected, ANSWER))
     return tag(
-        "article",
-        tag(
-            "p",
-            label(example.recipe),
-            tag("span", " on item ", label(example.item), class_="ci"),
-            class_="of",
-        ),
-        tag("p", "Expected: ", tag("b", label(example.expected, ANSWER)), class_="expected"),
+        "details",
+        title,
+        tag("p", *names, "Expected: ", expected, class_="expected"),
         tag(
             "div",
             _column("As asked", example.segments, "before", example.baseline),
             _column("As changed", example.segments, "after", example.perturbed),
             class_="pair sides",
         ),
-        class_="example",
+        class_=f"example {example.turned} r{place}",
+        open="" if opened else None,
     )
+
+
+def change_marked(segments: Sequence[Segment]) -> Iterator[Html]:
+    """A short change on one line: what was taken away struck through, what came instead marked."""
+    for segment in segments:
+        if segment.kind == "same":
+            yield escape(segment.after)
+            continue
+        if segment.before:
+            yield tag("del", edited(segment.before, CHANGE))
+        if segment.after:
+            yield tag("mark", edited(segment.after, CHANGE))
 
 
 def _column(title: str, segments: Sequence[Segment], which: Which, side: Side) -> Html:

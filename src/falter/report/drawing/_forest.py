@@ -12,6 +12,7 @@ from falter.report._escape import Html
 from falter.report._markup import cell, dash, head, label, number, tag
 from falter.report._tables import TOGETHER
 from falter.report._words import provenance
+from falter.report.drawing._examples import change_marked
 from falter.report.drawing._grid import empty_note
 from falter.report.drawing._scale import Scale
 
@@ -33,7 +34,7 @@ def forest_chart(figure: Forest, scale: Scale) -> Html:
     bodies: list[list[Html]] = []
     last = ""
     for row in figure.rows:
-        if row.kind == "group" or (row.kind == "total" and last != "total") or not bodies:
+        if row.kind != last or not bodies:
             bodies.append([])
         bodies[-1].append(_row(row, figure, scale))
         last = row.kind
@@ -61,7 +62,7 @@ def _head(figure: Forest, scale: Scale) -> Html:
 
 
 def _row(row: ForestRow, figure: Forest, scale: Scale) -> Html:
-    name = tag("th", label(row.label), scope="row" if row.kind != "group" else "rowgroup")
+    name = tag("th", *_name(row), scope="row")
     picture = cell(_picture(row, figure, scale), class_="plot")
     value = cell()
     if row.estimate is not None:
@@ -74,6 +75,19 @@ def _row(row: ForestRow, figure: Forest, scale: Scale) -> Html:
         for content, column in zip(cells, figure.columns, strict=True)
     ]
     return tag("tr", name, picture, value, *more_cells, class_=row.kind)
+
+
+def _name(row: ForestRow) -> list[Html]:
+    """What people call it, its own name, and one place where it changed a prompt."""
+    everyday = row.everyday or row.label
+    name = [tag("span", label(everyday[:1].upper() + everyday[1:]), class_="called")]
+    if row.kind != "member" or not row.everyday:
+        name = [label(row.label)]
+    elif row.everyday != row.label:
+        name.append(tag("code", label(row.label), class_="recipe"))
+    if row.change:
+        name.append(tag("span", *change_marked(row.change), class_="change", dir="auto"))
+    return name
 
 
 def _content(content: Value, column: Column, estimate: Estimate | None) -> Html:

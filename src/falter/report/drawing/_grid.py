@@ -3,24 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from falter.core.records import Estimate
 from falter.figures import Column, Grid, Unit, Value
 from falter.figures import numbers as n
 from falter.report._escape import Html
-from falter.report._markup import label, number, scroll, tag
+from falter.report._markup import label, number, tag
 from falter.report._words import colour, heading
 
 __all__ = ["empty_note", "grid_table"]
 
+WIDE, NARROW = 132, 46
+"""How many characters fit on a page, and on a telephone."""
+PADDING = 3
+MOST_WORDS = 24
+
 
 def grid_table(grid: Grid) -> Html:
-    """The table in a box that scrolls; the first column stays in view."""
+    """The table, or several that each fit beside the labels; on narrow screens a list of cards."""
     if not grid.rows or not grid.columns:
         return empty_note()
+    widths = [_width(grid, at) for at in range(len(grid.columns))]
+    tables = [_table(part, kind) for part, kind in _fitting(grid, widths)]
+    return Html("".join(tables))
+
+
+def _table(grid: Grid, kind: str) -> Html:
     bodies = [tag("tbody", *rows) for rows in _bodies(grid)]
-    return scroll(tag("table", _head(grid), *bodies, class_="fig plain"), grid.title[:200])
+    table = tag("table", _head(grid), *bodies, class_=f"fig plain{kind}")
+    return tag("div", table, class_="scroll", role="region", aria_label=grid.title[:200])
+
+
+def _width(grid: Grid, at: int) -> int:
+    """About how many characters a column takes; words may stand below each other."""
+    column = grid.columns[at]
+    texts = [*heading(column, grid).split()]
+    for row in grid.rows:
+        value = row[at]
+        if isinstance(value, Estimate):
+            shown = n.shown(value, column.unit)
+            texts += (shown.value, shown.interval)
+        else:
+            text = n.as_text(value, column.unit)
+            texts.append(text[:MOST_WORDS] if isinstance(value, str) else text)
+    return max(map(len, texts), default=0) + PADDING
+
+
+def _fitting(grid: Grid, widths: Sequence[int]) -> list[tuple[Grid, str]]:
+    """The grid in parts that fit the page, each with the labels, and their classes."""
+    kind = " cards" if sum(widths) > NARROW and len(grid.columns) > grid.labels else ""
+    labels = sum(widths[: grid.labels])
+    parts: list[list[int]] = [[]]
+    room = WIDE - labels
+    for _, group in groupby(range(grid.labels, len(widths)), key=lambda at: grid.columns[at].over):
+        columns = list(group)
+        size = sum(widths[at] for at in columns)
+        whole = size <= WIDE - labels
+        if whole and size > room and parts[-1]:
+            parts.append([])
+            room = WIDE - labels
+        for at in columns:
+            if widths[at] > room and parts[-1]:
+                parts.append([])
+                room = WIDE - labels
+            parts[-1].append(at)
+            room -= widths[at]
+    if len(parts) == 1:
+        return [(grid, kind)]
+    return [(_columns(grid, [*range(grid.labels), *part]), kind) for part in parts]
+
+
+def _columns(grid: Grid, places: Sequence[int]) -> Grid:
+    return replace(
+        grid,
+        columns=tuple(grid.columns[at] for at in places),
+        rows=tuple(tuple(row[at] for at in places) for row in grid.rows),
+    )
 
 
 def empty_note() -> Html:
@@ -90,7 +150,10 @@ def _row(row: Sequence[Value], grid: Grid, span: int) -> Html:
                 )
             continue
         classes = " ".join(filter(None, (kind, colour(value, column.unit)))) or None
-        cells.append(tag("td", _content(value, column), class_=classes))
+        name = heading(column, grid)
+        whole = f"{column.over}: {name}" if column.over and name else column.over or name
+        content = _content(value, column)
+        cells.append(tag("td", content, class_=classes, data_label=whole[:120] or None))
     return tag("tr", *cells)
 
 

@@ -10,7 +10,7 @@ from falter.figures import HeatMap, Unit
 from falter.figures import numbers as n
 from falter.report._escape import Html
 from falter.report._markup import label, scroll, tag
-from falter.report._words import excludes_zero, provenance, reason
+from falter.report._words import excludes_zero, few, provenance, reason
 from falter.report.drawing._grid import empty_note
 
 __all__ = ["STEPS", "Shades", "heat_table", "shades_of"]
@@ -32,10 +32,10 @@ class Shades:
             self.low, self.high = min(values, default=0.0), max(values, default=0.0)
 
     def name(self, value: float) -> str:
-        """`z` at zero, `w1` to `w6` above, `b1` to `b6` below; else from `z` up to `b6`."""
+        """`z` at zero, `w1` to `w6` above, `b1` to `b6` below; else from `z` up to `n6`."""
         if not self.diverging:
             span = self.high - self.low
-            return self._shade("b", round(STEPS * (value - self.low) / span) if span else STEPS)
+            return self._shade("n", round(STEPS * (value - self.low) / span) if span else STEPS)
         side = "w" if value > 0 else "b"
         return self._shade(side, round(STEPS * abs(value) / self.high))
 
@@ -45,10 +45,10 @@ class Shades:
     @property
     def key(self) -> tuple[str, ...]:
         """All shades from the lowest value to the highest."""
-        up = [f"b{step}" for step in range(1, STEPS + 1)]
         if not self.diverging:
-            return ("z", *up)
-        return (*reversed(up), "z", *(f"w{step}" for step in range(1, STEPS + 1)))
+            return ("z", *(f"n{step}" for step in range(1, STEPS + 1)))
+        better = [f"b{step}" for step in range(STEPS, 0, -1)]
+        return (*better, "z", *(f"w{step}" for step in range(1, STEPS + 1)))
 
 
 def shades_of(figure: HeatMap) -> Shades:
@@ -97,16 +97,19 @@ def _head(figure: HeatMap) -> Html:
 
 def _cell(cell: Estimate | None, down: str, across: str, shades: Shades) -> Html:
     if cell is None:
-        return tag("td", class_="void")
+        return tag("td", class_="void", data_label=across[:60])
     where = f"{down} → {across}"
     if cell.value is None or not math.isfinite(cell.value):
         why = f"{where}: {reason(cell.status)}\n{provenance(cell)}"
-        return tag("td", tag("abbr", n.NONE, class_="none"), class_="void", title=why)
+        return tag("td", tag("abbr", n.NONE, class_="none"), class_="void", title=why,
+                   data_label=across[:60])  # fmt: skip
     text = n.shown(cell, shades.unit)
     p = f", p {n.p_value(cell.p_value)}" if cell.p_value is not None else ""
     clear = " clear" if shades.diverging and excludes_zero(cell) else ""
     about = f"{where}: {text.text}{p}\n{provenance(cell)}"
-    return tag("td", text.value, class_=f"h-{shades.name(cell.value)}{clear}", title=about)
+    muted = " few" if few(cell) else ""
+    kind = f"h-{shades.name(cell.value)}{clear}{muted}"
+    return tag("td", text.value, class_=kind, title=about, data_label=across[:60])
 
 
 def _key(shades: Shades) -> Html:

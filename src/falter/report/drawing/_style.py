@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from falter.report.drawing._examples import RECIPES
 from falter.report.drawing._heat import STEPS
 
 __all__ = ["FIGURE_STYLE"]
@@ -12,7 +13,9 @@ _LIGHT = (
     "--hw6:#8c3403;--tw6:#ffffff;--hb1:#dceaf7;--tb1:#1b1f24;--hb2:#b9d5ef;--tb2:#1b1f24;"
     "--hb3:#8fbae3;--tb3:#1b1f24;--hb4:#629dd2;--tb4:#1b1f24;--hb5:#2b6fb3;--tb5:#ffffff;"
     "--hb6:#0b4a84;--tb6:#ffffff;"
-    "--k0:#c8540f;--k1:#1d74b4;--k2:#7d5bb5;--k3:#977000;--k4:#2c7f6b;--k5:#66717d;"
+    "--hn1:#e6eaee;--tn1:#1b1f24;--hn2:#cdd5dd;--tn2:#1b1f24;--hn3:#aab6c2;--tn3:#1b1f24;"
+    "--hn4:#8291a0;--tn4:#0f1215;--hn5:#55636f;--tn5:#ffffff;--hn6:#333f4a;--tn6:#ffffff;"
+    "--k0:#a3316f;--k1:#16827c;--k2:#8a6d00;--k3:#6b5b4b;--k4:#5f7a1c;--k5:#66717d;"
     "--alarm:#fff3d6;--alarm-line:#b07a00;--alarm-ink:#4f3700"
 )
 _DARK = (
@@ -21,45 +24,39 @@ _DARK = (
     "--hw6:#ffb684;--tw6:#0f1215;--hb1:#27405a;--tb1:#f7f9fa;--hb2:#325a80;--tb2:#f7f9fa;"
     "--hb3:#3b71a3;--tb3:#f7f9fa;--hb4:#5a94c8;--tb4:#0f1215;--hb5:#7db2e2;--tb5:#0f1215;"
     "--hb6:#a6d0f7;--tb6:#0f1215;"
-    "--k0:#f08a4b;--k1:#5fb0e8;--k2:#b397ea;--k3:#d3a429;--k4:#5cc2a8;--k5:#98a4b0;"
+    "--hn1:#2f363d;--tn1:#f7f9fa;--hn2:#3d4650;--tn2:#f7f9fa;--hn3:#515c67;--tn3:#f7f9fa;"
+    "--hn4:#7d8a97;--tn4:#0f1215;--hn5:#a3afba;--tn5:#0f1215;--hn6:#ccd5de;--tn6:#0f1215;"
+    "--k0:#e886c0;--k1:#4cc3ba;--k2:#d3b429;--k3:#b8a794;--k4:#a9c552;--k5:#98a4b0;"
     "--alarm:#3a2e10;--alarm-line:#d3a429;--alarm-ink:#ffe7ad"
 )
 _SHADES = "".join(
     f".h-{name}{{background:var(--h{name});color:var(--t{name})}}\n"
-    for name in ("z", *(f"{side}{step}" for side in "wb" for step in range(1, STEPS + 1)))
+    for name in ("z", *(f"{side}{step}" for side in "wbn" for step in range(1, STEPS + 1)))
+)
+_FILTERS = "".join(
+    f".examples:has(.only-r{at}:checked) .example:not(.r{at}){{display:none}}\n"
+    for at in range(RECIPES)
 )
 _CURVES = "".join(f".k{at}{{--k:var(--k{at})}}\n" for at in range(6))
 
 FIGURE_STYLE = (
-    f":root{{{_LIGHT}}}\n@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}\n{_SHADES}{_CURVES}"
+    f":root{{{_LIGHT}}}\n@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}\n"
+    f"{_SHADES}{_CURVES}{_FILTERS}"
     """
-.facts{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.3rem 1.5rem;
-margin:1.25rem 0 0;font-size:.92rem}
-.facts dt{color:var(--muted)}
-.facts dd{margin:0}
-.facts ul{list-style:none;margin:0;padding:0;display:flex;flex-wrap:wrap;gap:.1rem 1.25rem}
-.alarm{margin:1.5rem 0;padding:.8rem 1.1rem;border:1px solid var(--alarm-line);
-border-left-width:6px;border-radius:6px;background:var(--alarm);color:var(--alarm-ink)}
-.alarm p{margin:.1rem 0}
-.contents{margin:1.75rem 0 0;padding:1rem 1.25rem 1.1rem;background:var(--soft);border-radius:8px}
-.contents h2{font-size:.95rem;margin-bottom:.5rem}
-.contents ol{margin:0;padding:0;list-style:none;columns:2;column-gap:2.5rem;font-size:.92rem}
-.contents li{break-inside:avoid;padding:.14rem 0 .14rem 1.7rem;text-indent:-1.7rem}
-.contents li>span{display:inline-block;width:1.7rem;text-indent:0;color:var(--muted)}
-.contents a{text-decoration-thickness:1px;text-underline-offset:.15em}
-.figure{scroll-margin-top:.5rem}
+.facts{font-size:.9rem;color:var(--muted);margin:.2rem 0}
+.alarm{margin:1rem 0;padding:.45rem .9rem;border:1px solid var(--alarm-line);font-size:.92rem;
+border-left-width:5px;border-radius:5px;background:var(--alarm);color:var(--alarm-ink)}
 .figure+.figure{margin-top:2rem}
 .figure .no{color:var(--muted);font-weight:400;margin-right:.6rem}
 .figure>p,.figure>details>p{max-width:48rem}
 .figure .down,.figure .across{font-size:.75rem;color:var(--muted);font-weight:400}
-.fig,.heat{width:100%;overflow-wrap:normal}
-.fig bdi{display:inline-block;max-width:15rem;overflow-wrap:break-word}
+.fig,.heat{width:auto}
+.fig{min-width:55%}
+.fig bdi{display:inline-block;max-width:24rem;overflow-wrap:break-word}
 .fig thead bdi{max-width:9rem;white-space:normal}
 .fig tbody>tr>*{vertical-align:top}
 .fig .stick,.heat .stick{position:sticky;left:0;z-index:1;background:var(--bg)}
 .fig tbody .stick{min-width:9.5rem}
-.figure .scroll{background:linear-gradient(to left,var(--bg) 40%,transparent) right/3rem 100%
-no-repeat local,linear-gradient(to left,var(--line),transparent) right/1.1rem 100% no-repeat scroll}
 .fig tbody+tbody tr:first-child>*{border-top:1px solid var(--line)}
 .fig .num .ci{font-size:.78rem}
 .fig .r .num{display:inline-block;text-align:right}
@@ -113,12 +110,13 @@ border-bottom:1px solid var(--line)}
 .stacks tbody th,.strips tbody th{max-width:17rem}
 .stacks thead th.r,.strips thead th.r{white-space:normal;overflow-wrap:break-word;
 padding-bottom:.25rem;border-bottom:1px solid var(--line)}
-.stacks .said td{height:auto;padding-block:0 .55rem;font-size:.82rem;color:var(--muted)}
-.stacks .said p{margin:.1rem 0;max-width:46rem}
+.stacks .said td{height:auto;padding-block:0 .6rem;font-size:.8rem;color:var(--muted)}
+.stacks .said p{margin:0;max-width:none}
 .stacks .whole{stroke:var(--ink);stroke-width:2}
 .stacks rect{stroke:var(--bg);stroke-width:1}
-.c-more{fill:var(--avg);background:var(--avg)}
-.c-rest{fill:var(--k4);background:var(--k4)}
+.c-more{fill:var(--read);background:var(--read)}
+.c-rest{fill:var(--said);background:var(--said)}
+.c-host{fill:var(--host);background:var(--host)}
 .strips tbody tr>*{height:2.5rem}
 .strips .plot{width:58%}
 .strips tbody th[rowspan]{vertical-align:middle}
@@ -131,29 +129,29 @@ padding-bottom:.25rem;border-bottom:1px solid var(--line)}
 .fold>summary:hover{color:var(--ink)}
 .command{white-space:nowrap}
 .dashes{margin-top:.6rem}
-@media (max-width:760px){
-.facts{grid-template-columns:minmax(0,1fr);gap:0}
-.facts dd{margin-bottom:.45rem}
-.contents ol{columns:1}
-.fig bdi{max-width:9rem}
-.fig tbody .stick,.heat tbody .stick{min-width:0;max-width:6.5rem}
-.fig .stick bdi,.heat .stick bdi{max-width:6rem}
-.stacks tbody th,.strips tbody th{max-width:7rem}
+@media screen and (max-width:760px){
+.fig bdi{max-width:100%}
+.fig tbody .stick,.heat tbody .stick{min-width:0}
+.stacks tbody th,.strips tbody th{max-width:7.5rem}
 .strips .kind{white-space:normal}
 .strips .kind bdi{max-width:4.8rem;font-size:.78rem}
 .plane{grid-template-rows:12rem 1.5rem}
+.heat,.heat tbody{display:block}
+.heat{min-width:0}
+.heat thead{position:absolute;clip-path:inset(50%);height:1px;overflow:hidden}
+.heat tr{display:flex;flex-wrap:wrap;gap:2px;margin-bottom:.6rem}
+.heat tbody th{flex:0 0 100%;position:static;font-weight:600;padding:.2rem 0}
+.heat td,.heat.many td{min-width:5.2rem;width:auto;flex:1 0 5.2rem;max-width:10rem;padding:.3rem}
+.heat td::before{content:attr(data-label);display:block;font-size:.7rem;opacity:.85}
 }
 @media print{
 .figure{break-inside:auto}
 .pane,.heat tr,.fig tr,.strips tbody,.stacks tr,.alarm{break-inside:avoid}
-.heat td,.ramp span,.swatch,.alarm,.contents{print-color-adjust:exact;
--webkit-print-color-adjust:exact}
-.fig{font-size:6.5pt}
-.fig th,.fig td{padding:.12rem .16rem}
-.fig .num .ci{font-size:5.5pt}
+.heat td,.ramp span,.swatch,.alarm{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+.heat td{min-width:0;width:auto}
+.fig .num .ci{font-size:6.5pt}
 .fig .stick,.heat .stick{position:static;min-width:0}
 .panes{grid-template-columns:1fr 1fr}
-.fold:not([open]){display:none}
 }
 """
 )

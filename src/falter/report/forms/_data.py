@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unicodedata import category
 
-from falter.core.codec import to_json
+from falter.core.codec import json_text, to_json
 from falter.core.errors import MissingExtra
 from falter.figures import Figure, Study
 from falter.report._escape import unhide
@@ -22,7 +20,6 @@ __all__ = ["as_csv", "as_json", "write_parquet"]
 
 # Besides the ASCII signs: spreadsheets accept their full-width forms too.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-_ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _NUMBERS = ("x", "value", "low", "high", "level", "p_value", "design_effect")
 _COUNTS = ("items", "conditions", "excluded", "clusters", "seed")
 
@@ -45,28 +42,13 @@ def as_json(study: Study) -> str:
         }
         for figure in marked(study, None)
     ]
-    text = json.dumps(
-        _finite({**top, "figures": figures}),
-        ensure_ascii=False,
-        sort_keys=True,
-        indent=2,
-        allow_nan=False,
-    )
-    return (
-        text.translate({ord(c): _escaped(c) for c in set(text) - {"\n"} if category(c) in _ACTING})
-        + "\n"
-    )
+    return json_text(_finite({**top, "figures": figures}), pretty=True) + "\n"
 
 
 def _kind(figure: Figure) -> str:
     """`grid`, `heat map`, …: the class's name in words."""
     name = type(figure).__name__
     return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
-
-
-def _escaped(character: str) -> str:
-    """As JSON escapes: two for a character beyond the first 65,536."""
-    return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 
 def _finite(value: Any) -> Any:

@@ -14,7 +14,7 @@ GAP = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table; the one with the highest `rank` is left out first."""
+    """A column of a table; those with the highest `rank` are left out first, together."""
 
     head: str
     cells: Sequence[str]
@@ -36,7 +36,8 @@ def fitting(columns: Sequence[Column], width: int, least: int) -> tuple[list[Col
         room = width - sum(column.width + GAP for column in fitting_columns)
         if room >= least:
             return fitting_columns, room
-        fitting_columns.remove(max(fitting_columns, key=lambda column: column.rank))
+        last = max(column.rank for column in fitting_columns)
+        fitting_columns = [column for column in fitting_columns if column.rank < last]
     return fitting_columns, width
 
 

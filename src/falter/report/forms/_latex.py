@@ -26,7 +26,17 @@ from falter.figures import (
 )
 from falter.report._marks import marked, model_names, warning
 from falter.report._tables import grids
-from falter.report._words import about, counted, dashes, facts, guide, methods, opened
+from falter.report._words import (
+    about,
+    counted,
+    dashes,
+    facts,
+    first_number,
+    guide,
+    methods,
+    opened,
+    origin,
+)
 from falter.report.drawing import Scale, scales_of
 from falter.report.forms._latex_charts import (
     bar_plots,
@@ -59,8 +69,11 @@ _TOP = r"""% Compiles by itself: pdflatex FILE.tex
 \definecolor{heatb1}{HTML}{DCEAF7}\definecolor{heatb2}{HTML}{B9D5EF}
 \definecolor{heatb3}{HTML}{8FBAE3}\definecolor{heatb4}{HTML}{629DD2}
 \definecolor{heatb5}{HTML}{2B6FB3}\definecolor{heatb6}{HTML}{0B4A84}
-\definecolor{ka}{HTML}{C8540F}\definecolor{kb}{HTML}{1D74B4}\definecolor{kc}{HTML}{7D5BB5}
-\definecolor{kd}{HTML}{977000}\definecolor{ke}{HTML}{2C7F6B}\definecolor{kf}{HTML}{66717D}
+\definecolor{heatn1}{HTML}{E6EAEE}\definecolor{heatn2}{HTML}{CDD5DD}
+\definecolor{heatn3}{HTML}{AAB6C2}\definecolor{heatn4}{HTML}{8291A0}
+\definecolor{heatn5}{HTML}{55636F}\definecolor{heatn6}{HTML}{333F4A}
+\definecolor{ka}{HTML}{A3316F}\definecolor{kb}{HTML}{16827C}\definecolor{kc}{HTML}{8A6D00}
+\definecolor{kd}{HTML}{6B5B4B}\definecolor{ke}{HTML}{5F7A1C}\definecolor{kf}{HTML}{66717D}
 \definecolor{kitem}{HTML}{7A8796}\definecolor{alarm}{HTML}{FFF3D6}
 \newcolumntype{L}[1]{>{\raggedright\arraybackslash\hspace{0pt}}p{#1}}
 \newcommand{\faltercell}[2]{\raisebox{-0.45\height}{\shortstack{\strut #1\\{\tiny #2}}}%
@@ -84,18 +97,21 @@ def as_latex(study: Study) -> str:
     models = ", ".join(latex(model, 120) for model in model_names(study)) or "none"
     parts = [
         rf"\section*{{falter: {latex(study.title)}}}",
-        rf"{{\small {words(facts(study))}\par Models: {models}}}",
+        rf"{{\small {words(facts(study))}\par Models: {models}"
+        + (rf"\par {latex(known, 700)}}}" if (known := origin(study)) else "}"),
     ]
     if text := warning(study):
         parts.append(_alarm(text))
     figures = marked(study)
     scales = scales_of(figures)
     section = ""
-    for place, figure in enumerate(figures, start=1):
+    for place, figure in enumerate(figures, start=first_number(study)):
         if figure.section and figure.section != section:
             parts.append(rf"\section*{{{latex(figure.section, 200)}}}")
         section = figure.section
-        parts += _figure(figure, f"{place}. " if study.protocol else "", place > 1, scales)
+        parts += _figure(
+            figure, f"{place}. " if study.protocol and place else "", place > 1, scales
+        )
     parts += _foot(study)
     return _TOP + "\n\n".join(filter(None, parts)) + "\n\\end{document}\n"
 

@@ -196,7 +196,7 @@ def _heat(figure: HeatMap, rows: range, places: range) -> str:
             shade = shades.name(cell.value) if cell.value is not None and number.interval else ""
             interval = words(number.interval) or r"\strut"
             colour = rf"\cellcolor{{heat{shade}}}" if shade else ""
-            ink = r"\color{white}" if shade in ("w5", "w6", "b5", "b6") else ""
+            ink = r"\color{white}" if shade in ("w5", "w6", "b5", "b6", "n5", "n6") else ""
             cells.append(rf"{colour}{{{ink}\faltercell{{{text}}}{{{interval}}}}}")
         body.append(" & ".join((latex(figure.rows[row], _LABEL), *cells)) + r" \\")
     shape = f"L{{{0.175 * _LABEL / 2 + 0.2:.1f}cm}}" + "c" * len(places)

@@ -9,7 +9,18 @@ from falter.figures import Breakdown, Examples, Figure, Grid, Headline, Statemen
 from falter.figures import numbers as n
 from falter.report._marks import marked, model_names, warning
 from falter.report._tables import grids
-from falter.report._words import about, counted, dashes, facts, guide, heading, methods, opened
+from falter.report._words import (
+    about,
+    counted,
+    dashes,
+    facts,
+    first_number,
+    guide,
+    heading,
+    methods,
+    opened,
+    origin,
+)
 from falter.report.forms._markdown_safe import code, text
 
 __all__ = ["as_markdown"]
@@ -24,14 +35,16 @@ def as_markdown(study: Study) -> str:
         f"# falter: {text(study.title, 200)}",
         f"{text(facts(study), 400)}  \nModels: {models}",
     ]
+    if known := origin(study):
+        parts.append(text(known, 700))
     if alarm := warning(study):
         parts.append(f"> **{text(alarm, 2_000)}**")
     section = ""
-    for place, figure in enumerate(marked(study), start=1):
+    for place, figure in enumerate(marked(study), start=first_number(study)):
         if figure.section and figure.section != section:
             parts.append(f"## {text(figure.section, 200)}")
         section = figure.section
-        number = f"{place}. " if study.protocol else ""
+        number = f"{place}. " if study.protocol and place else ""
         parts += _figure(figure, f"{'###' if section else '##'} {number}")
     parts += _parts(study)
     if study.notes:
@@ -44,7 +57,7 @@ def as_markdown(study: Study) -> str:
 def _figure(figure: Figure, level: str) -> Iterator[str]:
     if not isinstance(figure, Headline):
         yield f"{level}{text(figure.title or figure.name, 200)}"
-    mark = "> " if isinstance(figure, Statement) and figure.kind != "finding" else ""
+    mark = "> " if isinstance(figure, Statement) and figure.kind in ("note", "warning") else ""
     yield from (f"{mark}{text(words, 1_000)}" for words in figure.text)
     yield from filter(None, [about(figure)])
     if isinstance(figure, Headline):

@@ -12,7 +12,6 @@ from falter.figures import (
     Figure,
     Forest,
     Headline,
-    Segment,
     Side,
     Statement,
     Study,
@@ -20,7 +19,8 @@ from falter.figures import (
 from falter.figures import numbers as n
 from falter.report._escape import line
 from falter.report._marks import marked, model_names, warning
-from falter.report._words import about, counted, dashes, facts, opened
+from falter.report._tables import word_diff
+from falter.report._words import about, counted, dashes, facts, first_number, opened
 from falter.report.drawing import Scale, scales_of
 from falter.report.forms._printer import Printer
 from falter.report.forms._terminal_forest import forest_rows
@@ -49,14 +49,14 @@ def terminal(study: Study, console: Console, names: Sequence[str] = ()) -> None:
         out.prose(f"Models: {models or 'none'}")
     out.prose(line(warning(study), 2_000), "bold yellow")
     section = study.title
-    for place, figure in enumerate(figures, start=1):
+    for place, figure in enumerate(figures, start=first_number(study)):
         if figure.name not in chosen:
             continue
         if figure.section and figure.section != section:
             out.blank()
             out.heading(line(figure.section, 200))
         section = figure.section or section
-        number = f"{place}. " if study.protocol else ""
+        number = f"{place}. " if study.protocol and place else ""
         _figure(figure, number, scales, out)
     _rest(study, chosen, out)
     _foot(study, out)
@@ -72,9 +72,12 @@ def terminal_figures(figures: Sequence[Figure], console: Console) -> None:
 
 def _figure(figure: Figure, number: str, scales: Mapping[str, Scale], out: Printer) -> None:
     if isinstance(figure, Statement):
-        for words in figure.text:
-            lead, style = ("", "") if figure.kind == "finding" else ("Note: ", "yellow")
-            out.prose(f"{lead}{line(words, 1_000)}", style)
+        lead, style = ("Note: ", "yellow") if figure.kind in ("note", "warning") else ("", "")
+        for place, words in enumerate(figure.text):
+            bold = "bold" if figure.kind == "answer" and not place else style
+            out.prose(f"{lead}{line(words, 1_000)}", bold)
+        if figure.kind == "answer":
+            out.blank()
         return
     if isinstance(figure, Headline):
         _headline(figure, out)
@@ -114,26 +117,15 @@ def _headline(figure: Headline, out: Printer) -> None:
 def _examples(figure: Examples, out: Printer) -> None:
     """Both prompts with their answers; the edits of the second are marked as in a word diff."""
     for example in figure.examples:
-        out.prose(f"{line(example.recipe, 60)} on item {line(example.item, 60)}", "bold")
+        where = f"{line(example.recipe, 60)} on item {line(example.item, 60)}"
+        out.prose(f"{example.turned}: {where}", "bold")
         asked = "".join(segment.before for segment in example.segments)
         out.prose(f"as asked: {line(asked, LONGEST_TEXT)}")
         _side(example.baseline, out)
         if any(segment.kind == "edit" for segment in example.segments):
-            out.prose(f"as changed: {line(_word_diff(example.segments), LONGEST_TEXT)}")
+            out.prose(f"as changed: {line(word_diff(example.segments), LONGEST_TEXT)}")
             _side(example.perturbed, out)
         out.prose(f"expected: {line(example.expected, LONGEST_TEXT)}")
-
-
-def _word_diff(segments: Sequence[Segment]) -> str:
-    """`My [-password-]{+psasword+} is lost`."""
-    parts = []
-    for segment in segments:
-        if segment.kind == "same":
-            parts.append(segment.after)
-            continue
-        parts.append(f"[-{segment.before}-]" if segment.before else "")
-        parts.append(f"{{+{segment.after}+}}" if segment.after else "")
-    return "".join(parts)
 
 
 def _side(side: Side, out: Printer) -> None:
@@ -179,3 +171,5 @@ def _foot(study: Study, out: Printer) -> None:
     )
     if not study.protocol:
         out.prose(facts(study), "dim")
+    if data := study.origin.get("data"):
+        out.prose(f"Data: {line(data, 300)}", "dim")

@@ -23,9 +23,7 @@ _COLOURS = {"degraded": "bold red", "improved": "bold blue"}
 def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
     """One line a row; on a narrow screen the least important columns are left out first."""
     rows = figure.rows
-    labels = [
-        (INDENT if row.kind == "member" else "") + out.plain(line(row.label, 100)) for row in rows
-    ]
+    labels = [(INDENT if row.kind == "member" else "") + out.plain(_name(row)) for row in rows]
     numbers = [n.shown(row.estimate, figure.unit) if row.estimate else None for row in rows]
     levels = {row.estimate.level for row in rows if row.estimate}
     size = STRIP if out.width < WIDE else WIDE_STRIP
@@ -33,7 +31,7 @@ def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
         Column(
             head=column.name,
             cells=[n.as_text(row.cells[at], column.unit) if row.cells else "" for row in rows],
-            rank=2 if at == 0 else 4 + at,
+            rank=(2, 7)[at] if at < 2 else 6,
         )
         for at, column in enumerate(figure.columns)
     ]
@@ -54,6 +52,12 @@ def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
         *more_columns[1:],
     ]
     return _table(figure.of, labels, columns, out.width, [_styles(row) for row in rows])
+
+
+def _name(row: ForestRow) -> str:
+    """What people call it, and its own name where that is another."""
+    name = line(row.label, 100)
+    return f"{line(row.everyday, 60)} ({name})" if row.everyday not in ("", name) else name
 
 
 def strip(row: ForestRow, scale: Scale, size: int) -> str:

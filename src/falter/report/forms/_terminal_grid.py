@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from rich.cells import cell_len
 
@@ -82,8 +83,7 @@ _COLOURS = {"worse": "bold red", "better": "bold blue", "": ""}
 
 def _table(top: str, labels: Sequence[str], room: int, part: Sequence[_Laid]) -> list[Row]:
     rows: list[Row] = []
-    if any(column.over for column in part):
-        rows.append([(" " * room + _overs(part), "dim")])
+    rows += [[(" " * room + text, "dim")] for text in _overs(part)]
     height = max((len(column.head) for column in part), default=1)
     names = flow(top, room)
     height = max(height, len(names))
@@ -106,14 +106,19 @@ def _table(top: str, labels: Sequence[str], room: int, part: Sequence[_Laid]) ->
     return rows
 
 
-def _overs(part: Sequence[_Laid]) -> str:
-    """The headings of groups, each over its own columns and cut where those end."""
-    text, at = "", 0
-    while at < len(part):
-        over, width = part[at].over, 0
-        while at < len(part) and part[at].over == over:
-            width += GAP + part[at].width
-            at += 1
-        fit = flow(over, max(1, width - GAP))[0] if over else ""
-        text += " " * GAP + padded(fit, width - GAP, left=True)
-    return text
+def _overs(part: Sequence[_Laid]) -> list[str]:
+    """The headings of groups, each over its own columns, on as many lines as they need."""
+    groups = [(over, list(columns)) for over, columns in groupby(part, key=lambda c: c.over)]
+    widths = [sum(GAP + column.width for column in columns) - GAP for _, columns in groups]
+    heads = [
+        flow(over, width) if over else [] for (over, _), width in zip(groups, widths, strict=True)
+    ]
+    height = max(map(len, heads), default=0)
+    heads = [[""] * (height - len(head)) + head for head in heads]
+    return [
+        "".join(
+            " " * GAP + padded(head[at], width, left=True)
+            for head, width in zip(heads, widths, strict=True)
+        )
+        for at in range(height)
+    ]

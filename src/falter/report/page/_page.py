@@ -6,39 +6,46 @@ from collections.abc import Sequence
 from html import escape
 
 from falter.core.ids import short
-from falter.figures import Study
+from falter.figures import Column, Grid, Study, Value
 from falter.figures import numbers as n
 from falter.report._escape import Html, line, text_only
 from falter.report._marks import marked, model_names, warning
-from falter.report._markup import cell, head, label, scroll, tag
-from falter.report._words import PAGE_GUIDE, counted, guide, methods, opened, rule
-from falter.report.drawing import FIGURE_STYLE, scales_of
-from falter.report.page._sections import Placed, placed, sections
+from falter.report._markup import label, tag
+from falter.report._words import (
+    PAGE_GUIDE,
+    counted,
+    first_number,
+    guide,
+    methods,
+    opened,
+    origin,
+    rule,
+)
+from falter.report.drawing import FIGURE_STYLE, grid_table, scales_of
+from falter.report.page._sections import Chapter, chapters, placed, sections
 from falter.report.page._style import STYLE
 
 __all__ = ["frame", "html"]
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_FEW = 12
-"""Pages with up to this many figures need no list of contents."""
 
 
 def html(study: Study) -> str:
     """A self-contained page. Text from outside is escaped, bounded and shown as it is."""
     figures = marked(study)
-    places = placed(figures, numbered=bool(study.protocol))
+    found = chapters(placed(figures, numbered=bool(study.protocol), first=first_number(study)))
     parts = [
         _header(study),
         *_alarm(study),
-        *_contents(study, places),
-        *sections(places, scales_of(figures)),
+        *sections(found, scales_of(figures)),
         *_parts(study),
         *_notes(study),
         _guide(study),
         _foot(study),
     ]
     title = f"falter: {line(study.title, 200)}"
-    page = tag("html", _head(title), tag("body", tag("main", *parts)), lang="en")
+    body = tag("body", _contents(study, found), tag("main", *parts))
+    page = tag("html", _head(title), body, lang="en")
     return f"<!doctype html>\n{page}\n"
 
 
@@ -64,80 +71,57 @@ def _head(title: str) -> Html:
 
 
 def _header(study: Study) -> Html:
-    models = [tag("li", label(model, 120)) for model in model_names(study)]
-    facts = [
-        ("Models", tag("ul", *models) if models else Html("none")),
-        *([("Preset", label(study.preset, 80))] if study.preset else []),
-        ("Date", Html(n.date(study.created_at))),
-        ("Intervals", Html(n.level(study.level))),
-        ("Unreadable answers", Html(rule(study).removeprefix("unreadable answers "))),
+    """What was run, and the rules of its numbers, in two lines."""
+    models = [label(model, 120) for model in model_names(study)]
+    names = [part for model in models for part in (Html(", "), model)][1:]
+    rules = [
+        n.date(study.created_at),
+        f"{n.level(study.level)} intervals",
+        rule(study),
     ]
-    pairs = [part for name, value in facts for part in (tag("dt", name), tag("dd", value))]
     return tag(
         "header",
         tag("p", "falter protocol report" if study.protocol else "falter report", class_="eyebrow"),
         tag("h1", label(study.title, 200)),
-        tag("dl", *pairs, class_="facts"),
+        *([tag("p", "Models: ", *names, class_="facts")] if len(models) > 1 else []),
+        tag("p", " · ".join(rules), class_="facts"),
     )
 
 
 def _alarm(study: Study) -> list[Html]:
     text = warning(study)
-    if not text:
-        return []
-    marks = "They are marked “(simulated)” wherever their numbers are shown."
-    if len(set(study.simulated)) == 1:
-        marks = "It is marked “(simulated)” wherever its numbers are shown."
-    words = tag("p", tag("strong", label(text, 2_000)))
-    return [tag("div", words, tag("p", marks), class_="alarm", role="note")]
+    return [tag("p", label(text, 2_000), class_="alarm", role="note")] if text else []
 
 
-def _contents(study: Study, places: Sequence[Placed]) -> list[Html]:
-    if len(places) <= _FEW and not study.protocol:
-        return []
-    links: list[tuple[str, str, str]] = []
-    section = ""
-    for place in places:
-        if not place.figure.section:
-            number = "" if place.number is None else str(place.number)
-            links.append((number, place.id, place.figure.title or place.figure.name))
-        elif place.figure.section != section:
-            links.append(("", place.id, place.figure.section))
-        section = place.figure.section
+def _contents(study: Study, found: Sequence[Chapter]) -> Html:
+    """Links that stay in view: beside the page, or above it behind a button."""
+    links = [(chapter.id, chapter.title) for chapter in found]
     if study.parts and study.protocol:
-        links.append(("", "study-parts", "Runs behind the figures"))
+        links.append(("study-parts", "Runs behind the figures"))
     if study.notes:
-        links.append(("", "study-notes", "Notes"))
-    links += [("", "study-guide", "How to read this"), ("", "study-methods", "Methods")]
-    rows = [
-        tag("li", tag("span", number), tag("a", label(title, 120), href=f"#{name}"))
-        for number, name, title in links
-    ]
-    return [tag("nav", tag("h2", "Contents"), tag("ol", *rows), class_="contents")]
+        links.append(("study-notes", "Notes"))
+    links += [("study-guide", "How to read this"), ("study-methods", "Methods")]
+    rows = [tag("li", tag("a", label(title, 120), href=f"#{name}")) for name, title in links]
+    button = tag("input", type="checkbox", class_="away")
+    opener = tag("label", button, tag("span", "Contents"))
+    return tag("nav", opener, tag("ol", *rows), class_="contents", aria_label="Contents")
 
 
 def _parts(study: Study) -> list[Html]:
     if not study.parts or not study.protocol:
         return []
     rows = [
-        tag(
-            "tr",
-            tag("th", label(part.title or part.name, 200), scope="row"),
-            cell(tag("code", label(short(part.run), 60))),
-            cell(label(counted(part), 200)),
-            cell(tag("code", label(opened(part), 90)), class_="command"),
-        )
+        (part.title or part.name, short(part.run), counted(part), opened(part))
         for part in study.parts
     ]
-    top = tag("tr", head("Part"), head("Run"), head("Cells"), head("Open it with"))
-    table = tag("table", tag("thead", top), tag("tbody", *rows), class_="plain full")
+    table = _words_table(("Part", "Run", "Cells", "Open it with"), rows)
     about = "Every part is a run of its own, whose report shows each recipe, examples and failures."
     return [
         tag(
             "section",
             tag("h2", "Runs behind the figures"),
             tag("p", about, class_="muted"),
-            scroll(table, "runs"),
+            table,
             id="study-parts",
             class_="chapter",
         )
@@ -165,18 +149,13 @@ def _methods(study: Study) -> Html:
     listed = methods(study)
     if not listed:
         return tag("p", "No number has a method.", class_="muted")
-    rows = [
-        tag(
-            "tr",
-            tag("th", label(measure, 200), scope="row"),
-            cell(label(estimand, 400)),
-            cell(label(method, 400)),
-        )
-        for measure, estimand, method in listed
-    ]
-    top = tag("tr", head("Measure"), head("What it estimates"), head("Interval and test"))
-    table = tag("table", tag("thead", top), tag("tbody", *rows), class_="plain full words")
-    return scroll(table, "methods")
+    return _words_table(("Measure", "What it estimates", "Interval and test"), listed)
+
+
+def _words_table(names: Sequence[str], rows: Sequence[tuple[Value, ...]]) -> Html:
+    """A table of words alone."""
+    columns = tuple(Column(name=name) for name in names)
+    return grid_table(Grid(name="", columns=columns, rows=tuple(rows)))
 
 
 def _foot(study: Study) -> Html:
@@ -185,4 +164,5 @@ def _foot(study: Study) -> Html:
         "footer",
         tag("p", kind, tag("code", label(study.id, 200))),
         tag("p", f"seed {study.seed} · falter ", label(study.version, 60)),
+        *([tag("p", label(known, 700))] if (known := origin(study)) else []),
     )

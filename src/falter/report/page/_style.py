@@ -7,19 +7,21 @@ __all__ = ["STYLE"]
 STYLE = """
 :root{color-scheme:light dark;--bg:#fff;--soft:#f6f7f9;--ink:#1b1f24;--muted:#59636e;
 --line:#d9dee4;--grid:#e9ecf0;--zero:#6b7580;--worse:#b5450b;--better:#0a62a9;--open:#59636e;--same:#22754a;
---avg:#8f6fc2;--item:#7a8796;--pert:#c8540f;--cond:#a97a00;--run:#2f86bd;
---del-bg:#fde7dd;--del:#8f2f00;--ins-bg:#d9ecfb;--ins:#084a80;--link:#0a62a9;
+--avg:#8f6fc2;--item:#7a8796;--pert:#b5338f;--cond:#a97a00;--run:#16827c;
+--read:#8a5a2b;--said:#6c7a1a;--host:#8d8272;
+--del-bg:#ebedf0;--del:#4b545d;--ins-bg:#d3efea;--ins:#0b4f4a;--link:#0a62a9;
 --mono:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace}
 @media (prefers-color-scheme:dark){:root{--bg:#15181c;--soft:#1d2126;--ink:#e4e8ec;--muted:#a0aab5;
 --line:#343b43;--grid:#262b31;--zero:#8b96a2;--worse:#ff9a66;--better:#6cb6f5;--open:#a0aab5;--same:#6fc795;
---avg:#a98fe0;--item:#7f8c9b;--pert:#ec7f3f;--cond:#d3a429;--run:#5fb0e0;
---del-bg:#4a2415;--del:#ffc3a6;--ins-bg:#123a5c;--ins:#bfe0fb;--link:#8cc5f8}}
+--avg:#a98fe0;--item:#7f8c9b;--pert:#e07cc4;--cond:#d3a429;--run:#4cc3ba;
+--read:#c99562;--said:#b3c24f;--host:#b5aa98;
+--del-bg:#343b43;--del:#c3ccd5;--ins-bg:#0e4642;--ins:#b9f0e9;--link:#8cc5f8}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 body{margin:0;background:var(--bg);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,sans-serif;
-font-variant-numeric:tabular-nums lining-nums;overflow-wrap:anywhere}
-main{max-width:66rem;margin:0 auto;padding:2.5rem 1.5rem 4rem}
+font-variant-numeric:tabular-nums lining-nums;overflow-wrap:break-word}
+main{min-width:0;width:100%;max-width:66rem;margin:0 auto;padding:2rem 1.5rem 4rem}
 h1,h2,h3{line-height:1.25;margin:0;font-weight:650;text-wrap:balance}
 h1{font-size:1.9rem;letter-spacing:-.015em}
 h2{font-size:1.4rem;letter-spacing:-.01em;margin:0 0 .25rem}
@@ -40,8 +42,8 @@ header+.chapter{margin-top:0;padding-top:0;border-top:0}
 .num{white-space:nowrap}
 .num b{font-weight:600}
 .none{text-decoration:none;color:var(--muted);cursor:help}
-.note{border-left:3px solid var(--avg);padding:.15rem 0 .15rem .8rem;margin:.6rem 0;max-width:52rem;
-font-size:.92rem}
+.note{border-left:3px solid var(--line);padding:.15rem 0 .15rem .8rem;margin:.6rem 0;
+max-width:52rem;font-size:.92rem}
 .numbers{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));
 gap:1.25rem 1.75rem;margin:1.5rem 0 1.75rem}
 .numbers dt{font-size:.85rem;color:var(--muted)}
@@ -59,22 +61,19 @@ td.zero{color:var(--muted)}
 .scroll:focus-visible{outline:2px solid var(--link);outline-offset:2px}
 .plain thead th{border-bottom:1px solid var(--line);white-space:nowrap}
 .plain tbody tr+tr>*{border-top:1px solid var(--grid)}
-.full{width:100%;overflow-wrap:normal}
-.full bdi,.chart bdi{display:inline-block;width:max-content;max-width:15rem;overflow-wrap:anywhere}
-.chart bdi{max-width:19rem}
-.full tbody>tr>*{vertical-align:top}
-.full .num .ci{font-size:.8rem}
-.full .r .num{display:inline-block;text-align:right}
-.full .r .num b{display:block}
-.full th:first-child{position:sticky;left:0;background:var(--bg)}
-.full.words td,.full.words th{vertical-align:top;min-width:9rem}
+.chart bdi{overflow-wrap:break-word}
 .chart{width:100%;table-layout:auto;margin-top:.25rem}
 .chart th,.chart td{padding:.28rem .5rem;height:1.9rem}
 .chart th:first-child{padding-left:0}
 .chart .r{white-space:nowrap;width:1%}
 .chart .plot{position:relative;width:50%;min-width:7rem;padding:0}
+.chart:has(.wide) .plot{width:34%}
+.chart:has(.called) tbody th{min-width:14rem}
 .chart .plot svg{position:absolute;inset:0;width:100%;height:100%;overflow:visible}
-.chart tbody .member th{padding-left:1rem}
+.called{display:block}
+.chart .recipe{display:block;font-size:.75rem;color:var(--muted)}
+.chart .change{display:block;font-size:.78rem;color:var(--muted);max-width:19rem}
+.few,.few b,.chart .few .num b{color:var(--muted)!important;font-style:italic}
 .chart .group th,.chart .total th{font-weight:600}
 .chart tbody+tbody tr:first-child>*{border-top:1px solid var(--line)}
 .chart thead th{border-bottom:1px solid var(--line);height:2rem}
@@ -101,6 +100,7 @@ line.average{stroke:var(--avg);stroke-width:1.5;opacity:.75}
 .same .whisker,.same .dot{stroke:var(--same)}
 .same .dot{fill:var(--bg)}
 .same .arrow{fill:var(--same)}
+.legend li,.legend bdi{min-width:0;max-width:100%;overflow-wrap:anywhere}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1.4rem;list-style:none;
 margin:.75rem 0 .5rem;padding:0;font-size:.8rem;color:var(--muted)}
 .legend svg{width:26px;height:16px;vertical-align:-3px;margin-right:.45rem;overflow:visible}
@@ -117,7 +117,22 @@ margin:.75rem 0 .5rem;padding:0;font-size:.8rem;color:var(--muted)}
 .c-pert{fill:var(--pert);background:var(--pert)}
 .c-cond{fill:var(--cond);background:var(--cond)}
 .c-run{fill:var(--run);background:var(--run)}
-.example{margin:1.25rem 0 2rem;padding-top:1rem;border-top:1px solid var(--line)}
+.examples fieldset{border:0;margin:.6rem 0;padding:0;min-width:0}
+.examples legend{float:left;padding:.2rem .7rem 0 0;min-width:4rem;font-size:.85rem;
+color:var(--muted)}
+.examples label{display:inline-block;margin:0 .35rem .35rem 0;cursor:pointer;position:relative}
+.examples label>span{display:inline-block;padding:.1rem .7rem;border:1px solid var(--line);
+border-radius:1rem;font-size:.85rem}
+.examples input:checked+span{background:var(--ink);color:var(--bg);border-color:var(--ink)}
+.examples input:focus-visible+span{outline:2px solid var(--link);outline-offset:2px}
+.example{margin:0;padding:.55rem 0;border-top:1px solid var(--line)}
+.example,.change,footer,.signature{overflow-wrap:anywhere}
+.example>summary{font-weight:400}
+.turned{display:inline-block;min-width:4.2rem;font-weight:650}
+.turned.lost{color:var(--worse)}
+.turned.gained{color:var(--better)}
+.examples:has(.only-lost:checked) .example.gained{display:none}
+.examples:has(.only-gained:checked) .example.lost{display:none}
 .expected{margin:.3rem 0 .8rem;font-size:.9rem}
 .prompt{height:100%;white-space:pre-wrap;font:.85rem/1.55 var(--mono);background:var(--soft);
 border-radius:6px;padding:.75rem .9rem;overflow:hidden}
@@ -147,33 +162,83 @@ summary{cursor:pointer;font-weight:600}
 .guide li{margin:.35rem 0;max-width:46rem}
 footer{margin-top:2rem;font-size:.78rem;color:var(--muted)}
 footer p{margin:.1rem 0}
-@media (max-width:760px){
-main{padding:1.5rem 1rem 3rem}
+.short{margin-top:1.5rem}
+.short h2{font-size:.85rem;font-weight:600;letter-spacing:.03em;color:var(--muted);margin:0}
+.short .lead{font-size:1.45rem;line-height:1.35;font-weight:600;letter-spacing:-.01em;
+margin:.25rem 0 .8rem;max-width:none}
+.short p{font-size:1.05rem;max-width:52rem;overflow-wrap:anywhere}
+.chapter:has(>.short){margin-top:0;padding-top:0;border-top:0}
+.contents{font-size:.9rem;background:var(--bg);border-bottom:1px solid var(--line);position:sticky;
+top:0;z-index:3;padding:.45rem 1.5rem}
+.contents label{cursor:pointer;font-weight:600;display:block;position:relative}
+.contents label span::after{content:" ▾";color:var(--muted)}
+.contents input:focus-visible+span{outline:2px solid var(--link);outline-offset:2px}
+.contents:not(:has(:checked)) ol{display:none}
+.contents ol{list-style:none;margin:.4rem 0 .3rem;padding:0;max-height:70vh;overflow-y:auto}
+.contents li{padding:.2rem 0;line-height:1.3}
+.contents a{text-decoration:none}
+.contents a:hover{text-decoration:underline}
+.figure,.chapter{scroll-margin-top:3rem}
+@media screen and (min-width:1240px){
+body{display:grid;grid-template-columns:14rem minmax(0,66rem);justify-content:center;
+column-gap:1.5rem}
+.contents{align-self:start;max-height:100vh;overflow-y:auto;border:0;padding:2.2rem 0 2rem 1rem}
+.contents label{cursor:default;pointer-events:none;color:var(--muted)}
+.contents label span::after{content:""}
+.contents ol,.contents:not(:has(:checked)) ol{display:block;max-height:none}
+.figure,.chapter{scroll-margin-top:.5rem}
+}
+@media screen and (max-width:760px){
+main{padding:1.25rem 1rem 3rem}
+.contents{padding:.45rem 1rem}
 h1{font-size:1.5rem}
+.short .lead{font-size:1.15rem;margin-bottom:.5rem}
+.short p{font-size:.97rem;margin:.3rem 0}
 .numbers{grid-template-columns:1fr 1fr;gap:1.1rem 1.25rem}
 .numbers b,.numbers .none{font-size:1.4rem}
 .pair{grid-template-columns:minmax(0,1fr)}
 .sides{grid-template-rows:auto}
 .side+.side{margin-top:1.25rem}
-.full bdi{max-width:9rem}
-.chart bdi{max-width:7.5rem}
+.examples legend{float:none}
 .wide{display:none}
+.chart .num{white-space:normal}
 .chart .num b{display:block}
-.chart .ci{font-size:.75rem}
+.chart .ci{font-size:.75rem;white-space:nowrap}
 .chart thead .ci{display:none}
-.chart .plot{width:auto;min-width:6.5rem}
-.chart th,.chart td{padding-inline:.3rem}
-.chart tbody .member th{padding-left:.6rem}
-.full th:first-child{position:static}
+.chart .plot,.chart:has(.wide) .plot{width:auto;min-width:5.5rem}
+.chart th,.chart th bdi{overflow-wrap:anywhere}
+.chart tbody th:first-child,.chart:has(.called) tbody th{min-width:6.8rem}
+.chart thead th.r{min-width:6rem}
+.chart th,.chart td{padding-inline:.25rem}
+.cards,.cards tbody,.cards tr,.cards td,.cards th{display:block}
+.cards thead{position:absolute;clip-path:inset(50%);height:1px;overflow:hidden}
+.cards tr{padding:.45rem 0;border-top:1px solid var(--line)}
+.cards tbody tr>*,.cards tbody tr+tr>*,.cards tbody+tbody tr:first-child>*{border:0;
+padding:.12rem 0;text-align:left;max-width:none;min-width:0}
+.cards tbody th{font-weight:600;position:static}
+.cards td{display:flex;justify-content:space-between;align-items:baseline;gap:1rem}
+.cards td:empty{display:none}
+.cards td::before{content:attr(data-label);color:var(--muted);font-size:.8rem;flex:0 1 auto}
+.cards td>*{text-align:right}
+.cards .num,.cards .num b{display:inline!important}
 }
 @media print{
-body{font-size:11pt;background:#fff}
+@page{margin:14mm}
+body{font-size:9.5pt;background:#fff}
 main{max-width:none;padding:0}
-.example,.numbers,.chart tr,.pair{break-inside:avoid}
-h2,h3{break-after:avoid}
-.scroll{overflow:visible}
-.full{font-size:6.5pt}
-.full th,.full td{padding:.15rem .2rem}
-.full thead th{white-space:normal}
+.contents,.examples fieldset{display:none}
+details::details-content{content-visibility:visible;display:block;block-size:auto;opacity:1}
+details>summary{list-style:none;break-after:avoid}
+.examples .example{display:block!important}
+.numbers,.chart tr,.pair>.side,.short{break-inside:avoid}
+h2,h3,.figure>p,thead,.legend,.key{break-after:avoid}
+.chapter{margin-top:1.5rem;padding-top:.8rem}
+.scroll{overflow:visible;border:0}
+.chart{font-size:8pt}
+.chart th,.chart td{padding:.15rem .25rem;height:1.4rem}
+.plain{font-size:7.5pt}
+.plain th,.plain td{padding:.12rem .2rem}
+.plain thead th{white-space:normal;font-size:7pt}
+.short .lead{font-size:14pt}
 }
 """

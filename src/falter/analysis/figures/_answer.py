@@ -1,0 +1,263 @@
+"""One panel in words: what falters, by how much, how sure, what was not read, what to do next.
+
+Every sentence repeats what verdicts, intervals and counts say, with their number; none claims more.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+
+from falter.analysis._panel_notes import MUCH_UNREAD
+from falter.analysis._results import Counts, PanelResult
+from falter.analysis.figures._phrases import (
+    drop_of,
+    moved,
+    names_of,
+    noun,
+    of_verdict,
+    recipes_counted,
+    size,
+)
+from falter.figures import Verdict
+from falter.figures import numbers as n
+
+__all__ = ["doubts", "evidence", "items_for", "next_steps", "panel_answer"]
+
+WIDTHS = (0.05, 0.02, 0.01)
+"""Half-widths of an interval that one may want, the coarsest first."""
+
+
+def panel_answer(panel: PanelResult, level: float, strict: bool) -> tuple[str, ...]:
+    """What one model's answers on one task say, sentence by sentence."""
+    counts = panel.counts
+    return (
+        *doubts(counts, strict=strict),
+        *_baseline(panel),
+        *_verdicts(panel, level),
+        *_not_the_wording(panel),
+        f"{_asked(panel)} {evidence(counts, strict=strict)}",
+        *next_steps([panel], counts),
+    )
+
+
+def doubts(counts: Counts, *, strict: bool) -> Iterator[str]:
+    """What has to be known before anything else is believed."""
+    if counts.missing:
+        yield (
+            f"This run is not finished: {n.whole(counts.cells - counts.missing)} of "
+            f"{noun(counts.cells, 'answer')} are in, so all that follows may still change."
+        )
+    answers, unread = _answers(counts), _unread(counts)
+    if unread > MUCH_UNREAD * answers:
+        rule = "count as wrong" if strict else "are left out"
+        yield (
+            f"{n.whole(unread)} of {noun(answers, 'answer')} ({n.percent(unread / answers)} %) "
+            f"could not be read and {rule}: look at them before you believe any drop."
+        )
+    if counts.failed > MUCH_UNREAD * counts.cells:
+        yield (
+            f"{n.whole(counts.failed)} of {noun(counts.cells, 'request')} failed and are left out."
+        )
+
+
+def _baseline(panel: PanelResult) -> Iterator[str]:
+    """A clean prompt that leaves nothing to lose, or nothing to gain."""
+    value = panel.baseline.value
+    if value == 0.0:
+        yield "No answer to a clean prompt is right, so there is nothing to lose."
+    elif value is not None and panel.at_chance:
+        yield (
+            "The answers to clean prompts cannot be told from guessing, so drops say little about "
+            "robustness."
+        )
+    elif value == 1.0:
+        yield "Every answer to a clean prompt is right, so nothing can be gained here."
+
+
+def _verdicts(panel: PanelResult, level: float) -> Iterator[str]:
+    """What is shown of the recipes, and what is not."""
+    if panel.has_no_baseline:
+        conditions = noun(len(panel.recipes), "condition")
+        yield f"{panel.title}: none of {conditions} is the baseline, so there are no drops."
+        return
+    value = panel.baseline.value
+    subject = panel.title if value is None else (
+        f"{panel.title} ({n.percent(value)} of 100 as asked)"
+    )  # fmt: skip
+    if not panel.recipes:
+        yield f"{subject}: no recipe that changes the prompt was run, so there are no drops."
+        return
+    lost, gained = of_verdict(panel, "degraded"), of_verdict(panel, "improved")
+    if lost:
+        yield f"{subject} {moved('loses', lost, panel)}"
+    if gained:
+        yield f"{'It' if lost else subject} {moved('gains', gained, panel)}"
+    if lost or gained:
+        yield _how_sure(panel, level)
+    yield from _held(panel, "it" if lost or gained else subject)
+    yield from _open(panel, "" if lost or gained or of_verdict(panel, "equivalent") else subject)
+
+
+def _how_sure(panel: PanelResult, level: float) -> str:
+    """The chance of a false alarm, and how small or large the shown changes may be."""
+    words: dict[Verdict, tuple[str, str]] = {
+        "degraded": ("loss", "losses"), "improved": ("gain", "gains")
+    }  # fmt: skip
+    reach = []
+    for verdict, names in words.items():
+        shown = of_verdict(panel, verdict)
+        bounds = [b for r in shown for b in (r.together.low, r.together.high) if b is not None]
+        if bounds:
+            low, high = (size(end(map(abs, bounds))) for end in (min, max))
+            changes = f"{names[0]} lies" if len(shown) == 1 else f"{names[1]} lie"
+            reach.append(f"the {changes} between {low} and {high} points")
+    over = recipes_counted(len(panel.recipes), panel)
+    return (
+        f"How sure: the chance of any false alarm is at most {100 * (1 - level):.3g} % over "
+        f"{over}; taken together, {' and '.join(reach)}."
+    )
+
+
+def _held(panel: PanelResult, subject: str) -> Iterator[str]:
+    """The recipes under which nothing worth noticing changes."""
+    same = of_verdict(panel, "equivalent")
+    if not same:
+        return
+    margin = f"± {size(panel.margin).removesuffix('.0')} points"
+    if len(same) == len(panel.recipes):
+        yield (
+            f"Nothing falters: {subject} is shown to stay within {margin} under "
+            f"{recipes_counted(len(same), panel)}."
+        )
+    else:
+        start = "It" if subject == "it" else subject
+        yield (
+            f"{start} is shown to stay within {margin} under "
+            f"{recipes_counted(len(same), panel)}: {names_of(same, panel)}."
+        )
+
+
+def _open(panel: PanelResult, subject: str) -> Iterator[str]:
+    """The recipes of which the data show nothing."""
+    undecided = of_verdict(panel, "undecided")
+    if not undecided:
+        return
+    bounds = [r.together.high for r in undecided if r.together.high is not None]
+    still = f"; a drop of {size(max(bounds))} points is still possible" if bounds else ""
+    blank = len(undecided) - len(bounds)
+    none = f"; {n.whole(blank)} without an interval" if blank and bounds else ""
+    none = "; there are too few items for an interval" if not bounds else none
+    verb = "is" if len(undecided) == 1 else "are"
+    count = recipes_counted(len(undecided), panel)
+    if subject:
+        yield f"Nothing is decided: {subject}, {count} {verb} undecided{still}{none}."
+    else:
+        lead = count[0].upper() + count[1:]
+        yield f"{lead} {verb} undecided, which does not mean robust{still}{none}."
+
+
+def _not_the_wording(panel: PanelResult) -> Iterator[str]:
+    """The losses that the wording is not shown to cause."""
+    split = {parts.label for parts in panel.parts if parts.split.not_the_wording}
+    lost = [r for r in of_verdict(panel, "degraded") if r.label in split]
+    if lost:
+        losses = "the loss is" if len(lost) == 1 else "the losses are"
+        yield (
+            f"Under {names_of(lost, panel)} {losses} not shown to come from the wording: look at "
+            "the parts of the drop first."
+        )
+
+
+def _asked(panel: PanelResult) -> str:
+    items = noun(panel.items, "item")
+    floor = panel.noise_floor
+    if floor is None or floor.value is None:
+        return f"{items}."
+    if floor.value == 0.0:
+        return f"{items}; asking the same prompt again changed nothing."
+    return f"{items}; asking the same prompt again changed {n.percent(floor.value)} % of them."
+
+
+def evidence(counts: Counts, *, strict: bool) -> str:
+    """How many answers there are, and what became of the others."""
+    answers, unread = _answers(counts), _unread(counts)
+    failed = f"{n.whole(counts.failed)} failed" if counts.failed else "none failed"
+    rule = "count as wrong" if strict else "are left out"
+    if unread == 0:
+        read = "every answer was read"
+    elif unread == 1:
+        read = f"1 could not be read and {'counts as wrong' if strict else 'is left out'}"
+    else:
+        read = f"{n.whole(unread)} could not be read and {rule}"
+    return f"{noun(answers, 'answer')}: {failed}, {read}."
+
+
+def next_steps(panels: Sequence[PanelResult], counts: Counts) -> Iterator[str]:
+    """What to do about it: one step, and the items that would narrow what is undecided."""
+    wanted = items_for(panels)
+    more = ""
+    if wanted is not None:
+        width, items = wanted
+        undecided = sum(len(of_verdict(panel, "undecided")) for panel in panels)
+        drops = "the undecided drop" if undecided == 1 else "every undecided drop"
+        points = size(width).removesuffix(".0")
+        more = f"for ± {points} points on {drops} ask about {noun(items, 'item')}"
+        more += " of each task" if len({panel.panel.task for panel in panels}) > 1 else ""
+    steps = [part for part in (_step(panels, counts), more) if part]
+    if steps:
+        yield f"Next: {'; '.join(steps)}."
+
+
+def _step(panels: Sequence[PanelResult], counts: Counts) -> str:
+    if counts.missing:
+        return "run the same command again to finish it"
+    if _unread(counts) > MUCH_UNREAD * _answers(counts):
+        return (
+            "'falter answers --unparsed' shows the replies that were not read, and what would "
+            "read them"
+        )
+    if all(panel.baseline.value == 0.0 for panel in panels):
+        return "'falter answers' shows whether the scorer reads what the model writes"
+    if all(panel.at_chance for panel in panels):
+        return "choose easier items"
+    lost = [(drop_of(r), r.label) for panel in panels for r in of_verdict(panel, "degraded")]
+    if lost and any(panel.parts for panel in panels):
+        label = shlex.quote(max(lost)[1])
+        return f"'falter answers --lost --recipe {label}' shows what turned wrong"
+    if all(panel.baseline.value == 1.0 for panel in panels):
+        return "choose harder items"
+    return ""
+
+
+def items_for(panels: Sequence[PanelResult]) -> tuple[float, int] | None:
+    """A half-width for the undecided drops, and about how many items of a task it takes.
+
+        items × (widest half-width / wanted half-width)²
+
+    of the intervals that hold for all recipes together, rounded up to two digits; the wanted one
+    is the coarsest that is clearly below what there is. None where nothing is undecided, or no
+    interval is known.
+    """
+    widths = [
+        (panel.items, (recipe.together.high - recipe.together.low) / 2.0)
+        for panel in panels
+        for recipe in of_verdict(panel, "undecided")
+        if recipe.together.low is not None and recipe.together.high is not None
+    ]
+    widest = max((width for _, width in widths), default=0.0)
+    wanted = next((width for width in WIDTHS if width < 0.9 * widest), None)
+    if wanted is None or not math.isfinite(widest):
+        return None
+    items = max(count * (width / wanted) ** 2 for count, width in widths)
+    digit = 10.0 ** max(0, math.floor(math.log10(items)) - 1)
+    return wanted, int(math.ceil(items / digit - 1e-9) * digit)
+
+
+def _answers(counts: Counts) -> int:
+    return counts.cells - counts.failed - counts.missing
+
+
+def _unread(counts: Counts) -> int:
+    return counts.unparsed + counts.truncated + counts.refused

@@ -1,0 +1,90 @@
+"""Pieces of sentences: sizes, counts, names of recipes, lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from falter.analysis._results import PanelResult, RecipeResult
+from falter.figures import Verdict
+from falter.figures import numbers as n
+
+__all__ = [
+    "drop_of",
+    "listed",
+    "moved",
+    "names_of",
+    "noun",
+    "of_verdict",
+    "recipes_counted",
+    "size",
+    "span",
+]
+
+MOST_NAMED = 4
+FIRST_NAMED = 3
+
+
+def size(points: float) -> str:
+    """A difference without its sign, as people say it: `18`, `4.2`."""
+    magnitude = abs(100.0 * points)
+    return f"{magnitude:.0f}" if magnitude >= 9.95 else f"{magnitude:.1f}"
+
+
+def span(values: Iterable[float]) -> str:
+    """The smallest and the largest of some differences: `18 to 21`, or `18`."""
+    ranked = sorted(abs(value) for value in values)
+    low, high = size(ranked[0]), size(ranked[-1])
+    return low if low == high else f"{low} to {high}"
+
+
+def noun(count: int, name: str) -> str:
+    """`1 item`, `72 items`."""
+    return f"{n.whole(count)} {name}{'' if count == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def recipes_counted(count: int, panel: PanelResult) -> str:
+    """How many of a panel's recipes: `3 of 12 recipes`, `all 12 recipes`, `the one recipe`."""
+    every = len(panel.recipes)
+    if count == every:
+        return "the one recipe" if every == 1 else f"all {n.whole(every)} recipes"
+    return f"{n.whole(count)} of {noun(every, 'recipe')}"
+
+
+def names_of(recipes: Sequence[RecipeResult], panel: PanelResult) -> str:
+    """What people call them, the largest change first; the first few where there are many.
+
+    Recipes of one everyday name are told apart by their own.
+    """
+    shared = Counter(recipe.everyday for recipe in panel.recipes)
+    ranked = sorted(recipes, key=lambda recipe: -abs(drop_of(recipe)))
+    names = [
+        recipe.everyday if recipe.everyday and shared[recipe.everyday] == 1 else recipe.label
+        for recipe in ranked
+    ]
+    if len(names) <= MOST_NAMED:
+        return listed(names)
+    return f"{', '.join(names[:FIRST_NAMED])} and {n.whole(len(names) - FIRST_NAMED)} more"
+
+
+def of_verdict(panel: PanelResult, verdict: Verdict) -> list[RecipeResult]:
+    """The recipes of a panel with this verdict."""
+    return [recipe for recipe in panel.recipes if recipe.verdict == verdict]
+
+
+def drop_of(recipe: RecipeResult) -> float:
+    """The recipe's drop; 0 where there is none."""
+    return recipe.drop.value or 0.0
+
+
+def moved(verb: str, recipes: Sequence[RecipeResult], panel: PanelResult) -> str:
+    """`loses 18 to 21 points under 3 of 12 recipes, beyond chance: typos, ….`"""
+    points = span(drop_of(recipe) for recipe in recipes)
+    count = recipes_counted(len(recipes), panel)
+    return f"{verb} {points} points under {count}, beyond chance: {names_of(recipes, panel)}."

@@ -1,0 +1,50 @@
+"""The command as the user typed it: to be remembered with what it made, and in its errors."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+import click
+
+from falter.experiment import EXPERIMENT, STUDY, options_of
+
+__all__ = ["Typed", "in_flags", "typed_command"]
+
+_LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+_SETTING = re.compile(r"^[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)?(?= is )|'[a-z_]+'")
+
+
+class Typed:
+    """The arguments of the process, and whether an experiment file is one of them."""
+
+    file = False
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self.command = _LOGIN.sub("…@", shlex.join(["falter", *arguments]))
+
+
+def typed_command() -> str:
+    """What was typed, without what stands before an @ in an address; empty where nobody typed."""
+    typed = click.get_current_context().obj
+    return typed.command if isinstance(typed, Typed) else ""
+
+
+def in_flags(message: str, typed: object) -> str:
+    """A message with settings called by their options, where all of them were typed."""
+    if not isinstance(typed, Typed) or typed.file:
+        return message
+    flags: dict[str, str] = {}
+    for option in (*options_of(EXPERIMENT), *options_of(STUDY)):
+        names = {option.setting.name, option.setting.field}
+        above = f"{option.parent.name}." if option.parent else ""
+        flags |= {f"{above}{name}": option.setting.flag for name in names}
+
+    def called(match: re.Match[str]) -> str:
+        name = re.sub(r"\[\d+\]", "", match[0].strip("'"))
+        return flags.get(name, match[0])
+
+    return _SETTING.sub(called, message)

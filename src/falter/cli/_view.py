@@ -1,0 +1,92 @@
+"""`falter view`: every answer of a run in the browser, or as a folder for others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from falter.cli._options import STORE_PATH, store_option
+from falter.core.errors import UsageError
+from falter.store import Store, StoredStudy, find_study
+from falter.viewer import Notes, StoredSource, served, write_bundle
+
+__all__ = ["view"]
+
+LOCALHOST_PORTS = click.IntRange(1024, 65535)
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[RUN|STORE]...")
+@store_option
+@click.option(
+    "--bundle",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write the page as files to this new folder, for any web server, and serve nothing.",
+)
+@click.option("--port", type=LOCALHOST_PORTS, help="The port.  [default: one that is free]")
+@click.option("--no-open", is_flag=True, help="Print the address and open no browser.")
+def view(
+    names: Sequence[str],
+    store_path: Path,
+    bundle: Path | None,
+    port: int | None,
+    no_open: bool,
+) -> None:
+    """Look at the answers of RUN, the first digits of a run's or a study's id; without it, the
+    newest. Several can be named and put side by side. Calls no model.
+
+    \b
+    falter view
+    falter view 3f1c 9b22
+    falter view results.db
+    falter view 3f1c --bundle answers/
+    """
+    stores = [name for name in names if Path(name).is_file()]
+    if len(stores) > 1 or (stores and store_path != STORE_PATH):
+        raise UsageError("More than one store is named", hint="a page shows the runs of one")
+    path = Path(stores[0]) if stores else store_path
+    if not path.exists():
+        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    runs = [name for name in names if name not in stores]
+    with Store(path, writes=False) as store:
+        chosen = [find_study(store, name) for name in runs] or [find_study(store)]
+    if bundle is not None:
+        _write(path, chosen, bundle)
+        return
+    with StoredSource(path, chosen) as source, contextlib.suppress(KeyboardInterrupt):
+        notes = Notes(path.with_name(f"{path.name}-notes.jsonl"))
+        asyncio.run(_serve(source, notes, port or 0, opens=not no_open))
+
+
+def _write(path: Path, chosen: Sequence[StoredStudy], folder: Path) -> None:
+    with StoredSource(path, chosen) as source:
+        pages = write_bundle(source, folder)
+    click.echo(f"{pages[0]}: for a web server, such as 'python3 -m http.server -d {folder}'")
+    for page in pages[1:]:
+        click.echo(f"{page}: the same in one file, to be opened or sent")
+
+
+async def _serve(source: StoredSource, notes: Notes, port: int, *, opens: bool) -> None:
+    try:
+        async with served(source, notes, port=port) as viewer:
+            click.echo(viewer.address)
+            click.echo("Ctrl-C ends it. Whoever has this address can read the answers.", err=True)
+            if opens:
+                await asyncio.to_thread(webbrowser.open, viewer.address)
+            stopped = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with contextlib.suppress(NotImplementedError):  # Windows
+                    loop.add_signal_handler(number, stopped.set)
+            await stopped.wait()
+    except OSError as error:
+        raise UsageError(
+            f"The port {port} cannot be used: {error.strerror}", hint="leave out --port"
+        ) from error

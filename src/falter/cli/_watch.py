@@ -1,0 +1,101 @@
+"""`falter watch`: a run that goes on elsewhere, with the drops so far."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from falter.analysis import PanelSoFar, drops_so_far
+from falter.cli._options import store_option
+from falter.core.errors import UsageError
+from falter.core.ids import short
+from falter.experiment import run_scorers
+from falter.figures import Column, Grid
+from falter.report import terminal_figures
+from falter.store import Store, StoredRun, changes, find_study
+
+__all__ = ["watch"]
+
+LEAST_REST = 10  # a look takes at most a tenth of the time
+
+
+@click.command()
+@click.argument("run", required=False)
+@store_option
+@click.option(
+    "--every",
+    type=click.FloatRange(1, 3600),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often to look for new answers.",
+)
+@click.option("--once", is_flag=True, help="Look once, and end.")
+def watch(run: str | None, store_path: Path, every: float, once: bool) -> None:
+    """Follow RUN, the first digits of a run's or a study's id, from another terminal; without it,
+    the newest. Ends with the run, or with Ctrl-C. Sends nothing and changes nothing.
+    """
+    if not store_path.exists():
+        raise UsageError(
+            f"The store {store_path} does not exist", hint="start a run, or name another"
+        )
+    with Store(store_path, writes=False) as store, contextlib.suppress(KeyboardInterrupt):
+        names = [part.run for part in find_study(store, run).parts]
+        _follow(store, names, every, once=once)
+
+
+def _follow(store: Store, names: Sequence[str], every: float, *, once: bool) -> None:
+    console, version = Console(), -1
+    while True:
+        began = time.monotonic()
+        if version == (version := changes(store)):
+            time.sleep(every)
+            continue
+        runs = [store.find_run(name) for name in names]
+        panels = [
+            panel
+            for stored in runs
+            for panel in drops_so_far(store, stored.run, run_scorers(stored.run))
+        ]
+        _show(console, runs, panels)
+        if once or all(stored.finished_at is not None for stored in runs):
+            return
+        took = time.monotonic() - began
+        time.sleep(max(every, LEAST_REST * took))
+
+
+def _show(console: Console, runs: Sequence[StoredRun], panels: Sequence[PanelSoFar]) -> None:
+    if console.is_terminal:
+        console.clear()
+    names = ", ".join(short(stored.run.id) for stored in runs)
+    planning = any(not stored.planned for stored in runs)
+    level = runs[0].run.experiment.get("level", 0.95)
+    console.print(f"{time.strftime('%H:%M:%S')}  {names}", highlight=False)
+    terminal_figures(tuple(_grid(panel, level, planning) for panel in panels), console)
+
+
+def _grid(panel: PanelSoFar, level: float, planning: bool) -> Grid:
+    counts = f"{panel.answered:,} of {panel.planned:,} answers"
+    if planning:
+        counts += " planned so far"
+    if panel.failed:
+        counts += f", {panel.failed:,} failed"
+    return Grid(
+        name="so-far",
+        title=f"{panel.model} on {panel.task}: {counts}",
+        text=(
+            f"Drops so far, in points; the {level:.0%} intervals hold for all recipes at once, for "
+            "a reader who looks once. Stopping at a look that pleases is not covered.",
+        ),
+        columns=(
+            Column(name="recipe"),
+            Column(name="drop", unit="points"),
+            Column(name="items", unit="count"),
+        ),
+        rows=tuple((label, drop, drop.items) for label, drop in panel.drops),
+    )

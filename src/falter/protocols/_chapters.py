@@ -1,0 +1,33 @@
+"""Chapters of a protocol's report, and the words that it begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from falter.analysis import answer_of
+from falter.figures import Figure, Grid, Statement
+from falter.protocols._protocol import PartResult
+
+__all__ = ["APPENDIX", "chapter", "findings", "grid_named"]
+
+APPENDIX = "Appendix"
+
+
+def chapter(title: str, figures: Iterable[Figure], *, folded: bool = False) -> tuple[Figure, ...]:
+    """The figures under one heading; all of them folded, or those that are already."""
+    return tuple(
+        replace(figure, section=title, folded=folded or figure.folded) for figure in figures
+    )
+
+
+def findings(sentences: Iterable[str], results: Sequence[PartResult]) -> Statement:
+    """What a protocol found, with what was asked and what could not be read."""
+    panels = [panel for result in results for panel in result.analysis.panels]
+    strict = results[0].analysis.unparsed == "wrong"
+    return answer_of(sentences, [panel.counts for panel in panels], strict=strict)
+
+
+def grid_named(figures: Iterable[Figure], name: str) -> Grid | None:
+    """The table of this name, where there is one."""
+    return next((f for f in figures if isinstance(f, Grid) and f.name == name), None)

@@ -1,0 +1,23 @@
+"""Floor 6: every answer of a run in a browser: a local server, and the same page as files."""
+
+from __future__ import annotations
+
+from falter.viewer._bundle import write_bundle
+from falter.viewer._notes import Notes
+from falter.viewer._panels import CODES, ViewColumn, ViewPanel
+from falter.viewer._server import TOKEN_HEADER, Viewer, served
+from falter.viewer._source import Arrivals, Source, StoredSource
+
+__all__ = [
+    "CODES",
+    "TOKEN_HEADER",
+    "Arrivals",
+    "Notes",
+    "Source",
+    "StoredSource",
+    "ViewColumn",
+    "ViewPanel",
+    "Viewer",
+    "served",
+    "write_bundle",
+]

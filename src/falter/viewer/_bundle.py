@@ -1,0 +1,62 @@
+"""The page as files for any static host, and as one file: bytes and texts in gzip pieces."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+
+from falter.core.errors import UsageError
+from falter.viewer._page import index_page, page_files, single_page
+from falter.viewer._server import panels_record
+from falter.viewer._source import Source
+
+__all__ = ["CHUNK", "MOST_IN_ONE_FILE", "write_bundle"]
+
+CHUNK = 256  # items
+MOST_IN_ONE_FILE = 20_000  # cells
+ONE_FILE = "view.html"
+
+
+def write_bundle(source: Source, folder: Path) -> tuple[Path, ...]:
+    """Write the page to a new or an empty folder; the pages that can be opened.
+
+    Besides `index.html`, which a web server has to give out, up to 20,000 cells are also written as
+    one file that a browser opens from the disk.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(
+            f"The folder {folder} is not empty", hint="name one that is empty, or a new one"
+        )
+    (folder / "data").mkdir(parents=True)
+    for name, content in page_files().items():
+        (folder / name).write_text(content, "utf-8")
+    (folder / "index.html").write_text(index_page("files"), "utf-8")
+    few = sum(source.codes(n).size for n in range(len(source.panels()))) <= MOST_IN_ONE_FILE
+    kept: dict[str, str] = {}
+    for name, body in _pieces(source):
+        (folder / "data" / f"{name}.bin").write_bytes(body)
+        if few:
+            kept[name] = base64.b64encode(body).decode()
+    if not few:
+        return (folder / "index.html",)
+    (folder / ONE_FILE).write_text(single_page(kept), "utf-8")
+    return (folder / "index.html", folder / ONE_FILE)
+
+
+def _pieces(source: Source) -> Iterator[tuple[str, bytes]]:
+    """Panels, their bytes, and their texts, 256 items a piece; the same bytes every time."""
+    yield "panels", _packed(orjson.dumps(panels_record(source), default=str))
+    for panel, view in enumerate(source.panels()):
+        yield f"cells-{panel}", _packed(source.codes(panel).tobytes())
+        for number, start in enumerate(range(0, len(view.items), CHUNK)):
+            rows = range(start, min(start + CHUNK, len(view.items)))
+            texts = [source.item(panel, row) for row in rows]
+            yield f"texts-{panel}-{number:04d}", _packed(orjson.dumps(texts, default=str))
+
+
+def _packed(body: bytes) -> bytes:
+    return gzip.compress(body, compresslevel=6, mtime=0)

@@ -1,0 +1,109 @@
+"""The files of the page, and its policy: as a server gives them, as a folder, and as one file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+__all__ = ["CONTENT_TYPES", "POLICY", "index_page", "page_files", "single_page"]
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+CONTENT_TYPES = {
+    "html": "text/html",
+    "js": "text/javascript",
+    "css": "text/css",
+    "txt": "text/plain",
+}
+MODULES = (
+    "preact.js",
+    "text.js",
+    "table.js",
+    "data.js",
+    "place.js",
+    "heat.js",
+    "item.js",
+    "app.js",
+)
+"""In the order in which they import one another."""
+_OTHERS = ("viewer.css", "LICENSE-preact.txt")
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([a-z]+)\.js";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:function|class|const) (\w+))", re.MULTILINE)
+_EXPORTED = re.compile(r"export\{([^}]*)\};?\s*$")
+
+
+@cache
+def _file(name: str) -> str:
+    return files("falter.viewer").joinpath("data", name).read_text("utf-8")
+
+
+def page_files() -> dict[str, str]:
+    """The scripts, the style and the licence, by their names."""
+    return {name: _file(name) for name in (*MODULES, *_OTHERS)}
+
+
+def index_page(kind: str) -> str:
+    """The page itself; `kind` says where its data come from: `live` or `files`."""
+    meta = POLICY.replace("frame-ancestors 'none'; ", "")  # a header's alone
+    head = '<link rel="stylesheet" href="viewer.css">\n<script type="module" src="app.js"></script>'
+    return _page(kind, meta, head, "")
+
+
+def single_page(data: Mapping[str, str]) -> str:
+    """The page with everything in it; `data` are texts of letters, digits, + / and = by name."""
+    script, style = _joined(), _file("viewer.css")
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
+        f"style-src 'sha256-{_hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    blocks = "".join(
+        f'<script type="text/plain" id="{name}">{text}</script>\n' for name, text in data.items()
+    )
+    end = f'{blocks}<script type="module">{script}</script>'
+    return _page("one", policy, f"<style>{style}</style>", end)
+
+
+def _page(kind: str, policy: str, head: str, end: str) -> str:
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<link rel="icon" href="data:,">\n<meta name="referrer" content="no-referrer">\n'
+        f'<meta name="falter-data" content="{kind}">\n<title>falter view</title>\n{head}\n</head>\n'
+        '<body><div id="page"><p class="wait">Reading the answers …</p></div>'
+        f"<noscript><p>This page needs JavaScript. 'falter report' does not.</p></noscript>\n"
+        f"{end}</body></html>\n"
+    )
+
+
+@cache
+def _joined() -> str:
+    """All modules as one script: each a function that gives what it exports to those after it."""
+    parts = [_vendored(_file(MODULES[0]))]
+    for name in MODULES[1:]:
+        text = _IMPORT.sub(r"const \1 = $\2;", _file(name))
+        exported = ", ".join(_EXPORT.findall(text))
+        body = _EXPORT.sub("", text)
+        parts.append(f"const ${name[:-3]} = (() => {{\n{body}return {{ {exported} }};\n}})();\n")
+    script = "\n" + "".join(parts)
+    assert "</script" not in script.lower()
+    return script
+
+
+def _vendored(text: str) -> str:
+    """The vendored module in the same form; its exports stand together at its end."""
+    match = _EXPORTED.search(text)
+    assert match is not None, "preact.js exports its names at its end"
+    pairs = (part.split(" as ") for part in match[1].split(","))
+    exported = ",".join(f"{public}:{private}" for private, public in pairs)
+    return f"const $preact = (() => {{{text[: match.start()]};return {{{exported}}}}})();\n"
+
+
+def _hash(content: str) -> str:
+    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

@@ -1,0 +1,121 @@
+"""Panels as the page reads them: a little JSON, and one byte a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis import OUTCOMES, STATUSES, UNREADABLE, Table
+from falter.core.records import BASELINE, Panel
+
+__all__ = ["CODES", "Bytes", "ViewColumn", "ViewPanel", "cell_codes", "table_columns", "view_panel"]
+
+CODES = (
+    "missing",
+    "right",
+    "wrong",
+    "unparsed",
+    "truncated",
+    "refused",
+    "failed",
+    "not applicable",
+    "unchanged",
+)
+"""What a cell's byte says. Right is a score of at least one half."""
+MISSING, RIGHT, WRONG, _UNPARSED, _TRUNCATED, _REFUSED, FAILED, NOT_APPLICABLE, UNCHANGED = range(9)
+HALF = 0.5
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewColumn:
+    """One column of the map: a condition in one draw and repeat.
+
+    `again` says that it asks the clean prompt once more.
+    """
+
+    recipe: str
+    group: str
+    draw: int
+    repeat: int
+    perturbs: bool
+    baseline: bool
+    again: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewPanel:
+    """A panel without its texts: what it is, its items and its columns."""
+
+    run: str
+    part: str
+    model: str
+    task: str
+    scorer: str
+    simulated: bool
+    items: tuple[str, ...]
+    tags: tuple[tuple[str, ...], ...]
+    columns: tuple[ViewColumn, ...]
+
+    def plain(self) -> dict[str, object]:
+        """The panel as JSON."""
+        return asdict(self)
+
+
+def view_panel(
+    table: Table, panel: Panel, *, run: str, part: str, tags: Sequence[Sequence[str]]
+) -> ViewPanel:
+    """What the page has to know of a table."""
+    return ViewPanel(
+        run=run,
+        part=part,
+        model=panel.model.label,
+        task=panel.task,
+        scorer=panel.scorer,
+        simulated=panel.model.simulated,
+        items=table.items,
+        tags=tuple(tuple(own) for own in tags),
+        columns=tuple(
+            ViewColumn(
+                recipe=recipe.label,
+                group=recipe.group,
+                draw=place // table.repeats,
+                repeat=place % table.repeats,
+                perturbs=recipe.perturbs,
+                baseline=recipe.id == BASELINE.id and place == 0,
+                again=not recipe.perturbs and not (recipe.id == BASELINE.id and place == 0),
+            )
+            for recipe, place in (
+                (table.recipes[column], place) for column, place in table_columns(table)
+            )
+        ),
+    )
+
+
+def table_columns(table: Table) -> list[tuple[int, int]]:
+    """The recipes and realisations of a table that the plan has, in its order."""
+    planned = table.in_plan.any(axis=0)
+    return [(int(column), int(place)) for column, place in np.argwhere(planned)]
+
+
+def cell_codes(table: Table, rows: Sequence[int] | None = None) -> Bytes:
+    """Items × columns as bytes, each a place in `CODES`; of all rows, or of some."""
+    chosen = slice(None) if rows is None else list(rows)
+    outcome, status = table.outcome[chosen], table.status[chosen]
+    value, planned = table.value[chosen], table.in_plan[chosen]
+    codes = np.full(outcome.shape, MISSING, np.uint8)
+    scored = outcome == OUTCOMES.index("scored")
+    codes[scored] = np.where(value[scored] >= HALF, RIGHT, WRONG)
+    for unread in (*UNREADABLE, OUTCOMES.index("failed")):
+        codes[outcome == unread] = CODES.index(OUTCOMES[unread])
+    codes[status == STATUSES.index("unchanged")] = UNCHANGED
+    for idle in ("not_applicable", "no_rewrite"):
+        codes[status == STATUSES.index(idle)] = NOT_APPLICABLE
+    codes[~planned] = NOT_APPLICABLE
+    columns = table_columns(table)
+    places = ([column for column, _ in columns], [place for _, place in columns])
+    return np.ascontiguousarray(codes[:, places[0], places[1]])

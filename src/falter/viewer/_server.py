@@ -1,0 +1,213 @@
+"""The page's server: on the loopback alone, for one reader who holds its token.
+
+Whoever can reach the port still needs the token, which stands in the fragment of the address and
+comes back in a header: so it is in no log and in no `Referer`, and another site's page cannot send
+it. Requests that name another host, or that another site's page made, are refused before that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from falter import __version__
+from falter.viewer._notes import Notes
+from falter.viewer._page import CONTENT_TYPES, POLICY, index_page, page_files
+from falter.viewer._source import Arrivals, Source
+
+__all__ = ["TOKEN_HEADER", "Viewer", "panels_record", "served"]
+
+TOKEN_HEADER = "X-Falter-Token"
+LOOPBACK = "127.0.0.1"
+EVENTS_EVERY = 0.25  # seconds
+LARGEST_NOTE = 200_000  # bytes
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Viewer:
+    """What answers the page's requests."""
+
+    def __init__(self, source: Source, notes: Notes | None = None) -> None:
+        self._source, self._notes = source, notes
+        self.token = secrets.token_urlsafe(24)
+        self.port = 0
+        self._followers: set[asyncio.Queue[bytes]] = set()
+
+    def app(self) -> web.Application:
+        """The application with its routes."""
+        app = web.Application(middlewares=[self._guard], client_max_size=LARGEST_NOTE)
+        app.router.add_get("/", self._index)
+        app.router.add_get("/{name}", self._file)
+        app.router.add_get("/api/panels", self._panels)
+        app.router.add_get("/api/cells/{panel:\\d+}", self._cells)
+        app.router.add_get("/api/item/{panel:\\d+}/{row:\\d+}", self._item)
+        app.router.add_get("/api/events", self._events)
+        app.router.add_get("/api/notes", self._read_notes)
+        app.router.add_put("/api/notes", self._put_note)
+        return app
+
+    @property
+    def address(self) -> str:
+        """Where the page is, with the token in its fragment."""
+        return f"http://{LOOPBACK}:{self.port}/#token={self.token}"
+
+    async def follow(self) -> None:
+        """Look for new answers as long as somebody is watching."""
+        while True:
+            await asyncio.sleep(EVENTS_EVERY)
+            if not self._followers:
+                continue
+            for event in _events(self._source.arrivals()):
+                for queue in self._followers:
+                    queue.put_nowait(event)
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse what does not come from this page, in this browser, by its reader."""
+        fault = self._fault(request)
+        try:
+            response = _refusal(fault) if fault else await handler(request)
+        except web.HTTPException as error:
+            response = web.Response(status=error.status, text=error.reason)
+        if not response.prepared:
+            response.headers.update(_HEADERS)
+        return response
+
+    def _fault(self, request: web.Request) -> str:
+        hosts = {f"{LOOPBACK}:{self.port}", f"localhost:{self.port}"}
+        if request.headers.getall("Host", []) not in ([host] for host in hosts):
+            return "this server answers to 127.0.0.1 and localhost only"
+        origin = request.headers.get("Origin")
+        if origin is not None and origin not in {f"http://{host}" for host in hosts}:
+            return "the request comes from another site"
+        if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            return "the request comes from another site"
+        if request.path.startswith("/api/"):
+            token = request.headers.get(TOKEN_HEADER, "")
+            if not secrets.compare_digest(token.encode(), self.token.encode()):
+                return "the token is missing or wrong; open the address that 'falter view' printed"
+        return ""
+
+    async def _index(self, _: web.Request) -> web.Response:
+        return web.Response(text=index_page("live"), content_type="text/html")
+
+    async def _file(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        content = page_files().get(name)
+        if content is None:
+            raise web.HTTPNotFound
+        return web.Response(text=content, content_type=CONTENT_TYPES[name.rpartition(".")[2]])
+
+    async def _panels(self, _: web.Request) -> web.Response:
+        source = self._source
+        return _json(panels_record(source))
+
+    async def _cells(self, request: web.Request) -> web.Response:
+        panel = self._panel(request)
+        body = self._source.codes(panel).tobytes()
+        response = web.Response(body=body, content_type="application/octet-stream")
+        response.enable_compression()
+        return response
+
+    async def _item(self, request: web.Request) -> web.Response:
+        panel, row = self._panel(request), int(request.match_info["row"])
+        if row >= len(self._source.panels()[panel].items):
+            raise web.HTTPNotFound
+        return _json(self._source.item(panel, row))
+
+    def _panel(self, request: web.Request) -> int:
+        panel = int(request.match_info["panel"])
+        if panel >= len(self._source.panels()):
+            raise web.HTTPNotFound
+        return panel
+
+    async def _read_notes(self, _: web.Request) -> web.Response:
+        return _json([] if self._notes is None else self._notes.rows())
+
+    async def _put_note(self, request: web.Request) -> web.Response:
+        try:
+            sent = orjson.loads(await request.read())
+            panel = self._source.panels()[int(sent["panel"])]
+            item, text = str(panel.items[int(sent["row"])]), str(sent["note"])
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise web.HTTPBadRequest from error
+        if self._notes is None:
+            raise web.HTTPNotFound
+        self._notes.put(panel.run, panel.model, panel.task, item, text)
+        return _json({})
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self._followers.add(queue)
+        try:
+            await response.write(b": here\n\n")
+            while True:
+                await response.write(await queue.get())
+        except (ConnectionResetError, asyncio.CancelledError):
+            return response
+        finally:
+            self._followers.discard(queue)
+
+
+def panels_record(source: Source) -> dict[str, Any]:
+    """All panels as JSON, with what the page says of itself."""
+    panels = source.panels()
+    return {
+        "title": source.title,
+        "version": __version__,
+        "panels": [
+            {**panel.plain(), "asked": source.asked(number)} for number, panel in enumerate(panels)
+        ],
+    }
+
+
+def _events(arrivals: Sequence[Arrivals] | None) -> list[bytes]:
+    if arrivals is None:
+        return [b"event: reload\ndata: {}\n\n"]
+    return [b"event: cells\ndata: " + orjson.dumps(a._asdict()) + b"\n\n" for a in arrivals]
+
+
+def _json(value: Any) -> web.Response:
+    body = orjson.dumps(value, default=str)
+    return web.Response(body=body, content_type="application/json")
+
+
+def _refusal(reason: str) -> web.Response:
+    return web.Response(status=403, text=f"Refused: {reason}.\n")
+
+
+@contextlib.asynccontextmanager
+async def served(
+    source: Source, notes: Notes | None = None, *, port: int = 0
+) -> AsyncIterator[Viewer]:
+    """The viewer while it is served; port 0 is a free one that the system chooses."""
+    viewer = Viewer(source, notes)
+    runner = web.AppRunner(viewer.app(), access_log=None, shutdown_timeout=0.5)
+    await runner.setup()
+    following = asyncio.create_task(viewer.follow())
+    try:
+        site = web.TCPSite(runner, LOOPBACK, port)
+        await site.start()
+        viewer.port = runner.addresses[0][1]
+        yield viewer
+    finally:
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await following
+        await runner.cleanup()

@@ -1,0 +1,235 @@
+"""What a page shows: panels and their bytes at once, texts item by item, and what arrives later."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from falter.analysis import Table, cuts_of_run, run_tables, scored_cells
+from falter.core.ids import short
+from falter.core.interfaces import Scorer
+from falter.core.records import Item, Run
+from falter.experiment import run_scorers
+from falter.store import (
+    CellRange,
+    Store,
+    StoredStudy,
+    cell_ranges,
+    changes,
+    newest_response,
+    responses_after,
+    stored_items,
+    unanswered,
+)
+from falter.viewer._items import asked_of, item_record
+from falter.viewer._panels import Bytes, ViewPanel, cell_codes, table_columns, view_panel
+
+__all__ = ["Arrivals", "Source", "StoredSource"]
+
+RELOAD_EVERY = 3.0  # seconds, while a run is still being planned
+
+
+class Arrivals(NamedTuple):
+    """Cells of a panel that have changed: their places in its bytes, and the bytes now."""
+
+    panel: int
+    places: list[int]
+    codes: list[int]
+
+
+class Source(Protocol):
+    """Where a page's content comes from."""
+
+    title: str
+
+    def panels(self) -> Sequence[ViewPanel]: ...
+
+    def asked(self, panel: int) -> dict[str, Any]: ...
+
+    def codes(self, panel: int) -> Bytes: ...
+
+    def item(self, panel: int, row: int) -> dict[str, Any]: ...
+
+    def arrivals(self) -> list[Arrivals] | None:
+        """What changed since the last call; None if everything has to be read again."""
+        ...
+
+
+@dataclass
+class _Place:
+    """One panel of one run."""
+
+    run: Run
+    number: int
+    scorers: dict[str, Scorer]
+    view: ViewPanel
+    codes: Bytes
+    rows: dict[str, int]
+    columns: dict[tuple[str, int], int]
+    ranges: dict[int, CellRange]
+    cut: dict[tuple[int, str], int]
+
+
+class StoredSource:
+    """The panels of studies in a store. It calls no model and writes nothing to the store."""
+
+    def __init__(self, path: Path, chosen: Sequence[StoredStudy]) -> None:
+        self._store = Store(path, writes=False)
+        self._studies = tuple(chosen)
+        self._places: list[_Place] = []
+        self._waiting: dict[str, list[tuple[int, str]]] = {}
+        self._planning = False
+        self._version = self._newest = 0
+        self._read_at = 0.0
+        self.title = ", ".join(
+            f"{study.protocol or 'run'} {short(study.id)}" for study in self._studies
+        )
+        self._read()
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def panels(self) -> Sequence[ViewPanel]:
+        """The panels, in the order of studies, parts and models."""
+        return [place.view for place in self._places]
+
+    def asked(self, panel: int) -> dict[str, Any]:
+        """How the prompts of a panel were sent."""
+        place = self._places[panel]
+        return asked_of(place.run.panels[place.number], place.run)
+
+    def codes(self, panel: int) -> Bytes:
+        """The bytes of a panel, items × columns."""
+        return self._places[panel].codes
+
+    def item(self, panel: int, row: int) -> dict[str, Any]:
+        """One item of a panel with all its cells."""
+        place = self._places[panel]
+        cells = scored_cells(
+            self._store,
+            place.run,
+            place.scorers,
+            within=place.ranges[row],
+            sections=True,
+            cut=place.cut,
+        )
+        return item_record(cells, place.run, place.columns)
+
+    def arrivals(self) -> list[Arrivals] | None:
+        """What other processes have added; None where a plan has grown."""
+        version = changes(self._store)
+        if version == self._version:
+            return []
+        if self._planning:
+            if time.monotonic() - self._read_at < RELOAD_EVERY:
+                return []
+            self._read()
+            return None
+        self._version = version
+        newest = newest_response(self._store)
+        keys, self._newest = responses_after(self._store, self._newest), newest
+        touched = {spot for key in keys for spot in self._waiting.pop(key, ())}
+        by_panel: dict[int, Arrivals] = {}
+        for panel, item in sorted(touched):
+            self._rescore(panel, item, by_panel.setdefault(panel, Arrivals(panel, [], [])))
+        return [arrived for arrived in by_panel.values() if arrived.places]
+
+    def _rescore(self, panel: int, item: str, arrived: Arrivals) -> None:
+        place = self._places[panel]
+        row = place.rows[item]
+        tables = run_tables(
+            self._store, place.run, place.scorers, within=place.ranges[row], cut=place.cut
+        )
+        fresh = _aligned(tables[place.number], place)
+        width = place.codes.shape[1]
+        for column in np.flatnonzero(fresh != place.codes[row]):
+            arrived.places.append(row * width + int(column))
+            arrived.codes.append(int(fresh[column]))
+        place.codes[row] = fresh
+
+    def _read(self) -> None:
+        """Everything anew, as the store is now."""
+        self._read_at = time.monotonic()
+        self._version = changes(self._store)
+        self._newest = newest_response(self._store)
+        self._places, self._waiting, self._planning = [], {}, False
+        for study in self._studies:
+            for part in study.parts:
+                self._read_run(part.run, part.title or part.name if study.protocol else "")
+
+    def _read_run(self, name: str, part: str) -> None:
+        stored = self._store.find_run(name)
+        run, scorers = stored.run, run_scorers(stored.run)
+        self._planning |= not stored.planned
+        cut = dict(cuts_of_run(self._store, run))
+        ranges = cell_ranges(self._store, run)
+        items = stored_items(self._store, run)
+        start = len(self._places)
+        for table in run_tables(self._store, run, scorers, cut=cut):
+            self._places.append(_place(table, run, scorers, part, ranges, items, cut))
+        if stored.finished_at is None:
+            for key, spots in unanswered(self._store, run).items():
+                shifted = [(start + panel, item) for panel, item in spots]
+                self._waiting.setdefault(key, []).extend(shifted)
+
+
+def _place(
+    table: Table,
+    run: Run,
+    scorers: dict[str, Scorer],
+    part: str,
+    ranges: Sequence[CellRange],
+    items: dict[str, Item],
+    cut: dict[tuple[int, str], int],
+) -> _Place:
+    rows = {identity: row for row, identity in enumerate(table.item_ids)}
+    columns = {
+        (table.recipes[column].id, place): n
+        for n, (column, place) in enumerate(table_columns(table))
+    }
+    return _Place(
+        run=run,
+        number=table.place,
+        scorers=scorers,
+        view=view_panel(
+            table,
+            run.panels[table.place],
+            run=short(run.id),
+            part=part,
+            tags=[items[identity].tags for identity in table.item_ids],
+        ),
+        codes=cell_codes(table),
+        rows=rows,
+        columns=columns,
+        ranges={rows[r.item]: r for r in ranges if r.panel == table.place},
+        cut=cut,
+    )
+
+
+def _aligned(table: Table, place: _Place) -> Bytes:
+    """The one row of a table, in the columns of the panel that is shown."""
+    codes = np.array(place.codes[place.rows[table.item_ids[0]]])
+    fresh = cell_codes(table)[0]
+    for n, (column, realisation) in enumerate(table_columns(table)):
+        at = place.columns.get((table.recipes[column].id, realisation))
+        if at is not None:
+            codes[at] = fresh[n]
+    return codes
