@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .PHONY: help demo test test-heavy check lint types clean
 
 help:
-	@echo "make demo   see a language model falter (fetches what it needs, about two minutes)"
+	@echo "make demo   see a language model falter (fetches what it needs, then about a minute)"
 	@echo "make test   run the tests"
 	@echo "make test-heavy  the tests of clients and tasks that need large libraries (hf, lm-eval, inspect)"
 	@echo "make check  what CI runs: lint, types, tests (the documents are tested too)"

@@ -240,7 +240,7 @@ SETTINGS = {"demonstrations", "label", "responses", "temperature", "template"}
 
 NAMED: dict[str, set[str]] = {
     # Lists that are meant to name what they run.
-    "cli/_demo.py": {"basics", "smollm2"},
+    "cli/_demo.py": {"basics", "smollm2", "perturbations"},
     # What the example file says.
     "experiment/_config.py": {"basics", "brittlebench", "choice_letter"},
     "protocols/*/_parts.py": {"perturbations", "scorers", "tasks"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from falter.cli._main import _run
 from falter.core.errors import DuplicateName
-from falter.tasks import DataSpec, Template, items_from_rows, read_rows
+from falter.tasks import DataSpec, Template, items_from_rows, pick, read_rows, tasks
 
 ROWS = [{"q": "café; bar", "t": "x"}, {"q": "b", "t": "y"}]
 
@@ -133,3 +134,15 @@ def test_an_interrupted_run_counts_its_whole_plan(
     assert "The run was interrupted: 2" in said
     assert _run(["report", "--store", "s.db"]) != 0
     assert "of 1,056 planned cells so far" in capsys.readouterr().err
+
+
+def test_the_demo_shows_nothing_that_cannot_be_shown() -> None:
+    """Its questions may be anybody's first: none is about a tyrant, killing, or a crime."""
+    from falter.cli._demo import ITEMS, RECIPES, SEED
+
+    shown = pick(tasks.get("basics")(None).items, ITEMS, SEED)
+    unfit = re.compile(r"hitler|nazi|stalin|kill|murder|slave|bomb|weapon|suicide|genocide", re.I)
+    texts = [" ".join([*item.fields.values(), *item.choices]) for item in shown]
+    assert len(texts) == ITEMS
+    assert not [text for text in texts if unfit.search(text)]
+    assert ITEMS * (1 + len(RECIPES)) <= 480, "more than a minute on two cores"

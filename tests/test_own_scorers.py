@@ -441,7 +441,8 @@ def test_scorers_say_what_they_read() -> None:
     """So that a task's kind is known without knowing its scorer by name."""
     kinds = {scorer.name: scorer.answer_kind for scorer in scorers}
     assert {name for name, kind in kinds.items() if kind == "option"} == {
-        "choice_letter", "choice_letter_likelihood", "choice_likelihood", "choice_likelihood_norm",
+        "choice_constrained", "choice_letter", "choice_letter_likelihood", "choice_likelihood",
+        "choice_likelihood_norm",
         "entailment_likelihood", "exact_letter", "rating_likelihood", "summary_rating_likelihood",
     }  # fmt: skip
     assert (kinds["numeric"], kinds["unit_tests"]) == ("number", "code")

@@ -95,7 +95,7 @@ def test_a_price_of_the_experiment_wins(mine: PriceList) -> None:
         ("currency: USD\nmodels: {m: {input: -1, output: 1}}", InvalidValue, "m.input is -1"),
         ("currency: USD\nmodels: {m: {input: .inf, output: 1}}", InvalidValue, "m.input is inf"),
         ("currency: USD\nmodels: {m: {input: a, output: 1}}", InvalidValue, "m.input is 'a'"),
-        ("currency: USD\nmodels: {m: {input: 1, output: 1, cached: 1}}", UnknownName, "'cached'"),
+        ("currency: USD\nmodels: {m: {input: 1, output: 1, batched: 1}}", UnknownName, "'batched'"),
         ("currency: USD\nmodel: {}\nmodels: {}", UnknownName, "'model'"),
         ("currency:\tUSD", UsageError, "not YAML"),
     ],
@@ -155,3 +155,30 @@ def test_plan_prices_a_protocol_too(
     assert len(rows) > 3
     whole = sum(row["cost_at_most"] for row in rows)
     assert f"cost at most {whole:,.2f} EUR" in planned(capsys, *arguments)
+
+
+def test_shared_beginnings_cost_less_where_the_price_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of long prompts: the plan states both costs. Short ones are kept by nobody."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"q": f"What is {n} plus {n}?", "answer": str(2 * n)} for n in range(8)]
+    Path("d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("p.yaml").write_text("currency: EUR\nmodels: {m: {input: 10, output: 20, cached: 1}}")
+
+    def planned(template: str) -> tuple[dict[str, Any], str]:
+        Path("t.txt").write_text(template + "\n{q}")
+        command = "plan --data d.jsonl --template t.txt -m openai:m --prices p.yaml -r typos"
+        arguments = [*command.split(), "--target", "answer", "--base-url", "http://127.0.0.1:9/v1"]
+        assert _run([*arguments, "--json"]) == 0
+        (panel,) = json.loads(capsys.readouterr().out)["panels"]
+        assert _run(arguments) == 0
+        return panel, capsys.readouterr().out
+
+    panel, shown = planned("Answer with a number, please. " * 200)
+    assert panel["calls"] == 16 and panel["cached_tokens"] >= 15 * 1500
+    saved = panel["cost_at_most"] - panel["cost_if_cached"]
+    assert saved == pytest.approx(panel["cached_tokens"] * 9 / 1e6)
+    assert "if the provider keeps shared beginnings" in shown
+    short, shown = planned("Answer with a number.")
+    assert short["cached_tokens"] == 0 and "shared beginnings" not in shown

@@ -29,6 +29,17 @@ def a_run() -> float | None:
     return best.value if rows else None
 
 
+def rows_in_memory() -> Result:
+    def answer(prompt: str) -> str:
+        return "billing"
+
+    rows = [{"ticket": "I was charged twice.", "queue": "billing"}]
+    result = falter.run(
+        data={"rows": rows, "target": "queue"}, template="{ticket}", models=[answer], draws=2
+    )
+    return result.rescored("exact").show("readings")
+
+
 def a_protocol() -> int:
     result = falter.run(protocol="brittlebench", models=["simulated"], store="x.db")
     result.report("report.html")

@@ -5,6 +5,7 @@
 >>> result = falter.run(task="basics", models=["smollm2"], limit=50)
 >>> print(result.summary())
 >>> falter.open("falter.db").newest
+>>> falter.compare("3f1c", "9ab2")
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from falter.core.scored import Scored
-    from falter.experiment import Result, run
+    from falter.experiment import Comparison, Result, compare, run
     from falter.experiment import open_store as open
     from falter.perturbations import perturb
 
-__all__ = ["Result", "Scored", "__version__", "open", "perturb", "run"]
+__all__ = ["Comparison", "Result", "Scored", "__version__", "compare", "open", "perturb", "run"]
 
 _HOMES = {
+    "Comparison": ("falter.experiment", "Comparison"),
     "Result": ("falter.experiment", "Result"),
     "Scored": ("falter.core.scored", "Scored"),
+    "compare": ("falter.experiment", "compare"),
     "open": ("falter.experiment", "open_store"),
     "perturb": ("falter.perturbations", "perturb"),
     "run": ("falter.experiment", "run"),

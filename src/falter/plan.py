@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Literal
 
 from falter.core import render
@@ -36,6 +37,8 @@ __all__ = [
 
 Asking = Literal["score", "chat", "plain"]
 CHARACTERS_A_TOKEN = 4
+FEWEST_KEPT = 1024
+"""Tokens of a beginning below which providers keep nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,26 +83,36 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """The price of a million tokens."""
+    """The price of a million tokens; `cached`, of those of a beginning that the provider kept."""
 
     input: float
     output: float
     currency: str = "USD"
+    cached: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A model and how it is asked: by log-likelihoods, by chat messages or by plain text."""
+    """A model and how it is asked: by log-likelihoods, by chat messages or by plain text.
+
+    `constrained`: it may reply with one of the options' labels and nothing else.
+    """
 
     model: Model
     asking: Asking
     sampling: Sampling
     price: Price | None = None
+    constrained: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of a plan. Tokens are estimated from characters, and output at its maximum."""
+    """The cost of a plan. Tokens are estimated from characters, and output at its maximum.
+
+    `cached_tokens` are those of beginnings that a request shares with the one before it, where they
+    are long enough to be kept; `amount_cached` is the cost if all of them are, None without a price
+    for them.
+    """
 
     cells: int
     calls: int
@@ -108,6 +121,8 @@ class Cost:
     completion_tokens: int
     amount: float | None
     currency: str | None
+    cached_tokens: int = 0
+    amount_cached: float | None = None
 
 
 def request(variant: Variant, target: Target, repeat: int) -> Request:
@@ -123,7 +138,9 @@ def request(variant: Variant, target: Target, repeat: int) -> Request:
         if target.asking == "score":
             continuations = render.continuations(prompt)
     decoding = None if target.asking == "score" else sampling.identity()
-    key = digest("request", messages, context, continuations, target.model.id, decoding, repeat)
+    answers = tuple(prompt.labels) if target.constrained else ()
+    seen = [messages, context, continuations, target.model.id, decoding, repeat]
+    key = digest("request", *seen, *([answers] if answers else []))
     return Request(
         key=key,
         variant=variant,
@@ -133,6 +150,7 @@ def request(variant: Variant, target: Target, repeat: int) -> Request:
         messages=messages,
         context=context,
         continuations=continuations,
+        answers=answers,
     )
 
 
@@ -181,7 +199,8 @@ def estimate_cost(
 
     `counted` are requests that another plan counted already; those of this plan are added to it.
     """
-    cells = stored = calls = prompt_tokens = completion_tokens = 0
+    cells = stored = calls = prompt_tokens = completion_tokens = cached_tokens = 0
+    before = ""
     counted = set() if counted is None else counted
     for batch in batched(requests, 512):
         cells += len(batch)
@@ -194,13 +213,18 @@ def estimate_cost(
         unanswered = missing(list(fresh))
         stored += len(fresh) - len(unanswered)
         calls += len(unanswered)
-        for key in unanswered:
-            sent, received = _tokens(fresh[key])
+        for r in (fresh[key] for key in fresh if key in unanswered):
+            sent, received = _tokens(r)
             prompt_tokens += sent
             completion_tokens += received
-    price, amount = target.price, None
+            text = r.context + "".join(text for _, text in r.messages)
+            cached_tokens += _kept(before, text)
+            before = text
+    price, amount, less = target.price, None, None
     if price is not None:
         amount = (prompt_tokens * price.input + completion_tokens * price.output) / 1e6
+        if price.cached is not None:
+            less = amount - cached_tokens * (price.input - price.cached) / 1e6
     return Cost(
         cells=cells,
         calls=calls,
@@ -209,6 +233,8 @@ def estimate_cost(
         completion_tokens=completion_tokens,
         amount=amount,
         currency=None if price is None else price.currency,
+        cached_tokens=cached_tokens,
+        amount_cached=less,
     )
 
 
@@ -222,6 +248,16 @@ def batched(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
             batch = []
     if batch:
         yield batch
+
+
+def _kept(before: str, text: str) -> int:
+    """The tokens at the beginning of two prompts that are the same, if a provider keeps so few."""
+    fewest = FEWEST_KEPT * CHARACTERS_A_TOKEN
+    if len(text) < fewest or before[:fewest] != text[:fewest]:
+        return 0
+    pairs = zip(before[fewest:], text[fewest:], strict=False)
+    more = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return (fewest + more) // CHARACTERS_A_TOKEN
 
 
 def _tokens(r: Request) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from falter.analysis._across_results import (
 from falter.analysis._analyse import analyse, analyse_tables
 from falter.analysis._answers import Answer, AnswerKind, UnreadReply, answers, unread_replies
 from falter.analysis._cells import PanelCells, table_of
+from falter.analysis._compare import Side, SidesCompared, compare_sides, pair_sides
 from falter.analysis._cut_prompts import cuts_of_run
 from falter.analysis._examples import segments
 from falter.analysis._export import score_rows, write_scores
@@ -28,6 +29,7 @@ from falter.analysis._meaning import (
     equal_prompts,
     meaning,
 )
+from falter.analysis._parts import evidence_of_run
 from falter.analysis._rescore import DifferentReading, ReadTwice, rescored_panels
 from falter.analysis._results import (
     Analysis,
@@ -58,6 +60,7 @@ from falter.analysis.figures import (
     answer_figure,
     answer_of,
     brittleness_bars,
+    comparison_figures,
     drops_at_once,
     main_figures,
     meaning_grid,
@@ -97,6 +100,8 @@ __all__ = [
     "RecipeResult",
     "Rewording",
     "Settings",
+    "Side",
+    "SidesCompared",
     "Survival",
     "Table",
     "UnreadReply",
@@ -109,15 +114,19 @@ __all__ = [
     "answer_of",
     "answers",
     "brittleness_bars",
+    "compare_sides",
+    "comparison_figures",
     "cuts_of_run",
     "drops_at_once",
     "drops_so_far",
     "equal_prompts",
+    "evidence_of_run",
     "main_figures",
     "meaning",
     "meaning_grid",
     "meaning_losses",
     "model_names",
+    "pair_sides",
     "ranking_figures",
     "rescore_figures",
     "rescored_panels",

@@ -15,7 +15,7 @@ from falter.analysis._settings import Settings
 from falter.analysis._table import OUTCOMES, Table, run_tables
 from falter.core.errors import StoreError
 from falter.core.ids import short
-from falter.core.interfaces import Scorer
+from falter.core.interfaces import ConstrainedScorer, Scorer
 from falter.core.records import Recipe
 from falter.store import Store, StoredRun
 
@@ -57,12 +57,23 @@ def analyse(
         panels=tuple(
             replace(
                 panel,
+                notes=(*_constrained(scorers[table.panel.scorer]), *panel.notes),
                 examples=examples(table, store, run, scorers[table.panel.scorer]),
                 parts=split,
             )
             for panel, table, split in zip(analysis.panels, tables, parts, strict=True)
         ),
         meaning=meaning_of_run(store, run, tables, encoder),
+    )
+
+
+def _constrained(scorer: Scorer) -> tuple[str, ...]:
+    """That the server let the model write nothing but an option's label."""
+    if not isinstance(scorer, ConstrainedScorer) or not scorer.constrains:
+        return ()
+    return (
+        "The server held the model to the options' labels, so nothing here says what a changed "
+        "prompt does to the form of an answer.",
     )
 
 

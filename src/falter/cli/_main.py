@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Sequence
@@ -11,11 +12,13 @@ import click
 from falter import __version__
 from falter.cli._analyze import analyze
 from falter.cli._answers import answers
+from falter.cli._compare import compare
 from falter.cli._demo import demo
 from falter.cli._generate import generate
 from falter.cli._init import init
 from falter.cli._inspect import doctor, list_names, models
 from falter.cli._judge import judge
+from falter.cli._mend import mend
 from falter.cli._perturb import perturb
 from falter.cli._plan import plan
 from falter.cli._power import power
@@ -52,7 +55,9 @@ for _command in (
     run,
     report,
     answers,
+    compare,
     rescore,
+    mend,
     view,
     watch,
     analyze,
@@ -94,7 +99,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         _say_error(error.format_message(), None)
         return 2
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         _say_error("Interrupted", "all answers so far are stored; run the same command to resume")
         return INTERRUPTED
     except (BrokenPipeError, SystemExit) as error:

@@ -25,12 +25,16 @@ def panel_row(p: PanelPlan, cost: Cost, price_list: str | None) -> dict[str, Any
         "scorer_because": p.because,
         "items": len(p.items),
         "recipes": len(p.conditions),
+        "max_tokens": p.target.sampling.max_tokens,
+        "thinks": p.thinks,
         "cells": cost.cells,
         "stored": cost.stored,
         "calls": cost.calls,
         "prompt_tokens": cost.prompt_tokens,
         "completion_tokens_at_most": cost.completion_tokens,
         "cost_at_most": cost.amount,
+        "cached_tokens": cost.cached_tokens,
+        "cost_if_cached": cost.amount_cached,
         "currency": cost.currency,
         "price_list": price_list,
     }
@@ -45,7 +49,17 @@ def panel_text(row: Mapping[str, Any]) -> str:
         f"  {row['items']:,} items × {row['recipes']:,} conditions = {row['cells']:,} cells"
         f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
-        f"{_amount(row)}{_address(row)}"
+        f"{_amount(row)}{_limit(row)}{_address(row)}"
+    )
+
+
+def _limit(row: Mapping[str, Any]) -> str:
+    """The limit on an answer, where it is one for models that think."""
+    if not row["thinks"]:
+        return ""
+    return (
+        f"\n  answers of up to {row['max_tokens']:,} tokens, because the model is asked to think "
+        "first; --max-tokens sets another limit"
     )
 
 
@@ -63,7 +77,13 @@ def _amount(row: Mapping[str, Any]) -> str:
     """The highest cost of a panel, or that the price list has no price for it."""
     if row["cost_at_most"] is None:
         return f"   no price in {row['price_list']}" if row["price_list"] else ""
-    return f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
+    text = f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
+    if row["cost_if_cached"] is not None and row["cached_tokens"]:
+        text += (
+            f", {row['cost_if_cached']:,.4f} if the provider keeps shared beginnings "
+            f"({row['cached_tokens']:,} tokens)"
+        )
+    return text
 
 
 def together(rows: Sequence[Mapping[str, Any]]) -> str:

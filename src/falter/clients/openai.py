@@ -17,6 +17,7 @@ from falter.clients._client import HttpClient
 from falter.clients._openai_replies import read_chat, read_completion
 from falter.clients._openai_scoring import Scoring, UnfitServer
 from falter.clients._options import OptionTable
+from falter.clients._reasoning import asks_for_reasoning
 from falter.clients._settings import ClientSettings, clients
 from falter.clients._transport import CHARACTERS_A_TOKEN, Transport
 from falter.core.errors import EndpointError
@@ -43,6 +44,21 @@ def connect(settings: ClientSettings) -> OpenAI:
     return OpenAI(settings)
 
 
+def held_to(request: Request) -> dict[str, Any]:
+    """The `response_format` that lets a model write one of the answers and nothing else."""
+    answer = {"type": "string", "enum": list(request.answers)}
+    schema = {
+        "type": "object",
+        "properties": {"answer": answer},
+        "required": ["answer"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "strict": True, "schema": schema},
+    }
+
+
 class OpenAI(HttpClient):
     """One model behind one base URL. Failures become responses; only a refused key raises."""
 
@@ -65,7 +81,13 @@ class OpenAI(HttpClient):
         self._head = orjson.dumps({"model": settings.name, **fields})[:-1]
         self._tails: dict[tuple[int, Sampling], bytes] = {}
         self._scoring = Scoring()
-        self.capabilities = Capabilities(generates=True, scores=not self._chat, chats=self._chat)
+        self.capabilities = Capabilities(
+            generates=True,
+            scores=not self._chat,
+            chats=self._chat,
+            constrains=self._chat,
+            reasons=asks_for_reasoning(fields),
+        )
         self.model = Model(
             client="openai",
             name=settings.name,
@@ -100,7 +122,8 @@ class OpenAI(HttpClient):
             # A completion has no turns: messages, where they come all the same, are joined.
             name = b',"prompt":'
             content = "\n\n".join(text for _, text in turns) if turns else request.context
-        return self._head + name + orjson.dumps(content) + self._tail(request.sampling)
+        held = b',"response_format":' + orjson.dumps(held_to(request)) if request.answers else b""
+        return self._head + name + orjson.dumps(content) + held + self._tail(request.sampling)
 
     def _tail(self, sampling: Sampling) -> bytes:
         """How to decode, spelled out because servers' defaults differ.

@@ -7,6 +7,7 @@ from typing import Any
 from falter.clients._answers import Answer, UnusableAnswer
 from falter.clients._client import HttpClient
 from falter.clients._options import OptionTable
+from falter.clients._reasoning import asks_for_reasoning
 from falter.clients._settings import ClientSettings, clients
 from falter.clients._transport import Transport
 from falter.core.interfaces import Capabilities
@@ -40,7 +41,8 @@ class Responses(HttpClient):
             may_drop=("temperature", "top_p"),
         )
         self._url = self.transport.url("responses")
-        self.capabilities = Capabilities(generates=True, scores=False)
+        reasons = asks_for_reasoning(self._options)
+        self.capabilities = Capabilities(generates=True, scores=False, reasons=reasons)
         url = self.transport.base_url
         self.model = Model(
             client="responses", name=settings.name, base_url=url, options=self._options

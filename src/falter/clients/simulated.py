@@ -7,6 +7,8 @@ It answers item i under condition j rightly when
 with d, g, n standard normal, drawn from hashes of the item, the recipe, the draw and the repeat.
 So every accuracy, drop and variance component of it has a known value.
 
+With `mended_by`, a text, no perturbation has an effect in a prompt that contains it: a remedy that
+writes this text helps, and by how much is known.
 Asked for reasoning, it writes a line or two before its answer, the same for every item.
 As a judge, of items with a field `ratings_wanted`, it makes ratings up: 100·Φ of the same formula,
 with d from all that is shown, g for each rating and no effect. They say nothing about quality.
@@ -27,6 +29,7 @@ from falter.clients._settings import ClientSettings, clients, costs_nothing
 from falter.core.ids import digest
 from falter.core.interfaces import Capabilities, Client, Parameter
 from falter.core.records import ContinuationScore, Model, Recipe, Request, Response, Variant
+from falter.core.render import plain
 
 __all__ = ["EFFECTS", "RATINGS", "Simulated", "connect"]
 
@@ -61,6 +64,12 @@ OPTIONS = OptionTable(
         _option("unparsed", 0.0, "the share of answers that say nothing", low=0, high=1),
         _option("seed", 0, "another seed is another model"),
         Parameter(
+            name="mended_by",
+            type=str,
+            default="",
+            help="words of the prompt with which perturbations cost nothing",
+        ),
+        Parameter(
             name="effects", type=dict, default={}, help="how much a perturbation costs, by its name"
         ),
     ),
@@ -77,12 +86,14 @@ class Simulated(BaseClient):
     def __init__(self, settings: ClientSettings) -> None:
         options = OPTIONS.read(settings)
         self.effects: dict[str, float] = {**EFFECTS, **options.pop("effects")}
+        self.mended_by: str = options.pop("mended_by")
         self.parameters: dict[str, float] = options
-        self.capabilities = Capabilities(generates=True, scores=True, lanes=8)
+        mended = {"mended_by": self.mended_by} if self.mended_by else {}
+        self.capabilities = Capabilities(generates=True, scores=True, lanes=8, constrains=True)
         self.model = Model(
             client="simulated",
             name=settings.name or "simulated",
-            options={**self.parameters, "effects": self.effects},
+            options={**self.parameters, "effects": self.effects, **mended},
             simulated=True,
         )
 
@@ -97,9 +108,11 @@ class Simulated(BaseClient):
         index = self._answer(request)
         if prompt.choices:
             answer = prompt.labels[index]
+            if request.answers:
+                answer = json.dumps({"answer": answer})
         else:
             answer = str(prompt.target) if index == 0 else "something else"
-        if request.variant.recipe.reasons:
+        if request.variant.recipe.reasons and not request.answers:
             answer = _STEPS + answer
         return self._response(request, text=answer)
 
@@ -111,7 +124,7 @@ class Simulated(BaseClient):
         """Whether the formula is above zero for this request."""
         p, variant = self.parameters, request.variant
         latent = p["mean"] + p["item_sd"] * self._normal("item", request)
-        if variant.status == "changed":
+        if variant.status == "changed" and not self._is_mended(request):
             latent -= self.effect(variant.recipe)
         if p["interaction_sd"]:
             latent += p["interaction_sd"] * self._normal("interaction", request)
@@ -124,6 +137,9 @@ class Simulated(BaseClient):
         if recipe.label in self.effects:
             return self.effects[recipe.label]
         return sum(self.effects.get(step.name, 0.0) for step in recipe.steps)
+
+    def _is_mended(self, request: Request) -> bool:
+        return bool(self.mended_by) and self.mended_by in plain(request.variant.prompt)
 
     def _answer(self, request: Request) -> int:
         prompt = request.variant.prompt

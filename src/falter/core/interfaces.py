@@ -98,7 +98,8 @@ class Capabilities:
 
     `chats` says whether it takes messages rather than one plain text; `lanes` is how many
     requests it serves at once when the client itself is the bottleneck (None: as many as the
-    user allows); `batch` is how many scoring requests it takes together.
+    user allows); `batch` is how many scoring requests it takes together. `constrains` says whether
+    it can hold a model to a few replies, `reasons` whether the model was asked to think first.
     """
 
     generates: bool
@@ -106,6 +107,8 @@ class Capabilities:
     chats: bool = True
     lanes: int | None = None
     batch: int = 1
+    constrains: bool = False
+    reasons: bool = False
 
 
 class Client(Protocol):
@@ -180,6 +183,13 @@ class PreparedScorer(Protocol):
     """A scorer whose work is worth doing for many cases at once; `score` then finds it done."""
 
     def prepare(self, cases: Sequence[Case]) -> None: ...
+
+
+@runtime_checkable
+class ConstrainedScorer(Protocol):
+    """A scorer whose model may reply with one of the options' labels and nothing else."""
+
+    constrains: bool
 
 
 class ResponseStore(Protocol):

@@ -332,7 +332,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One call: messages to answer, or a context whose continuations are to be scored."""
+    """One call: messages to answer (with one of `answers`, if any), or continuations to score."""
 
     key: str
     variant: Variant
@@ -342,6 +342,7 @@ class Request:
     messages: tuple[Message, ...] = ()
     context: str = ""
     continuations: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
 
     @property
     def scores(self) -> bool:
@@ -472,10 +473,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A frozen experiment: with what it planned, a run can be re-analysed without a model.
-
-    `origin`, no part of its identity, is the name of its `data` and the `command` that made it.
-    """
+    """A frozen experiment: with what it planned, a run can be re-analysed without a model."""
 
     experiment: Mapping[str, Any]
     version: str
@@ -485,6 +483,7 @@ class Run:
     draws: int = 1
     repeats: int = 1
     origin: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """For people, and no part of the identity: the name of its `data`, the `command`, `cells`."""
 
     @cached_property
     def id(self) -> str:

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from falter.experiment._analyze import analyze_cells, analyze_files, tables_of
 from falter.experiment._answers import Answers, PickedAnswers, answers_study, pick_answers
-from falter.experiment._api import (
-    FORMS,
-    Result,
-    open_result,
-    report_form,
-    run,
-    stored_result,
-    write_report,
-)
+from falter.experiment._api import Result, open_result, run, stored_result
 from falter.experiment._calibration import (
     BUNDLED_RATINGS,
     JudgeCalibration,
     RatedTexts,
     calibrate_judge,
 )
+from falter.experiment._compare import ComparedRun, Comparison, compare, compared_study
 from falter.experiment._config import (
     EXPERIMENT,
     STUDY,
@@ -49,6 +42,7 @@ from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._labels import run_scorers
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
+from falter.experiment._mend import mended_settings, with_mending
 from falter.experiment._permits import check_permits
 from falter.experiment._power import (
     GOALS,
@@ -91,6 +85,7 @@ from falter.experiment._rewrites import (
 )
 from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
 from falter.experiment._settings import Block, Option, Setting, options_of
+from falter.experiment._shown import FORMS, Shown, report_form, write_report
 from falter.experiment._stored import StoredResults, open_store
 from falter.experiment._study import (
     ResolvedStudy,
@@ -117,6 +112,8 @@ __all__ = [
     "Answers",
     "Assumptions",
     "Block",
+    "ComparedRun",
+    "Comparison",
     "DemonstrationChanges",
     "DesignError",
     "Experiment",
@@ -138,6 +135,7 @@ __all__ = [
     "ResolvedStudy",
     "Result",
     "Setting",
+    "Shown",
     "StatusRow",
     "StoredResults",
     "StudySettings",
@@ -154,6 +152,8 @@ __all__ = [
     "calibrate_judge",
     "carry_out_study",
     "check_permits",
+    "compare",
+    "compared_study",
     "components_in",
     "components_of",
     "connect",
@@ -170,6 +170,7 @@ __all__ = [
     "judge_rewrites",
     "manifest_lines",
     "meaning_of",
+    "mended_settings",
     "open_result",
     "open_store",
     "opinions",
@@ -212,6 +213,7 @@ __all__ = [
     "tables_of",
     "variant_sets",
     "verify_manifest",
+    "with_mending",
     "with_prices",
     "with_usual_discordance",
     "write_report",

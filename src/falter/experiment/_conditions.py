@@ -17,6 +17,7 @@ from falter.perturbations import (
     reaches_demonstrations,
 )
 from falter.plan import Condition
+from falter.remedies import Remedy
 from falter.tasks import Piece, Task, Template, pick
 
 __all__ = ["conditions", "template_for"]
@@ -25,6 +26,7 @@ LABELS_ONLY = "letter"
 LEAD = "Here is a task for you. Please do exactly what it says.\n\n"
 CACHED_DRAWS = 64
 Build = Callable[[Item], Prompt]
+Make = Callable[[Item, int], Variant]
 Show = Callable[[int], tuple[Demonstration, ...]]
 
 
@@ -59,10 +61,12 @@ def conditions(
     seed: int,
     bank: RewriteBank | None = None,
     perturb_demonstrations: bool = False,
+    remedy: Remedy | None = None,
 ) -> tuple[Condition, ...]:
     """One condition for each recipe, with `demonstrations` of the `held_out` items by default.
 
-    With `perturb_demonstrations`, a recipe changes the examples as it changes the item.
+    With `perturb_demonstrations`, a recipe changes the examples as it changes the item. A `remedy`
+    is applied last, to clean prompts too; what a recipe does is the same with it and without.
     """
     if perturb_demonstrations and not held_out:
         raise UsageError(
@@ -88,6 +92,7 @@ def conditions(
         if perturb_demonstrations and examples and reaches_demonstrations(recipe):
             show = _shower(examples, recipe, seed, bank)
         make = _maker(build, recipe, seed, bank, show)
+        make = make if remedy is None else _remedied(make, remedy)
         return Condition(recipe=recipe, make=make, random=bool(recipe.steps))
 
     return tuple(map(condition, recipes))
@@ -165,7 +170,7 @@ def _base_prompt(template: Template, demonstrations: Sequence[Demonstration]) ->
 
 def _maker(
     base: Build, recipe: Recipe, seed: int, bank: RewriteBank | None, show: Show | None
-) -> Callable[[Item, int], Variant]:
+) -> Make:
     """Makes variants. Perturbed examples stand before an item only if its own prompt changed."""
 
     def make(item: Item, draw: int) -> Variant:
@@ -181,3 +186,13 @@ def _maker(
         return Variant(item=item, recipe=recipe, draw=draw, prompt=after, status=status)
 
     return make
+
+
+def _remedied(make: Make, remedy: Remedy) -> Make:
+    """Variants as a recipe makes them, with the remedy applied to what it left of the prompt."""
+
+    def make_and_mend(item: Item, draw: int) -> Variant:
+        variant = make(item, draw)
+        return replace(variant, prompt=remedy(variant.prompt))
+
+    return make_and_mend

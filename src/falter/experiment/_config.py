@@ -49,7 +49,8 @@ PRICE = Block(
     Price,
     input=Setting("the price of a million tokens of prompts", low=0, default=0.0),
     output=Setting("the price of a million tokens of answers", low=0, default=0.0),
-    currency=Setting("the currency of both"),
+    currency=Setting("the currency of these"),
+    cached=Setting("the price of a million tokens of a beginning that the provider kept", low=0),
 )
 
 
@@ -166,6 +167,10 @@ SOME_RECIPES = """
 """
 
 
+Prompts = str | Mapping[str, str] | tuple[tuple[str, str], ...]
+"""A template, whole or in parts; or several, each with its name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """Everything that defines a run, with names that are not yet looked up."""
@@ -178,9 +183,10 @@ class Experiment:
     data: DataSpec | None = setting("your own items: a .jsonl, .json, .csv, .tsv or .parquet file, "
         "or hub:NAME", "--data", shape=DATA, metavar="FILE", instead=("tasks",),
         above="… or your own items and your own prompt:")
-    template: str | Mapping[str, str] | None = setting("your words are the instruction, "
+    template: Prompts | None = setting("your words are the instruction, "
         "{placeholders} the input", shape=Template(), identity="always", off=A_TEMPLATE,
-        also=(Setting("the file with your prompt, a text with {placeholders}", "--template",
+        also=(Setting("the file with your prompt, a text with {placeholders}; of several, each is "
+            "asked, for 'falter compare'", "--template",
             shape=TemplateFile(), name="template_file", metavar="FILE"),))
     models: tuple[ModelSpec, ...] = setting("a model, such as smollm2, openai:NAME or simulated",
         "-m --model", default=(), shape=Many(Model(), MODEL), on=SOME_MODELS, above="Who answers.",
@@ -207,6 +213,9 @@ class Experiment:
         "--demonstrations", default=0, low=0, high=64, identity="always", off="5")
     perturb_demonstrations: bool = setting("let recipes change the demonstrations too",
         "--perturb-demonstrations", default=False, identity="when set", off="true")
+    remedy: str | None = setting("what is done to every prompt before it is sent: tidy_lines, "
+        "restate, or a text of yours with {prompt} in it", "--remedy", names="remedies",
+        identity="when set", metavar="NAME", without="nothing", off="tidy_lines")
     draws: int = setting("how many random versions of each recipe to ask", "--draws",
         default=1, low=1, high=10_000, on="1")
     repeats: int = setting("how often to send every request", "--repeats", default=1, low=1,
@@ -237,6 +246,9 @@ class StudySettings:
         above="… or, instead of task and recipes, a whole protocol:")
     preset: str | None = setting("the size of a protocol, such as quick or paper", "--preset",
         without="the protocol's first", off="quick")
+    remedies: tuple[str, ...] = setting("the remedies to compare, if a protocol does so",
+        "--remedies", default=(), shape=Columns(tuple), metavar="A,B,C", without="all of them",
+        off="[tidy_lines, restate]")
     judge: ModelSpec | None = setting("the model that rates reasoning, if a protocol asks "
         "for it", "--judge", shape=Model(), metavar="NAME", off="openai:gpt-4o")
 

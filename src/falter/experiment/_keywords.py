@@ -46,6 +46,7 @@ class PriceSettings(TypedDict, total=False):
     input: float | None
     output: float | None
     currency: str | None
+    cached: float | None
 
 
 class ModelSettings(TypedDict, total=False):
@@ -101,7 +102,7 @@ class ExperimentSettings(TypedDict, total=False):
     tasks: str | Sequence[str] | None
     data: str | DataSettings | RowsSettings | Rows | None
     template: str | Mapping[str, str] | None
-    template_file: str | None
+    template_file: str | Sequence[str] | None
     models: AnyModel | Sequence[AnyModel] | None
     recipes: RecipeSettings | Sequence[RecipeSettings] | None
     grid: Mapping[str, Sequence[Any]] | None
@@ -110,6 +111,7 @@ class ExperimentSettings(TypedDict, total=False):
     limit: int | None
     demonstrations: int | None
     perturb_demonstrations: bool | None
+    remedy: str | None
     draws: int | None
     repeats: int | None
     seed: int | None
@@ -122,4 +124,5 @@ class ExperimentSettings(TypedDict, total=False):
     level: float | None
     protocol: str | None
     preset: str | None
+    remedies: str | Sequence[str] | None
     judge: str | ModelSettings | None

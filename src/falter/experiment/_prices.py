@@ -106,4 +106,7 @@ _LIST = Block(
     ),
 )  # fmt: skip
 _SIDE = Setting("", shape=Value(float, low=0), required="a price per million tokens")
-_ENTRY = Block(dict, input=_SIDE, output=_SIDE)
+_ENTRY = Block(
+    dict, input=_SIDE, output=_SIDE,
+    cached=Setting("", shape=Value(float, low=0), default=None),
+)  # fmt: skip

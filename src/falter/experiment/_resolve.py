@@ -9,7 +9,7 @@ from typing import Any
 from falter import __version__
 from falter.clients import ClientSettings, clients
 from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError, nearest
-from falter.core.interfaces import Capabilities, Client, RewriteBank, Scorer
+from falter.core.interfaces import Capabilities, Client, ConstrainedScorer, RewriteBank, Scorer
 from falter.core.records import (
     Item,
     Panel,
@@ -18,7 +18,7 @@ from falter.core.records import (
     Sampling,
 )
 from falter.experiment._conditions import conditions, template_for
-from falter.experiment._config import Experiment, ModelSpec, identity_settings
+from falter.experiment._config import Experiment, ModelSpec, Prompts, identity_settings
 from falter.experiment._labels import (
     reads_labels,
     require_label_scorer,
@@ -27,8 +27,10 @@ from falter.experiment._labels import (
     with_labels,
 )
 from falter.experiment._needs import Needs, Stretch, ledger_for, needs_from
+from falter.experiment._prompts import prompt_task, without_prompt
 from falter.experiment._recipes import recipes_of
 from falter.plan import Asking, Condition, Target
+from falter.remedies import remedy_from
 from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
 from falter.tasks import (
     DataSpec,
@@ -56,6 +58,8 @@ __all__ = [
 ]
 
 
+REASONING_LIMIT = 4096
+"""The longest answer, in tokens, of a model that is asked to think, unless the user sets one."""
 ROWS = "rows"
 """The task's name where its items were in memory."""
 
@@ -72,6 +76,7 @@ class PanelPlan:
     client: Client
     concurrency: int
     because: str = ""
+    thinks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,9 +194,9 @@ def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> N
 
 
 def load_tasks(experiment: Experiment) -> list[Task]:
-    """The experiment's tasks, or the one task made of the user's own data."""
+    """The experiment's tasks, or those made of the user's own data: one for each prompt."""
     if experiment.data is not None:
-        return [_own_task(experiment.data, experiment.template)]
+        return _own_tasks(experiment.data, experiment.template)
     if len(set(experiment.tasks)) < len(experiment.tasks):
         raise DuplicateName("A task is named twice", hint="each task counts once")
     return [load_task(name) for name in experiment.tasks]
@@ -206,14 +211,29 @@ def load_task(spec: str) -> Task:
     return task
 
 
-def _own_task(spec: DataSpec, source: str | Mapping[str, str] | None) -> Task:
-    """A task from the user's own rows and template."""
+def _own_tasks(spec: DataSpec, source: Prompts | None) -> list[Task]:
+    """The user's own rows with each template; of several, all items have the fields of all."""
     if source is None:
         raise UsageError(
             "Your own data needs a template",
             hint="give --template FILE, or 'template:' in the file",
         )
-    template = Template.parse(source)
+    if not isinstance(source, tuple):
+        return [_own_task(spec, Template.parse(source))]
+    named = [(name, Template.parse(text)) for name, text in source]
+    fields = tuple(sorted({field for _, template in named for field in template.fields}))
+    tasks = [(name, _own_task(spec, template, fields)) for name, template in named]
+    return [_under_prompt(task, name) for name, task in tasks]
+
+
+def _under_prompt(task: Task, prompt: str) -> Task:
+    """The same items as a task that is called by its prompt too."""
+    name = prompt_task(task.name, prompt)
+    return replace(task, name=name, items=tuple(replace(item, task=name) for item in task.items))
+
+
+def _own_task(spec: DataSpec, template: Template, fields: tuple[str, ...] = ()) -> Task:
+    """A task from the user's own rows and a template, its items with `fields` besides."""
     if template.lists_choices:
         template = replace(template, answer_as="label")
     hub = spec.path.removeprefix("hub:") if spec.path.startswith("hub:") else None
@@ -221,7 +241,7 @@ def _own_task(spec: DataSpec, source: str | Mapping[str, str] | None) -> Task:
     name = source_name(hub or spec.path).partition(".")[0]
     if in_memory(spec.path):
         name, spec = ROWS, replace(spec, path="the rows in memory")
-    items = items_from_rows(rows, spec, template, name)
+    items = items_from_rows(rows, spec, template, name, fields)
     dropped = len(rows) - len(items)
     remark = f"{dropped:,} of {len(rows):,} rows of {name} were there before and are dropped"
     style = "open" if not spec.choices else "letter" if template.lists_choices else "cloze"
@@ -283,7 +303,7 @@ def _named(
 ) -> tuple[str, ...]:
     """The scorers that somebody named for the n-th task."""
     task = loaded[n]
-    names = [{each.name} for each in loaded]
+    names = [{each.name, without_prompt(experiment.template, each.name)} for each in loaded]
     if len(experiment.tasks) == len(loaded):
         names = [{each.name, name} for each, name in zip(loaded, experiment.tasks, strict=True)]
     return (
@@ -329,11 +349,21 @@ def _require_fit(scorer: Scorer, spec: ModelSpec, task: Task, able: Capabilities
             if task.has_choices
             else "name a model that generates text",
         )
+    if _constrains(scorer) and not able.constrains:
+        raise UsageError(
+            f"The scorer '{scorer.name}' needs a server that holds a model to the options, which "
+            f"'{spec.name}' does not",
+            hint=f"use scorer {written}, or a chat server that takes 'response_format'",
+        )
     if scorer.needs_choices and not task.has_choices:
         raise UsageError(
             f"The scorer '{scorer.name}' needs choices, which the task '{task.name}' does not have",
             hint=f"use scorer {written}, or another of 'falter list scorers' for free answers",
         )
+
+
+def _constrains(scorer: Scorer) -> bool:
+    return isinstance(scorer, ConstrainedScorer) and scorer.constrains
 
 
 def _require_targets(scorer: Scorer, task: Task, items: Sequence[Item]) -> None:
@@ -398,10 +428,14 @@ def _panel(
         seed=experiment.seed,
         bank=bank,
         perturb_demonstrations=experiment.perturb_demonstrations,
+        remedy=None if experiment.remedy is None else remedy_from(experiment.remedy),
     )
     sampling = experiment.sampling or Sampling()
-    if experiment.sampling is None or not sampling.max_tokens:
-        sampling = replace(sampling, max_tokens=_max_tokens(task, scorer, others))
+    own_limit = bool(experiment.sampling is not None and sampling.max_tokens)
+    thinks = client.capabilities.reasons and not own_limit
+    if not own_limit:
+        least = REASONING_LIMIT if thinks else 0
+        sampling = replace(sampling, max_tokens=max(least, _max_tokens(task, scorer, others)))
     if task.stop and not sampling.stop:
         sampling = replace(sampling, stop=task.stop)
     asking: Asking = "score" if scorer.needs_scores else "plain"
@@ -413,7 +447,14 @@ def _panel(
         task=task,
         items=items,
         conditions=of_recipes,
-        target=Target(model=client.model, asking=asking, sampling=sampling, price=spec.price),
+        target=Target(
+            model=client.model,
+            asking=asking,
+            sampling=sampling,
+            price=spec.price,
+            constrained=_constrains(scorer),
+        ),
+        thinks=thinks,
         client=client,
         concurrency=spec.concurrency or 64,
     )

@@ -22,6 +22,7 @@ from falter.experiment._shapes import (
 )
 from falter.perturbations import perturbations
 from falter.protocols import protocols
+from falter.remedies import remedies
 from falter.scorers import scorers
 from falter.tasks import tasks
 
@@ -73,7 +74,8 @@ _TYPES: Mapping[type, dict[str, Any]] = {
     str: {"type": "string"},
 }  # fmt: skip
 _REGISTRIES: Mapping[str, Registry[Any]] = {
-    "clients": clients, "protocols": protocols, "scorers": scorers, "tasks": tasks,
+    "clients": clients, "protocols": protocols, "remedies": remedies, "scorers": scorers,
+    "tasks": tasks,
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import yaml
 
-from falter.core.errors import InvalidValue, nearest
+from falter.core.errors import DuplicateName, InvalidValue, nearest
 from falter.scorers import ScorerNames
 from falter.tasks import read_template_file
 
@@ -204,11 +204,34 @@ class Template(Shape[str | Mapping[str, str]]):
         raise place.refuse(value, self.expected)
 
 
-class TemplateFile(File):
-    """The path of a file that holds a template."""
+class TemplateFile(Value):
+    """The path of a file that holds a template; several are pairs of the file's name and its text.
 
-    def read(self, value: Any, place: Place) -> str:
-        return read_template_file(super().read(value, place))
+    The name is that of the file without its ending.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(tuple)
+        self.expected = "the path of a file, or a list of paths"
+
+    def read(self, value: Any, place: Place) -> str | tuple[tuple[str, str], ...]:
+        paths = [place.folder / path for path in super().read(value, place)]
+        if not paths:
+            raise place.refuse(value, self.expected)
+        named = tuple((path.stem, read_template_file(path)) for path in paths)
+        names = [name for name, _ in named]
+        for name in names:
+            if names.count(name) > 1:
+                raise DuplicateName(
+                    f"Two templates are called '{name}'",
+                    hint="a prompt is called by its file's name without the ending; rename one",
+                )
+        return named if len(named) > 1 else named[0][1]
+
+    def typed(self, value: Any, place: Place, before: Any = None) -> Any:
+        paths = [str(Path.cwd() / path) for path in value]
+        self.read(paths, place)
+        return paths[0] if len(paths) == 1 else paths
 
 
 class RecipeSteps(Shape[tuple[StepSpec, ...]]):

@@ -79,6 +79,7 @@ class StudySpec:
     experiment: Experiment
     settings: Mapping[str, Any]
     folder: Path
+    remedies: tuple[str, ...] = ()
 
     @property
     def own_tasks(self) -> bool:
@@ -129,7 +130,7 @@ def read_study(
     """Read the settings of an experiment, or of a protocol with those of an experiment."""
     study, rest = read_study_settings(settings)
     if study.protocol is None:
-        for key in ("preset", "judge"):
+        for key in ("preset", "judge", "remedies"):
             if settings.get(key) is not None:
                 raise UsageError(
                     f"'{key}' needs a protocol, and none is named",
@@ -140,7 +141,7 @@ def read_study(
     preset = study.preset or protocol.presets[0]
     if preset not in protocol.presets:
         raise UnknownName(f"preset of {protocol.name}", preset, protocol.presets)
-    if rest.get("recipes"):
+    if rest.get("recipes") and not protocol.takes_recipes:
         raise UsageError(
             f"The protocol {protocol.name} has its own recipes",
             hint="leave 'recipes' out, or run an experiment without a protocol",
@@ -154,6 +155,7 @@ def read_study(
         ),
         settings=dict(settings),
         folder=folder,
+        remedies=study.remedies,
     )
 
 
@@ -270,19 +272,24 @@ class _Resolver:
 
 
 class _TaskShelf:
-    """Tasks by name, each read once. `data` names the task of the user's own data, if any."""
+    """Tasks by name, each read once. `data` names those of the user's own data, one a template."""
 
     def __init__(self, spec: StudySpec) -> None:
         own = load_tasks(spec.experiment) if spec.own_tasks else []
         names = spec.experiment.tasks or tuple(task.name for task in own)
         self.own = dict(zip(names, own, strict=True)) if own else {}
-        self.data = own[0].name if own and spec.experiment.data is not None else None
+        self.data = [task.name for task in own] if spec.experiment.data is not None else []
+        if spec.protocol.name and len(self.data) > 1:
+            raise UsageError(
+                f"The protocol {spec.protocol.name} takes one template, not {len(self.data)}",
+                hint="give one, or run the templates without the protocol",
+            )
         self._loaded: dict[str, Task] = dict(self.own)
 
     def of(self, experiment: Experiment) -> list[Task]:
         names = experiment.tasks
-        if experiment.data is not None and self.data is not None:
-            names = (self.data,)
+        if experiment.data is not None and self.data:
+            names = tuple(self.data)
         for name in names:
             if name not in self._loaded:
                 self._loaded[name] = load_task(name)
@@ -314,6 +321,8 @@ def _user_settings(
         demonstrations=experiment.demonstrations if sets_demonstrations else None,
         repeats=experiment.repeats if "repeats" in spec.settings else None,
         scorer=experiment.scorer,
+        recipes=_listed(spec.settings.get("recipes")),
+        remedies=spec.remedies,
         judge=spec.judge is not None,
         judge_scores=judge is None or judge.capabilities.scores,
         generates=all(client.capabilities.generates for client in clients),
@@ -324,6 +333,13 @@ def _user_settings(
             if task.has_choices
         ),
     )
+
+
+def _listed(recipes: Any) -> tuple[Any, ...]:
+    """Recipes as an experiment file has them: one, or a list."""
+    if recipes is None:
+        return ()
+    return tuple(recipes) if isinstance(recipes, (list, tuple)) else (recipes,)
 
 
 def _kind(task: Task) -> TaskKind:
@@ -350,7 +366,7 @@ def _experiment(
         settings["perturb_demonstrations"] = None
     if only:
         settings["recipes"] = [settings["recipes"][n] for n in only]
-    if shelf.data is not None and settings["tasks"] == [shelf.data]:
+    if shelf.data and settings["tasks"] == shelf.data:
         del settings["tasks"]
     experiment = override(spec.experiment, settings, folder=spec.folder)
     if "scorer" in part.experiment:

@@ -34,8 +34,12 @@ __all__ = [
     "Verdict",
 ]
 
-Unit = Literal["text", "percent", "points", "variance", "coefficient", "score", "p", "count"]
-"""How a number is shown: 0.125 is 12.5 % as `percent` and +12.5 as `points`; a `score` is 0–100."""
+Unit = Literal[
+    "text", "percent", "points", "gain", "variance", "coefficient", "score", "p", "count"
+]
+"""How a number is shown: 0.125 is 12.5 % as `percent` and +12.5 as `points` or `gain`.
+
+`points` are a loss, of a `gain` + is better; a `score` is 0–100."""
 Value = Estimate | str | int | float | None
 Verdict = Literal["degraded", "improved", "equivalent", "undecided"]
 """What the data show about a change. Colours and marks in a forest plot read nothing else."""

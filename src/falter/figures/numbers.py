@@ -103,6 +103,7 @@ def date(seconds: float) -> str:
 
 _RENDER = {
     "points": points,
+    "gain": points,
     "percent": percent,
     "variance": variance,
     "coefficient": coefficient,

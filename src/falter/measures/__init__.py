@@ -5,6 +5,11 @@ from falter.measures._association import Association, association
 from falter.measures._averages import group_average, macro_average, micro_average
 from falter.measures._churn import Churn, churn
 from falter.measures._compare import Answers, PairComparison, compare_family, compare_pair
+from falter.measures._compare_conditions import (
+    ConditionDifference,
+    PairUnderConditions,
+    compare_conditions,
+)
 from falter.measures._composition import ComposedPair, composition
 from falter.measures._consistency import (
     ConsistencyCurve,
@@ -68,6 +73,12 @@ from falter.measures._ranking_survival import (
 )
 from falter.measures._rarefaction import rarefied_brittleness
 from falter.measures._relative_change import net_relative_change, relative_change
+from falter.measures._remedies import (
+    ConfirmedRemedy,
+    RemedyEffect,
+    RemedyScores,
+    confirmed_remedy,
+)
 from falter.measures._robustness_regression import RobustnessRegression, robustness_regression
 from falter.measures._robustness_score import (
     CategoryScore,
@@ -102,6 +113,8 @@ __all__ = [
     "CategoryScore",
     "Churn",
     "ComposedPair",
+    "ConditionDifference",
+    "ConfirmedRemedy",
     "ConsistencyCurve",
     "CrossedComponents",
     "DropParts",
@@ -119,6 +132,7 @@ __all__ = [
     "OverallScores",
     "PairComparison",
     "PairSurvival",
+    "PairUnderConditions",
     "PairedDrops",
     "PerformanceDropRate",
     "PluginComponents",
@@ -133,6 +147,8 @@ __all__ = [
     "RankingSurvival",
     "RatedPairs",
     "RecipeVerdict",
+    "RemedyEffect",
+    "RemedyScores",
     "RobustnessRegression",
     "RobustnessScore",
     "RunSummary",
@@ -149,9 +165,11 @@ __all__ = [
     "capability",
     "category_difficulty",
     "churn",
+    "compare_conditions",
     "compare_family",
     "compare_pair",
     "composition",
+    "confirmed_remedy",
     "consistency_curve",
     "content_delta",
     "contrast",

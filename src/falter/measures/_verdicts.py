@@ -76,7 +76,8 @@ def recipe_verdicts(
 ) -> FamilyVerdicts:
     """What can be said of every recipe so that any false word is as rare as 1 - level.
 
-    `perturbed` is items x recipes, `baseline` a score per item, NaN where missing.
+    `perturbed` is items x recipes, `baseline` a score per item, or one for every recipe too, NaN
+    where missing.
 
     `degraded`, `improved`: the simultaneous interval (`falter.stats.max_t`) of baseline - perturbed
     lies above, below 0, which is so just when the adjusted p-value is below 1 - level; else
@@ -97,7 +98,7 @@ def recipe_verdicts(
     before, after = _checked(baseline, perturbed, names)
     if not 0.0 < margin < np.inf:
         raise InvalidValue("margin", margin, "a difference above 0", hint="2 points are 0.02")
-    drops = before[:, None] - after
+    drops = before - after
     family = max_t(drops, clusters=clusters, level=level, replications=replications, seed=seed)
     p_equivalent = holm([equivalence_p(m.mean, margin=margin) for m in family.members])
     recipes = []
@@ -107,7 +108,7 @@ def recipe_verdicts(
             RecipeVerdict(
                 name=name,
                 verdict=verdict,
-                drop=accuracy_drop(before, after[:, j], clusters=clusters, level=level),
+                drop=accuracy_drop(before[:, j], after[:, j], clusters=clusters, level=level),
                 together=_together(member, level, seed),
                 p_equivalent=p_equivalent[j],
                 why=_why(member),
@@ -229,7 +230,8 @@ def _checked(
 ) -> tuple[Floats, Floats]:
     before = np.asarray(baseline, dtype=np.float64)
     after = np.asarray(perturbed, dtype=np.float64)
-    if before.ndim != 1 or after.ndim != 2 or len(before) != len(after):
+    shapes = (after.shape[:1], after.shape)
+    if after.ndim != 2 or before.shape not in shapes:
         expected = "a vector of scores, and items x recipes in the same order"
         raise InvalidValue("baseline, perturbed", (before.shape, after.shape), expected)
     if np.isinf(before).any() or np.isinf(after).any():
@@ -239,4 +241,4 @@ def _checked(
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DuplicateName(f"Recipe '{twice[0]}' is named twice")
-    return before, after
+    return np.broadcast_to(before if before.ndim == 2 else before[:, None], after.shape), after

@@ -28,9 +28,11 @@ from falter.protocols._tables import (
     recipes_grid,
     tasks_grid,
 )
+from falter.protocols.mend import MEND, confirmed
 
 __all__ = [
     "AGAIN",
+    "MEND",
     "OUTPUT",
     "PREFERENCE",
     "SIMILARITY",
@@ -45,6 +47,7 @@ __all__ = [
     "UserSettings",
     "WayOfAsking",
     "average",
+    "confirmed",
     "counts_grid",
     "drops_grid",
     "group_grids",

@@ -42,6 +42,7 @@ class UserSettings:
     `scores` say what every model can do, `lists` whether every task with options has a template
     that lists them. A protocol needs these only where its parts depend on them: tasks, data and
     limits are put in place for it. `judge_scores` says whether the judge gives likelihoods.
+    `recipes` and `remedies` are for a protocol that takes them.
     """
 
     preset: str
@@ -52,6 +53,8 @@ class UserSettings:
     scorer: ScorerNames | None = None
     judge: bool = False
     judge_scores: bool = True
+    recipes: tuple[Any, ...] = ()
+    remedies: tuple[str, ...] = ()
     generates: bool = True
     scores: bool = True
     lists: bool = True
@@ -122,13 +125,14 @@ class Protocol(ABC):
 
     A subclass lists its parts and makes the figures. `presets` are the sizes in which it can be
     run, the first by default; an unknown one is refused before. `headline` names the figures that
-    a summary shows.
+    a summary shows; `takes_recipes` says whether the user names the recipes.
     """
 
     name: str
     summary: str
     presets: tuple[str, ...] = ("quick", "paper")
     headline: tuple[str, ...] = ()
+    takes_recipes = False
 
     @abstractmethod
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:

@@ -57,11 +57,12 @@ _REASONS: dict[EstimateStatus, str] = {
 _UNITS: dict[Unit, str] = {
     "percent": "in percent",
     "points": "in points, + is worse,",
+    "gain": "in points, + is better,",
     "variance": "variances of scores between 0 and 1",
     "score": "scores from 0 to 100",
     "p": "p-values",
 }
-_SHORT: dict[Unit, str] = {"percent": "%", "points": "points", "score": "0–100"}
+_SHORT: dict[Unit, str] = {"percent": "%", "points": "points", "gain": "points", "score": "0–100"}
 
 FEW = 10
 
@@ -127,15 +128,16 @@ def few(estimate: Estimate) -> bool:
 def colour(value: object, unit: Unit) -> str:
     """`worse` or `better` for a change in points whose interval excludes zero, else nothing.
 
-    The drop of one recipe is a member of a family: its verdict colours it, in the forest plot.
+    The drop of one recipe is a member of a family: its verdict colours it, in the forest plot. Of a
+    comparison the sign says who is ahead, which is neither worse nor better.
     """
-    if unit != "points" or not isinstance(value, Estimate) or value.value is None:
+    if unit not in ("points", "gain") or not isinstance(value, Estimate) or value.value is None:
         return ""
-    if value.measure == "accuracy_drop":
+    if value.measure == "accuracy_drop" or value.measure.startswith("compare."):
         return ""
     if not excludes_zero(value):
         return ""
-    return "worse" if value.value > 0 else "better"
+    return "worse" if (value.value > 0) == (unit == "points") else "better"
 
 
 def heading(column: Column, grid: Grid) -> str:
@@ -186,6 +188,8 @@ def _about_units(figure: Figure) -> list[str]:
         return [f"Numbers are {_UNITS[present[0]].rstrip(',')}."]
     if isinstance(figure, Grid) and len(left_open) == 1:
         return [f"Numbers are {_UNITS[left_open.pop()]} unless their heading says otherwise."]
+    if "gain" in units:
+        return ["In points, + is better."]
     return ["In points, + is worse."] if "points" in units else []
 
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from falter.core.interfaces import AnswerKind, Case, Style
 from falter.core.records import Score
 from falter.scorers._base import TextScorer, scorers
+from falter.scorers._reply import Unreadable, json_value
 from falter.scorers.reading import read_letter
 
-__all__ = ["ChoiceLetter", "ChoiceLikelihood", "begun_text"]
+__all__ = ["ChoiceConstrained", "ChoiceLetter", "ChoiceLikelihood", "begun_text"]
 
 
 class ChoiceLikelihood:
@@ -118,6 +119,33 @@ class ChoiceLetter(TextScorer):
         return self.scored(choice == prompt.target, extracted)
 
 
+class ChoiceConstrained(TextScorer):
+    """The option whose letter stands in the JSON that the server held the model to.
+
+    A server that did not hold it to that gets no credit: any other reply is unparsed.
+    """
+
+    name = "choice_constrained"
+    summary = "the option that the model names where the server lets it write nothing else"
+    style: Style = "letter"
+    answer_kind: AnswerKind = "option"
+    max_tokens = 32
+    needs_choices = True
+    needs_prompt = False
+    constrains = True
+
+    def read(self, text: str, case: Case) -> Score:
+        prompt = case.variant.prompt
+        try:
+            data = json_value(text.strip())
+        except Unreadable:
+            data = None
+        named = data.get("answer") if isinstance(data, dict) and len(data) == 1 else None
+        if named not in prompt.labels:
+            return self.unparsed("the reply is not what the server was asked to hold it to")
+        return self.scored(prompt.labels.index(named) == prompt.target, named)
+
+
 scorers.register(
     "choice_likelihood",
     ChoiceLikelihood(
@@ -142,3 +170,4 @@ scorers.register(
     ),
 )
 scorers.register("choice_letter", ChoiceLetter())
+scorers.register("choice_constrained", ChoiceConstrained())

@@ -16,9 +16,17 @@ __all__ = ["items_from_rows"]
 
 
 def items_from_rows(
-    rows: Sequence[Row], spec: DataSpec, template: Template, task: str
+    rows: Sequence[Row],
+    spec: DataSpec,
+    template: Template,
+    task: str,
+    fields: Sequence[str] = (),
 ) -> tuple[Item, ...]:
-    """Items with the fields that the template uses. One row that does not fit is an error."""
+    """Items with the fields that the template uses, or with these, where it is one of several.
+
+    One row that does not fit is an error.
+    """
+    fields = fields or template.fields
     columns = list(dict.fromkeys(name for row in rows for name in row))
     for placeholder, column in spec.fields.items():
         _require_column(column, columns, f"field '{placeholder}'", spec.path)
@@ -28,8 +36,11 @@ def items_from_rows(
     for column in (*spec.choices, *spec.tags):
         _require_column(column, columns, "choices" if column in spec.choices else "tags", spec.path)
     names = {**{column: column for column in columns}, **spec.fields}
-    template.check(names, mapped=tuple(spec.fields), has_choices=bool(spec.choices))
-    items = [_item(row, number, names, spec, template, task) for number, row in enumerate(rows, 1)]
+    mapped = [name for name in spec.fields if name in template.fields or name not in fields]
+    template.check(names, mapped=mapped, has_choices=bool(spec.choices))
+    # What another of several templates lacks in the data is that one's error, as it is checked.
+    fields = [name for name in fields if name in names]
+    items = [_item(row, number, names, spec, fields, task) for number, row in enumerate(rows, 1)]
     if spec.drop_duplicates:
         items = _first_of_each(items)
     _unique(items, spec)
@@ -46,10 +57,15 @@ def _require_column(column: str, columns: Sequence[str], role: str, path: str) -
 
 
 def _item(
-    row: Row, number: int, names: dict[str, str], spec: DataSpec, template: Template, task: str
+    row: Row,
+    number: int,
+    names: dict[str, str],
+    spec: DataSpec,
+    used: Sequence[str],
+    task: str,
 ) -> Item:
     where = f"{spec.path}, row {number}"
-    fields = {name: _as_text(row.get(names[name]), name, where) for name in template.fields}
+    fields = {name: _as_text(row.get(names[name]), name, where) for name in used}
     if fields and not any(text.strip() for text in fields.values()):
         raise TaskError(
             f"{where} has nothing to ask: {', '.join(fields)} {'is' if len(fields) == 1 else 'are'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from falter.analysis._results import Analysis
 from falter.analysis.figures._across import across_figures
 from falter.analysis.figures._answer_of_all import ANSWER, answer_figure, answer_of
+from falter.analysis.figures._compare import comparison_figures
 from falter.analysis.figures._drops_at_once import drops_at_once
 from falter.analysis.figures._meaning import meaning_grid, meaning_losses
 from falter.analysis.figures._panel import overview, panel_figures
@@ -20,6 +21,7 @@ __all__ = [
     "answer_figure",
     "answer_of",
     "brittleness_bars",
+    "comparison_figures",
     "drops_at_once",
     "main_figures",
     "meaning_grid",

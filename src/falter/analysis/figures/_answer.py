@@ -181,10 +181,12 @@ def _asked(panel: PanelResult) -> str:
 
 
 def evidence(counts: Counts, *, strict: bool) -> str:
-    """How many answers there are, and what became of the others."""
+    """How many answers there are, and what became of the others, unless that was said first."""
     answers, unread = _answers(counts), _unread(counts)
     failed = f"{n.whole(counts.failed)} failed" if counts.failed else "none failed"
     rule = "count as wrong" if strict else "are left out"
+    if unread > MUCH_UNREAD * answers:
+        return f"{noun(answers, 'answer')}: {failed}."
     if unread == 0:
         read = "every answer was read"
     elif unread == 1:

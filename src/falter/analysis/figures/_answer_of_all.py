@@ -108,7 +108,12 @@ def _tally(panels: Sequence[PanelResult]) -> str:
     ]
     models = noun(len({panel.panel.model.id for panel in panels}), "model")
     tasks = noun(len({panel.panel.task for panel in panels}), "task")
-    return f"Of {n.whole(len(panels))} panels ({models} on {tasks}): {listed(kinds)}."
+    every = f"{noun(len(panels), 'panel')} ({models} on {tasks})"
+    if counts["open"] == len(panels):
+        return f"Nothing is decided in any of {every}."
+    if counts["holds"] == len(panels):
+        return f"Nothing falters in any of {every}: all {kinds[0].split(' ', 1)[1]}."
+    return f"Of {every}: {listed(kinds)}."
 
 
 def _line(title: str, panel: PanelResult) -> str:
@@ -128,13 +133,13 @@ def _open(panels: Sequence[PanelResult]) -> Iterator[str]:
     undecided = [recipe for panel in panels for recipe in of_verdict(panel, "undecided")]
     bounds = [r.together.high for r in undecided if r.together.high is not None]
     if undecided:
-        every = noun(sum(len(panel.recipes) for panel in panels), "drop")
+        total = sum(len(panel.recipes) for panel in panels)
         verb = "is" if len(undecided) == 1 else "are"
+        count = f"{n.whole(len(undecided))} of {noun(total, 'drop')}"
+        if len(undecided) == total:
+            count = f"All {noun(total, 'drop')}"
         still = f"; one of {size(max(bounds))} points is still possible" if bounds else ""
-        yield (
-            f"{n.whole(len(undecided))} of {every} {verb} undecided, which does not mean "
-            f"robust{still}."
-        )
+        yield (f"{count} {verb} undecided, which does not mean robust{still}.")
 
 
 def _how_sure(panels: Sequence[PanelResult], level: float) -> Iterator[str]:

@@ -69,6 +69,7 @@ border-left-width:5px;border-radius:5px;background:var(--alarm);color:var(--alar
 .heat{border-collapse:separate;border-spacing:2px;width:auto;min-width:min(100%,48rem)}
 .heat td{text-align:center;padding:.55rem .35rem;min-width:3.4rem;width:5.5rem;border-radius:3px}
 .heat th{padding:.3rem .5rem}
+.heat tbody th{min-width:11rem}
 .heat .over{padding-bottom:.2rem}
 .heat thead tr+tr th{text-align:center;font-weight:400;color:var(--ink);vertical-align:bottom}
 .heat thead tr+tr bdi{display:inline-block;max-width:6.5rem;overflow-wrap:break-word}
@@ -140,7 +141,7 @@ padding-bottom:.25rem;border-bottom:1px solid var(--line)}
 .heat{min-width:0}
 .heat thead{position:absolute;clip-path:inset(50%);height:1px;overflow:hidden}
 .heat tr{display:flex;flex-wrap:wrap;gap:2px;margin-bottom:.6rem}
-.heat tbody th{flex:0 0 100%;position:static;font-weight:600;padding:.2rem 0}
+.heat tbody th{min-width:0;flex:0 0 100%;position:static;font-weight:600;padding:.2rem 0}
 .heat td,.heat.many td{min-width:5.2rem;width:auto;flex:1 0 5.2rem;max-width:10rem;padding:.3rem}
 .heat td::before{content:attr(data-label);display:block;font-size:.7rem;opacity:.85}
 }

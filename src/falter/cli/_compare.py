@@ -1,0 +1,57 @@
+"""`falter compare`: runs, models or prompts side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from falter.cli._forms import form_options, show
+from falter.cli._options import store_option
+from falter.experiment import ComparedRun, compared_study
+
+__all__ = ["compare"]
+
+
+@click.command()
+@click.argument("runs", nargs=-1, metavar="[NAME=]RUN[@STORE]...")
+@store_option
+@click.option("--model", "-m", "models", multiple=True, metavar="NAME", help="Only this model.")
+@click.option("--task", "-t", "tasks", multiple=True, metavar="NAME", help="Only this task.")
+@click.option("--part", metavar="NAME", help="The part of a protocol's study.")
+@click.option(
+    "--margin", type=float, default=0.02, show_default=True,
+    help="Sides that differ by less than this, as a fraction, are alike.",
+)  # fmt: skip
+@click.option("--partial", is_flag=True, help="Compare a run that has not been finished.")
+@form_options
+def compare(
+    runs: tuple[str, ...],
+    store_path: Path,
+    models: tuple[str, ...],
+    tasks: tuple[str, ...],
+    part: str | None,
+    margin: float,
+    partial: bool,
+    **forms: Any,
+) -> None:
+    """Compare RUNs, paired by item and recipe: who is better, under what, and how sure that is.
+
+    Every model of a run is a side, and every template where it was run with several, so that one
+    RUN can be enough; without any, the newest. NAME is what the report calls a run. Calls no model.
+
+    \b
+    falter compare 3f1c 9ab2
+    falter compare short=3f1c long=9ab2@other.db --html compared.html
+    """
+    named = [ComparedRun.parse(run, store_path) for run in runs]
+    study = compared_study(
+        named or [ComparedRun(run=None, store=store_path)],
+        models=models,
+        tasks=tasks,
+        part=part,
+        margin=margin,
+        incomplete=partial,
+    )
+    show(study, **forms)

@@ -1,0 +1,109 @@
+"""`falter mend`: which remedy helps a model against perturbations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from falter.cli._forms import FORM_NAMES, form_options, show
+from falter.cli._options import experiment_options, settings_from, store_option
+from falter.cli._progress import Meter
+from falter.cli._typed import typed_command
+from falter.core.errors import UsageError, printable
+from falter.experiment import (
+    carry_out_study,
+    mended_settings,
+    read_study,
+    stored_result,
+    study_in,
+    with_mending,
+)
+from falter.store import Store
+
+__all__ = ["mend"]
+
+
+@click.command()
+@experiment_options
+@click.option(
+    "--remedies", metavar="A,B,C", multiple=True,
+    help="The remedies to compare  [default: all of them]",
+)  # fmt: skip
+@click.option(
+    "--own", "own", multiple=True, metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A remedy of your own: a text with {prompt} where the prompt is to stand.",
+)  # fmt: skip
+@click.option(
+    "--apply", "apply_path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the experiment with the remedy that helps to a new file.",
+)  # fmt: skip
+@store_option
+@form_options
+def mend(
+    store_path: Path,
+    remedies: tuple[str, ...],
+    own: tuple[Path, ...],
+    apply_path: Path | None,
+    **options: Any,
+) -> int:
+    """Try remedies on the same perturbed prompts, and say which one helps.
+
+    A remedy is picked on one half of the items and confirmed on the other; what is not confirmed
+    is not said to help. Answers that are stored already are not asked for again.
+
+    \b
+    falter mend --task basics --model smollm2 --limit 60
+    falter mend EXPERIMENT.yaml --recipe typos --remedies restate,mention_slips
+    falter mend EXPERIMENT.yaml --own careful.txt --apply mended.yaml
+    """
+    if apply_path is not None and apply_path.exists():
+        raise UsageError(
+            f"{apply_path} exists already", hint="--apply writes a new file; give another name"
+        )
+    forms = {name: options.pop(name) for name in FORM_NAMES}
+    file = options["file"]
+    settings, folder = settings_from(options)
+    if file is not None and apply_path is not None:
+        _require_beside(apply_path, folder)
+    named = [name for text in remedies for name in text.split(",") if name]
+    spec = read_study(
+        with_mending(settings, named, [path.read_text("utf-8") for path in own]), folder=folder
+    )
+    with study_in(spec, store_path) as study, Store(store_path) as store:
+        for note in study.notes:
+            click.echo(f"note: {printable(note)}", err=True)
+        prices = {
+            panel.panel.model.label: panel.target.price
+            for _, resolved in study.parts
+            for panel in resolved.panels
+        }
+        with Meter(Console(stderr=True), prices) as meter:
+            stored = carry_out_study(study, store, meter, meter.heading, command=typed_command())
+        result = stored_result(store, stored, store_path)
+        failed = sum(part.failed for part in result.study.parts)
+        mended = None if apply_path is None else mended_settings(result, settings)
+    show(result.study, **forms)
+    if apply_path is not None and not failed:
+        if mended is None:
+            click.echo(f"no remedy is confirmed, so {apply_path} is not written", err=True)
+        else:
+            with apply_path.open("x", encoding="utf-8") as file:
+                file.write(mended)
+            click.echo(f"wrote {apply_path}", err=True)
+    if failed:
+        click.echo(f"error: {failed:,} cells failed; run the same command again", err=True)
+    return 1 if failed else 0
+
+
+def _require_beside(path: Path, folder: Path) -> None:
+    """The new file goes into the experiment's folder, to which its paths are relative."""
+    if path.parent.resolve() != folder.resolve():
+        raise UsageError(
+            f"--apply {path} is not in the folder of the experiment, to which its paths are "
+            "relative",
+            hint="write it beside the experiment",
+        )

@@ -1,0 +1,41 @@
+"""mend: what to do about it. Remedies on the same variants, paired, picked and confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from falter.figures import Figure
+from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
+from falter.protocols.mend._figures import mend_figures
+from falter.protocols.mend._parts import parts_of
+from falter.protocols.mend._scores import PanelRemedies, panels_of_remedies
+from falter.rewrites import Agreement
+
+__all__ = ["MEND", "confirmed"]
+
+
+class MendProtocol(Protocol):
+    """The user's recipes as they are and after each remedy; which remedy helps, if one does."""
+
+    name = "mend"
+    summary = "which remedy helps against these perturbations, confirmed on other items"
+    presets = ("usual",)
+    headline = ("remedies-answer", "remedies")
+    takes_recipes = True
+
+    def parts(self, settings: UserSettings) -> tuple[Part, ...]:
+        return parts_of(settings)
+
+    def figures(
+        self, results: Sequence[PartResult], ratings: Agreement | None
+    ) -> tuple[Figure, ...]:
+        return mend_figures(panels_of_remedies(results))
+
+
+def confirmed(results: Sequence[PartResult]) -> tuple[PanelRemedies, ...]:
+    """What came out for each model and task, from the parts of a study that has run."""
+    return panels_of_remedies(results)
+
+
+MEND = MendProtocol()
+protocols.register(MEND.name, MEND)
