@@ -76,6 +76,8 @@ SETS: dict[str, Prompts] = {
     "math": task_prompts("gsm8k:gsm8k_test.jsonl.gz", "open"),
     "code": task_prompts("humaneval:HumanEval.jsonl.gz", "open"),
 }
+# Doses that leave most short texts as they are would measure what does nothing.
+STRONGER = {"human_typos": {"dose": "heavy"}}
 TARGETS = {
     "words": 15_000,
     "padding": 50_000,
@@ -92,7 +94,8 @@ def changes(prompt: Prompt, recipe: Recipe) -> bool:
 
 def work_for(perturbation: Perturbation, texts: Sequence[str]) -> Callable[[], int] | None:
     """Changes 5,000 texts and says how many changed; None where it changes none of its set."""
-    recipe = Recipe(label="bench", steps=(resolve_step(perturbation.name),))
+    params = STRONGER.get(perturbation.name, {})
+    recipe = Recipe(label="bench", steps=(resolve_step(perturbation.name, params),))
     prompts = SETS.get(perturbation.family, asked)(texts)
     changed = [p for p in prompts if changes(p, recipe)]
     items = [(str(n), prompt) for n, prompt in enumerate(islice(cycle(changed), TEXTS))]

@@ -241,7 +241,6 @@ SETTINGS = {"demonstrations", "label", "responses", "temperature", "template"}
 NAMED: dict[str, set[str]] = {
     # Lists that are meant to name what they run.
     "cli/_demo.py": {"basics", "smollm2", "perturbations"},
-    "experiment/_recipes.py": {"perturbations"},
     # What the example file says.
     "experiment/_config.py": {"basics", "brittlebench", "choice_letter"},
     "protocols/*/_parts.py": {"perturbations", "scorers", "tasks"},
@@ -264,6 +263,7 @@ NAMED: dict[str, set[str]] = {
     "experiment/_study.py": {"numeric"},
     "protocols/*/_judg*.py": {"reasoning_quality"},
     "protocols/consistency/_regression.py": {"exact"},
+    "perturbations/_groups.py": {"brittlebench"},
     "protocols/*/_notes.py": {"typos"},
     "protocols/*/_ratings.py": {"exact"},
     "protocols/enterprise/_statistics.py": {"rougeL"},

@@ -144,7 +144,7 @@ def recipe_of(text: str) -> Recipe:
     return recipe_from([(part, {}) for part in text.split("+")])
 
 
-@pytest.mark.parametrize("recipe", ["typos", "synonyms+casing", "typos:count=1+typos:count=1"])
+@pytest.mark.parametrize("recipe", ["typos", "whitespace+casing", "typos:count=1+typos:count=1"])
 @pytest.mark.parametrize("draw", [0, 3])
 def test_an_example_looks_as_it_would_as_an_item(recipe: str, draw: int) -> None:
     """The second witness: its own prompt, under its own key, through the recipe by itself."""

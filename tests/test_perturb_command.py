@@ -58,7 +58,8 @@ def test_a_check_counts_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None
     assert _run(["perturb", "--check", "--json", "-p", "typos", *texts]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["texts"], row["changed"], row["not_applicable"]) == (3, 2, 1)
-    assert row["lost"] == {"span": 0, "number": 0, "negation": 0, "quantifier": 0}
+    checks = "span number negation quantifier relation symbol word name"
+    assert row["lost"] == dict.fromkeys(checks.split(), 0)
     assert 0 < row["cosine"] < 1
     assert row["edits_per_100_words"] > 10
     assert row["samples"][0][0] == QUESTION
@@ -71,6 +72,25 @@ def test_a_check_of_a_task_covers_every_perturbation(capsys: pytest.CaptureFixtu
     wanted = {p.name for p in perturbations if not p.needs_model and p.family != "configuration"}
     assert {row["recipe"] for row in rows} == wanted
     assert {row["texts"] for row in rows} == {4}
+
+
+def test_a_check_names_equal_prompts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two recipes that make the same prompt are told, in the JSON and in words."""
+    line = [
+        "perturb",
+        "--check",
+        "--grid",
+        "-p",
+        "casing:style=upper",
+        "-p",
+        "pad_quotes",
+        "one day",
+    ]
+    assert _run([*line, "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["same"] == {} and list(second["same"].values()) == [1]
+    assert _run(line) == 0
+    assert "makes the same prompt as" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_check_in_words(capsys: pytest.CaptureFixture[str]) -> None:

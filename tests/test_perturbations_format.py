@@ -65,13 +65,14 @@ def test_the_rule_stands_before_the_cue(form: str) -> None:
     text = plain(run(CLOZE.build(ITEM), f"format_{form}").prompt)
     assert text.startswith("Question: Who pays?\nReply ")
     assert text.endswith(SHAPES[form].format(what="your answer") + "\nAnswer:")
-    assert "nothing else, whatever was asked for before" in text
+    assert "nothing else, whatever form was asked for before" in text
 
 
 def test_json_in_full() -> None:
     """The exact words, once."""
     assert perturb("Who pays?", "format_json") == (
-        "Who pays?\nReply with one JSON object and nothing else, whatever was asked for before. "
+        "Who pays?\n"
+        "Reply with one JSON object and nothing else, whatever form was asked for before. "
         'It has the single key "answer", whose value is your answer, as in {"answer": "..."}'
     )
 
@@ -110,7 +111,7 @@ def test_rules_that_cannot_be_taken_out() -> None:
     ):
         after = run(closed, "format_json").prompt
         assert all(s in after.sections for s in closed.sections)
-        assert "whatever was asked for before" in plain(after)
+        assert "whatever form was asked for before" in plain(after)
 
 
 def test_several_rules_become_one() -> None:
@@ -119,6 +120,31 @@ def test_several_rules_become_one() -> None:
     *others, rule, cue = prompt.sections
     twice = replace(prompt, sections=(*others, rule, replace(rule, name="second"), cue))
     assert plain(run(twice, "format_xml").prompt) == plain(run(prompt, "format_xml").prompt)
+
+
+RULES = {
+    "Give the letter. Answer in French, in at most 10 words.": (
+        "Reply with one JSON", " Answer in French, in at most 10 words."
+    ),
+    "Cite the law.\nReply with the letter only.": ("Cite the law.\nReply with one JSON", ""),
+    "Answer in French, in at most 10 words, and cite the law.": (
+        "Answer in French, in at most 10 words, and cite the law.", "whatever form was asked"
+    ),
+    "Give the letter in French and explain it.": (
+        "Give the letter in French and explain it.", "whatever form was asked"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_what_else_the_user_asks_for_stays(rules: str) -> None:
+    """Only rules of form give way; where one sentence does both, the new rule comes behind it."""
+    source = {"input": "{question}", "choices": "{choices}", "output_format": f"\n{rules}"}
+    source["cue"] = "Answer:"
+    prompt = Template.parse(source, answer_as="label").build(ITEM)
+    text = plain(run(prompt, "format_json").prompt)
+    assert all(part in text for part in RULES[rules] if part)
+    assert ("Give the letter." in text) is False and "letter only" not in text
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -142,3 +168,33 @@ def test_what_is_shown_can_be_read_back(form: str, answer: str) -> None:
     score = scorers.get("exact").score(Case(variant=variant, response=reply))
     if answer.strip() and not (form == "markdown" and answer.lstrip().startswith("#")):
         assert (score.outcome, score.value) == ("scored", 1.0)
+
+
+@pytest.mark.parametrize("layout", ["plain", "markdown", "xml", "key_value", "draw"])
+def test_the_question_in_another_form(layout: str) -> None:
+    """Labels and the list change, what is put in and the right answer stay."""
+    source = {
+        "instruction": "Choose.", "input": "\nQuestion: {question}", "choices": "{choices}",
+        "cue": "Answer:",
+    }  # fmt: skip
+    prompt = Template.parse(source, answer_as="label").build(ITEM)
+    step, texts = parse_step(f"input_format:{layout}"), set()
+    for key in map(str, range(30)):
+        after, status, _ = apply_recipe(key, prompt, Recipe(label="x", steps=(step,)), 0, 0)
+        assert status == "changed"
+        assert (after.target, after.choices, after.labels) == (1, ITEM.choices, prompt.labels)
+        text = plain(after)
+        assert text.count("Who pays?") == 1 == text.count("Bob & Co.")
+        assert ("<question>\nWho pays?\n</question>" in text) is (layout == "xml" or "<" in text)
+        assert text == text.rstrip()
+        texts.add(text)
+    assert len(texts) > 8
+
+
+def test_formats_of_prompts_without_labels() -> None:
+    """Nothing to lay out, or examples that could not follow: not applicable."""
+    bare = Template.parse("{question}").build(ITEM)
+    assert run(bare, "input_format").status == "not_applicable"
+    shown = Demonstration(sections=LETTER.build(ITEM).sections, answer="B")
+    shot = replace(LETTER.build(ITEM), demonstrations=(shown,))
+    assert run(shot, "input_format").status == "not_applicable"

@@ -328,3 +328,47 @@ def test_everything_at_once() -> None:
     assert not after.startswith("Read.") or after.index("Be brief.") < after.index("Document")
     assert run(built("- one\n- two\n\n{a}\nAnswer:"), "mixed_positions").status == "changed"
     assert run(built("Read.\n\n{a}\nAnswer:"), "mixed_positions").status == "not_applicable"
+
+
+def test_place_words_stay_true() -> None:
+    """Nothing moves across a line that points at it: *the question below*."""
+    template = {
+        "instruction": "Answer the question below.",
+        "input": "\nQuestion: {question}",
+        "output_format": "\nGive one word.",
+        "cue": "Answer:",
+    }
+    assert outcomes(built(template), "move_context") == {
+        "Answer the question below.\n\nGive one word.\n\nQuestion: Who\n\npays?\nAnswer:"
+    }
+    alone = {key: template[key] for key in ("instruction", "input")}
+    assert run(built(alone), "move_context").status == "not_applicable"
+    above = {"input": "{question}", "instruction": "\nAnswer the question above."}
+    assert run(built(above), "move_context").status == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- 1. Boil water.\n- 2. Add salt.", "Do this in the following order:\n- boil\n- salt",
+        "Steps:\n- boil\n- salt", "* a) boil\n* b) salt",
+    ],
+)  # fmt: skip
+def test_sequences_stay(text: str) -> None:
+    """Numbered items, and lists that the prompt calls a sequence, keep their order."""
+    prompt = Prompt(sections=(Section(name="i", kind="input", text=f"Read.\n{text}\nDone."),))
+    assert run(prompt, "reorder_bullets").status == "not_applicable"
+
+
+def test_examples_in_another_order() -> None:
+    """The same examples, never in the order they had; one alone has no other order."""
+    shown = tuple(
+        Demonstration(sections=(Section(name="q", kind="input", text=f"{n} + 1?"),), answer=str(n))
+        for n in range(3)
+    )
+    prompt = replace(built(LETTER), demonstrations=shown)
+    for key in map(str, range(10)):
+        after = run(prompt, "demonstration_order", key=key).prompt.demonstrations
+        assert after != shown and set(after) == set(shown)
+    single = replace(prompt, demonstrations=shown[:1] * 2)
+    assert run(single, "demonstration_order").status == "not_applicable"

@@ -108,6 +108,23 @@ def test_elimination_keeps_no_option_that_speaks_of_others() -> None:
     assert run(LETTER.build(alone), "elimination_control").status == "not_applicable"
 
 
+@pytest.mark.parametrize(
+    ("question", "status"),
+    [
+        ("Which of these is NOT a city?", "not_applicable"),
+        ("All are fruit except", "not_applicable"),
+        ("Which statement is false?", "not_applicable"),
+        ("It did not rain. Which city was it?", "changed"),
+        ("Which city lies on the Seine?", "changed"),
+    ],
+)
+def test_elimination_of_what_is_not(question: str, status: str) -> None:
+    """A question that asks for the wrong one already cannot be turned round."""
+    item = replace(CITY, fields={**CITY.fields, "question": question})
+    for name in ("elimination", "elimination_control"):
+        assert run(LETTER.build(item), name).status == status
+
+
 @pytest.mark.parametrize("name", ["elimination", "elimination_control"])
 def test_elimination_needs_an_open_list_and_a_target(name: str) -> None:
     """An edited or protected list, no target or no options: not applicable."""
@@ -128,11 +145,13 @@ def test_elimination_needs_an_open_list_and_a_target(name: str) -> None:
     ("template", "item", "step", "stray"),
     [
         (LETTER, CITY, "ignore_above:answer=correct", "Paris"),
-        (LETTER, CITY, "ignore_above", "Bern"),
-        (CLOZE, CITY, "ignore_above", "Bern"),
+        (LETTER, CITY, "ignore_above", "Oslo"),
+        (CLOZE, CITY, "ignore_above", "Oslo"),
         (OPEN, SUM, "ignore_above:answer=correct", "7"),
-        (OPEN, SUM, "ignore_above", "12"),
-        (OPEN, replace(SUM, target="-0.05"), "ignore_above", "0.00"),
+        (OPEN, SUM, "ignore_above", "14"),
+        (OPEN, replace(SUM, target="2,125"), "ignore_above", "2,132"),
+        (OPEN, replace(SUM, target="$18"), "ignore_above", "$25"),
+        (OPEN, replace(SUM, target="-0.05"), "ignore_above", "0.02"),
         (OPEN, replace(SUM, target="Yes"), "ignore_above", "No"),
         (OPEN, replace(SUM, target="Big Ben."), "ignore_above:answer=correct", "Big Ben"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from itertools import permutations
 
 import pytest
@@ -53,7 +54,7 @@ def test_groups() -> None:
     groups = {p.name: p.group for p in FAMILY}
     assert {name for name, group in groups.items() if group == "word manipulation"} == MANIPULATION
     assert set(groups.values()) == {"word manipulation", "word noise"}
-    assert len(groups) == 16
+    assert len(groups) == 18
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -112,10 +113,15 @@ def test_letters_without_capitals() -> None:
     assert perturb("İstanbul Iğdır Dish", "casing") == "İstanbul Iğdır dish"
 
 
-def test_two_words_that_ask_why() -> None:
-    """Por is dropped, but not from por qué."""
-    assert perturb("por qué va por la calle", "drop_stop_words:language=es") == "por qué va calle"
-    assert perturb("Por que vai", "drop_stop_words:language=pt") == "Por que vai"
+def test_agents_stay_in_every_language() -> None:
+    """The word for *by* stays, and so does the auxiliary of a passive."""
+    drop = "drop_stop_words:language="
+    assert perturb("por qué va por la calle", drop + "es") == "por qué va por calle"
+    assert perturb("Por que vai", drop + "pt") == "Por que vai"
+    assert (
+        perturb("Wer wird von der Katze gefressen?", drop + "de") == "Wer wird von Katze gefressen?"
+    )
+    assert perturb("Qui est mangé par le chat ?", drop + "fr") == "Qui est mangé par chat ?"
 
 
 def test_dutch_ij_stays_whole() -> None:
@@ -245,6 +251,19 @@ def test_ocr_makes_no_other_word() -> None:
         assert not {"bat", "farm", "dear", "head", "fire"} & set(made)
 
 
+def test_invisible_characters() -> None:
+    """To the eye the text is the same; no character comes into names, numbers or code."""
+    text = 'Did Eve Moreau say "yes" to the 12 km of `old code` in the café yesterday?'
+    for seed in range(20):
+        made = perturb(text, "invisible:rate=1", seed=seed)
+        seen = unicodedata.normalize("NFC", made.replace("\u200b", "").replace("\u00a0", " "))
+        assert seen.replace("“", '"').replace("”", '"') == text
+        assert all(part in made for part in ("Moreau", "12 km", "`old code`"))
+    assert perturb(text, "invisible:quotes,rate=1").count("”") == 1
+    assert perturb("a café", "invisible:mojibake,rate=1") == "a cafÃ©"
+    assert not changed("a café", "invisible:zero_width,protect=café")
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
@@ -291,23 +310,20 @@ def test_contractions_one_way() -> None:
 
 def test_synonyms() -> None:
     """The same form of another word; articles follow, capitals stay, names are left alone."""
-    assert perturb("An ancient aroma", "synonyms:rate=1") == "An old odor"
-    assert perturb("the aromas", "synonyms:rate=1") == "the odors"
-    assert perturb("an ailment", "synonyms:rate=1") == "an illness"
-    assert perturb("a requirement", "synonyms:rate=1") == "a need"
+    assert perturb("An excellent beverage", "synonyms:rate=1") == "An exceptional beverage"
+    assert perturb("the cemeteries", "synonyms:rate=1") == "the graveyards"
+    assert perturb("an adversary", "synonyms:rate=1") == "an enemy"
     assert perturb("an airplane", "synonyms:rate=1") == "an aircraft"
-    for text in ("the Aid fund", "ancient-looking", "near Ancient"):
+    for text in ("the Movie fund", "bicycle-made", "near Cemetery"):
         assert not changed(text, "synonyms:rate=1")
-    made = {
-        perturb("he was astonished by a peaceful sea", "synonyms:rate=1", seed=s) for s in range(9)
-    }
-    assert any(" a calm " in text for text in made)
+    made = {perturb("he was astonished by it", "synonyms:rate=1", seed=s) for s in range(9)}
+    assert made == {"he was amazed by it", "he was astounded by it"}
 
 
 def test_an_article_that_an_earlier_step_changed_is_left_alone() -> None:
     """A synonym that needs the article waits where the article is not its own to change."""
     prompt = Prompt(
-        sections=(Section(name="i", kind="input", text="an ancient sea", protected=((0, 2),)),)
+        sections=(Section(name="i", kind="input", text="an airplane", protected=((0, 2),)),)
     )
     assert not perturbations.get("synonyms").applies(prompt)
 

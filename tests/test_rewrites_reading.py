@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -37,6 +38,10 @@ def read(text: str | None, source: str = SOURCE, name: str = "paraphrase_free",
         f"```\n{GOOD}\n```",
         f"```text\n{GOOD}\n```",
         f"<text>\n{GOOD}\n</text>",
+        f"<text>{GOOD}",
+        f"{GOOD}</text>",
+        f"<text>{SOURCE}</text>\n\n{GOOD}",
+        f"Rewritten: <text>{SOURCE}</text>\n<text>{GOOD}</text>",
         f"Here is the paraphrase: {GOOD}",
         f"Here's a paraphrased version of the text:\n\n{GOOD}",
         f'Sure! Here is the rewritten text:\n"{GOOD}"',
@@ -160,3 +165,17 @@ def test_hostile_answers_take_no_time(piece: str) -> None:
             read(reply, source)
         took.append(time.process_time() - started)
     assert took[1] < 12 * max(took[0], 0.02)
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        ("The Danube runs through Vienna, to the Black Sea.", "broken"),
+        ("Which river runs through Vienna: the Rhine?", "broken"),
+        (GOOD, "ok"),
+    ],
+)
+def test_an_answer_is_no_rewording(reply: str, status: str) -> None:
+    """The right answer, or an option, that the text did not have makes the rewrite unusable."""
+    asked = replace(wanted(), answers=("Danube", "Rhine", "Vienna"))
+    assert read_reply(asked, Response(key="k", text=reply, finish_reason="stop")).status == status

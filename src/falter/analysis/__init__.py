@@ -22,7 +22,13 @@ from falter.analysis._compare import Side, SidesCompared, compare_sides, pair_si
 from falter.analysis._cut_prompts import cuts_of_run
 from falter.analysis._examples import segments
 from falter.analysis._export import score_rows, write_scores
-from falter.analysis._meaning import MEANING_CHECKS, Cosine, Rewording, meaning
+from falter.analysis._meaning import (
+    MEANING_CHECKS,
+    Cosine,
+    Rewording,
+    equal_prompts,
+    meaning,
+)
 from falter.analysis._parts import evidence_of_run
 from falter.analysis._rescore import DifferentReading, ReadTwice, rescored_panels
 from falter.analysis._results import (
@@ -113,6 +119,7 @@ __all__ = [
     "cuts_of_run",
     "drops_at_once",
     "drops_so_far",
+    "equal_prompts",
     "evidence_of_run",
     "main_figures",
     "meaning",

@@ -1,6 +1,7 @@
 """Whether a recipe kept what its prompts say: counts, checks that bite, and a cosine to describe.
 
-A check fails where something is lost: a protected span, a number, a negation, a quantifier. The
+A check fails where something is lost: a protected span, a number, a negation, a quantifier, who
+does what in a passive, a letter that is a symbol, a name; or where a word became another one. The
 cosine of two prompts is a description and no check: a small encoder hardly sees an inserted *not*
 and takes heavy typos for another text.
 """
@@ -9,22 +10,30 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, get_args
 
 from falter.analysis._examples import segments
 from falter.analysis._results import Meaning
 from falter.analysis._table import Table
 from falter.core.ids import digest
-from falter.core.records import Prompt, Run, VariantStatus
+from falter.core.records import Prompt, Recipe, Run, VariantStatus
 from falter.figures import Segment
 from falter.store import Store
-from falter.text import meaning_flags
+from falter.text import MeaningCheck, meaning_flags
 
-__all__ = ["MEANING_CHECKS", "Cosine", "Rewording", "loses_meaning", "meaning", "meaning_of_run"]
+__all__ = [
+    "MEANING_CHECKS",
+    "Cosine",
+    "Rewording",
+    "equal_prompts",
+    "loses_meaning",
+    "meaning",
+    "meaning_of_run",
+]
 
-MEANING_CHECKS = ("span", "number", "negation", "quantifier")
+MEANING_CHECKS: tuple[MeaningCheck, ...] = get_args(MeaningCheck)
 MOST_NAMED = 20
 SAMPLES = 3
 AROUND = 16  # characters that stayed, on each side of a change that is shown
@@ -61,8 +70,12 @@ def meaning(
     language: str = "en",
     encoder: Cosine | None = None,
     compare: int | None = None,
+    same: Mapping[str, int] | None = None,
 ) -> Meaning:
-    """What one recipe did to the prompts of one task; cosines of at most `compare` items."""
+    """What one recipe did to the prompts of one task; cosines of at most `compare` items.
+
+    `same` counts the prompts that earlier recipes made too, from `equal_prompts`.
+    """
     status = Counter(rewording.status for rewording in rewordings)
     changed = [rewording for rewording in rewordings if rewording.status == "changed"]
     texts = [(body(rewording.before), body(rewording.after)) for rewording in changed]
@@ -97,7 +110,29 @@ def meaning(
         compared=len(cosines),
         cosine=sum(cosines) / len(cosines) if cosines else None,
         cosine_low=sorted(cosines)[len(cosines) // 10] if cosines else None,
+        same=same or {},
     )
+
+
+def equal_prompts(
+    cases: Iterable[tuple[str, Sequence[Rewording]]],
+) -> dict[str, dict[str, int]]:
+    """For each recipe, by its label, how many of its prompts each earlier recipe makes too.
+
+    A prompt that several earlier ones make counts for the first of them.
+    """
+    first: dict[str, str] = {}
+    same: dict[str, dict[str, int]] = {}
+    for label, rewordings in cases:
+        own = same.setdefault(label, {})
+        for rewording in rewordings:
+            if rewording.status != "changed":
+                continue
+            prompt = digest("prompt", rewording.item, rewording.after.identity())
+            earlier = first.setdefault(prompt, label)
+            if earlier != label:
+                own[earlier] = own.get(earlier, 0) + 1
+    return same
 
 
 def _change(changed: Sequence[Rewording]) -> tuple[Segment, ...]:
@@ -181,6 +216,7 @@ def _of_task(store: Store, run: Run, table: Table, encoder: Cosine | None) -> It
         if cell.panel == table.place and cell.variant.draw == 0
     }
     baseline = run.recipes[0].id
+    cases: list[tuple[Recipe, list[Rewording]]] = []
     for recipe in run.recipes:
         if not recipe.steps:
             continue
@@ -189,20 +225,25 @@ def _of_task(store: Store, run: Run, table: Table, encoder: Cosine | None) -> It
             for item in items
             if (item, recipe.id) in variants and (item, baseline) in variants
         ]
+        rewordings = [
+            Rewording(
+                item=before.item.key,
+                before=before.prompt,
+                after=after.prompt,
+                status=after.status,
+            )
+            for before, after in pairs
+        ]
+        cases.append((recipe, rewordings))
+    same = equal_prompts((recipe.label, rewordings) for recipe, rewordings in cases)
+    for recipe, rewordings in cases:
         yield meaning(
-            [
-                Rewording(
-                    item=before.item.key,
-                    before=before.prompt,
-                    after=after.prompt,
-                    status=after.status,
-                )
-                for before, after in pairs
-            ],
+            rewordings,
             task=table.panel.task,
             recipe=recipe.label,
             group=recipe.group,
             language=run.experiment.get("language") or "en",
             encoder=encoder,
             compare=COMPARED,
+            same=same[recipe.label],
         )

@@ -29,6 +29,7 @@ def notes_of_panel(
         *_clusters(table),
         *_repeats(table),
         *_idle(table),
+        *_merged(table),
         *_servers(table),
     )
 
@@ -110,9 +111,24 @@ def _repeats(table: Table) -> Iterator[str]:
 
 def _idle(table: Table) -> Iterator[str]:
     changed = [bool(column.any()) for column in table.changed().T]
-    idle = [r.label for n, r in enumerate(table.recipes) if r.perturbs and not changed[n]]
+    merged = {later for later, _ in table.merged}
+    idle = [
+        recipe.label
+        for n, recipe in enumerate(table.recipes)
+        if recipe.perturbs and not changed[n] and recipe.label not in merged
+    ]
     if idle:
         yield f"Recipes that changed no item: {', '.join(idle)}."
+
+
+def _merged(table: Table) -> Iterator[str]:
+    """Which recipes made the same prompts; each is asked and counted once."""
+    for (later, earlier), count in table.merged.items():
+        items = f"{count:,} item{'s' if count > 1 else ''}"
+        yield (
+            f"'{later}' makes the same prompt as '{earlier}' for {items}: there it counts as not "
+            f"applicable, and the prompt counts once, for '{earlier}'."
+        )
 
 
 def _servers(table: Table) -> Iterator[str]:

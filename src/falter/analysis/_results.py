@@ -174,7 +174,8 @@ class Meaning:
     """What a recipe did to the prompts of a task.
 
     `lost` counts the changed items that fail each check; `failing` names the first of them with
-    what was lost. `cosine` is the mean over `compared` items, `cosine_low` their tenth percentile.
+    what was lost. `same` counts the prompts that earlier recipes make too. `cosine` is the mean
+    over `compared` items, `cosine_low` their tenth percentile.
     `change` is one place where the recipe changed a prompt, with a little of what stands around it.
     """
 
@@ -194,6 +195,7 @@ class Meaning:
     compared: int = 0
     cosine: float | None = None
     cosine_low: float | None = None
+    same: Mapping[str, int] = field(default_factory=dict)
     change: tuple[Segment, ...] = ()
 
     @property

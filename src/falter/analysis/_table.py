@@ -48,6 +48,8 @@ class Table:
     `output` numbers what was answered, the same for the same answer and -1 for none; None where
     answers are not known. `clusters` names what items share, as a passage; `families` what they are
     about, as a subject: the first tag of each, None unless every item has one.
+    `merged` counts the items for which a recipe made the very prompt of an earlier one, by the
+    labels of both. There the later one is `not_applicable`, so that no prompt counts twice.
     `place` is the panel's among those of the run. A model that is scored in several ways on a task
     has several tables. All but the first are `rescored` and have the scorer in the task's name;
     what is said over tasks and models leaves them out, since they are about the same items.
@@ -74,6 +76,7 @@ class Table:
     families: tuple[str, ...] | None = None
     place: int = 0
     rescored: bool = False
+    merged: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[int]:
@@ -284,6 +287,7 @@ class TableBuilder:
         self.families: dict[str, str] = {}
         self.chances: dict[str, float] = {}
         self.outputs: dict[str, int] = {}
+        self.prompts: dict[tuple[str, int, str], list[int]] = {}
         self.lacks_answers = False  # whether an answer was scored of which no text is known
 
     def add(self, cell: StoredCell, score: Score | None) -> None:
@@ -305,6 +309,8 @@ class TableBuilder:
         # The identity condition asks the baseline at the repeats after the baseline's own.
         repeat = cell.repeat - variant.recipe.repeat * self.run.repeats
         place = variant.draw * self.run.repeats + repeat
+        if variant.status == "changed":
+            self.prompts.setdefault((variant.item.key, place, cell.key), []).append(column)
         self.rows[variant.item.key, column, place] = (
             value,
             outcome,
@@ -342,6 +348,7 @@ class TableBuilder:
             at = (position[key], column, place)
             value[at], outcome[at], status[at], edits[at], margin[at], output[at] = row
             in_plan[at] = True
+        merged = self._merge(status, position)
         rescored = any(
             (panel.task, panel.model.id) == (self.panel.task, self.panel.model.id)
             for panel in self.run.panels[: self.place]
@@ -351,6 +358,7 @@ class TableBuilder:
             panel=replace(self.panel, task=task),
             place=self.place,
             rescored=rescored,
+            merged=merged,
             recipes=self.run.recipes,
             items=items,
             value=value,
@@ -370,3 +378,16 @@ class TableBuilder:
             if items and len(self.families) == len(items)
             else None,
         )
+
+    def _merge(
+        self, status: NDArray[np.uint8], position: Mapping[str, int]
+    ) -> dict[tuple[str, str], int]:
+        """Let each prompt of an item count for the first recipe that makes it."""
+        labels = [recipe.label for recipe in self.run.recipes]
+        items: dict[tuple[int, int], set[str]] = {}
+        for (item, place, _), columns in self.prompts.items():
+            first, *later = sorted(set(columns))
+            for column in later:
+                status[position[item], column, place] = STATUSES.index("not_applicable")
+                items.setdefault((column, first), set()).add(item)
+        return {(labels[b], labels[a]): len(items[b, a]) for b, a in sorted(items)}

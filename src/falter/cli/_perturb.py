@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from falter.analysis import Meaning, Rewording, meaning_grid, meaning_losses
+from falter.analysis import Meaning, Rewording, equal_prompts, meaning_grid, meaning_losses
 from falter.cli._options import store_option
 from falter.core.codec import json_text, to_json
 from falter.core.errors import TaskError, UsageError
@@ -219,9 +219,17 @@ def _check_texts(perturber: Perturber, texts: Iterator[str], language: str, as_j
                 )
             )
     groups = {recipe.label: recipe.group for recipe in perturber.recipes}
+    same = equal_prompts(rewordings.items())
     _show(
         [
-            meaning_of(cases, task="texts", recipe=label, group=groups[label], language=language)
+            meaning_of(
+                cases,
+                task="texts",
+                recipe=label,
+                group=groups[label],
+                language=language,
+                same=same[label],
+            )
             for label, cases in rewordings.items()
         ],
         as_json,
@@ -249,7 +257,9 @@ def _check_prompts(
     meanings = []
     with bank_in(experiment, store_path) as bank:
         for variant_set in variant_sets(experiment, bank):
-            for recipe, cases in variant_set.rewordings():
+            rewordings = [(recipe, tuple(cases)) for recipe, cases in variant_set.rewordings()]
+            same = equal_prompts((recipe.label, cases) for recipe, cases in rewordings)
+            for recipe, cases in rewordings:
                 meanings.append(
                     meaning_of(
                         cases,
@@ -257,6 +267,7 @@ def _check_prompts(
                         recipe=recipe.label,
                         group=recipe.group,
                         language=experiment.language or "en",
+                        same=same[recipe.label],
                     )
                 )
     _show(meanings, as_json)

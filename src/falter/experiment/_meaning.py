@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from falter.analysis import Meaning, Rewording, meaning
 from falter.embedding import Encoder, minilm
@@ -19,7 +19,13 @@ def encoder_if_there() -> Encoder | None:
 
 
 def meaning_of(
-    rewordings: Sequence[Rewording], *, task: str, recipe: str, group: str, language: str = "en"
+    rewordings: Sequence[Rewording],
+    *,
+    task: str,
+    recipe: str,
+    group: str,
+    language: str = "en",
+    same: Mapping[str, int] | None = None,
 ) -> Meaning:
     """What a recipe did to prompts, with cosines if the encoder is installed."""
     return meaning(
@@ -29,4 +35,5 @@ def meaning_of(
         group=group,
         language=language,
         encoder=encoder_if_there(),
+        same=same,
     )

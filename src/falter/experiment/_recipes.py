@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,9 @@ from falter.core.records import BASELINE, Recipe, Step
 from falter.experiment._config import Experiment, StepSpec
 from falter.experiment._grid import GridLevels, check_distinct, grid_specs
 from falter.perturbations import (
+    DEFAULT_RECIPES,
     OTHER_TEMPLATE,
+    RECIPE_SETS,
     SettingPerturbation,
     parse_step,
     perturbations,
@@ -22,31 +24,28 @@ from falter.tasks import read_template_file
 
 __all__ = ["DEFAULT_RECIPES", "recipe_from", "recipes_of"]
 
-DEFAULT_RECIPES: tuple[str, ...] = (
-    "typos",
-    "drop_stop_words",
-    "punctuation_spaces",
-    "space_sequences",
-    "word_split",
-    "word_merge",
-    "persona",
-    "emotion",
-    "pad_quotes",
-    "pad_spaces",
-    "pad_newlines",
-    "identity",
-)
-
 
 def recipes_of(experiment: Experiment) -> tuple[Recipe, ...]:
     """The baseline and the experiment's recipes, those of its grid, or the default ones."""
     if experiment.grid is not None:
         return _grid(experiment, experiment.grid)
     specs = experiment.recipes or tuple(((name, {}),) for name in DEFAULT_RECIPES)
-    return (
-        BASELINE,
-        *(recipe_from(spec, experiment.protect, experiment.language) for spec in specs),
-    )
+    recipes = [BASELINE]
+    for spec in _spelled_out(specs):
+        recipe = recipe_from(spec, experiment.protect, experiment.language)
+        if recipe.id not in {earlier.id for earlier in recipes} or spec in specs:
+            recipes.append(recipe)  # two sets may share a recipe
+    return tuple(recipes)
+
+
+def _spelled_out(specs: Sequence[Sequence[StepSpec]]) -> Iterator[Sequence[StepSpec]]:
+    """The recipes, with those of a set in the place of its name: `everyday`."""
+    for spec in specs:
+        name, params = spec[0]
+        if len(spec) == 1 and not params and name in RECIPE_SETS:
+            yield from (((member, {}),) for member in RECIPE_SETS[name])
+        else:
+            yield spec
 
 
 def _grid(experiment: Experiment, grid: GridLevels) -> tuple[Recipe, ...]:

@@ -11,6 +11,7 @@ from falter.perturbations._base import (
 from falter.perturbations._demonstrations import perturb_demonstration, reaches_demonstrations
 from falter.perturbations._everyday import everyday_name
 from falter.perturbations._frame import framed
+from falter.perturbations._groups import DEFAULT_RECIPES, RECIPE_SETS
 from falter.perturbations._recipes import Applied, apply_recipe, perturb, step_rng, text_key
 from falter.perturbations._rewriting import (
     Ledger,
@@ -24,7 +25,9 @@ from falter.perturbations._steps import parse_step, resolve_step
 from falter.perturbations.configuration import OTHER_TEMPLATE, SettingPerturbation
 
 __all__ = [
+    "DEFAULT_RECIPES",
     "OTHER_TEMPLATE",
+    "RECIPE_SETS",
     "Applied",
     "Ledger",
     "NoRewrite",

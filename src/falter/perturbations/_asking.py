@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Literal
 
 from falter.core.records import Edit, Prompt, Section
 from falter.perturbations._choices import shows_labels, untouched
-from falter.text import Replacement, blocked, overlaps, replace_spans
+from falter.text import Replacement, blocked, overlaps, replace_spans, sentences
 
 __all__ = [
     "added",
@@ -101,28 +103,86 @@ def _text(sections: Sequence[Section]) -> str:
 
 
 def has_format(sections: Sequence[Section]) -> bool:
-    """Whether there are rules for the form of the answer that can be removed as a whole."""
+    """Whether there are rules for the form of the answer that can be told from all others."""
     rules = _rules(sections)
-    return bool(rules) and all(_loose(sections, i) for i in rules)
+    kinds = [kind for i in rules for _, kind in _told_apart(sections[i].text)]
+    return "form" in kinds and "mixed" not in kinds and all(_loose(sections, i) for i in rules)
 
 
 def instead_of_format(sections: Sequence[Section], rule: str) -> tuple[Section, ...]:
     """The sections with another rule for the form of the answer instead of their first one.
 
-    Their other rules are removed.
+    Their other rules of form are removed; what else they ask for, as a language or a length, stays.
     """
-    rules = _rules(sections)
     out = list(sections)
-    for i in rules:
-        own = sections[i].text
-        end = len(own.rstrip())
-        start = len(own) - len(own.lstrip()) if i == rules[0] else 0
-        out[i] = replace_spans(sections[i], [(start, end, rule if i == rules[0] else "")])
+    written = False
+    for i in _rules(sections):
+        changes: list[Replacement] = []
+        rules = _told_apart(sections[i].text)
+        if written and all(kind == "form" for _, kind in rules):
+            out[i] = replace_spans(sections[i], [(0, len(sections[i].text.rstrip()), "")])
+            continue
+        for (start, end), kind in rules:
+            if kind != "form":
+                continue
+            if written:
+                changes.append((_with_gap(sections[i].text, start), end, ""))
+            else:
+                changes.append((start, end, rule))
+                written = True
+        out[i] = replace_spans(sections[i], changes)
     return tuple(out)
 
 
 def _rules(sections: Sequence[Section]) -> list[int]:
     return [i for i, s in enumerate(sections) if s.kind == "output_format" and s.text.strip()]
+
+
+# What the answer looks like, as opposed to what it says, in which language and how long.
+_FORM = re.compile(
+    r"\b(?:letters?|labels?|options?|choices?|json|yaml|xml|html|markdown|plain text|format|form"
+    r"|tags?|keys?|brackets?|boxed|bullets?|table|heading|nothing else|final (?:answer|number|line)"
+    r"|line of its own|answer only|only the answer|just the answer|yes or no|true or false"
+    r"|(?:give|write|reply|answer|respond)\s+(?:only\s+)?(?:with\s+)?(?:the\s+)?(?:final\s+)?"
+    r"(?:number|answer|result|text))\b|####|\\boxed|[\"“']?Answer:",
+    re.IGNORECASE,
+)
+_OTHER_RULE = re.compile(
+    r"\b(?:at most|at least|no more than|fewer than|less than|up to|words?|sentences?|paragraphs?"
+    r"|characters|brief(?:ly)?|concise(?:ly)?|short|long|cit(?:e|es|ing|ation)s?|sources?|law|tone"
+    r"|polite(?:ly)?|formal(?:ly)?|explain|explanation|reason(?:s|ing)?|steps?|because|mention"
+    r"|include|avoid|never|must not|do not|don['’]t|if you|when you|unless|simple|plain english"
+    r"|english|french|german|spanish|italian|dutch|portuguese|japanese|chinese|language|as if"
+    r"|documents?|quote|name of|rounded?|decimals?|units?|dollars)\b",
+    re.IGNORECASE,
+)
+_NOT_ELSE = re.compile(
+    r"(?:do not|don['’]t|never) (?:write|add|say|give|include) anything(?: else)?"
+)
+RuleKind = Literal["form", "other", "mixed"]
+
+
+def _told_apart(text: str) -> list[tuple[tuple[int, int], RuleKind]]:
+    """The sentences and lines of rules, each with what it is about."""
+    told: list[tuple[tuple[int, int], RuleKind]] = []
+    for line in re.finditer(r"[^\n]+", text):
+        for start, end in sentences(line[0]):
+            span = line.start() + start, line.start() + end
+            told.append((span, _kind_of_rule(text[slice(*span)])))
+    return told
+
+
+def _kind_of_rule(rule: str) -> RuleKind:
+    form = _FORM.search(rule) is not None
+    other = _OTHER_RULE.search(_NOT_ELSE.sub("", rule)) is not None
+    if form and other:
+        return "mixed"
+    return "form" if form else "other"
+
+
+def _with_gap(text: str, start: int) -> int:
+    """The place with the one blank or line break before it."""
+    return start - 1 if start and text[start - 1] in " \n" else start
 
 
 def _loose(sections: Sequence[Section], at: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from falter.core.errors import InvalidValue
 from falter.core.interfaces import Parameter, Perturbation
-from falter.core.records import Prompt, SectionKind
+from falter.core.records import Prompt, Section, SectionKind, Span
 from falter.core.registry import Registry
 from falter.core.rng import Rng
 from falter.perturbations._parameters import (
@@ -19,12 +19,14 @@ from falter.perturbations._parameters import (
     rate_parameter,
     scope_parameter,
 )
-from falter.text import Replacement, blocked, replace_spans
+from falter.text import Replacement, blocked, copied_words, merged, replace_spans
 
 __all__ = [
     "Described",
     "PromptPerturbation",
     "SitePerturbation",
+    "answers_in",
+    "closed_spans",
     "has_body",
     "perturbations",
     "prompt_perturbation",
@@ -36,7 +38,7 @@ perturbations: Registry[Perturbation] = Registry("perturbation", "falter.perturb
 
 S = TypeVar("S")
 FindSites = Callable[..., Sequence[S]]
-EditSite = Callable[..., Replacement | None]
+EditSite = Callable[..., Replacement | list[Replacement] | None]
 ChangePrompt = Callable[..., Prompt]
 
 
@@ -132,10 +134,16 @@ class SitePerturbation(Described):
                 change = self._edit(prompt.sections[at].text, site, rng, **own)
                 if change is None:
                     continue
-                edits.setdefault(at, []).append(change)
+                changes = edits.setdefault(at, [])
+                changes += change if isinstance(change, list) else [change]
                 edits_left -= 1
                 if not edits_left:
                     break
+        return self.edited(prompt, edits)
+
+    @staticmethod
+    def edited(prompt: Prompt, edits: dict[int, list[Replacement]]) -> Prompt:
+        """The prompt with replacements in its sections, by their places."""
         return _edited(prompt, edits)
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
@@ -149,10 +157,27 @@ class SitePerturbation(Described):
     ) -> list[tuple[int, Sequence[Any]]]:
         scope, protect = full["scope"], full["protect"]
         return [
-            (at, self._sites(section.text, blocked(section, protect), **own))
+            (at, self._sites(section.text, closed_spans(prompt, section, protect), **own))
             for at, section in enumerate(prompt.sections)
             if section.kind in scope and section.text
         ]
+
+
+def closed_spans(prompt: Prompt, section: Section, patterns: Sequence[str] = ()) -> Sequence[Span]:
+    """Where no noise may write: what is blocked, and words that the answer may have to copy."""
+    closed = blocked(section, patterns)
+    if section.kind == "choices" or (prompt.target is None and not prompt.choices):
+        return closed
+    copied = answers_in(prompt, section.text)
+    return merged((*closed, *copied)) if copied else closed
+
+
+def answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
+    """Where the target stands in a text, or an option: whoever copies it must find it whole."""
+    if prompt.choices:
+        return copied_words(text, prompt.choices, each_word=False)
+    target = "" if prompt.target is None else str(prompt.target)
+    return copied_words(text, (target,), each_word=True)
 
 
 def _dose(places: int, rate: float | None, count: int | None) -> int:
@@ -214,9 +239,9 @@ def site_perturbation(
     """Register a function that edits one place as a perturbation.
 
     `sites(text, blocked, **own)` finds the places, outside the blocked spans; the decorated
-    `edit(text, site, rng, **own)` returns `(start, end, new text)`, or None to skip the
-    place. `own` are `parameters` (and `language` where there are `languages`). Edits of different
-    places must not overlap, except for deletions.
+    `edit(text, site, rng, **own)` returns `(start, end, new text)`, a list of several, or None to
+    skip the place. `own` are `parameters` (and `language` where there are `languages`). Edits of
+    different places must not overlap, except for deletions.
 
         @site_perturbation("shout", sites=natural_words, default_rate=0.2)
         def shout(text, site, rng):

@@ -13,7 +13,7 @@ from falter.perturbations._base import site_perturbation
 from falter.perturbations._wording import FAMILY, LANGUAGES, MEANING, NOISE, is_no_name
 from falter.text import Replacement, natural_words, overlaps, sentences, uncovered
 
-__all__ = ["casing"]
+__all__ = ["casing", "lowered_words"]
 
 Site = tuple[int, int, str]  # a word and its new style
 
@@ -44,6 +44,11 @@ def _cased_sites(text: str, blocked: Sequence[Span], style: str, language: str) 
     else:
         sites = [(a, b, style) for a, b in words]
     return [site for site in sites if _changes(text[site[0] : site[1]], site[2], style, language)]
+
+
+def lowered_words(text: str, blocked: Sequence[Span], language: str = "en") -> list[Span]:
+    """The words that small letters would change."""
+    return [(start, end) for start, end, _ in _cased_sites(text, blocked, "lower", language)]
 
 
 def _changes(word: str, to: str, style: str, language: str) -> bool:
@@ -122,6 +127,7 @@ def _title(word: str, language: str) -> str:
     sites=_cased_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=1.0,
     parameters=(_STYLE,),
     invariants=MEANING,

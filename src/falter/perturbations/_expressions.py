@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from falter.core.records import Span
-from falter.text import protect
+from falter.text import names, protect
 
 __all__ = ["Kind", "Term", "terms"]
 
@@ -65,6 +65,8 @@ _GOES_ON = re.compile(
 )
 _DIGITS = re.compile(r"[\d.,/ \u00a0\u202f]+")
 _SCALE = re.compile(r" ?(?:hundred|thousand|[mbtr]+illion|dozen|percent|times|%)\b")
+_RATIO_BEFORE, _RATIO_AFTER = re.compile(r"\d\s?:\s?\Z"), re.compile(r"\s?:\s?\d")
+_CAPITAL = re.compile(r"[A-Z][a-z'’-]*[a-z]\Z")
 _END = re.compile(r"\s*[.?]?\s*\Z")
 _FIRST = re.compile(r"[.):]\s")
 
@@ -75,7 +77,9 @@ _LABELS = frozenset(
     no. number version route flight isbn phone tel tel. python windows level item
     january february march april may june july august september october november december
     jan jan. feb feb. mar mar. apr apr. jun jun. jul jul. aug aug. sep sep. sept sept. oct oct.
-    nov nov. dec dec.
+    nov nov. dec dec. day week year round room gate lane grade phase type class channel season
+    episode lesson unit article amendment rule act scene volume part book model block team player
+    highway interstate district group apartment suite platform track bus train line
     """.split()  # noqa: SIM905
 )
 _WHEN = frozenset(
@@ -118,7 +122,9 @@ def _term(text: str, start: int, end: int) -> Term | None:
         start, end = _balanced(text, start, end)
         run = text[start:end]
     word = _word_before(text, start)
-    if not run or word is None or _labels_line(text, start, end):
+    if not run or word is None or _labels_line(text, start, end) or _in_ratio(text, start, end):
+        return None
+    if _belongs_to_name(text, start, word):
         return None
     operators = () if run.isdigit() else _OPERATOR.findall(run)
     fraction = len(operators) == 1 and operators[0] == ("", "/", "") and run[0] != "("
@@ -174,6 +180,22 @@ def _labels_line(text: str, start: int, end: int) -> bool:
     if _FIRST.match(text, end) is None:
         return False
     return not text[text.rfind("\n", 0, start) + 1 : start].strip(" \t(")
+
+
+def _in_ratio(text: str, start: int, end: int) -> bool:
+    """Whether the number is one side of a ratio: `2 : 3`."""
+    return (
+        _RATIO_AFTER.match(text, end) is not None
+        or _RATIO_BEFORE.search(text[max(0, start - 6) : start]) is not None
+    )
+
+
+def _belongs_to_name(text: str, start: int, word: str) -> bool:
+    """Whether a name stands right before the number: *Boeing 747*, *Apollo 11*."""
+    if not text[start - 1 : start].isspace() or _CAPITAL.match(word) is None:
+        return False
+    at = start - 1 - len(word)
+    return any(a <= at < b for a, b in names(text))
 
 
 def _number(text: str, start: int, end: int, word: str) -> Term | None:

@@ -9,7 +9,7 @@ from functools import cache
 from falter.core.records import Span
 from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
-from falter.perturbations._resources import confusions, known_words
+from falter.perturbations._resources import confusions, never_produced
 from falter.perturbations._wording import FAMILY, LANGUAGES, MEANING, NOISE, long_words, plain_words
 from falter.text import Replacement
 
@@ -43,6 +43,7 @@ def _any_of(name: str) -> Callable[[str, int, int], object]:
     sites=_scanned_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=0.3,
     invariants=_WITH_DIGITS,
     languages=LANGUAGES,
@@ -54,14 +55,14 @@ def ocr(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     *w0rd*.
     """
     start, end = site
-    word, table, right_words = text[start:end], confusions("ocr"), known_words(language)
+    word, table, unwanted = text[start:end], confusions("ocr"), never_produced(language)
     for _ in range(_ATTEMPTS):
         at = rng.below(len(word))
         pair = word[at : at + 2]
         piece = pair if pair in table and rng.below(2) else word[at]
         if piece in table:
             misread = word[:at] + rng.choice(table[piece]) + word[at + len(piece) :]
-            if misread.lower() not in right_words:
+            if misread.lower() not in unwanted:
                 return start, end, misread
     return None
 
@@ -76,6 +77,7 @@ def _lookalike_sites(text: str, blocked: Sequence[Span], language: str) -> list[
     sites=_lookalike_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=0.3,
     invariants=MEANING,
     languages=LANGUAGES,
@@ -102,6 +104,7 @@ def _leet_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]
     sites=_leet_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=0.3,
     invariants=_WITH_DIGITS,
     languages=LANGUAGES,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
@@ -18,6 +19,7 @@ from falter.perturbations._wording import (
     capitalised_like,
     is_no_name,
     plain_words,
+    spelt_spans,
 )
 from falter.text import Replacement, kept_words, overlaps, uncovered
 
@@ -34,7 +36,7 @@ def _sounding_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
         low = word.lower().replace("’", "'")
         if low in table and low not in protected_words and is_no_name(text, match.start(), word):
             spans.append(match.span())
-    return uncovered(spans, blocked)
+    return uncovered(uncovered(spans, blocked), spelt_spans(text, language)) if spans else spans
 
 
 @site_perturbation(
@@ -43,6 +45,7 @@ def _sounding_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
     sites=_sounding_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=1.0,
     invariants=MEANING,
     languages=("en",),
@@ -128,6 +131,7 @@ def _apostrophes(text: str, form: str) -> str:
     sites=_contraction_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=1.0,
     parameters=(_KIND,),
     invariants=MEANING,
@@ -150,19 +154,98 @@ _VOWEL = re.compile(
 )
 
 
-def _replaceable(text: str, blocked: Sequence[Span], language: str) -> list[tuple[int, int, int]]:
-    """Words with synonyms: start, end, and where an article before the word starts."""
-    table = _resources.synonyms(language)
-    sites: list[tuple[int, int, int]] = []
+Mention = tuple[int, int, int]  # start, end, and where an article before the word starts
+_BEFORE_NOUN = frozenset(
+    """
+    a about an and any as at but by each every for from her his in into is its many more most my no
+    of on one or our over per several some than that the their these this those to under was were
+    what which with without your
+    """.split()  # noqa: SIM905
+)
+_AFTER_NOUN = frozenset(
+    """
+    about and are as at be but by can could did do does for from had has have if in into is may
+    might must of on or over shall should so than that then to was were when which while who will
+    with without would
+    """.split()  # noqa: SIM905
+)
+# Words whose sense depends on their neighbour: *thus far*, *a distant cousin*.
+_COLLOCATIONS = frozenset(
+    """
+    distant.cousin distant.cousins distant.relative distant.relatives flavor.enhancer garbage.in
+    normally.distributed partially.ordered powerful.number purchasing.power really.exist
+    select.committee selected.works telephone.exchange thus.far tricky.dick usually.called
+    not.really really.happen really.happens really.exists completely.multiplicative
+    """.split()  # noqa: SIM905
+)
+_NEXT = re.compile(r" ([^\W\d_]+)")
+_PREVIOUS = re.compile(r"([^\W\d_]+) \Z")
+
+
+def _replaceable(text: str, blocked: Sequence[Span], language: str) -> list[tuple[Mention, ...]]:
+    """Words with synonyms, each with all of its mentions; none if one of them has to stay."""
+    table, nouns = _resources.synonyms(language), _nouns(language)
+    mentions: dict[str, list[Mention]] = {}
     for start, end in plain_words(text, blocked, language):
-        word = text[start:end]
-        if word.lower() not in table or "-" in (text[start - 1 : start], text[end : end + 1]):
+        low = text[start:end].lower()
+        if low not in table:
             continue
         article = _ARTICLE.search(text, max(0, start - 4), start)
         first = start if article is None else article.start()
-        if is_no_name(text, start, word) and not overlaps(blocked, first, start):
-            sites.append((start, end, first))
-    return sites
+        if (
+            is_no_name(text, start, text[start:end])
+            and not overlaps(blocked, first, start)
+            and _keeps_sense(text, start, end, noun=low in nouns)
+        ):
+            mentions.setdefault(_stem(low), []).append((start, end, first))
+    if not mentions:
+        return []
+    counts = Counter(_stem(match[0].lower()) for match in _LETTERS.finditer(text))
+    return [tuple(places) for stem, places in mentions.items() if len(places) == counts[stem]]
+
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+def _stem(word: str) -> str:
+    """The word without the ending of a plural."""
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+@cache
+def _nouns(language: str) -> frozenset[str]:
+    """The nouns of the table: singular and plural stand there, and no form in *-ing*."""
+    table = _resources.synonyms(language)
+    verbs = {word[:-3] for word in table if word.endswith("ing")}
+    plurals = {word for word in table if _stem(word) in table and word != _stem(word)}
+    roots = {root for word in plurals if not _of_verb(root := _stem(word), verbs)}
+    return frozenset(roots | {word for word in plurals if _stem(word) in roots})
+
+
+def _of_verb(word: str, verbs: set[str]) -> bool:
+    return not {word, word.removesuffix("e"), word + word[-1]}.isdisjoint(verbs)
+
+
+def _keeps_sense(text: str, start: int, end: int, *, noun: bool) -> bool:
+    """Whether nothing beside the word points to another sense: a hyphen, a name, a set phrase, or
+    a second word that makes a compound of a noun."""
+    if "-" in (text[start - 1 : start], text[end : end + 1]):
+        return False
+    after, before = _NEXT.match(text, end), _PREVIOUS.search(text, max(0, start - 24), start)
+    word = text[start:end].lower()
+    following = "" if after is None else after[1]
+    previous = "" if before is None else before[1]
+    if following[:1].isupper() and start:
+        return False
+    if f"{word}.{following}" in _COLLOCATIONS or f"{previous}.{word}" in _COLLOCATIONS:
+        return False
+    if not noun:
+        return True
+    return (not following or following in _AFTER_NOUN) and (
+        not previous or previous.lower() in _BEFORE_NOUN
+    )
 
 
 @site_perturbation(
@@ -171,19 +254,29 @@ def _replaceable(text: str, blocked: Sequence[Span], language: str) -> list[tupl
     sites=_replaceable,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=0.3,
     invariants=MEANING,
     languages=("en",),
 )
-def synonyms(text: str, site: tuple[int, int, int], rng: Rng, language: str) -> Replacement:
-    """Replaces words by synonyms in the same form.
+def synonyms(text: str, site: Sequence[Mention], rng: Rng, language: str) -> list[Replacement]:
+    """Replaces words by synonyms in the same form, all mentions of a word alike.
 
     The rate is the share of the words that are in the table. *a* and *an* follow the new word, and
-    capitals stay; words with a capital inside a sentence count as names and are left alone.
+    capitals stay; names, compounds and set phrases are left alone.
     """
-    start, end, first = site
+    drawn = rng.below(_CHOICES)
+    return [_replaced(text, mention, drawn, language) for mention in site]
+
+
+_CHOICES = 1 << 20
+
+
+def _replaced(text: str, mention: Mention, drawn: int, language: str) -> Replacement:
+    start, end, first = mention
     word = text[start:end]
-    synonym = capitalised_like(word, rng.choice(_resources.synonyms(language)[word.lower()]))
+    choices = _resources.synonyms(language)[word.lower()]
+    synonym = capitalised_like(word, choices[drawn % len(choices)])
     if first == start or bool(_VOWEL.match(word)) == bool(_VOWEL.match(synonym)):
         return start, end, synonym
     return first, end, f"{text[first]}{'n' if _VOWEL.match(synonym) else ''} {synonym}"

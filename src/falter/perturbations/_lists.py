@@ -19,6 +19,15 @@ _SEQUENTIAL = re.compile(
     r"|lastly|last)\b|.*\b(?:above|below|previous|preceding|following)\b",
     re.IGNORECASE | re.DOTALL,
 )
+_NUMBERED = re.compile(r"\W*(?:\d{1,3}[.):]|\(?(?:[a-z]|[ivx]{1,4})[.)])\s", re.IGNORECASE)
+# What calls a list a sequence, wherever in the prompt it stands.
+_ORDER = re.compile(
+    r"\b(?:in (?:this|that|the(?: (?:given|following|same|right|correct|exact))?) order"
+    r"|in (?:order|sequence|turn)\s*[:.]|steps?\b(?! by)|step by step|sequence|chronological(?:ly)?"
+    r"|ranked|ranking|timeline|one after (?:the other|another)|from (?:first|oldest|best|most)\b"
+    r"|procedure|recipe|instructions? below|priorit(?:y|ies|ised|ized))",
+    re.IGNORECASE,
+)
 _DATED = re.compile(r"\W*\d{1,4}[:/.-]\d{1,2}\b")
 _JOINED = re.compile(r"(?:\b(?:and|or|then)|[({\[])\s*$", re.IGNORECASE)
 
@@ -31,7 +40,8 @@ def bullet_lists(text: str) -> Iterator[list[Span]]:
     """
     for items in _lists(text):
         texts = [text[start:end].lstrip(" \t-*•‣◦+") for start, end in items]
-        ordered = any(map(_SEQUENTIAL.match, texts)) or sum(map(bool, map(_DATED.match, texts))) > 1
+        ordered = any(map(_SEQUENTIAL.match, texts)) or all(map(_NUMBERED.match, texts))
+        ordered = ordered or sum(map(bool, map(_DATED.match, texts))) > 1
         if len(set(texts)) > 1 and not ordered and not any(map(_JOINED.search, texts)):
             yield items
 
@@ -76,6 +86,8 @@ def open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
     section = sections[at]
     if section.kind not in _KINDS:
         return []
+    if any(_ORDER.search(s.text) for s in sections if s.kind in _KINDS):
+        return []  # the order may be what the prompt is about
     before, after = _neighbours(sections, at)
     return [
         items

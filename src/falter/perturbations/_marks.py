@@ -12,7 +12,7 @@ from falter.perturbations._base import site_perturbation
 from falter.perturbations._wording import FAMILY, MANIPULATION, MEANING, NOISE
 from falter.text import Replacement, sentences, uncovered
 
-__all__ = ["punctuation", "punctuation_spaces"]
+__all__ = ["loose_marks", "punctuation", "punctuation_spaces"]
 
 _MARK = re.compile(
     r"""[.,;:!?…"“”„«»()\[\]{}¿¡—–‘、。，；：！？「」『』（）]|(?<!\w)['’-]|['’-](?!\w)"""
@@ -38,6 +38,7 @@ def _mark_sites(text: str, blocked: Sequence[Span]) -> list[tuple[int, str]]:
     sites=_mark_sites,
     family=FAMILY,
     group=MANIPULATION,
+    version=2,
     default_rate=1.0,
     invariants=MEANING,
 )
@@ -98,6 +99,11 @@ def _loose_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
     return [span for span in marks if text[span[0]] in _SWAPS] if kind == "swap" else marks
 
 
+def loose_marks(text: str, blocked: Sequence[Span]) -> list[Span]:
+    """Marks that carry no meaning, outside blocked spans."""
+    return uncovered(_loose(text), blocked)
+
+
 def _loose(text: str) -> Iterator[Span]:
     """Marks that carry no meaning."""
     stops: frozenset[int] | None = None
@@ -130,6 +136,7 @@ def _labels(text: str, at: int) -> bool:
     sites=_loose_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=0.5,
     parameters=(_NOISE,),
     invariants=MEANING,

@@ -202,8 +202,36 @@ def both(parts: Sequence[Unit], first: Role, second: Role) -> list[Order]:
 
 
 def possible(prompt: Prompt, orders: Iterable[Order]) -> list[Order]:
-    """The orders of the prompt's units that cut through nothing protected or edited."""
-    return [order for order in orders if _rearranged(prompt.sections, order) is not None]
+    """The orders of the prompt's units that cut through nothing protected or edited, and leave no
+    *question below* above the question."""
+    first, last = inner(prompt.sections)
+    part = prompt.sections[first:last]
+    text, parts = "".join(section.text for section in part), units(part)
+    pointing = [n for n, unit in enumerate(parts) if _points(text, unit)]
+    return [
+        order
+        for order in orders
+        if _points_right(parts, pointing, order) and _rearranged(prompt.sections, order) is not None
+    ]
+
+
+_PLACE_WORD = re.compile(
+    r"\b(?:above|below|following(?!\s+(?:format|form|schema|structure)\b)|previous|preceding"
+    r"|aforementioned|underneath|beneath|next\s+(?:line|paragraph|section|text))\b",
+    re.IGNORECASE,
+)
+
+
+def _points(text: str, unit: Unit) -> bool:
+    """Whether a unit of the template itself says where something else stands."""
+    return unit.role != "context" and _PLACE_WORD.search(text, unit.start, unit.end) is not None
+
+
+def _points_right(parts: Sequence[Unit], pointing: Sequence[int], order: Order) -> bool:
+    """Whether what points at something still has the same contexts behind it."""
+    place = {unit: at for at, unit in enumerate(order)}
+    contexts = [n for n, unit in enumerate(parts) if unit.role == "context"]
+    return all((c > p) == (place[c] > place[p]) for p in pointing for c in contexts)
 
 
 def rearranged(prompt: Prompt, order: Order) -> Prompt:

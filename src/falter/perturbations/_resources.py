@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Mapping
 from functools import cache
@@ -9,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from falter.core.errors import InvalidValue
-from falter.text import kept_words
+from falter.text import common_words, kept_words
 
 __all__ = [
     "confusions",
@@ -20,9 +21,12 @@ __all__ = [
     "lines",
     "listed",
     "misspellings",
+    "never_produced",
+    "never_written",
     "skipped",
     "stop_words",
     "synonyms",
+    "table",
     "unnatural",
     "user_lines",
 ]
@@ -32,7 +36,8 @@ def _bundled_text(name: str) -> str:
     return files("falter.perturbations").joinpath("data", name).read_text(encoding="utf-8")
 
 
-def _table(name: str) -> Any:
+def table(name: str) -> Any:
+    """A bundled JSON file."""
     return json.loads(_bundled_text(name))
 
 
@@ -58,21 +63,34 @@ def stop_words(language: str) -> frozenset[str]:
 def known_words(language: str) -> frozenset[str]:
     """Correctly spelt words, in lower case: noise must not turn one into another."""
     right = (word.lower() for word in misspellings(language))
-    return kept_words(language).union(lines(f"common_{language}.txt"), right)
+    own = lines(f"common_{language}.txt")
+    return kept_words(language).union(own, right, common_words(language))
+
+
+@cache
+def never_produced(language: str) -> frozenset[str]:
+    """What noise must not turn a word into: correctly spelt words, slurs and coarse words."""
+    return known_words(language).union(never_written())
+
+
+@cache
+def never_written() -> frozenset[str]:
+    """Slurs and coarse words of all languages, in lower case."""
+    return frozenset(codecs.decode(word, "rot13") for word in lines("never_written.txt"))
 
 
 @cache
 def keyboard(language: str) -> Mapping[str, str]:
     """Each lower-case letter with the letters next to it on the keyboard."""
-    table: dict[str, list[str]] = _table(f"keyboard_{language}.json")
-    return {key: "".join(near) for key, near in table.items()}
+    entries: dict[str, list[str]] = table(f"keyboard_{language}.json")
+    return {key: "".join(near) for key, near in entries.items()}
 
 
 @cache
 def misspellings(language: str) -> Mapping[str, tuple[str, ...]]:
     """Words with the ways people misspell them."""
-    table: dict[str, list[str]] = _table(f"misspellings_{language}.json")
-    return {word: tuple(wrong) for word, wrong in table.items()}
+    entries: dict[str, list[str]] = table(f"misspellings_{language}.json")
+    return {word: tuple(wrong) for word, wrong in entries.items()}
 
 
 @cache
@@ -91,29 +109,29 @@ def skipped(language: str) -> frozenset[str]:
 @cache
 def confusions(name: str) -> Mapping[str, tuple[str, ...]]:
     """Letters and pairs of letters with their replacements: `ocr`, `homoglyphs`, `leet`."""
-    table: dict[str, list[str]] = _table(f"{name}.json")
-    return {letters: tuple(replacements) for letters, replacements in table.items()}
+    entries: dict[str, list[str]] = table(f"{name}.json")
+    return {letters: tuple(replacements) for letters, replacements in entries.items()}
 
 
 @cache
 def homophones(language: str) -> Mapping[str, tuple[str, ...]]:
     """Words with the words that sound the same."""
-    groups: list[list[str]] = _table(f"homophones_{language}.json")
+    groups: list[list[str]] = table(f"homophones_{language}.json")
     return {word: tuple(w for w in group if w != word) for group in groups for word in group}
 
 
 @cache
 def contractions(language: str) -> Mapping[str, Mapping[str, str]]:
     """`contract`: full forms with their short ones; `expand`: short forms with their full ones."""
-    table: dict[str, dict[str, str]] = _table(f"contractions_{language}.json")
-    return table
+    entries: dict[str, dict[str, str]] = table(f"contractions_{language}.json")
+    return entries
 
 
 @cache
 def synonyms(language: str) -> Mapping[str, tuple[str, ...]]:
     """Words, inflected ones included, with synonyms in the same form."""
-    table: dict[str, list[str]] = _table(f"synonyms_{language}.json")
-    return {word: tuple(alternatives) for word, alternatives in table.items()}
+    entries: dict[str, list[str]] = table(f"synonyms_{language}.json")
+    return {word: tuple(alternatives) for word, alternatives in entries.items()}
 
 
 @cache

@@ -43,12 +43,17 @@ def rewrite_key(name: str, version: int, asked: Mapping[str, Any], text: str, dr
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """A text that needs a rewrite, with its perturbation, the request's parameters and the draw."""
+    """A text that needs a rewrite, with its perturbation, the request's parameters and the draw.
+
+    `answers` are the right answer and the options of the item: a rewrite that brings one in has
+    answered the question. They are no part of the key, for equal texts share their rewrite.
+    """
 
     perturbation: RewritePerturbation
     text: str
     asked: Mapping[str, Any]
     draw: int
+    answers: tuple[str, ...] = ()
 
     @cached_property
     def key(self) -> str:
@@ -201,9 +206,18 @@ class RewritePerturbation(Described):
         if self._eligible is not None and not self._eligible(prompt, **full):
             return prompt
         usual = self.asked(**params)
+        # A translation may well bring an answer in, and a template is nobody's question.
+        own = self.keeps and not {"input", "document"}.isdisjoint(full.get("scope", ()))
+        answers = _answers(prompt) if own else ()
 
         def rewritten(text: str, **overrides: Any) -> str:
-            wanted = Wanted(perturbation=self, text=text, asked=usual | overrides, draw=self._draw)
+            wanted = Wanted(
+                perturbation=self,
+                text=text,
+                asked=usual | overrides,
+                draw=self._draw,
+                answers=answers,
+            )
             return self._text_of(wanted)
 
         return self._change(prompt, rewritten, rng, **full)
@@ -222,6 +236,13 @@ class RewritePerturbation(Described):
         if rewrite.status != "ok" or rewrite.text is None:
             raise NoRewrite(rewrite.reason or rewrite.status)
         return rewrite.text
+
+
+def _answers(prompt: Prompt) -> tuple[str, ...]:
+    """The options, or the expected text where there are none."""
+    if prompt.choices or prompt.target is None:
+        return prompt.choices
+    return (str(prompt.target),)
 
 
 def rewriting(

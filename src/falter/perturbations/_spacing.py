@@ -11,10 +11,18 @@ from falter.core.interfaces import Parameter
 from falter.core.records import Span
 from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
-from falter.perturbations._wording import FAMILY, LANGUAGES, MANIPULATION, MEANING, NOISE
+from falter.perturbations._resources import never_written
+from falter.perturbations._wording import (
+    FAMILY,
+    LANGUAGES,
+    MANIPULATION,
+    MEANING,
+    NOISE,
+    spelt_spans,
+)
 from falter.text import Replacement, kept_words, uncovered
 
-__all__ = ["space_sequences", "whitespace"]
+__all__ = ["leaves_other_word", "space_sequences", "whitespace"]
 
 _ANY_WORD = re.compile(r"[^\W\d_]+(['’][^\W\d_]+)?")
 # Japanese is written without spaces, so what must stay whole is found by its characters:
@@ -48,6 +56,8 @@ def _inside(
     end = start + len(word)
     if word.endswith("t") and end - middle == 2:
         yield start + 1, end - 1
+    elif language == "en" and word[: middle - start] in protected_words:
+        yield start + 1, middle - 1
     elif language != "en":
         yield start + 1, middle
         if word[middle - start + 1 :] in protected_words:
@@ -55,7 +65,9 @@ def _inside(
 
 
 def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
-    closed = sorted([*blocked, *_kept_spans(text, language)])
+    spelt = () if language == "ja" else spelt_spans(text, language)
+    inside = [(start + 1, end - 1) for start, end in spelt if end - start > 2]
+    closed = sorted([*blocked, *_kept_spans(text, language), *inside])
     places: list[int] = []
     at = 1
     for start, end in closed:
@@ -71,17 +83,37 @@ def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
     sites=_gap_sites,
     family=FAMILY,
     group=MANIPULATION,
+    version=2,
     default_rate=0.1,
     invariants=MEANING,
     languages=(*LANGUAGES, "ja"),
 )
-def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacement:
+def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacement | None:
     """Inserts one to ten spaces after random characters.
 
-    The rate is the share of characters. Protected text, negations, quantifiers and number words
-    get no space inside.
+    The rate is the share of characters. Protected text, names, negations, quantifiers and number
+    words get no space inside, and none leaves one of these as a piece of a word (*no de*).
     """
-    return site, site, " " * (1 + rng.below(10))
+    spaces = " " * (1 + rng.below(10))
+    return None if language != "ja" and leaves_other_word(text, site, language) else (
+        site, site, spaces,
+    )  # fmt: skip
+
+
+_HEAD, _TAIL = re.compile(r"[^\W\d_]+\Z"), re.compile(r"[^\W\d_]+")
+_LONGEST = 16
+
+
+def leaves_other_word(text: str, at: int, language: str) -> bool:
+    """Whether a gap inside a word leaves a negation, a number word or a coarse word beside it."""
+    if not (text[at - 1 : at].isalpha() and text[at : at + 1].isalpha()):
+        return False
+    head = _HEAD.search(text[max(0, at - _LONGEST) : at])
+    tail = _TAIL.match(text, at, at + _LONGEST)
+    unwanted = kept_words(language), never_written()
+    return any(
+        part is not None and part[0].lower() in words for part in (head, tail) for words in unwanted
+    )
 
 
 _GAP = re.compile(r" (?<=\S )(?=\S)")  # one space between two things
@@ -151,6 +183,7 @@ def _marked(text: str, at: int) -> bool:
     sites=_space_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=0.2,
     parameters=(_KIND,),
     invariants=tuple(name for name in MEANING if name != "lines"),

@@ -28,7 +28,9 @@ def resolve_step(name: str, params: Mapping[str, Any] | None = None) -> Step:
 
 
 def parse_step(text: str) -> Step:
-    """A step from the command line: `typos`, `typos:count=4,kind=keyboard`.
+    """A step from the command line: `typos`, `typos:count=4,kind=keyboard`, `human_typos:light`.
+
+    An option that only one parameter has may stand without the parameter's name.
 
     Lists are separated by `|`, as in `typos:scope=input|choices`. A pattern to protect is one
     value, in which `|` has its usual meaning.
@@ -40,10 +42,18 @@ def parse_step(text: str) -> Step:
     params: dict[str, Any] = {}
     for part in rest.split(",") if rest else ():
         key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            key, equals, value = _parameter_with(perturbation, key), "=", key
         if not key or not equals or key in params:
             raise InvalidValue("step", text, _FORM)
         params[key] = _parameter_value(perturbation, key, value)
     return resolve_step(name, params)
+
+
+def _parameter_with(perturbation: Perturbation, value: str) -> str:
+    """The one parameter that has this option: `human_typos:light`."""
+    fitting = [p.name for p in perturbation.parameters if p.type is str and value in p.options]
+    return fitting[0] if len(fitting) == 1 else ""
 
 
 def _parameter_value(perturbation: Perturbation, key: str, value: str) -> Any:

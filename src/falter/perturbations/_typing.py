@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from falter.core.rng import Rng
-from falter.perturbations._resources import keyboard, known_words, misspellings
+from falter.perturbations._resources import keyboard, misspellings, never_produced
 
 __all__ = ["mistyped"]
 
@@ -16,16 +16,17 @@ Slip = Callable[[str, str, Rng], str | None]
 def mistyped(word: str, kind: str, language: str, rng: Rng) -> str | None:
     """The word with one typing mistake of the given kind, its first letter in the same case.
 
-    Never the same word, nor another correctly spelt one; None if no attempt gives such a result.
+    Never the same word, another correctly spelt one or a coarse one; None if no attempt gives such
+    a result.
     """
-    slips, right_words = _SLIPS[kind], known_words(language)
+    slips, unwanted = _SLIPS[kind], never_produced(language)
     for _ in range(_ATTEMPTS):
         slip = slips[rng.below(len(slips))]
         changed = slip(word, language, rng)
         if changed is None:
             continue
         low = changed.lower()
-        if low in right_words:
+        if low in unwanted:
             continue
         first = low[0].upper() if word[0].isupper() else low[0]
         changed = first + low[1:]

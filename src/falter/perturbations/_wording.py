@@ -7,7 +7,14 @@ from collections.abc import Sequence
 
 from falter.core.records import Span
 from falter.perturbations._resources import skipped
-from falter.text import KEPT_LANGUAGES, natural_words
+from falter.text import (
+    KEPT_LANGUAGES,
+    mentioned_words,
+    merged,
+    names,
+    natural_words,
+    uncovered,
+)
 
 __all__ = [
     "FAMILY",
@@ -19,6 +26,7 @@ __all__ = [
     "is_no_name",
     "long_words",
     "plain_words",
+    "spelt_spans",
 ]
 
 FAMILY = "words"
@@ -41,14 +49,22 @@ _ELIDED = {
 
 
 def plain_words(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    """Natural words that noise may touch: no negation, quantifier or number word.
+    """Natural words that noise may touch: no negation, quantifier or number word, no name, and no
+    word that the text is about.
 
     In French, Italian and Portuguese that includes the word after an elision.
     """
     elided = _ELIDED.get(language)
     if elided is not None and ("'" in text or "’" in text):
         text = elided.sub(lambda match: " " * len(match[0]), text)
-    return natural_words(text, blocked, skipped(language))
+    words = natural_words(text, blocked, skipped(language))
+    return uncovered(words, spelt_spans(text, language)) if words else words
+
+
+def spelt_spans(text: str, language: str) -> Sequence[Span]:
+    """Where the spelling itself counts: names, and words that are mentioned."""
+    name_spans, mentions = names(text, language), mentioned_words(text)
+    return merged((*name_spans, *mentions)) if name_spans and mentions else name_spans or mentions
 
 
 def long_words(text: str, blocked: Sequence[Span], language: str, least: int = 3) -> list[Span]:

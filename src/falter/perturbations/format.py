@@ -17,6 +17,7 @@ from falter.perturbations._asking import (
     with_instruction,
 )
 from falter.perturbations._base import PromptPerturbation, prompt_perturbation
+from falter.perturbations._input_format import input_format
 
 __all__ = [
     "format_html",
@@ -25,6 +26,7 @@ __all__ = [
     "format_text",
     "format_xml",
     "format_yaml",
+    "input_format",
 ]
 
 _FAMILY = _GROUP = "format"
@@ -41,6 +43,7 @@ def _format(
         title=f"an answer in {title}",
         family=_FAMILY,
         group=_GROUP,
+        version=2,
         scope=("output_format",),
         invariants=("target", "choices", "target text", "choice set"),
         reply_tokens=_TOKENS,
@@ -51,6 +54,9 @@ def _format(
 def _asking(prompt: Prompt, form: str, rule: str, write: _Write) -> Prompt:
     """The prompt with a rule for the form of the answer; the demonstrations follow it.
 
+    It replaces rules of form. What else the prompt asks for stays; where one rule does both, the
+    new one is added behind it.
+
     An answer with several parts has a rule that names them.
     """
     if prompt.schema is not None:
@@ -60,7 +66,7 @@ def _asking(prompt: Prompt, form: str, rule: str, write: _Write) -> Prompt:
     def ruled(sections: Sequence[Section]) -> tuple[Section, ...]:
         if has_format(sections):
             return instead_of_format(sections, rule.format(what=what, shape=shape, anyway=""))
-        anyway = ", whatever was asked for before"
+        anyway = ", whatever form was asked for before"
         text = rule.format(what=what, shape=shape, anyway=anyway)
         return with_instruction(sections, "output_format_added", text)
 

@@ -57,7 +57,7 @@ def _arithmetic(name: str, title: str) -> Callable[[Write], SitePerturbation]:
             scope=("input",),
             family=_FAMILY,
             group=_GROUP,
-            version=1,
+            version=2,
             summary=summary_of(write),
             title=title,
             invariants=("target", "choices", "lines", "code", "negations"),
@@ -70,12 +70,15 @@ def _arithmetic(name: str, title: str) -> Callable[[Write], SitePerturbation]:
 
 
 @_arithmetic("symmetric_addition", "an added zero")
-def symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement:
+def symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
     """Adds (1-1)+ to a number or an expression.
 
-    A single number gets brackets, so that nothing around it binds tighter; in an equation the left
+    A number that is joined to its unit (*30mph*), and one that belongs to a name, stays. A single
+    number gets brackets, so that nothing around it binds tighter; in an equation the left
     side changes.
     """
+    if _joined(text, site):
+        return None
     body = text[site.start : site.end]
     zero = "(1-1)" if body[0] in "+-−" else "(1-1)+"
     if site.kind in ("sum", "product"):
@@ -84,11 +87,14 @@ def symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement:
 
 
 @_arithmetic("symmetric_multiplication", "a factor of one")
-def symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement:
+def symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement | None:
     """Multiplies a number or an expression by 1.
 
-    Sums, signed and mixed numbers get brackets first; in an equation the left side changes.
+    Numbers in names, and those joined to a unit, stay. Sums, signed and mixed numbers get brackets
+    first; in an equation the left side changes.
     """
+    if _joined(text, site):
+        return None
     body = text[site.start : site.end]
     times = "×" if "×" in body else "*"
     if site.kind == "product":
@@ -100,6 +106,13 @@ def symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement:
     return site.start, site.end, f"(1{times}{body})"
 
 
+def _joined(text: str, site: Term) -> bool:
+    """Whether letters or a degree sign are joined to the number."""
+    after = text[site.end : site.end + 1]
+    return after.isalpha() or after in ("°", "º")
+
+
+_DOLLAR_APART = re.compile(r"\$\s\Z")
 _POWER = re.compile(r"\s*(?:\^|\*\*)\s*([-−+]?\d+(?:\.\d+)?)")
 _POWER_OF_BRACKET = re.compile(r"(?:\^|\*\*)\s*[-+−]?\(")
 _SYMBOLS = {"*": r"\times", "×": r"\times", "÷": r"\div", "·": r"\cdot"}
@@ -114,8 +127,8 @@ def latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
     sign is included and escaped.
     """
     body = text[site.start : site.end]
-    if _POWER_OF_BRACKET.search(body):
-        return None
+    if _POWER_OF_BRACKET.search(body) or _DOLLAR_APART.search(text[: site.left]):
+        return None  # "$ 350": a dollar sign beside a formula's would open another formula
     before, after = text[site.left : site.start], text[site.end : site.right]
     inner = _latex(body, site)
     if before == "$" or after in ("$", "%"):

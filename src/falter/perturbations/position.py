@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from falter.core.interfaces import Parameter
-from falter.core.records import Prompt, Section, Span
+from falter.core.records import Demonstration, Prompt, Section, Span
 from falter.core.rng import Rng
 from falter.perturbations._base import prompt_perturbation
 from falter.perturbations._documents import Split, documents_in, placed_documents
@@ -24,6 +25,7 @@ from falter.perturbations._rearranging import (
 from falter.text import Replacement, replace_spans
 
 __all__ = [
+    "demonstration_order",
     "mixed_positions",
     "move_context",
     "move_output_instructions",
@@ -61,6 +63,7 @@ def _can_move_output(prompt: Prompt) -> bool:
     title="the input moved",
     family=_FAMILY,
     group=_GROUP,
+    version=2,
     scope=("input", "document", "choices"),
     invariants=_MEANING,
     eligible=_can_move_context,
@@ -75,6 +78,7 @@ def move_context(prompt: Prompt, rng: Rng) -> Prompt:
     title="the answer rules moved",
     family=_FAMILY,
     group=_GROUP,
+    version=2,
     scope=("output_format",),
     invariants=_MEANING,
     eligible=_can_move_output,
@@ -154,6 +158,7 @@ def _can_reorder_bullets(prompt: Prompt) -> bool:
     title="bullets in another order",
     family=_FAMILY,
     group=_GROUP,
+    version=2,
     scope=("instruction", "input", "document", "output_format"),
     invariants=_MEANING,
     eligible=_can_reorder_bullets,
@@ -164,6 +169,29 @@ def reorder_bullets(prompt: Prompt, rng: Rng) -> Prompt:
     return prompt.with_sections(
         tuple(_swapped(s, open_lists(sections, at), rng) for at, s in enumerate(sections))
     )
+
+
+def _can_reorder_demonstrations(prompt: Prompt) -> bool:
+    return len({_shown(d) for d in prompt.demonstrations}) > 1
+
+
+def _shown(demonstration: Demonstration) -> str:
+    return "".join(s.text for s in demonstration.sections) + f"\n{demonstration.answer}"
+
+
+@prompt_perturbation(
+    "demonstration_order",
+    title="examples in another order",
+    family=_FAMILY,
+    group="demonstrations",
+    invariants=_MEANING,
+    eligible=_can_reorder_demonstrations,
+)
+def demonstration_order(prompt: Prompt, rng: Rng) -> Prompt:
+    """Shows the same solved examples in another order."""
+    shown = prompt.demonstrations
+    order = another_order([_shown(demonstration) for demonstration in shown], rng)
+    return replace(prompt, demonstrations=tuple(shown[n] for n in order))
 
 
 # Several at once
@@ -191,6 +219,7 @@ def _can_mix(prompt: Prompt) -> bool:
     title="several parts moved",
     family=_FAMILY,
     group=_GROUP,
+    version=2,
     invariants=_MEANING,
     eligible=_can_mix,
 )

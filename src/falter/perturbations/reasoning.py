@@ -39,11 +39,30 @@ def _wrong_ones(choices: tuple[str, ...], labels: tuple[str, ...], right: int) -
 
 def _can_eliminate(prompt: Prompt) -> bool:
     target = target_of(prompt)
-    if target is None or not has_body(prompt):
+    if target is None or not has_body(prompt) or _asks_for_what_is_not(prompt):
         return False
     lists = any(s.kind == "choices" for s in prompt.sections)
     open_list = is_listed(prompt) or not lists
     return open_list and bool(_wrong_ones(prompt.choices, prompt.labels, target))
+
+
+_SENTENCE = re.compile(r"[^.?!\n]+(?:[?!.\n]|\Z)")
+_DENIAL = re.compile(
+    r"\b(?:not|except|never|cannot|none|neither|nor|least|false|incorrect|incorrectly|untrue|wrong"
+    r"|invalid|unlike|without|exclud\w+|lacks?|fails?|odd one out|doesn['’]?t)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+
+
+def _asks_for_what_is_not(prompt: Prompt) -> bool:
+    """Whether a question denies something itself: the wrong one of two would be the right one."""
+    texts = [s.text for s in prompt.sections if s.kind in ("input", "document")]
+    for text in texts:
+        parts = [part for part in _SENTENCE.findall(text) if part.strip()]
+        asking = [part for part in parts if part.rstrip().endswith("?")] or parts[-1:]
+        if any(map(_DENIAL.search, asking)):
+            return True
+    return False
 
 
 def _wrong_one(prompt: Prompt, right: int) -> int:
@@ -79,6 +98,7 @@ def _eliminated(prompt: Prompt, name: str, requested: str) -> Prompt:
     title="a question for the wrong option",
     family=_FAMILY,
     group=_GROUP,
+    version=2,
     eligible=_can_eliminate,
 )
 def elimination(prompt: Prompt, rng: Rng) -> Prompt:
@@ -91,6 +111,7 @@ def elimination(prompt: Prompt, rng: Rng) -> Prompt:
     title="two options only",
     family=_FAMILY,
     group=_GROUP,
+    version=2,
     invariants=("target text",),
     eligible=_can_eliminate,
 )
@@ -101,7 +122,10 @@ def elimination_control(prompt: Prompt, rng: Rng) -> Prompt:
 
 # A stray answer
 
-_PLAIN_NUMBER = re.compile(r"[-−+]?\d{1,18}(?:\.\d{1,12})?")
+_PLAIN_NUMBER = re.compile(
+    r"(?P<before>[$€£]?)(?P<number>[-−+]?(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})(?:\.\d{1,12})?)"
+    r"(?P<after>[ ]?%?)"
+)
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 
 
@@ -131,10 +155,13 @@ def _stray(prompt: Prompt, rng: Rng, answer: str) -> str:
 
 
 def _nearby_number(text: str, rng: Rng) -> str:
-    """A number close to this one, with as many decimals."""
-    number = Decimal(text.replace("−", "-"))
+    """A number close to this one, written in the same way: 2,125 and 2,131."""
+    parts = _PLAIN_NUMBER.fullmatch(text)
+    digits = parts["number"] if parts is not None else text
+    number = Decimal(digits.replace("−", "-").replace(",", ""))
     step = Decimal(1).scaleb(min(0, int(number.as_tuple().exponent)))
-    return format(number + step * (1 + rng.below(9)), "f")
+    close = format(number + step * (1 + rng.below(9)), ",f" if "," in digits else "f")
+    return close if parts is None else f"{parts['before']}{close}{parts['after']}"
 
 
 @prompt_perturbation(
@@ -142,6 +169,7 @@ def _nearby_number(text: str, rng: Rng) -> str:
     title="a stray answer in front",
     family=_FAMILY,
     group=_GROUP,
+    version=2,
     parameters=(
         Parameter(
             name="answer",

@@ -1,11 +1,11 @@
 """Noise in and between words of the input: typing mistakes, dropped words, split and joined ones.
 
-Group *word manipulation* is the six of the Brittlebench tables; all others are *word noise*.
+Group *word manipulation* is the six of the Brittlebench tables, *word noise* are all others of the
+family. The family *wording* comes through the same door.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -14,10 +14,14 @@ from falter.core.records import Span
 from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
 from falter.perturbations._casing import casing
+from falter.perturbations._dropping import drop_stop_words
+from falter.perturbations._human_typos import human_typos
+from falter.perturbations._invisible import invisible
 from falter.perturbations._letters import homoglyphs, leetspeak, ocr
 from falter.perturbations._lexical import contractions, homophones, synonyms
+from falter.perturbations._manner import learner, tone_rules, voice
 from falter.perturbations._marks import punctuation, punctuation_spaces
-from falter.perturbations._resources import misspellings, stop_words
+from falter.perturbations._resources import misspellings, never_written
 from falter.perturbations._spacing import space_sequences, whitespace
 from falter.perturbations._typing import mistyped
 from falter.perturbations._wording import (
@@ -26,11 +30,10 @@ from falter.perturbations._wording import (
     MANIPULATION,
     MEANING,
     NOISE,
-    is_no_name,
     long_words,
     plain_words,
 )
-from falter.text import Replacement, kept_words, overlaps, uncovered
+from falter.text import Replacement, kept_words, uncovered
 
 __all__ = [
     "casing",
@@ -38,6 +41,9 @@ __all__ = [
     "drop_stop_words",
     "homoglyphs",
     "homophones",
+    "human_typos",
+    "invisible",
+    "learner",
     "leetspeak",
     "ocr",
     "punctuation",
@@ -45,7 +51,9 @@ __all__ = [
     "space_sequences",
     "spelling",
     "synonyms",
+    "tone_rules",
     "typos",
+    "voice",
     "whitespace",
     "word_merge",
     "word_split",
@@ -77,6 +85,7 @@ def _misspelt(text: str, words: Sequence[Span], language: str) -> list[Span]:
     sites=_typo_sites,
     family=FAMILY,
     group=MANIPULATION,
+    version=2,
     default_rate=0.5,
     parameters=(_KIND,),
     invariants=MEANING,
@@ -103,6 +112,7 @@ def _spelling_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
     sites=_spelling_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=0.5,
     invariants=MEANING,
     languages=LANGUAGES,
@@ -118,58 +128,6 @@ def spelling(text: str, site: Span, rng: Rng, language: str) -> Replacement | No
     return None if misspelt is None else (start, end, misspelt)
 
 
-# Two words that mean *why*; without the first, the second means *what*.
-_WHY = {language: re.compile(r"\bpor qu[eéê]\b", re.IGNORECASE) for language in ("es", "pt")}
-_TOKEN = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
-
-
-def _stop_word_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    stop, why = stop_words(language), _WHY.get(language)
-    spans: list[Span] = []
-    for match in _TOKEN.finditer(text):
-        word = match.group().replace("’", "'")
-        if why is not None and why.match(text, match.start()):
-            continue
-        if word.lower() in stop and is_no_name(text, match.start(), word, language):
-            spans.append(match.span())
-    return uncovered(spans, blocked)
-
-
-def _drop_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    return [
-        _with_space(text, start, end, blocked)
-        for start, end in _stop_word_sites(text, blocked, language)
-    ]
-
-
-def _with_space(text: str, start: int, end: int, blocked: Sequence[Span]) -> Span:
-    """The word with the space before it, or else the space after it."""
-    if start and text[start - 1] == " " and not overlaps(blocked, start - 1, start):
-        return start - 1, end
-    if text[end : end + 1] == " " and not overlaps(blocked, end, end + 1):
-        return start, end + 1
-    return start, end
-
-
-@site_perturbation(
-    "drop_stop_words",
-    title="missing small words",
-    sites=_drop_sites,
-    family=FAMILY,
-    group=MANIPULATION,
-    default_rate=1.0,
-    invariants=MEANING,
-    languages=LANGUAGES,
-)
-def drop_stop_words(text: str, site: Span, rng: Rng, language: str) -> Replacement:
-    """Drops function words, each with one space beside it.
-
-    Question words, negation, quantifiers, comparison, logic and time are not in the list. What
-    follows a dropped first word is not given a capital.
-    """
-    return site[0], site[1], ""
-
-
 def _splittable(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     return long_words(text, blocked, language, 4)
 
@@ -180,6 +138,7 @@ def _splittable(text: str, blocked: Sequence[Span], language: str) -> list[Span]
     sites=_splittable,
     family=FAMILY,
     group=MANIPULATION,
+    version=2,
     default_rate=0.3,
     invariants=MEANING,
     languages=LANGUAGES,
@@ -187,14 +146,14 @@ def _splittable(text: str, blocked: Sequence[Span], language: str) -> list[Span]
 def word_split(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Splits words of four letters or more in two, at least two letters on each side.
 
-    No half is ever a negation, quantifier or number word (*no rmal*), and a Dutch *ij* is never
-    split.
+    No half is ever a negation, quantifier or number word (*no rmal*) or a coarse one (*ass ure*),
+    and a Dutch *ij* is never split.
     """
     start, end = site
     at = start + 2 + rng.below(end - start - 3)
     head, tail = text[start:at], text[at:end]
-    protected_words = kept_words(language)
-    if head.lower() in protected_words or tail.lower() in protected_words:
+    kept, coarse = kept_words(language), never_written()
+    if any(half in kept or half in coarse for half in (head.lower(), tail.lower())):
         return None
     if language == "nl" and head[-1] == "i" and tail[0] == "j":
         return None
@@ -214,6 +173,7 @@ def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     sites=_joints,
     family=FAMILY,
     group=MANIPULATION,
+    version=2,
     default_rate=0.3,
     invariants=MEANING,
     languages=LANGUAGES,

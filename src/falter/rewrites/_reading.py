@@ -7,6 +7,7 @@ tried on it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from falter.core.records import Response, Rewrite, RewriteStatus
@@ -59,7 +60,11 @@ def read_reply(wanted: Wanted, response: Response) -> Reading:
         return Reading("empty", reason="the answer has no text")
     if text.split() == source.split() and not wanted.perturbation.may_repeat(source):
         return Reading("identical", reason="the answer is the text itself")
-    problem = _misshapen(text, source) or wanted.perturbation.problem(source, text, wanted.asked)
+    problem = (
+        _misshapen(text, source)
+        or wanted.perturbation.problem(source, text, wanted.asked)
+        or _answered(text, source, wanted.answers)
+    )
     return Reading("ok", text) if problem is None else Reading("broken", reason=problem)
 
 
@@ -71,6 +76,25 @@ def _misshapen(text: str, source: str) -> str | None:
     return None
 
 
+_LEAST_ANSWER = 3
+_WORD = re.compile(r"[^\W_]+")
+
+
+def _answered(text: str, source: str, answers: Sequence[str]) -> str | None:
+    """Why a text is an answer and no rewording: the right answer, or an option, was added."""
+    new, old = _plain_words(text), _plain_words(source)
+    for answer in answers:
+        words = _plain_words(answer)
+        if len(words.strip()) >= _LEAST_ANSWER and words in new and words not in old:
+            return f"{answer.strip()[:60]!r} is an answer, and was not in the text"
+    return None
+
+
+def _plain_words(text: str) -> str:
+    """The words in lower case, with one blank on each side of every word."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
+
+
 def _first_line(text: str) -> str:
     line = text.partition("\n")[0]
     return line if len(line) <= 160 else line[:159] + "…"
@@ -79,7 +103,8 @@ def _first_line(text: str) -> str:
 # What models put around an answer.
 _THOUGHTS = ("think", "thinking", "reasoning")
 _FENCE = re.compile(r"```[\w-]{0,20}\n(.*?)\n?```\Z", re.DOTALL)
-_TAGS = re.compile(r"<(text_*)>\s*(.*?)\s*</\1>", re.DOTALL)
+_OPENING_TAG, _MOST_TAGGED = re.compile(r"<(text_*)>"), 3
+_TAG = re.compile(r"\s{0,9}</?text_*>\s{0,9}", re.IGNORECASE)
 _THING = (
     r"(?:texts?|versions?|paraphras\w{1,4}|rewrit\w{1,4}|reword\w{1,4}|rephras\w{1,4}"
     r"|translat\w{1,4}|template|sentence|question)"
@@ -158,11 +183,32 @@ def _bare(reply: str, source: str) -> str:
     return text
 
 
+def _untagged(text: str, source: str) -> str:
+    """The text without the tags of the request, and without an echo of the source in them."""
+    for start, inside, end in _tagged(text):
+        if inside.split() != source.split():
+            return inside or text
+        text = text[:start] + text[end:] if (text[:start] + text[end:]).strip() else text
+    return _TAG.sub("", text).strip()
+
+
+def _tagged(text: str) -> Iterator[tuple[int, str, int]]:
+    """What stands in tags, from the last to the first, with where the tags begin and end."""
+    pieces: list[tuple[int, str, int]] = []
+    at = 0
+    while len(pieces) < _MOST_TAGGED and (tag := _OPENING_TAG.search(text, at)) is not None:
+        close = text.find(f"</{tag[1]}>", tag.end())
+        if close < 0:
+            break
+        at = close + len(tag[1]) + 3
+        pieces.append((tag.start(), text[tag.end() : close].strip(), at))
+    return reversed(pieces)
+
+
 def _unwrapped(text: str, source: str) -> str:
-    """Without a fence, tags or quotation marks around all of it."""
-    tagged = _TAGS.match(text)
-    if tagged and not _TAGS.match(source):
-        text = tagged[2]
+    """Without a fence, echoed tags or quotation marks around all of it."""
+    if not _TAG.search(source):
+        text = _untagged(text, source)
     fenced = _FENCE.match(text)
     if fenced and "```" not in fenced[1] and not source.startswith("```"):
         text = fenced[1].strip()

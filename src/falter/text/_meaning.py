@@ -1,21 +1,27 @@
-"""What a changed text must keep: protected spans, numbers, negations, quantifiers."""
+"""What a changed text must keep: protected spans, numbers, negations, quantifiers, and more."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cache
 from typing import Literal
 
-from falter.text._kept import negations, number_words, quantifiers
+from falter.text._kept import kept_words, negations, number_words, quantifiers
+from falter.text._names import common_words, names
 from falter.text._protect import protect
+from falter.text._relations import lost_relations, lost_symbols
+from falter.text._spelling import edit_distance
 
 __all__ = ["MeaningCheck", "MeaningFlag", "meaning_flags"]
 
-MeaningCheck = Literal["span", "number", "negation", "quantifier"]
+MeaningCheck = Literal[
+    "span", "number", "negation", "quantifier", "relation", "symbol", "word", "name"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +38,12 @@ def meaning_flags(before: str, after: str, language: str = "en") -> tuple[Meanin
     *span*: a protected span of `before` stands fewer times in `after`. *number*: a number in
     figures or words is lost, changed or new (`1,000` and `1000` are the same, `five` and `5` are
     not). *negation*: there are fewer or more of them; contracted and expanded ones count alike.
-    *quantifier*: one is lost. A language without word lists raises.
+    *quantifier*: one is lost. *relation*: a passive has its participle still, and no auxiliary or
+    no agent. *symbol*: a single letter that stands for something is lost. *word*: a common English
+    word became another by a letter or two. *name*: one is lost. A language without word lists
+    raises.
     """
-    spans = Counter(before[start:end] for start, end in protect(before))
+    spans = Counter(before[start:end].strip() for start, end in protect(before))
     lost_spans = [text for text, count in spans.items() if after.count(text) < count]
     losses: list[tuple[MeaningCheck, list[str]]] = [("span", lost_spans)]
     old_words, new_words = _words(before, language), _words(after, language)
@@ -45,17 +54,23 @@ def meaning_flags(before: str, after: str, language: str = "en") -> tuple[Meanin
         ("number", [*_more(old_numbers, new_numbers), *_plus(_more(new_numbers, old_numbers))])
     )
     losses.append(("negation", _negations(old_words, new_words, language)))
-    names = _folded("quantifier", language)
+    amounts = _folded("quantifier", language)
     losses.append(
-        ("quantifier", list(_more(_counted(old_words, names), _counted(new_words, names))))
+        ("quantifier", list(_more(_counted(old_words, amounts), _counted(new_words, amounts))))
     )
+    losses += [
+        ("relation", lost_relations(before, after, language)),
+        ("symbol", lost_symbols(before, after) if language == "en" else []),
+        ("word", list(_other_words(before, after)) if language == "en" else []),
+        ("name", _lost_names(before, after, language)),
+    ]
     return tuple(MeaningFlag(check=check, lost=text) for check, texts in losses for text in texts)
 
 
 def _negations(old: Counter[str], new: Counter[str], language: str) -> list[str]:
     """Negations lost or added, if their number differs: *no* may become *not any*."""
-    names = _folded("negation", language)
-    before, after = _counted(old, names), _counted(new, names)
+    denials = _folded("negation", language)
+    before, after = _counted(old, denials), _counted(new, denials)
     if before.total() == after.total():
         return []
     return (
@@ -121,3 +136,60 @@ def _figures(text: str, language: str) -> Counter[str]:
     """The numbers in figures, with their sign and without marks between thousands."""
     grouped = _GROUPED[language == "en"]
     return Counter(grouped.sub("", match[0]) for match in _FIGURES.finditer(text))
+
+
+_LETTERS, _WHOLE = re.compile(r"[^\W\d_]+"), re.compile(r"\w+")
+_MOST_COMPARED, _MOST_ALIGNED = 100, 400
+_ENDINGS = re.compile(r"(?:['’]s|es|s|ed|d|ing|ly|er|est|y|ies|e)\Z")
+
+
+def _other_words(before: str, after: str) -> Iterator[str]:
+    """Words that became other common words by a letter or two, as *water → wager*.
+
+    Words that are gone are compared with new ones in their places. A text that is much longer or
+    shorter than before is another text, and nothing is said of its words.
+    """
+    old, new = _WHOLE.findall(before.lower()), _WHOLE.findall(after.lower())
+    gone, added = Counter(old) - Counter(new), Counter(new) - Counter(old)
+    if not gone or not added:
+        return
+    pairs: Iterable[tuple[str, str]] = ()
+    if len(old) == len(new):
+        pairs = zip(old, new, strict=True)
+    elif len(old) < _MOST_ALIGNED and len(new) < _MOST_ALIGNED:
+        pairs = _aligned(old, new)
+    for first, second in pairs:
+        if first in gone and second in added and _is_other_word(first, second):
+            yield f"{first} → {second}"
+
+
+def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Single words that stand in the place of single words."""
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "replace" and b - a == d - c == 1:
+            yield old[a], new[c]
+
+
+def _is_other_word(first: str, second: str) -> bool:
+    common = common_words()
+    if first not in common or second not in common or first in kept_words():
+        return False
+    if abs(len(first) - len(second)) > 2 or min(len(first), len(second)) < 3:
+        return False
+    if _ENDINGS.sub("", first) == _ENDINGS.sub("", second):
+        return False  # another form of the same word
+    return edit_distance(first, second) <= (1 if len(first) < 6 else 2)
+
+
+def _lost_names(before: str, after: str, language: str) -> list[str]:
+    """Names of which a word is no longer there, whatever its case."""
+    low = _fold(after)
+    words = set(_LETTERS.findall(low))
+    lost: list[str] = []
+    for start, end in names(before, language):
+        parts = _LETTERS.findall(_fold(before[start:end]))
+        if not words.issuperset(parts) and not all(part in low for part in parts):
+            lost.append(before[start:end])
+            if len(lost) == _MOST_COMPARED:
+                break
+    return lost

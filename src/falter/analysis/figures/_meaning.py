@@ -51,7 +51,8 @@ def meaning_grid(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
             rows=tuple(rows),
             labels=2,
             text=(
-                "On a sample of the items. The four counts are checks. The cosine of whole prompts "
+                "On a sample of the items. The counts are checks: 'word' is a word that became "
+                "another, 'relation' who does what in a passive. The cosine of whole prompts "
                 "is only a description: it says how alike a small encoder finds them. It hardly "
                 "notices a line break or a lost 'not', and does not tell how strong a recipe is. "
                 f"{encoder}",
@@ -83,6 +84,11 @@ def meaning_losses(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
         lost = ", ".join(f"a {check} in {count:,}" for check, count in m.lost.items() if count)
         if lost:
             text.append(f"{m.recipe} lost {lost} of {m.changed:,} changed prompts of {m.task}.")
+        text += [
+            f"{m.recipe} makes the same prompt as {earlier} in {count:,} of {m.changed:,} changed "
+            f"prompts of {m.task}."
+            for earlier, count in m.same.items()
+        ]
     if not text:
         return ()
     return (

@@ -1,0 +1,101 @@
+"""Mistakes of learners of English, as rules: where each may be made, and what is written then."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from falter.core.records import Span
+from falter.text import (
+    Replacement,
+    letter_symbols,
+    mentioned_words,
+    merged,
+    names,
+    overlaps,
+)
+
+__all__ = ["learner_errors"]
+
+Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
+
+
+def _words(*pairs: tuple[str, str]) -> Rule:
+    """A set phrase written as another: *depend on* as *depend of*."""
+    table = dict(pairs)
+    pattern = re.compile(rf"\b({'|'.join(sorted(map(re.escape, table), key=len, reverse=True))})\b")
+    return pattern, lambda match: table[match[1]]
+
+
+_UNCOUNTED = (
+    "advice", "baggage", "equipment", "evidence", "feedback", "furniture", "homework",
+    "information", "knowledge", "luggage", "music", "software", "traffic", "training",
+)  # fmt: skip
+_VERBS = (
+    "asks", "becomes", "begins", "believes", "belongs", "breaks", "brings", "builds", "buys",
+    "calls", "comes", "contains", "costs", "decides", "drinks", "drives", "earns", "eats",
+    "feels", "finds",
+    "gets", "gives", "grows", "happens", "helps", "keeps", "knows", "learns", "likes", "lives",
+    "loses", "loves", "makes", "means", "moves", "needs", "pays", "plays", "produces", "reads",
+    "runs", "says", "sees", "sells", "sends", "shows", "sings", "sleeps", "spends", "starts",
+    "takes", "tells", "thinks", "uses", "wants", "walks", "wears", "wins", "works", "writes",
+)  # fmt: skip
+# Without the article these would say another amount, or another one.
+_COUNTING = (
+    "most|least|same|other|others|rest|more|less|fewer|only|first|second|third|last|next|few|little"
+    "|lot|lots|couple|pair|dozen|hundred|thousand|million|billion|half|quarter|single|double|total"
+    "|dead|living|poor|rich|old|young|blind|deaf|sick|right|left|past|future|whole|number|day|week|month|year|hour|minute|second|time|piece|certain|one|two|three|four|five"
+)
+_PAST = (
+    ("become", "became"), ("begin", "began"), ("bring", "brought"), ("build", "built"),
+    ("buy", "bought"), ("come", "came"), ("drink", "drank"), ("eat", "ate"), ("find", "found"),
+    ("get", "got"), ("give", "gave"), ("go", "went"), ("happen", "happened"), ("have", "had"),
+    ("make", "made"), ("say", "said"), ("sell", "sold"), ("spend", "spent"), ("start", "started"),
+    ("take", "took"), ("use", "used"), ("want", "wanted"), ("win", "won"), ("write", "wrote"),
+)  # fmt: skip
+_PAST_OF = dict(_PAST)
+_RULES: tuple[Rule, ...] = (
+    # articles: the and a are left out where they count nothing, a stands for an
+    (re.compile(rf"(?<=[a-z] )the (?!(?:{_COUNTING})\b)(?=[a-z]{{3,}})"), lambda match: ""),
+    (re.compile(rf"\b((?:as|be|had|has|have|is|of|to|under|was|with) )an? (?!(?:{_COUNTING})\b)"
+                r"(?=[a-z]{3,})"), lambda match: match[1]),
+    (re.compile(r"\ban(?= [aeiou][a-z]{2,})"), lambda match: "a"),
+    # agreement
+    (re.compile(rf"(?<=\b[Hh]e )({'|'.join(_VERBS)})\b|(?<=\b[Ss]he )({'|'.join(_VERBS)})\b"
+                rf"|(?<=\b[Ii]t )({'|'.join(_VERBS)})\b"),
+     lambda match: match[0][:-1] if not match[0].endswith("ies") else match[0][:-3] + "y"),
+    (re.compile(r"\b(?:people) are\b"), lambda match: "people is"),
+    (re.compile(rf"\b({'|'.join(_UNCOUNTED)})\b"), lambda match: match[0] + "s"),
+    # did + past
+    (re.compile(rf"\b(did (?:he|she|it|they|you|we|I|[a-z]+) )({'|'.join(_PAST_OF)})\b"),
+     lambda match: match[1] + _PAST_OF[match[2]]),
+    # prepositions that a word asks for, so that another one does not change the sense
+    _words(
+        ("depend on", "depend of"), ("depends on", "depends of"),
+        ("interested in", "interested on"),
+        ("listen to", "listen"), ("different from", "different of"), ("married to", "married with"),
+        ("good at", "good in"), ("bad at", "bad in"), ("consists of", "consists in"),
+        ("responsible for", "responsible of"), ("afraid of", "afraid from"),
+        ("example of", "example for"), ("reason for", "reason of"), ("full of", "full with"),
+        ("discuss the", "discuss about the"), ("explain why", "explain me why"),
+        ("according to", "according with"), ("capable of", "capable to"),
+        ("in the world", "on the world"), ("used to make", "used for make"),
+    ),
+)  # fmt: skip
+
+
+def learner_errors(text: str, blocked: Sequence[Span]) -> list[Replacement]:
+    """The mistakes that can be made in a text, none inside another."""
+    closed = merged((*blocked, *names(text), *mentioned_words(text), *letter_symbols(text)))
+    taken: list[Replacement] = []
+    for start, end, new in sorted(_found(text)):
+        after_last = not taken or start >= taken[-1][1]
+        if after_last and text[start:end] != new and not overlaps(closed, start, end):
+            taken.append((start, end, new))
+    return taken
+
+
+def _found(text: str) -> Iterator[Replacement]:
+    for pattern, write in _RULES:
+        for match in pattern.finditer(text):
+            yield match.start(), match.end(), write(match)

@@ -1,0 +1,181 @@
+"""The way something is said, by rule: the tone of a request, a learner's grammar, speech."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from falter.core.interfaces import Parameter
+from falter.core.records import Prompt, Section, Span
+from falter.core.rng import Rng
+from falter.perturbations._base import closed_spans, prompt_perturbation, site_perturbation
+from falter.perturbations._casing import lowered_words
+from falter.perturbations._learner import learner_errors
+from falter.perturbations._marks import loose_marks
+from falter.perturbations._parameters import PROTECT, scope_parameter
+from falter.perturbations._resources import table
+from falter.text import (
+    Replacement,
+    mentioned_words,
+    merged,
+    names,
+    overlaps,
+    replace_spans,
+)
+
+__all__ = ["learner", "tone_rules", "voice"]
+
+_FAMILY, _GROUP = "wording", "everyday wording"
+_MEANING = ("target", "choices", "numbers", "code", "negations")
+TONES = ("casual", "chatty", "formal", "impatient", "polite")
+_TONE = Parameter(
+    name="tone",
+    type=str,
+    default="any",
+    help="how the request is made; any: drawn for each item",
+    options=("any", *TONES),
+)
+
+
+@cache
+def _phrases() -> dict[str, dict[str, list[str]]]:
+    phrases: dict[str, dict[str, list[str]]] = table("tones_en.json")
+    return phrases
+
+
+def _prose(prompt: Prompt) -> int | None:
+    """The input section, if there is one that begins with words and has not been edited there."""
+    if prompt.program is not None:
+        return None  # nobody chats with a function's signature
+    inputs = [n for n, s in enumerate(prompt.sections) if s.kind == "input" and s.text.strip()]
+    if len(inputs) != 1:
+        return None
+    section = prompt.sections[inputs[0]]
+    start = len(section.text) - len(section.text.lstrip())
+    end = len(section.text.rstrip())
+    closed = closed_spans(prompt, section)
+    inside = overlaps(closed, start, start + 1) and section.text[start].isascii()
+    covered = sum(b - a for a, b in closed) > (end - start) / 2
+    edited = any(e.new_start <= start or e.new_end >= end for e in section.edits)
+    return None if covered or edited or (inside and section.text[start] in "`{<[") else inputs[0]
+
+
+def _can_tone(prompt: Prompt, tone: str, language: str) -> bool:
+    return _prose(prompt) is not None
+
+
+@prompt_perturbation(
+    "tone_rules",
+    title="another tone around the question",
+    family=_FAMILY,
+    group=_GROUP,
+    scope=("input",),
+    parameters=(_TONE,),
+    invariants=(*_MEANING, "lines"),
+    languages=("en",),
+    eligible=_can_tone,
+)
+def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
+    """Puts polite, casual, formal, impatient or chatty words around the input, by rule.
+
+    The input itself stays as it is, word for word.
+    """
+    at = _prose(prompt)
+    if at is None:
+        return prompt
+    chosen = _phrases()[rng.choice(TONES) if tone == "any" else tone]
+    before, after = rng.choice(chosen["before"]), rng.choice(chosen["after"])
+    section = prompt.sections[at]
+    start, end = len(section.text) - len(section.text.lstrip()), len(section.text.rstrip())
+    changes: list[Replacement] = []
+    if before:
+        changes.append((start, start, f"{before} "))
+    if after:
+        stop = "" if section.text[end - 1] in ".?!:,;" else "."
+        changes.append((end, end, f"{stop} {after}"))
+    return _with(prompt, at, replace_spans(section, changes))
+
+
+def _with(prompt: Prompt, at: int, section: Section) -> Prompt:
+    sections = (*prompt.sections[:at], section, *prompt.sections[at + 1 :])
+    return prompt.with_sections(sections)
+
+
+# A learner's English
+
+
+def _error_sites(text: str, blocked: Sequence[Span], language: str) -> list[Replacement]:
+    return learner_errors(text, blocked)
+
+
+@site_perturbation(
+    "learner",
+    title="a learner's mistakes",
+    sites=_error_sites,
+    family=_FAMILY,
+    group=_GROUP,
+    default_rate=0.5,
+    invariants=(*_MEANING, "lines"),
+    languages=("en",),
+)
+def learner(text: str, site: Replacement, rng: Rng, language: str) -> Replacement:
+    """Makes mistakes that learners of English make: articles, agreement, set prepositions.
+
+    Only mistakes that leave one way to understand the sentence; names, numbers, negations and
+    letters that are symbols stay.
+    """
+    return site
+
+
+# Speech
+
+_FILLERS = ("um", "uh", "er", "you know")
+_GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
+_EVERY = 9  # words between two fillers, on average
+
+
+def _can_say(prompt: Prompt, scope: Sequence[str], protect: Sequence[str], language: str) -> bool:
+    return prompt.program is None and any(
+        section.kind in scope and any(True for _ in _spoken(prompt, section, protect, Rng(0)))
+        for section in prompt.sections
+    )
+
+
+def _spoken(
+    prompt: Prompt, section: Section, protect: Sequence[str], rng: Rng
+) -> Iterator[Replacement]:
+    text, closed = section.text, closed_spans(prompt, section, protect)
+    yield from ((start, end, "") for start, end in loose_marks(text, closed))
+    yield from ((a, b, text[a:b].lower()) for a, b in lowered_words(text, closed))
+    closed = merged((*closed, *names(text), *mentioned_words(text)))
+    for gap in _GAP.finditer(text):
+        inside = overlaps(closed, gap.start(), gap.end())
+        if rng.random() * _EVERY < 1 and not inside:
+            yield gap.end(), gap.end(), f"{rng.choice(_FILLERS)} "
+
+
+@prompt_perturbation(
+    "voice",
+    title="dictated text",
+    family=_FAMILY,
+    group=_GROUP,
+    scope=("input",),
+    parameters=(PROTECT, scope_parameter(("input",))),
+    invariants=(*_MEANING, "lines"),
+    languages=("en",),
+    eligible=_can_say,
+)
+def voice(
+    prompt: Prompt, rng: Rng, scope: Sequence[str], protect: Sequence[str], language: str
+) -> Prompt:
+    """Writes the input as a dictation has it: small letters, no punctuation, fillers.
+
+    Numbers stay in figures, as dictation writes them; names lose their capitals.
+    """
+    sections = list(prompt.sections)
+    for at, section in enumerate(sections):
+        if section.kind in scope and section.text:
+            changes = sorted(set(_spoken(prompt, section, protect, rng)))
+            sections[at] = replace_spans(section, changes)
+    return prompt.with_sections(tuple(sections))

@@ -1,0 +1,96 @@
+"""Requests, a learner's grammar and speech by rule; and sets of recipes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from falter.core.records import Program, Prompt, Recipe, Section
+from falter.experiment import read_experiment
+from falter.experiment._recipes import recipes_of
+from falter.perturbations import RECIPE_SETS, apply_recipe, parse_step, perturb, perturbations
+from falter.perturbations._manner import TONES
+from falter.text import meaning_flags
+
+QUESTION = "Which of the two largest cities does he like, and why is it not an old one?"
+
+
+def status(text: str, step: str, program: Program | None = None) -> str:
+    prompt = Prompt(sections=(Section(name="i", kind="input", text=text),))
+    recipe = Recipe(label="x", steps=(parse_step(step),))
+    return apply_recipe("k", replace(prompt, program=program), recipe, 0, 0).status
+
+
+@pytest.mark.parametrize("tone", TONES)
+def test_a_tone_leaves_the_question_alone(tone: str) -> None:
+    """The question stays word for word between words without number, negation or question of
+    fact; every tone has words of its own."""
+    texts = {perturb(QUESTION, f"tone_rules:{tone}", seed=seed) for seed in range(40)}
+    assert len(texts) > 10
+    for text in texts:
+        assert QUESTION in text and not meaning_flags(QUESTION, text)
+
+
+def test_tones_are_for_people() -> None:
+    """Code to complete, and text that is mostly data, gets no greeting."""
+    program = Program(prefix="def f():", tests="", entry_point="f")
+    assert status("def f():\n    pass", "tone_rules", program) == "not_applicable"
+    assert status("```\nx = 1\n```", "tone_rules") == "not_applicable"
+    assert status("", "tone_rules") == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("He works in the city", "He work in city"),
+        ("She carries the box", "She carries box"),
+        ("What did he write?", "What did he wrote?"),
+        ("It depends on the weather", "It depends of weather"),
+        ("He is a teacher with an umbrella", "He is teacher with umbrella"),
+        ("Give me information", "Give me informations"),
+        ("Which is the most common of the second kind, and why a few?", None),
+        ("Let a be the side a of a box", "Let a be side a of box"),
+        ("in the Alps, the 3 of them", None),
+    ],
+)
+def test_learners(text: str, want: str | None) -> None:
+    """Mistakes that leave one meaning; articles that count or choose stay."""
+    made = perturb(text, "learner:rate=1")
+    assert made == (text if want is None else want)
+    assert {flag.lost for flag in meaning_flags(text, made)} <= {"write → wrote"}
+
+
+def test_voice() -> None:
+    """Small letters, fillers between words, no loose marks; numbers, names and denials stay."""
+    text = "When did Paul Revere not ride, and what did he say to 2,125 men? It was 7:30 in May."
+    for seed in range(30):
+        made = perturb(text, "voice", seed=seed)
+        assert not meaning_flags(text, made)
+        assert "paul revere" in made and "2,125" in made and "?" not in made
+        words = [w for w in made.split() if w not in {"um", "uh", "er", "you", "know"}]
+        assert len(words) == len(text.split())
+    assert status("def f(): pass", "voice", Program(prefix="", tests="", entry_point="f")) == (
+        "not_applicable"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(RECIPE_SETS))
+def test_sets_of_recipes(name: str) -> None:
+    """A set stands for its recipes, each registered, with the noise floor among them."""
+    experiment = read_experiment(
+        {"task": "basics", "recipes": [name, "typos:count=1"]}, needs_models=False
+    )
+    labels = [recipe.label for recipe in recipes_of(experiment)]
+    assert labels == ["baseline", *RECIPE_SETS[name], "typos(count=1)"]
+    assert set(RECIPE_SETS[name]) <= set(perturbations.names()) and "identity" in RECIPE_SETS[name]
+    assert name not in perturbations.names()
+
+
+def test_sets_share_recipes() -> None:
+    """What two sets have in common is run once."""
+    experiment = read_experiment(
+        {"task": "basics", "recipes": ["everyday", "quick"]}, needs_models=False
+    )
+    labels = [recipe.label for recipe in recipes_of(experiment)]
+    assert len(labels) == len(set(labels))
