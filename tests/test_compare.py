@@ -1,0 +1,317 @@
+"""`falter compare`: runs, models and prompts side by side, paired by item and recipe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import falter
+from every_estimate import every_estimate
+from falter.cli._main import cli
+from falter.core.errors import FalterError, StoreError
+from falter.core.records import Estimate
+from falter.figures import estimates
+from falter.store import Store
+
+QUEUES = ("billing", "delivery", "returns")
+TICKETS = [
+    {"id": f"{queue}-{n}", "ticket": f"About {queue}, number {n}.", "queue": queue, "note": "soon"}
+    for n in range(10)
+    for queue in QUEUES
+]
+SHORT = "Which queue?\n{ticket}"
+LONG = "Answer with one word: billing, delivery or returns.\n{ticket}\nNote: {note}"
+
+
+def router(prompt: str) -> str:
+    """Right with the long prompt; with the short one only about every second ticket."""
+    text = prompt.lower()
+    ticket = text[text.index("about") :]
+    queue = next(queue for queue in QUEUES if queue in ticket)
+    even = any(f"number {n}." in ticket for n in range(0, 10, 2))
+    return queue if "answer" in text or even else "unsure"
+
+
+def other_router(prompt: str) -> str:
+    """Always unsure."""
+    return "unsure"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compare")
+    rows = "".join(json.dumps(row) + "\n" for row in TICKETS)
+    (folder / "tickets.jsonl").write_text(rows)
+    (folder / "short.txt").write_text(SHORT)
+    (folder / "long.txt").write_text(LONG)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Callable[..., falter.Result]:
+    """A run on the tickets; what is given changes it."""
+
+    known: dict[str, falter.Result] = {}
+
+    def start(**settings: Any) -> falter.Result:
+        key = repr(sorted(settings.items()))
+        if key not in known:
+            known[key] = fresh(**settings)
+        return known[key]
+
+    def fresh(**settings: Any) -> falter.Result:
+        store = settings.pop("store", "s.db")
+        data = {"path": str(folder / "tickets.jsonl"), "target": "queue", "key": "id"}
+        usual: dict[str, Any] = {
+            "data": data | settings.pop("data", {}),
+            "models": [router],
+            "recipes": ["pad_newlines", "casing"],
+            "scorer": "exact",
+        }
+        if "template_file" not in settings:
+            usual["template"] = SHORT
+        return falter.run(usual | settings, store=folder / store)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def prompts(run: Callable[..., falter.Result], folder: Path) -> falter.Result:
+    """Two prompts in one run, on a store of their own."""
+    files = [str(folder / "short.txt"), str(folder / "long.txt")]
+    return run(template_file=files, store="prompts.db")
+
+
+def called(store: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["compare", "--store", str(store), *arguments])
+
+
+def text_of(comparison: falter.Comparison, name: str) -> str:
+    return " ".join(comparison.figure(name).text)
+
+
+def number(value: object) -> Estimate:
+    assert isinstance(value, Estimate)
+    return value
+
+
+def test_two_prompts_in_one_run_are_two_sides(prompts: falter.Result) -> None:
+    """Paired by the key, though they use other columns; the long one is right far more often."""
+    compared = falter.compare(prompts)
+    assert compared.verdict[0].startswith("long is better by 50.0 points [")
+    assert "over all 2 recipes; with the clean prompt and under" in compared.verdict[0]
+    sides = {row["side"]: row for row in compared.table("sides")}
+    assert (sides["short"]["clean_prompt"], sides["long"]["clean_prompt"]) == (0.5, 1.0)
+    assert text_of(compared, "sides").startswith("Over the 30 paired items and all 2 recipes")
+    better = {row["prompt"]: row["better"] for row in compared.table("better-under")}
+    assert better == dict.fromkeys(
+        ("clean prompt", "pad_newlines", "casing", "all recipes"), "long"
+    )
+    (difference,) = compared.table("differences")
+    assert difference["sides"] == "long less short"
+
+
+def test_two_prompts_without_a_column_of_keys_have_the_same_items(
+    run: Callable[..., falter.Result], folder: Path
+) -> None:
+    """The content that makes a key is that of the fields of both."""
+    files = [str(folder / "short.txt"), str(folder / "long.txt")]
+    data = {"path": str(folder / "tickets.jsonl"), "target": "queue"}
+    result = falter.run(
+        data=data, template_file=files, models=[router], recipes=["pad_newlines"], scorer="exact",
+        store=folder / "keyless.db",
+    )  # fmt: skip
+    compared = falter.compare(result)
+    assert text_of(compared, "sides").startswith("Over the 30 paired items and the one recipe")
+    assert "unpaired" not in [figure.name for figure in compared.figures]
+
+
+def test_a_run_against_itself_shows_nothing(run: Callable[..., falter.Result]) -> None:
+    """The same answers under another name: no verdict for anybody, every difference zero."""
+    one, other = run(), run(seed=1)
+    compared = falter.compare(one, other)
+    assert "it is not shown whether" in compared.verdict[0]
+    assert all(row["better"] == "undecided" for row in compared.table("better-under"))
+    assert "The seeds differ" in text_of(compared, "comparison-warnings")
+
+
+def test_models_of_one_run_are_sides_and_more_than_two_have_ranks(
+    run: Callable[..., falter.Result], folder: Path
+) -> None:
+    """The best rank counts those shown to be better, the worst those shown to be worse."""
+    result = run(models=[router, other_router, "simulated"], store="models.db")
+    compared = falter.compare(result)
+    ranks = {row["side"]: (row["best"], row["worst"]) for row in compared.table("rank-sets")}
+    assert ranks["function:test_compare:other_router"] == (3, 3)
+    assert len(compared.table("differences")) == 3
+    assert "Ranks: " in compared.verdict[0]
+    two = falter.compare(
+        result, models=["function:test_compare:router", "function:test_compare:other_router"]
+    )
+    assert "function:test_compare:router is better by 50.0 points" in two.verdict[0]
+
+
+def test_what_does_not_pair_is_counted_and_named(
+    run: Callable[..., falter.Result], folder: Path
+) -> None:
+    """Items of one side alone, items with other data, recipes of one side alone."""
+    rows = [dict(row) for row in TICKETS[:-2]]
+    rows[0]["ticket"] = "About billing, but another text."
+    (folder / "fewer").mkdir(exist_ok=True)
+    fewer = folder / "fewer" / "tickets.jsonl"
+    fewer.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    compared = falter.compare(run(), run(data={"path": str(fewer)}, recipes=["pad_newlines"]))
+    left_out = text_of(compared, "unpaired")
+    assert "2 items of" in left_out
+    assert "another side lacks them: delivery-9 and returns-9. 27 items are paired." in left_out
+    assert (
+        "1 item has the same key and other data in different runs, and is left out: billing-0."
+        in left_out
+    )
+    assert "1 recipe of" in left_out
+    assert left_out.endswith("another side lacks it: casing.")
+
+
+def test_every_estimate_says_what_it_is_about(prompts: falter.Result) -> None:
+    """A signature, a level, and an interval that holds the value."""
+    compared = falter.compare(prompts)
+    numbers = list(estimates(compared.figure("differences")))
+    assert numbers
+    for estimate in every_estimate(numbers):
+        assert "first less second" in estimate.estimand or "later less earlier" in estimate.estimand
+        assert estimate.signature
+        assert estimate.group["sides"] == "long less short"
+        if estimate.low is not None and estimate.high is not None and estimate.value is not None:
+            assert estimate.low <= estimate.value <= estimate.high
+
+
+@pytest.mark.parametrize("form", ["--json", "--csv", "--md", "--latex"])
+def test_every_form_has_it(form: str, prompts: falter.Result, folder: Path) -> None:
+    shown = called(folder / "prompts.db", form)
+    assert shown.exit_code == 0, shown.output
+    assert "long less short" in shown.stdout
+    assert "50" in shown.stdout
+
+
+def test_a_page_and_numbers_are_written(
+    prompts: falter.Result, folder: Path, tmp_path: Path
+) -> None:
+    """And the store stays as it was."""
+    page, numbers = tmp_path / "c.html", tmp_path / "c.parquet"
+    before = (folder / "prompts.db").read_bytes()
+    shown = called(folder / "prompts.db", "--html", str(page), "--parquet", str(numbers))
+    assert shown.exit_code == 0, shown.output
+    assert "long is better by 50.0 points" in page.read_text("utf-8")
+    assert numbers.stat().st_size > 0
+    assert (folder / "prompts.db").read_bytes() == before
+
+
+def test_runs_in_two_stores_have_the_names_that_they_are_given(
+    run: Callable[..., falter.Result], folder: Path
+) -> None:
+    one, other = run(store="a.db"), run(template=LONG, store="b.db")
+    names = f"short={one.run.id[7:13]}", f"long={other.run.id[7:13]}@{folder / 'b.db'}"
+    shown = called(folder / "a.db", *names)
+    assert shown.exit_code == 0, shown.output
+    assert "long is better by 50.0 points" in shown.stdout
+    differing = {row["setting"]: row for row in falter.compare(one, other).table("what-differs")}
+    assert {"run", "template"} <= set(differing)
+
+
+def refused(*runs: Any, **settings: Any) -> tuple[str, str | None]:
+    with pytest.raises(FalterError) as caught:
+        falter.compare(*runs, **settings)
+    return caught.value.message, caught.value.hint
+
+
+def test_other_scorers_are_refused(run: Callable[..., falter.Result]) -> None:
+    """Their scores do not mean the same."""
+    one, other = run(), run(scorer="includes")
+    message, hint = refused(one, other)
+    assert message.startswith("These sides were scored in different ways: ")
+    assert "by exact" in message
+    assert "by includes" in message
+    assert hint is not None
+    assert "--scorer" in hint
+    both = run(scorer=["includes", "exact"])
+    assert "scored by exact" in text_of(falter.compare(one, both), "sides")
+
+
+def test_other_labels_are_refused(run: Callable[..., falter.Result]) -> None:
+    one = run(scorer="label")
+    other = run(scorer="label", labels=[*QUEUES, "unsure"])
+    message, _ = refused(one, other)
+    assert message.startswith("The scorer label read other labels on each side: ")
+
+
+def test_other_data_are_refused(run: Callable[..., falter.Result], folder: Path) -> None:
+    """Another file, no item in common, no recipe in common."""
+    named = folder / "letters.jsonl"
+    named.write_text((folder / "tickets.jsonl").read_text())
+    message, _ = refused(run(), run(data={"path": str(named)}))
+    assert message.startswith("These runs are not about the same data: ")
+    (folder / "strange").mkdir(exist_ok=True)
+    strange = folder / "strange" / "tickets.jsonl"
+    rows = [row | {"id": f"other {row['id']}"} for row in TICKETS]
+    strange.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    message, _ = refused(run(), run(data={"path": str(strange)}))
+    assert message == "These sides have no item of tickets in common"
+    message, _ = refused(run(), run(recipes=["typos"]))
+    assert message.startswith("These sides have no recipe in common: ")
+
+
+def test_other_draws_are_said_first(run: Callable[..., falter.Result]) -> None:
+    compared = falter.compare(run(recipes=["typos"]), run(recipes=["typos"], draws=2))
+    assert compared.figures[0].name == "comparison-warnings"
+    assert "The number of draws differs (" in text_of(compared, "comparison-warnings")
+
+
+def test_nothing_to_compare_is_refused(run: Callable[..., falter.Result], folder: Path) -> None:
+    one = run()
+    message, hint = refused(one)
+    assert message.endswith("asked function:test_compare:router on tickets in one way")
+    assert hint == "name a second run, or a run with several models or templates"
+    assert refused(one, one)[0].endswith("is named twice")
+    assert refused()[0] == "No run is named"
+    assert refused("=", store=folder / "s.db")[0] == "'=' names no run"
+    assert refused(one, margin=0.0)[0].startswith("The margin 0 is not a difference")
+    twice = [f"a={result.run.id[7:15]}" for result in (one, run(seed=1))]
+    assert refused(*twice, store=folder / "s.db")[0] == "Two runs are called 'a'"
+    assert refused(one, run(seed=1), models=["gpt"])[0] == "Unknown model 'gpt'"
+    assert refused(one, run(seed=1), tasks=["basics"])[0] == "Unknown task 'basics'"
+
+
+def test_an_unfinished_run_is_refused_unless_it_may_be(
+    prompts: falter.Result, folder: Path
+) -> None:
+    part = folder / "part.db"
+    part.write_bytes((folder / "prompts.db").read_bytes())
+    with Store(part) as opened:
+        opened.db.execute("DELETE FROM responses WHERE key IN (SELECT key FROM responses LIMIT 1)")
+    with pytest.raises(StoreError, match="is not finished"):
+        falter.compare(prompts.run.id[7:15], store=part)
+    shown = called(part, "--partial", "--figure", "all")
+    assert shown.exit_code == 0, shown.output
+    assert "that never came" in shown.stdout
+
+
+def test_templates_of_one_name_and_protocols_with_several_are_refused(
+    run: Callable[..., falter.Result], folder: Path
+) -> None:
+    (folder / "fewer").mkdir(exist_ok=True)
+    (folder / "fewer" / "short.txt").write_text(LONG)
+    files = [str(folder / "short.txt"), str(folder / "fewer" / "short.txt")]
+    with pytest.raises(FalterError, match="Two templates are called 'short'"):
+        run(template_file=files)
+    files = [str(folder / "short.txt"), str(folder / "long.txt")]
+    with pytest.raises(FalterError, match="takes one template, not 2"):
+        falter.run(
+            data={"path": str(folder / "tickets.jsonl"), "target": "queue"},
+            template_file=files, models=["simulated"], protocol="brittlebench",
+            store=folder / "s.db",
+        )  # fmt: skip
