@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from falter.scorers.reading._cleaning import answer_part, boxed, plain
-from falter.scorers.reading._closed import ANY, settled, sole, who
+from falter.scorers.reading._closed import settled, sole
+from falter.scorers.reading._mentions import ANY, who
 from falter.scorers.reading._words import FINAL
 from falter.scorers.reading._wrapped import (
     elements,
@@ -37,7 +38,9 @@ _CHIEF = re.compile(
 _UNDECIDED = object()
 
 
-def read_candidate(reply: str, mark: Mark, count: int) -> int | None:
+def read_candidate(
+    reply: str, mark: Mark, count: int, *, attributive: bool = False
+) -> int | None:
     """The index of the one candidate that a reply settles on."""
     text = answer_part(reply)
     if text is None:
@@ -50,7 +53,9 @@ def read_candidate(reply: str, mark: Mark, count: int) -> int | None:
         if found is not _UNDECIDED:
             return found  # type: ignore[no-any-return]
     prose = _without_objects(plain(_without_rows(text)))
-    return settled(_listed(mark(prose)), count, _stressed(text, mark))
+    return settled(
+        _listed(mark(prose)), count, _stressed(text, mark), attributive=attributive
+    )
 
 
 _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")

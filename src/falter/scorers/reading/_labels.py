@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from falter.scorers.reading._candidates import read_candidate
-from falter.scorers.reading._closed import MOST, token
+from falter.scorers.reading._mentions import MOST, token
 from falter.scorers.reading._wrapped import folded_key
 
 __all__ = ["read_label"]
@@ -41,7 +41,7 @@ def read_label(reply: str, labels: Sequence[str]) -> str | None:
     if len(bare) == 1 and len(reply) < 200 and bare[0].casefold() not in _ROLES:
         return bare[0]
     marker = _marker(tuple(labels))
-    index = read_candidate(reply, marker, len(labels))
+    index = read_candidate(reply, marker, len(labels), attributive=True)
     return None if index is None else labels[index]
 
 

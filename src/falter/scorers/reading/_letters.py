@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from falter.scorers.reading._candidates import read_candidate
-from falter.scorers.reading._closed import CLASH, MOST, token
+from falter.scorers.reading._mentions import CLASH, MOST, token
 
 __all__ = ["read_letter"]
 

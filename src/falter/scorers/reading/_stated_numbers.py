@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from falter.scorers.reading._cleaning import is_cut
-from falter.scorers.reading._closed import sentences
+from falter.scorers.reading._clauses import sentences
 from falter.scorers.reading._numerals import Number, numbers
 from falter.scorers.reading._refusals import asks_back, refusal_in
 from falter.scorers.reading._words import CONCLUSION, CORRECTION, FINAL, NEGATION, OPEN

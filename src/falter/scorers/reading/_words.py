@@ -12,6 +12,7 @@ __all__ = [
     "COMMIT",
     "CONCLUSION",
     "CONDITION",
+    "CONFIRMED",
     "CORRECTION",
     "EARLIER",
     "FINAL",
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 _ANSWER_NOUN = (
-    r"(?:answer|response|solution|conclusion|verdict|decision|result|classification|label|category"
+    r"(?:answer|ans\.?|response|solution|conclusion|verdict|decision|result|classification|label|category"
     r"|choice|option|pick|antwort|lösung|ergebnis|fazit|entscheidung|einordnung|kategorie|wahl"
     r"|respuesta|solución|resultado|conclusión|decisión|etiqueta|categoría|opción|elección"
     r"|réponse|reponse|résultat|conclusion|décision|étiquette|catégorie|choix"
@@ -58,11 +59,15 @@ CONCLUSION = (
     r"(?:^[\s\"*_]*(?:that|this|it)(?: would|'d) be\b|\b(?:so|thus|hence|therefore|consequently"
     r"|overall|in the end|all in all|in short|finally"
     r"|which makes|that makes|this makes|makes (?:it|this|that)|leaves(?: (?:me|us))?(?: with)?"
-    r"|i(?:'d| would)?(?: therefore| thus| still| then)? (?:choose|pick|select|tick|say|go "
-    r"(?:with|for)|vote for"
+    r"|i(?:'d|'ll| would| will| shall| must| have to| can only| do)?(?: \w+ly| thus| still| then"
+    r"| now| just| rather| have to)* (?:choose|pick|select|tick|say|go (?:with|for)|vote for"
     r"|opt for|settle (?:on|for)|label|tag|call|classify|lean (?:towards?|to)|file|rate|route|put"
-    r"|guess|answer|take|read|mark|count|assign)|i(?:'m| am) going with|my (?:answer|choice"
-    r"|pick|guess|vote|verdict)"
+    r"|guess|answer|take|read|mark|count|assign|send|set|treat|stick with|bet on|conclude"
+    r"|decide (?:on|for)|change (?:it|this|that|my \w+) (?:to|into)|switch to|make (?:it|that))"
+    r"|(?:i(?:'m| am) |^[\s\"*_]*)(?:going|sticking|staying) (?:with|for)|i(?:'m| am) (?:picking"
+    r"|choosing|settling on)|let me (?:change|correct|revise) (?:it|this|that|my \w+) to"
+    r"|(?:change|revise) (?:my|the) (?:answer|choice|verdict) to|let's (?:say|go with|make it)"
+    r"|my (?:answer|choice|pick|guess|vote|verdict|bet|money is on)"
     r"|(?:answer|choice|option|label|category|class|classification|verdict|pick) (?:is|would be"
     r"|should be|has to be|must be)"
     r"|in other words|that is to say|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea"
@@ -129,7 +134,8 @@ ADVERSATIVE = (
 )
 
 SOFT = (
-    r"(?:\b(?:looks?|looked|seems?|seemed|sounds?|tempted|tempting|at first|first (?:thought"
+    r"(?:\b(?:at least|at most|or higher|or lower|mindestens|höchstens|al menos|au moins|secondary"
+    r"|looks?|looked|seems?|seemed|sounds?|tempted|tempting|at first|first (?:thought"
     r"|wanted|said|sight|glance)|i thought|thought|could|might|may"
     r"|would be|would have|maybe|perhaps|possibly|either|whether|unless|consider|considered"
     r"|versus|vs|beyond|past the"
@@ -172,7 +178,8 @@ SOFT_AFTER = (
 OPEN = (
     r"(?:\bdepend(?:s|ing|e|er|ent)?\b|can't decide|cannot decide|can't settle|can't say which"
     r"|could be either|either of|either way"
-    r"|hard to say which|take your pick|both (?:of them|fit|apply|are possible|would)|going "
+    r"|hard to say which|take your pick|both (?:of them|fit|apply|would|readings|answers|interpretations|options|labels)"
+    r"|both are (?:possible|plausible|equally|just as)|(?:just as|equally) (?:plausible|likely|possible|good|well)|going "
     r"round in circles|not (?:entirely )?clear which|one of the two"
     r"|two candidates|toss-?up|i(?:'m| am) torn|hängt davon ab|kommt darauf an|je nach|ça "
     r"dépend|dépend|je ne peux pas trancher|depende|según|dipende|hangt (?:er)?van? af"
@@ -186,8 +193,27 @@ CONDITION = (
     r"|se|altrimenti|als|tenzij|anders|caso|senão)\b|場合|なら)"
 )
 
+CONFIRMED = (
+    r"['\"”»)\]*_]*\s*(?:,?\s*(?:then|it is|it will be|it must be|i'd say|i would say|i think|i "
+    r"guess|i believe|naturally|obviously)\s*[.!,;:]"
+    r"|(?:it is|is it)\b|(?:is|was|would be|seems|being) (?:the |my )?(?:\w+ )?(?:one|answer"
+    r"|choice|option|label|match|pick|winner|correct|right|best|only|odd|most)\b"
+    r"|(?:slightly |clearly |just |a little )?(?:ahead|the better|more likely|the more likely)\b"
+    r"|(?:\w+ )?(?:fits?|suits?|matche?s?|works?|passt|passen|convient|encaja|si adatta|past"
+    r"|combina|corresponde) (?:\w+ )?(?:better|best|more|besser|am besten|mieux|le mieux|mejor|meglio"
+    r"|beter|het beste|melhor)\b|(?: ?\w+){1,3} is (?:what|the one|the answer|the only)\b"
+    r"|(?:team |queue |desk |department )?(?:should|must|has to|will|can) (?:handle|take|deal"
+    r"|get|receive)\b|(?:is|was|seems) (?:correct|right|best|what|left|where|how|it)\b|(?:fits"
+    r"|wins|applies|remains|follows|matches)\b|ist (?:richtig|korrekt|es)|est (?:correcte?"
+    r"|juste|la bonne)"
+    r"|es (?:la )?(?:correct[ao]|respuesta)|è (?:corrett[ao]|giust[ao])|is (?:juist|correct)|é "
+    r"(?:a )?(?:corret[ao]|resposta))"
+    r"|\s*(?:です|にします|に分類|が正解|が正しい|と判断|だと思|となります|になります)"
+)
+"""Words right after a mention that confirm it."""
+
 CORRECTION = (
-    r"(?:\b(?:wait|actually|correction|scratch that|hold on|hmm+|no,|sorry|let me (?:re|correct"
+    r"(?:\b(?:wait|actually|change (?:my|the) (?:answer|mind)|make that|correction|scratch that|hold on|hmm+|no,|sorry|let me (?:re|correct"
     r"|think)|on second thoughts?|i mean|rather,"
     r"|my mistake|i was wrong|strike that|reconsider|moment|halt|korrektur|nein,|quatsch|doch"
     r"|vielmehr|attendez|non,|pardon|en fait|plutôt|espera|perdón|mejor dicho|corrección"

@@ -7,7 +7,7 @@ from typing import Literal
 
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._cleaning import LONGEST, answer_part, is_cut, plain
-from falter.scorers.reading._closed import token
+from falter.scorers.reading._mentions import token
 from falter.scorers.reading._refusals import refusal_in
 from falter.scorers.reading._words import OPEN, SOFT
 

@@ -1,0 +1,257 @@
+"""The mentions of candidates in a text, each with how firmly it is made.
+
+Every mention of a candidate has been replaced by one character (`token`), so that the words around
+it can be looked at in any language.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from falter.scorers.reading._clause_words import CARRIER
+from falter.scorers.reading._clauses import Clause, Part, clauses, sentences
+from falter.scorers.reading._words import (
+    ADVERSATIVE,
+    COMMIT,
+    CONCLUSION,
+    CONFIRMED,
+    EARLIER,
+    FINAL,
+    JOINED,
+    NEGATION,
+    NEGATION_AFTER,
+    SOFT,
+    SOFT_AFTER,
+)
+
+__all__ = [
+    "ANY",
+    "CLASH",
+    "DRESS",
+    "JOIN",
+    "MOST",
+    "WINDOW",
+    "Mention",
+    "mentions_in",
+    "token",
+    "who",
+]
+
+WINDOW = 120  # characters around a mention that are looked at
+_BASE, _INFLECTED = 0xE000, 0xF000
+MOST = _INFLECTED - _BASE - 1
+CLASH = chr(_INFLECTED - 1)
+"""Stands for a letter followed by another option's text."""
+ANY = "[\ue000-\uf8ff]"
+_QUOTE = "[\"'“”„«»‘’(\\[*_「」『』]"
+DRESS = "[\\s\"'“”„«»‘’()\\[\\]*_.,:;!`{}<>「」『』。、✅✓✔☑👉🎉•–—-]"
+
+
+def token(index: int, *, inflected: bool = False) -> str:
+    """The character for a mention of the candidate with this index."""
+    return chr((_INFLECTED if inflected else _BASE) + index)
+
+
+def who(char: str) -> int:
+    """The candidate that a character stands for; -1 for a clash."""
+    if char == CLASH:
+        return -1
+    code = ord(char)
+    return code - (_INFLECTED if code >= _INFLECTED else _BASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A candidate in a text.
+
+    Levels: 4 marked as the answer, 3 concluded, 2 stated, 1 merely there, 0 weighed, -1 denied.
+    """
+
+    at: int
+    who: int
+    level: int
+    firm: bool = False
+    """Whether words of conclusion give it."""
+    part: Part = Part.SAID
+
+
+def _re(*parts: str) -> re.Pattern[str]:
+    return re.compile("".join(parts), re.IGNORECASE)
+
+_FILLER = (
+    r"(?:\s|the|an?|my|of|one|option|answer|choice|label|category|class|tag|letter|queue|number"
+    r"|called|itself|simply|just|quite|rather|very|only|probably|likely|most likely|definitely"
+    r"|clearly|therefore|really|still|indeed"
+    r"|die|der|das|dem|den|ein|eine|einer|wohl|option|la|le|les|l'|un|une|el|los|il|lo|uno|una"
+    r"|de|het|een|o|a|um|uma|opción|opzione|optie|opção|réponse|antwort|respuesta|risposta"
+    r"|antwoord|resposta|type)"
+)
+_LEADING = rf"(?:{_FILLER}*\s*{_QUOTE}*\s*)"
+_MARKED = _re(r"(?:^|\n)[\W_]*(?:\d+[.)]\s*)?(?:", FINAL, rf"){_LEADING}$")
+_CONCLUDED = _re(
+    CONCLUSION,
+    rf"[\s,:：*_-]*(?:(?:{COMMIT}|it|this|this one|them|him|her|that|ticket|case|message"
+    rf"|one)[\s:,]*){{0,3}}{_LEADING}$",
+)
+_STATED = _re(COMMIT, rf"[\s:：*_]*{_LEADING}$")
+_TICK = re.compile(r"^[\s*_•-]*[✅✔☑👉][\s*_]*$")
+_DENIED, _DENIED_AFTER = _re(NEGATION), _re(NEGATION_AFTER)
+_BUT = _re(ADVERSATIVE)
+_WEIGHED, _WEIGHED_AFTER, _EARLIER = _re(SOFT), _re(SOFT_AFTER), _re(EARLIER)
+_CONFIRMED = _re(CONFIRMED)
+_PREFERRED = _re(
+    r"\b(?:eher|more|better|sooner|mehr|besser|plutôt|mieux|plus|más|mejor|più|meglio|piuttosto"
+    r"|eerder|beter|meer|mais|melhor)\b[^.;]{0,60}\b(?:than|als|que|qu'|che|dan)"
+    rf"{_LEADING}$"
+)
+_UNBEATEN = _re(
+    r"(?:\b(?:no|not|none|nothing|never|cannot|nobody|kein\w*|nicht|rien|nada|niente|niets)\b"
+    r"|n't\b)[^.;,]{0,40}\b(?:better|closer|more|best|besser|mieux|mejor|meglio|beter|melhor)\b"
+    rf"[^.;,]{{0,30}}\b(?:than|als|que|che|dan){_LEADING}$|\bnothing beats{_LEADING}$"
+)
+_LIKEWISE = _re(
+    r"\b(?:likewise|as (?:is|are|does|do|was|were)|so (?:is|are|does|do)|(?:the )?same (?:is true"
+    r" |goes |holds )?(?:for|of)|ebenso|genauso|ebensowenig|desgleichen|de même(?: que| pour)?"
+    r"|tampoco|igualmente|lo mismo|lo stesso|nemmeno|neanche|neppure|net als|evenmin|nor (?:is|are"
+    r"|does|do)|neither (?:is|are|does|do)|and so)[\s,]*"
+    rf"{_LEADING}$"
+)
+_SO = _re(
+    r"[\W_]*(?:and |und |et |y |e |en )?(?:so|thus|hence|therefore|consequently|accordingly"
+    r"|overall|in (?:short|sum|conclusion)|all in all|also|daher|deshalb|somit|folglich|insgesamt"
+    r"|donc|ainsi|par conséquent|por (?:lo )?tanto|así que|entonces|en conclusión|quindi|dunque"
+    r"|perciò|pertanto|in conclusione|dus|daarom|kortom|portanto|logo|assim|então)(?!\w)"
+)
+_PRONOUN = _re(r"\b(?:i|we|you|it|he|she|they|ich|wir|je|ik|yo)\b")
+_NARROW = _re(r"(?:without|ohne|sans|sin|senza|zonder|sem|no|kein\w*|geen|none)\Z")
+JOIN = re.compile(rf"(?<={ANY}){JOINED}(?={ANY})", re.IGNORECASE)
+_GOES_ON = _re(
+    r"['\"”»)*_]*\s*(?:[,;:—–-]\s*\w|\(|(?:because|since|as|given|weil|denn|parce que|car|porque"
+    r"|perché|omdat|pois)\b)"
+)
+_OTHER_NOUN = re.compile(r"['\"”»)*_]{0,3}[ -]([^\W\d_A-Z\ue000-\uf8ff]{3,})(?!\w)")
+_NO_NOUN = _re(
+    rf"(?:{CARRIER}|is|was|are|were|has|have|had|and|but|for|because|since|with|from|here|about"
+    r"|this|that|these|it|then|too|either|again|now|over|under|than|rather|when|where|which|who"
+    r"|due|by|without|within|after|before|during|despite|although|though|while|if|unless|per"
+    r"|only|just|alone|overall|instead|based|given|not|all|into|onto|near|between|through|the"
+    r"|also|still|most|more|very|so|as|at|in|on|of|to|or|\w+ed|\w+ing|\w+ly|does|did|do|will"
+    r"|can|must|should|und|oder|weil|denn|aber|mit|für|von|aus|bei|nach|ist|wurde|wird|car|mais"
+    r"|pour|dans|avec|sur|est|puisque|qui|que|por|para|con|pero|porque|como|del|per|perché|dal"
+    r"|nel|zur|zum|im|am|vom|beim|du|des|de|la|le|les|al|della|dello|di|da|sobre|pro|no|na"
+    r"|want|omdat|voor|met|van|aan|bij|pois|com|mas|\w*(?:ment|mente))"
+)
+
+
+def mentions_in(text: str, *, attributive: bool = False) -> list[Mention]:
+    """The mentions of a text in order, each with its level.
+
+    With `attributive`, one that qualifies another noun (a login page) is not even there.
+    """
+    if re.search(ANY, text) is None:
+        return []
+    spans, parts = sentences(text), clauses(re.sub(ANY, "x", text))
+    found: list[Mention] = []
+    asked, clause = False, 0
+    for start, end in spans:
+        sentence = text[start:end]
+        places = [m.start() for m in re.finditer(ANY, sentence)]
+        for n, at in enumerate(places):
+            while parts[clause].end <= start + at and clause + 1 < len(parts):
+                clause += 1
+            around = _Around(text, start, end, start + at, parts[clause], asked, not found)
+            around.strict = attributive
+            joined = n > 0 and JOIN.fullmatch(sentence, places[n - 1] + 1, at)
+            own = joined and _DENIED.search(joined[0])
+            firm = False
+            if joined and not own and found and found[-1].level <= 0:
+                level = found[-1].level
+            elif found and found[-1].level < 0 and _LIKEWISE.search(around.left):
+                level = -1
+            elif around.part is not Part.ASKED and around.denied():
+                level = -1
+            else:
+                level, firm = around.level()
+            inflected = ord(sentence[at]) >= _INFLECTED
+            if inflected and 0 < level < 3:
+                level = 1
+            found.append(Mention(start + at, who(sentence[at]), level, firm, around.part))
+        asked = sentence.rstrip("\"'”») \n").endswith(("?", "？"))
+    return found
+
+
+class _Around:
+    """The words around a mention."""
+
+    def __init__(
+        self, text: str, start: int, end: int, at: int, clause: Clause, asked: bool, first: bool
+    ) -> None:
+        line = text.rfind("\n", 0, start) + 1
+        self.part = clause.part
+        self.left = re.sub(ANY, "x", text[max(start, at - WINDOW) : at])
+        self.line = re.sub(ANY, "x", text[max(line, at - WINDOW) : at])
+        self.right = text[at + 1 : min(end, at + WINDOW)].rstrip("\n")
+        self.own = re.sub(ANY, "x", text[max(clause.start, at - WINDOW) : at])
+        self.question = text[start:end].rstrip("\"'”») \n").endswith(("?", "？"))
+        self.after_question = asked
+        self.strict = False
+        self.opening = first and not text[:start].strip()
+
+    def denied(self) -> bool:
+        """Whether the words around the mention deny it."""
+        if _UNBEATEN.search(self.left):
+            return False
+        if _PREFERRED.search(self.left):
+            return True
+        clause = self.left[-60:]
+        clause = clause[max((m.end() for m in _BUT.finditer(clause)), default=0) :]
+        hits = list(_DENIED.finditer(clause))
+        if hits:
+            between = clause[hits[-1].end() :]
+            narrow = _NARROW.search(hits[-1][0]) and _PRONOUN.search(between)
+            if len(between) < 45 and not narrow and not re.search(
+                r"[;:。—–]|[,、](?!\s*(?:or|nor|oder|ni|né)\s*$)|\bbecause\b|\bso\b", between
+            ):
+                return True
+        return _DENIED_AFTER.match(self.right) is not None
+
+    def level(self) -> tuple[int, bool]:
+        """How firmly the mention is made, and whether by words of conclusion."""
+        if _MARKED.search(self.line):
+            return 4, True
+        if _TICK.search(self.line):
+            return 3, True
+        lead = self.left.strip(" \t\"'“„«*_([-•>=→👉✅❌✔☑✓✗")
+        if re.fullmatch(rf"{_FILLER}*", lead, re.IGNORECASE) and re.fullmatch(
+            rf"{DRESS}*", self.right.strip()
+        ):
+            return (1 if self.question else 2 if self.after_question else 3), False
+        if self.part is Part.ASKED:
+            return 0, False
+        if self.opening and not lead and _GOES_ON.match(self.right):
+            return 3, False
+        if self.part not in (Part.SAID, Part.ASIDE) or _EARLIER.search(self.own):
+            return 0, False
+        concluded = _CONCLUDED.search(self.left) is not None
+        if concluded or _UNBEATEN.search(self.left) or _CONFIRMED.match(self.right):
+            return (3 if self.part is Part.SAID else 1), concluded
+        level = self._stated()
+        if self.part is Part.ASIDE:
+            return (1 if level == 2 else 0), False
+        if level == 2 and _SO.match(self.own):
+            return 3, True
+        return level, False
+
+    def _stated(self) -> int:
+        if _WEIGHED_AFTER.match(self.right) or _WEIGHED.search(self.own):
+            return 0
+        bare = re.fullmatch(rf"{DRESS}*", self.right) is not None
+        if self.own != self.left and not self.own.strip(" \"'“„«*_([") and bare:
+            return 3
+        if _STATED.search(self.left) and not re.match(
+            r"\s+(?:has|have|had|is|was|would|will|can)\b", self.right
+        ):
+            return 2
+        noun = _OTHER_NOUN.match(self.right) if self.strict else None
+        return 0 if noun and not _NO_NOUN.fullmatch(noun[1]) else 1
