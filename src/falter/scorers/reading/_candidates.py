@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from falter.scorers.reading._cleaning import answer_part, boxed, plain
@@ -214,6 +214,7 @@ _FINALLY = re.compile(FINAL, re.IGNORECASE)
 def _listed(text: str) -> str:
     """The text with lines that go through several candidates as lines of a list, not answers."""
     lines = text.split("\n")
+    verdict = _verdict(lines)
     for pattern in (_HEAD, _KEYED, _ONLY):
         heads = [pattern.match(line) for line in lines]
         if pattern is not _HEAD:
@@ -226,4 +227,31 @@ def _listed(text: str) -> str:
             line[: m.end(1)] + " x" + line[m.end(1) :] if m else line
             for line, m in zip(lines, heads, strict=True)
         ]
-    return "\n".join(lines)
+    return "\n".join(lines) + verdict
+
+
+_WRONG = re.compile(
+    r"[\s:：.)(*_–—-]*(?:(?:is |this is |that is |ist |est |es |è |é )?(?:no\b|not\b|wrong|incorrect"
+    r"|false|out\b|ruled out|excluded|eliminated|impossible|doesn't|does not|isn't|n/a|nein|falsch"
+    r"|nicht|kein|scheidet|faux|non\b|incorrecte?|incorrect[ao]|fals[ao]|sbagliat[ao]|nee\b|fout"
+    r"|não\b|errad[ao])|[❌✗✘×✕])|[^\n]*(?:[❌✗✘✕]|[–—(-]\s*(?:wrong|incorrect|no|false|falsch|faux"
+    r"|incorrect[ao]|fout|errad[ao])\b[\s.)]*$)",
+    re.IGNORECASE,
+)
+_RIGHT = re.compile(
+    r"[\s:：.)(*_–—-]*(?:(?:is |this is |that is |ist |est |es |è |é )?(?:the )?(?:yes\b|correct"
+    r"|right\b|true\b|answer|match|best|ja\b|richtig|korrekt|stimmt|oui\b|juste|vrai|sí\b|correct[ao]"
+    r"|sì\b|giust[ao]|corrett[ao]|juist|klopt|sim\b|cert[ao]\b)|[✓✔✅★])|[^\n]*(?:[✓✔✅★]"
+    r"|[–—(-]\s*(?:correct|right|yes|true|richtig|juste|correct[ao]|juist|cert[ao])\b[\s.)]*$)",
+    re.IGNORECASE,
+)
+
+
+def _verdict(lines: Sequence[str]) -> str:
+    """A line that says which of the listed candidates is the only one called right."""
+    heads = [(m, line) for line in lines if (m := _HEAD.match(line))]
+    right = {m[1] for m, line in heads if _RIGHT.match(line, m.end(1))}
+    wrong = {m[1] for m, line in heads if _WRONG.match(line, m.end(1))}
+    if len({m[1] for m, _ in heads}) < 2 or len(right) != 1 or right & wrong:
+        return ""
+    return f"\nAnswer: {right.pop()}" if len(wrong | right) == len({m[1] for m, _ in heads}) else ""

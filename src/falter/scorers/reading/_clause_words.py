@@ -52,7 +52,7 @@ SUPPOSES = (
     r"|si(?! tratta| può| deve| je (?:ne )?me| mal no| no me)|sinon|à condition|à moins|pourvu"
     r"|salvo que|a menos que|siempre que|en caso|de lo contrario"
     r"|se (?:il|lo|i|gli|le|l'|non|fosse|o|a|os|as|não|for|houver|è|é)|qualora|altrimenti"
-    r"|a meno|purché|als (?:de|het|je|u|er|men|dat|we|ze|hij)|indien|tenzij|mits|anders|caso"
+    r"|a meno|purché|als (?:de|het|je|u|er|men|dat|we|ze|hij)|indien|tenzij|mits|anders|caso (?:o|a|os|as|não|seja|haja|você)"
     r"|a menos|senão|desde que)(?!\w)"
 )
 LATER = (

@@ -77,7 +77,7 @@ _OPENERS = {
     Part.ASIDE: rf"(?:{EXPLAINS}|{CONCEDES}|{RELATES})",
     Part.SAID: MAIN,
 }
-_LINK = r"[\W_]*(?:(?:and|but|or|und|aber|et|mais|y|pero|e|ma|en|maar|mas|also|then|even|just) )?"
+_LINK = r"[\W_]*(?:(?:and|but|or|und|aber|et|mais|y|pero|e|ma|en|maar|mas|also|then|just) )?"
 _OPENED = {part: _re(_LINK, r"(?:", words, r")") for part, words in _OPENERS.items()}
 _CUT = _re(
     r"(?:[,;:，、：—–]\s*|\s-\s|[()（）])|\s(?=(?:",
@@ -86,6 +86,9 @@ _CUT = _re(
 )
 _TURN = _re(r"[\W_]*(?:but|however|yet|aber|jedoch|mais|pero|ma|maar|mas)(?!\w)")
 _CONDITION = _re(_LINK, r"(?:", SUPPOSES, r")")
+_COMPLEMENT = _re(
+    r"[\W_]*(?:it|that|this|i|we|my|the|ich|das|c'est|je|ik)(?!\w)"
+)
 _QUOTING, _RULING, _BEFORE = _re(QUOTES), _re(RULES), _re(BEFORE_NOW)
 _UNSETTLED = _re(UNSETTLED)
 
@@ -101,16 +104,18 @@ def clauses(text: str) -> list[Clause]:
 
 def _in_sentence(text: str, n: int, start: int, end: int) -> list[Clause]:
     asked = text[start:end].rstrip("\"'”») \n*_").endswith(("?", "？"))
-    edges = [start, *(m.end() for m in _CUT.finditer(text, start, end)), end]
+    cuts = [(m.end(), not m[0].strip()) for m in _CUT.finditer(text, start, end)]
+    edges = [(start, False), *cuts, (end, False)]
     found: list[Clause] = []
     inherited = Part.SAID
-    for left, right in zip(edges, edges[1:], strict=False):
+    for (left, unmarked), (right, _) in zip(edges, edges[1:], strict=False):
         if not text[left:right].strip():
             continue
         part = Part.ASKED if asked else _part(text[left:right])
         if part is None:  # goes on as before, but a subordinate clause that opens a sentence ends
-            opened_here = bool(found) and found[-1].start == start
-            part = Part.SAID if opened_here else inherited
+            part = Part.SAID if _TURN.match(text, left, right) else inherited
+        if unmarked and found and part is Part.SAID and _COMPLEMENT.match(text, left):
+            part = found[-1].part  # what is said, thought or asked, without a comma
         inherited = part if part is Part.RULE else Part.SAID
         found.append(Clause(left, right, n, part))
     return _under_condition(text, found)
@@ -130,8 +135,8 @@ def _under_condition(text: str, found: list[Clause]) -> list[Clause]:
 
 def _part(text: str) -> Part | None:
     """The part of a clause by its own words; None where they do not say."""
-    for part, opened in _OPENED.items():
-        if opened.match(text):
+    for part in (Part.ASKED, Part.SUPPOSED, Part.ASIDE):
+        if _OPENED[part].match(text):
             return part
     for part, words in (
         (Part.BEFORE, _BEFORE),
@@ -141,7 +146,7 @@ def _part(text: str) -> Part | None:
     ):
         if words.search(text):
             return part
-    return None
+    return Part.SAID if _OPENED[Part.SAID].match(text) else None
 
 
 def clause_at(found: list[Clause], at: int) -> Clause:

@@ -38,9 +38,35 @@ def answer_part(text: str) -> str | None:
         if not marked or marked[-1] < len(lines) - 2:
             return None
         text = "\n".join(lines[marked[-1] :])
-    sequel = _SEQUEL.search(text.strip())
     text = text.strip()
-    return (text[: sequel.start()] if sequel else text).strip() or None
+    sequel = _SEQUEL.search(text)
+    return _without_items(text[: sequel.start()] if sequel else text).strip() or None
+
+
+_INPUT = re.compile(
+    r"\n[ \t>*#]*(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis|context"
+    r"|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail|statement|title"
+    r"|subject|article|customer|post|snippet|word|item|case|prompt|eingabe|aufgabe|beispiel|texte"
+    r"|exemple|entrada|texto|ejemplo|testo|esempio|invoer|voorbeeld|exemplo)\b[ \w]{0,20}?[ \t*]*"
+    r"(?:[:：]|#?\d+\b)",
+    re.IGNORECASE,
+)
+_OUTPUT = re.compile(
+    rf"\n[\W_]*(?:{FINAL}|(?:[^\W\d_]+ ){{0,2}}[^\W\d_]+[ \t*]*[:：])", re.IGNORECASE
+)
+
+
+def _without_items(text: str) -> str:
+    """The text without the further items that a model writes on, with their answers.
+
+    They begin with the name of an input behind a first line that is short enough for an answer.
+    """
+    head = text.partition("\n")[0]
+    item = _INPUT.search(text)
+    keyed = re.search(r"[:：]", head) and not _FINAL_LINE.match(head)
+    if item is None or len(head.split()) > 8 or keyed:
+        return text
+    return text[: item.start()] if _OUTPUT.search(text, item.end()) else text
 
 
 def boxed(text: str) -> list[str]:
@@ -61,6 +87,8 @@ _WRAPPING = re.compile(
     r"|underline"
     r"|f?boxed|color\{\w+\})\s*\{((?:[^{}]|\{[^{}]*\})*)\}"
 )
+_LATEX_ARROW = re.compile(r"\\(?:Rightarrow|rightarrow|implies|to|therefore|Longrightarrow)\b")
+_ENVIRONMENT = re.compile(r"\\(?:begin|end)\{[\w*]+\}")
 _LATEX_SPACE = re.compile(r"\\[,;:! ]|\\q?quad\b|~(?=\\)")
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
 _BOLD = re.compile(r"\*{1,3}(?=\S)([^*\n]{1,400}?)(?<=\S)\*{1,3}|__(?=\S)([^_\n]{1,400}?)(?<=\S)__")
@@ -70,6 +98,7 @@ def plain(text: str) -> str:
     """The text without bold type, fences and LaTeX's text commands; struck words are negated."""
     for _ in range(3):
         text = _WRAPPING.sub(r"\1", text)
+    text = _ENVIRONMENT.sub("", _LATEX_ARROW.sub(" ⇒ ", text))
     text = _LATEX_SPACE.sub(" ", text)
     text = _FENCE.sub("", text)
     text = re.sub(r"~~([^~\n]{1,200})~~", r"not \1,", text)

@@ -63,6 +63,7 @@ class _Opening(NamedTuple):
 
     at: int
     among: frozenset[int]
+    either: bool = True
 
 
 def settled(
@@ -82,6 +83,8 @@ def settled(
         made = [m for m in made if m.level >= 3]
     if cut:
         made = _before_the_cut(text, spans, made)
+    if _ONE_LEFT.search(text) and all(m.level == 1 for m in made):
+        made = []
     best = _last_committed(text, spans, made, stressed)
     openings = _openings(text, spans, mentions)
     if best is not None:
@@ -110,9 +113,22 @@ def _before_the_cut(
     text: str, spans: Sequence[tuple[int, int]], made: Sequence[Mention]
 ) -> list[Mention]:
     """The mentions that were whole before a reply was cut off, and would not be interim ones."""
-    whole = [m for m in made if m.level == 4 or _BOUNDARY.search(text, m.at + 1)]
+    last = spans[-1][0]
+    whole = [
+        m
+        for m in made
+        if m.level == 4
+        or _BOUNDARY.search(text, m.at + 1)
+        or (m.firm and re.fullmatch(rf"{DRESS}*", text[m.at + 1 :]))
+    ]
     firm = [m for m in whole if m.level == 4 or m.firm]
-    early = [m for m in whole if m.level >= 2 and m.at < spans[min(1, len(spans) - 1)][1]]
+    early = [
+        m
+        for m in whole
+        if m.level >= 2
+        and m.at < spans[min(1, len(spans) - 1)][1]
+        and (m.level == 3 or m.at < last)
+    ]
     kept = firm or early
     return list(kept) if len({m.who for m in kept}) == 1 else []
 
@@ -128,7 +144,8 @@ def _openings(
         if one and other and one.who != other.who and min(one.level, other.level) >= 0:
             if not match[0].strip(" ,、") and one.part is not other.part:
                 continue  # a comma between clauses, not between the items of a list
-            found.append(_Opening(match.end(), frozenset((one.who, other.who))))
+            either = _OR.search(match[0]) is not None
+            found.append(_Opening(match.end(), frozenset((one.who, other.who)), either))
     found += [
         _Opening(m.at, frozenset())
         for m in mentions
@@ -153,8 +170,14 @@ def _left_open(
     after = [o for o in openings if o.at >= start]
     if best.level >= 3:
         after = [o for o in after if o.at >= best.at]
-        after = [o for o in after if not o.among or best.who in o.among]
+        end = next((e for s, e in spans if s <= best.at < e), 0)
+        after = [
+            o for o in after if not o.among or (best.who in o.among and (o.either or o.at < end))
+        ]
     return bool(after)
+
+
+_OR = _re(r"\b(?:or|oder|ou|o|u|of)\b|[/|かまた]")
 
 
 def _leaning(

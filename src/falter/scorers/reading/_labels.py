@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from falter.scorers.reading._candidates import read_candidate
+from falter.scorers.reading._clause_words import CARRIER
 from falter.scorers.reading._mentions import MOST, token
 from falter.scorers.reading._wrapped import folded_key
 
@@ -85,18 +86,24 @@ def _edge(label: str) -> str:
     """The pattern of a label between the edges of words; Japanese has no such edges."""
     if re.search(r"[\u3040-\u9fff]", label):
         return re.escape(label)
-    return f"{_LEFT}{_spelled(label)}{_RIGHT}"
+    ending = "(?:s|n)?" if re.search(r"\w[\s_/-]+[^\W\d_]{4,}$", label) else ""
+    return f"{_LEFT}{_spelled(label)}{ending}{_RIGHT}"
 
 
 _BEFORE = re.compile(
     r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|so|is|be|as|to|are|was"
     r"|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?"
-    r"|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants))\s*$",
+    r"|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants|in|into|under|for"
+    r"|this|it|call|choose|pick|set|tag|rate|mark|really|rather|very|only|still|a|an|the|of|not"
+    r"|or|and|than|than|was|were|priority|level|urgency|severity|priorité|priorität|prioridad"
+    r"|priorità|prioriteit|prioridade|wohl|eher|als|auf|sehr|plutôt|de|en|muy|molto|di|in|op|em))"
+    r"\s*$",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
-    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|]|(?:であ|です|to (?:this|that)|for (?:this|that)"
-    r"|queue|label|category)\b)",
+    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|—–(]|(?:であ|です)|(?:to|for|here|now|then|since|because|as"
+    r"|given|until|in (?:this|my|the)|rather|instead|overall|weil|denn|hier|car|parce|ici|porque"
+    rf"|aquí|perché|qui|omdat|hier|pois|aqui|{CARRIER})\b)",
     re.IGNORECASE,
 )
 

@@ -51,6 +51,24 @@ _VERBS = (
 )
 
 
+_COUNTED = re.compile(
+    r"(?:\b(?:vitamine?s?|plan|point|team|section|group|class|type|grade|hepatitis|set|box|room"
+    r"|line|figure|fig\.|table|appendix|annex|step|part|level|constant|variable|angle|side"
+    r"|triangle|matrix|event|person|player|company|city|town|train|gate|platform|block|building"
+    r"|exhibit|model|version|series|chapter|drive|key|size|cup|site|node|server|zone|area|unit"
+    r"|factory|process|task|statement|sample|substance|liquid|solution|product|country|graph"
+    r"|curve|circle|vertex|program|language|written in|code in|punkt|gruppe|klasse|typ|teil"
+    r"|abschnitt|seite|groupe|classe|partie|section|punto|grupo|clase|parte|gruppo|tipo|punt"
+    r"|groep|klas|deel|ponto|turma|mr\.?|mrs\.?|ms\.?|dr\.?)|[\d°]|(?-i:\b[A-Z]\.))\s$",
+    re.IGNORECASE,
+)
+"""What counts with letters of its own: plan B, vitamin C."""
+_COMPOUND = re.compile(
+    r"\s(?:major|minor|sharp|flat|code|compiler|program|vitamins?|team|side|road|roads|drive"
+    r"|programm\w*|[A-Z]\.)\b|\s?[=<>]\s?\d"
+)
+
+
 def read_letter(reply: str, letters: Sequence[str], texts: Sequence[str]) -> int | None:
     """The index of the option that a reply settles on; None for none or several.
 
@@ -135,11 +153,11 @@ def _is_letter(match: re.Match[str], letter: str) -> bool:
             re.search(rf"(?:{_NOUN}|answer is)[\s:(*\[\"']*$", before, re.IGNORECASE)
             and re.match(r"\W|$", after)
         )
-    if not _BEFORE.search(before):
-        return False
-    if letter.upper() in ("A", "I", "O", "E", "Y", "À"):
-        return _no_article(before, after)
-    return True
+    inside = re.search(r"[^\W\d_],?\s$", before) is not None
+    articles = "I" if inside else "AIOEYÀ"  # a capital letter inside a sentence is no article
+    if letter.upper() in articles:
+        return _BEFORE.search(before) is not None and _no_article(before, after)
+    return _COUNTED.search(before) is None and _COMPOUND.match(after) is None
 
 
 def _no_article(before: str, after: str) -> bool:

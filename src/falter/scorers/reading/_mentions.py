@@ -80,7 +80,7 @@ def _re(*parts: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.IGNORECASE)
 
 _FILLER = (
-    r"(?:\s|the|an?|my|of|one|option|answer|choice|label|category|class|tag|letter|queue|number"
+    r"(?:\s|nur|noch|seulement|sólo|solo|soltanto|alleen|só|apenas|lettre|letra|buchstabe|the|an?|my|of|one|option|answer|choice|label|category|class|tag|letter|queue|number"
     r"|called|itself|simply|just|quite|rather|very|only|probably|likely|most likely|definitely"
     r"|clearly|therefore|really|still|indeed"
     r"|die|der|das|dem|den|ein|eine|einer|wohl|option|la|le|les|l'|un|une|el|los|il|lo|uno|una"
@@ -154,6 +154,7 @@ def mentions_in(text: str, *, attributive: bool = False) -> list[Mention]:
     spans, parts = sentences(text), clauses(re.sub(ANY, "x", text))
     found: list[Mention] = []
     asked, clause = False, 0
+    interim = _several_questions(text, spans)
     for start, end in spans:
         sentence = text[start:end]
         places = [m.start() for m in re.finditer(ANY, sentence)]
@@ -173,12 +174,25 @@ def mentions_in(text: str, *, attributive: bool = False) -> list[Mention]:
                 level = -1
             else:
                 level, firm = around.level()
+            if interim and asked and level == 2 and not firm:
+                level = 0
             inflected = ord(sentence[at]) >= _INFLECTED
             if inflected and 0 < level < 3:
                 level = 1
             found.append(Mention(start + at, who(sentence[at]), level, firm, around.part))
         asked = sentence.rstrip("\"'”») \n").endswith(("?", "？"))
     return found
+
+
+def _several_questions(text: str, spans: list[tuple[int, int]]) -> bool:
+    """Whether a text asks itself several questions, each answered on the way."""
+    pairs = zip(spans, spans[1:], strict=False)
+    answered = [
+        1
+        for (a, b), (c, d) in pairs
+        if text[a:b].rstrip().endswith(("?", "？")) and re.match(rf"{DRESS}*{ANY}", text[c:d])
+    ]
+    return len(answered) > 1
 
 
 class _Around:

@@ -34,14 +34,15 @@ REFUSALS: dict[str, tuple[str, ...]] = {
         r"|message|mail|table|listing|note|question) (?:doesn't|does not) (?:say|tell|state"
         r"|mention)",
         r"\bI(?:'d| would)? (?:rather not|prefer not|must refuse|refuse|have to (?:pass|refuse"
-        r"|decline)|decline|hesitate)\b|\bI'm (?:afraid|not in a position|not the right)\b",
+        r"|decline)|decline|hesitate)\b|\bI'm (?:afraid (?:I|we|that I|there)\b|not in a position|not the right)\b",
         r"\b(?:not something I|inappropriate|it (?:is|'s) (?:not possible|impossible)|not "
         r"possible to|impossible to|outside (?:of )?(?:my|the) (?:scope|remit)|beyond my"
         r"|nothing to (?:classify|read|label|go on)|more context)\b",
-        r"\b(?:is|seems|appears|looks) (?:to be )?(?:empty|missing|cut off|incomplete|truncated"
-        r"|garbled|blank)\b|\bthere(?:'s| is| was) no (?:text|image|attachment|message|content"
+        r"\b(?:text|message|input|file|image|attachment|question|passage|mail|e-?mail|ticket"
+        r"|review|document|prompt|paste|link|content|it|this|that|one)(?: \w+){0,3} (?:is|seems"
+        r"|appears|looks) (?:to be )?(?:empty|missing|cut off|incomplete|truncated|garbled|blank)\b|\bthere(?:'s| is| was) no (?:text|image|attachment|message|content"
         r"|way|file|data|information)\b",
-        r"\ball I can say\b|\b(?:is|are) missing\b|\bno (?:number|answer|value|figure) can be\b"
+        r"\ball I can say\b|\b(?:making it up|(?:only|just|pure) guess(?:ing|work)|be guessing)\b|\b(?:is|are) missing\b|\bno (?:number|answer|value|figure) can be\b"
         r"|\b(?:remains|is|stays) (?:open|unclear|unknown)\b",
         r"\b(?:could|can|would) you (?:please )?(?:share|provide|paste|send|tell|clarify|give"
         r"|specify|attach|confirm|say|type)\b",
@@ -125,6 +126,17 @@ _POLITE = re.compile(
     r"|doesn't it|okay|ok)\b[^.!?]*\?\W*$",
     re.IGNORECASE,
 )
+_TO_DO = re.compile(
+    r"(?:^|[.!?:\n]\s*)[\W_]*(?:(?:ok(?:ay)?|so|now|first|then|next|hmm+|wait|well|and|but)[, ]+)*"
+    r"(?:let me (?:check|see|look|think|verify|count|find|read|start|go|work|begin|analy[sz]e|first"
+    r"|reconsider|consider|take|compare|examine)|let's (?:check|see|look|think|start|go|begin"
+    r"|work|analy[sz]e|find|take|compare|examine|consider|break)|i(?:'ll| will| need to| have to|"
+    r" should) (?:check|look|think|verify|count|find|read|start|go through|work|begin|analy[sz]e"
+    r"|first|now|compare|examine|consider)|give me a (?:moment|second)|one moment|lass mich"
+    r"|mal sehen|laissez-moi|voyons|déjame|veamos|vamos a ver|fammi|vediamo|laat me|even kijken"
+    r"|deixe-me|vejamos)\b[^.!?\n]*[.!:…]*\W*$",
+    re.IGNORECASE,
+)
 _RESTATED = re.compile(
     r"^\W*(?:(?:thanks|great question|sure|ok(?:ay)?|hi|hello)[^.!?]{0,40}[.!,] *)?(?:you(?:'re"
     r"| are) (?:asking|interested)|you(?:'d| would)? (?:asked|want(?:ed)?|like) (?:to know"
@@ -134,7 +146,7 @@ _RESTATED = re.compile(
 
 
 def asks_back(text: str) -> bool:
-    """Whether a text ends in a question to the user, or only says again what was asked."""
+    """Whether a text ends in a question or a promise, or only says again what was asked."""
     text = text.strip()
     asked = text.endswith(("?", "？")) and not _POLITE.search(text)
-    return asked or _RESTATED.search(text) is not None
+    return asked or _TO_DO.search(text[-300:]) is not None or _RESTATED.search(text) is not None

@@ -77,7 +77,8 @@ class _Reader:
                 if self.space() not in (":", "="):
                     raise _Cut if not self.space() else _Broken
                 self.at += 1
-                found[key] = self.value(depth + 1)
+                value = self.value(depth + 1)
+                found[key] = None if key in found and found[key] != value else value
                 if self.space() not in (",", "}", ""):
                     raise _Broken
             self.at += 1
