@@ -63,8 +63,15 @@ _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")
 
 def _stressed(text: str, mark: Mark) -> int | None:
     """The only candidate that stands in bold type by itself."""
-    found = {sole(mark(plain(m[1] or m[2]))) for m in _BOLD.finditer(text)} - {None}
+    found = {_lead_or_sole(mark(plain(m[1] or m[2]))) for m in _BOLD.finditer(text)} - {None}
     return found.pop() if len(found) == 1 else None
+
+
+def _lead_or_sole(text: str) -> int | None:
+    """The candidate that bold words are, or that they begin with in a line of a list."""
+    alone = sole(text)
+    head = _HEAD.match(text)
+    return alone if alone is not None or head is None else who(head[1])
 
 
 def _without_rows(text: str) -> str:
@@ -89,6 +96,10 @@ def _in_object(text: str, mark: Mark) -> Any:
     last = found[-1]
     if is_schema(last.value):
         return None
+    if len(found) > 1 and not text[found[-2].end : last.start].strip(" ,\n"):
+        several = {_named_in(f.value, mark) for f in found} - {None}
+        if len(several) > 1:
+            return None
     values = {"/".join(map(folded_key, path)): (path, value) for path, value in leaves(last.value)}
     named: dict[str, int] = {}
     for key, (_, value) in values.items():
@@ -113,6 +124,12 @@ def _in_object(text: str, mark: Mark) -> Any:
     if chosen is not None:
         return chosen
     return None if mostly else _UNDECIDED
+
+
+def _named_in(value: Any, mark: Mark) -> int | None:
+    """The first candidate among the values of an object."""
+    said = (sole(mark(v)) for _, v in leaves(value) if isinstance(v, str))
+    return next((index for index in said if index is not None), None)
 
 
 def _chosen(named: Mapping[str, int]) -> int | None:

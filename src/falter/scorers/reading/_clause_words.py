@@ -11,6 +11,7 @@ __all__ = [
     "CARRIER",
     "CONCEDES",
     "EXPLAINS",
+    "IDLE_IF",
     "LATER",
     "MAIN",
     "QUOTES",
@@ -27,7 +28,7 @@ EXPLAINS = (
     r"|weil|denn|da (?:der|die|das|es|er|sie|ich|wir|ein|eine|kein|nur|dort|hier|in|sich|man|nach)"
     r"|zumal|puisqu|parce qu|car|étant donné|vu qu|comme (?:il|elle|le|la|les)"
     r"|porque|ya que|pues|puesto que|dado que|debido a|perché|poiché|siccome|dato che|visto che"
-    r"|omdat|want|aangezien|doordat|pois|já que|uma vez que|visto que)(?!\w)"
+    r"|omdat|want (?:het|de|er|ik|je|dit|dat|hij|ze|zij|we|geen|in|op|alle|deze|die)|aangezien|doordat|pois|já que|uma vez que|visto que)(?!\w)"
 )
 CONCEDES = (
     r"(?:although|though|even though|while|whereas|despite|in spite of|notwithstanding|albeit"
@@ -42,10 +43,17 @@ RELATES = (
     r"|who|whom|whose|where|of which|in which|with which|dont|lequel|laquelle|cuy[ao]s?"
     r"|welche[rsnm]?|wobei|wodurch|dessen|deren)(?!\w)"
 )
+IDLE_IF = (
+    r" (?:you (?:ask|need|want|insist|really|would like|have to|(?:\w+ )?(?:look|read|check|count"
+    r"|consider|compare|take|think|go|know|see))|(?:we|one) (?:look|read|check|count|consider"
+    r"|compare|take|go)s?|i (?:had|have|were|was|ever|must|may|am|remember|recall|understand|read"
+    r"|look|count)|i'm (?:right|not)|pressed|forced|anything|memory|any|only|it were me"
+    r"|nothing else|in doubt)\b"
+)
+"""What follows an "if" that makes no condition: if you ask me, if I had to choose."""
+
 SUPPOSES = (
-    r"(?:if(?! you ask| i (?:had|have|were) to| i must| pressed| i ever| you (?:need|would like)| anything"
-    r"| i'm (?:right|not)| i may| i am| i (?:remember|recall|understand)| memory| i read"
-    r"| any| only| it were me| forced)|unless|in case"
+    rf"(?:if(?!{IDLE_IF})|unless|in case"
     r"|whenever|as long as|provided(?: that)?(?! in)|providing|assuming|suppose|supposing"
     r"|should (?:the|it|you|they|he|she|this|there)|were (?:the|it|this)|had (?:the|it|this)"
     r"|otherwise|wenn(?! ich mich| man mich)|falls|sofern|sonst|solange|vorausgesetzt"

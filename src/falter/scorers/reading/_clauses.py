@@ -80,7 +80,8 @@ _OPENERS = {
 _LINK = r"[\W_]*(?:(?:and|but|or|und|aber|et|mais|y|pero|e|ma|en|maar|mas|also|then|just) )?"
 _OPENED = {part: _re(_LINK, r"(?:", words, r")") for part, words in _OPENERS.items()}
 _CUT = _re(
-    r"(?:[,;:，、：—–]\s*|\s-\s|[()（）])|\s(?=(?:",
+    r"(?:[,;:，、：—–]\s*|\s-\s|[()（）])"
+    r"|(?<!\beven)(?<!\bas)(?<!\bauch)(?<!\bmême)(?<!\banche)(?<!\bmesmo)(?<!\book)\s(?=(?:",
     "|".join((EXPLAINS, CONCEDES, RELATES, SUPPOSES, LATER, WONDERS, MAIN)),
     r"|but|however|aber|sondern|mais|pero|sino|maar|mas)(?!\w))",
 )

@@ -141,4 +141,7 @@ def is_cut(text: str) -> bool:
     tail = re.split(r"(?<=[.!?:])\s", last)[-1]
     ended = re.search(r"[.!?]\s", text) is not None
     inside = re.search(r"[.!?]\s+[^.!?:]*$", last) is not None
-    return len(tail.split()) > 9 or (ended and len(tail.split()) > (2 if inside else 3))
+    begun = inside and len(tail.split()) == 2 and not _FINAL_LINE.match(tail)
+    return len(tail.split()) > 9 or (
+        ended and (begun or len(tail.split()) > (2 if inside else 3))
+    )

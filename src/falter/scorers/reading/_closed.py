@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from falter.scorers.reading._clause_words import IDLE_IF
 from falter.scorers.reading._clauses import Part, sentences
 from falter.scorers.reading._cleaning import is_cut
 from falter.scorers.reading._mentions import ANY, DRESS, JOIN, WINDOW, Mention, mentions_in, who
@@ -44,14 +45,10 @@ _OR_MAY = _re(
 _OPENED = _re(OPEN)
 _CHANGED = _re(CORRECTION)
 _IF = _re(
-    r"\b(?:if|unless|otherwise|assuming|provided that|wenn|falls|sofern|tenzij|à moins|a menos"
+    r"(?<!\beven )(?<!\bas )\b(?:if|unless|otherwise|assuming|provided that|wenn|falls|sofern|tenzij|à moins|a menos"
     r"|a meno)\b"
 )
-_IDIOM = _re(
-    r"\bif (?:you ask|i (?:had|have|were) to|i must|pressed|forced|i ever|you (?:want|insist|need"
-    r"|would like|have to)|anything|i'm (?:right|not)|i may|i am|i (?:remember|recall)|any|only)"
-    r"|\beven if\b|\bas if\b"
-)
+_IDIOM = _re(rf"if{IDLE_IF}")
 _CONTRARY = _re(
     r"\b(?:would(?:n't)?(?: only)?(?: have)?(?: be| been)?|wäre|würde|serait|sería|sarebbe|zou"
     r"|seria)\b[^.!?]{0,60}\b(?:if|unless|wenn|falls|si|se|als)\b"
@@ -129,6 +126,8 @@ def _before_the_cut(
         and m.at < spans[min(1, len(spans) - 1)][1]
         and (m.level == 3 or m.at < last)
     ]
+    if len({m.who for m in made}) > 1:
+        early = []
     kept = firm or early
     return list(kept) if len({m.who for m in kept}) == 1 else []
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from falter.scorers.reading._candidates import read_candidate
+from falter.scorers.reading._cleaning import answer_part, boxed
 from falter.scorers.reading._mentions import CLASH, MOST, token
 
 __all__ = ["read_letter"]
@@ -76,7 +77,34 @@ def read_letter(reply: str, letters: Sequence[str], texts: Sequence[str]) -> int
     """
     if not texts or (letters and len(letters) != len(texts)) or len(texts) > MOST:
         return None
+    whole = _in_last_box(reply, texts)
+    if whole is not None:
+        return whole
     return read_candidate(reply, _marker(tuple(letters), tuple(texts)), len(texts))
+
+
+def _in_last_box(reply: str, texts: Sequence[str]) -> int | None:
+    """The option whose text, apart from spaces and LaTeX, is what the last box holds."""
+    boxes = boxed((answer_part(reply) or "")) if "boxed" in reply else []
+    if not boxes:
+        return None
+    bodies = [_squeezed(text) for text in texts]
+    body = _squeezed(boxes[-1])
+    return bodies.index(body) if body and bodies.count(body) == 1 else None
+
+
+_SYMBOLS = {"emptyset": "∅", "varnothing": "∅", "land": "and", "wedge": "and", "lor": "or",
+            "leq": "≤", "le": "≤", "geq": "≥", "ge": "≥", "neq": "≠", "ne": "≠", "cdot": "*",
+            "times": "×", "pi": "π", "infty": "∞", "pm": "±", "in": "∈", "cup": "∪",
+            "cap": "∩", "sqrt": "√"}  # fmt: skip
+
+
+def _squeezed(text: str) -> str:
+    """A formula without spaces, LaTeX's commands as the signs that they print."""
+    text = re.sub(r"\\(?:text|mathrm|mathbf|left|right|,|;|!)(?![a-z])", "", text)
+    text = re.sub(r"\\d?frac\{([^{}]*)\}\{([^{}]*)\}", r"\1/\2", text)
+    text = re.sub(r"\\([a-zA-Z]+)", lambda m: _SYMBOLS.get(m[1], m[1]), text)
+    return re.sub(r"[\s$\\]|(?<=[\w√^])[{}]|[{}]$" if "{" not in text[:1] else r"[\s$\\]", "", text)
 
 
 @lru_cache(maxsize=256)
@@ -150,7 +178,7 @@ def _is_letter(match: re.Match[str], letter: str) -> bool:
         return bool(marked or alone)
     if written != letter and not re.fullmatch(r"[\W_]*", text[: match.start()][:60] + after):
         return bool(
-            re.search(rf"(?:{_NOUN}|answer is)[\s:(*\[\"']*$", before, re.IGNORECASE)
+            re.search(rf"(?:{_NOUN}|ans\.?|answer is)[\s:(*\[\"']*$", before, re.IGNORECASE)
             and re.match(r"\W|$", after)
         )
     inside = re.search(r"[^\W\d_],?\s$", before) is not None

@@ -43,7 +43,8 @@ REFUSALS: dict[str, tuple[str, ...]] = {
         r"|appears|looks) (?:to be )?(?:empty|missing|cut off|incomplete|truncated|garbled|blank)\b|\bthere(?:'s| is| was) no (?:text|image|attachment|message|content"
         r"|way|file|data|information)\b",
         r"\ball I can say\b|\b(?:making it up|(?:only|just|pure) guess(?:ing|work)|be guessing)\b|\b(?:is|are) missing\b|\bno (?:number|answer|value|figure) can be\b"
-        r"|\b(?:remains|is|stays) (?:open|unclear|unknown)\b",
+        r"|\b(?:remains|is|stays) (?:open|unclear|unknown)\b"
+        r"|[:–—-] (?:unknown|unclear|undecided|open)\W*\Z",
         r"\b(?:could|can|would) you (?:please )?(?:share|provide|paste|send|tell|clarify|give"
         r"|specify|attach|confirm|say|type)\b",
         r"\b(?:please|kindly) (?:share|provide|paste|send|tell me|clarify|give me|specify"
