@@ -265,6 +265,6 @@ def _left_over(text: str, mentions: Sequence[Mention], count: int) -> int | None
     """The only candidate that is not denied; or not even named, where one is said to be left."""
     out = {m.who for m in mentions if m.level == -1}
     if _ONE_LEFT.search(text):
-        out = {m.who for m in mentions if m.level <= 0}
+        out = {m.who for m in mentions if m.level <= 1}
     rest = set(range(count)) - out
     return rest.pop() if len(rest) == 1 and count > 1 and out else None

@@ -8,7 +8,8 @@ from typing import Any
 
 from falter.scorers.reading._cleaning import answer_part, boxed, plain
 from falter.scorers.reading._numerals import numbers
-from falter.scorers.reading._stated_numbers import LIMIT, settled_number
+from falter.scorers.reading._placed_numbers import LIMIT
+from falter.scorers.reading._stated_numbers import settled_number
 from falter.scorers.reading._wrapped import elements, folded_key, leaves, objects
 
 __all__ = ["read_number"]
@@ -33,7 +34,20 @@ def read_number(reply: str) -> Decimal | None:
         found = look(text)
         if found is not _UNDECIDED:
             return found  # type: ignore[no-any-return]
-    return settled_number(_unformatted(text))
+    return settled_number(_unformatted(text), _stressed(text))
+
+
+_BOLD = re.compile(
+    r"\*\*([^*\n]{1,60})\*\*|__([^_\n]{1,60})__|\\(?:mathbf|textbf|underline)\{([^\n]{1,60}?)\}+"
+)
+
+
+def _stressed(text: str) -> Decimal | None:
+    """The number of the only bold words that have one."""
+    bold = [_unformatted(next(g for g in m.groups() if g)) for m in _BOLD.finditer(text)]
+    inside = [numbers(b) for b in bold]
+    inside = [n for n in inside if n]
+    return inside[0][0].value if len(inside) == 1 and len(inside[0]) == 1 else None
 
 
 def _in_box(text: str) -> Any:
@@ -42,6 +56,11 @@ def _in_box(text: str) -> Any:
 
 
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}|\\[dt]?frac(\d)(\d)")
+
+
+_LIMITS = re.compile(
+    r"\\?(?:sum|int|prod|lim|log)(?:_\{[^{}]*\}|_\w)?(?:\^\{[^{}]*\}|\^\\?\w+)?(?=\W)"
+)
 
 
 def _unformatted(text: str) -> str:
@@ -54,7 +73,9 @@ def _unformatted(text: str) -> str:
     text = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", text)
     text = re.sub(r"\^\s*\{?\\?circ\}?|°", " degrees", text)
     text = re.sub(r"\$(?=\s|$)|(?<!\d)\$(?![\d.])|\$\$", "", text)
+    text = _LIMITS.sub(" ", text)
     text = re.sub(r"^([ \t]*)\(?\d{1,2}[.)](?=\s+\D)", r"\1-", text, flags=re.MULTILINE)
+    text = re.sub(r"(?<=\n)([ \t]*)\d{1,2}[.)](?=\s+\S)", r"\1-", text)
     return re.sub(
         r"\\(?:approx|implies|Rightarrow|to)\b",
         lambda m: " = " if "approx" in m[0] else " → ",
@@ -72,6 +93,8 @@ def _prose(text: str) -> str:
 def _only(text: str) -> Decimal | None:
     """The number of a short text: the only one, or the one behind its last equals sign."""
     text = text.strip().strip("$ .*")
+    if re.match(r"\\pm|±", text):
+        return None
     found = numbers(text)
     if "=" in text and found:
         last = [n for n in found if n.start > text.rfind("=")]

@@ -135,7 +135,7 @@ _WRITTEN = re.compile(
     re.IGNORECASE,
 )
 _AND_HALF = re.compile(
-    r"\s+(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia|e meio)\b", re.IGNORECASE
+    r"\s+(?:[^\W\d]{2,15}\s+)?(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia|e meio)\b", re.IGNORECASE
 )
 _SPECIAL: dict[str, str] = {
     r"half a dozen|ein halbes dutzend|une demi-douzaine|media docena|mezza dozzina|meia dúzia"
@@ -164,7 +164,7 @@ _PLAIN = re.compile(
     r"(?:\s*(?:[×x·*]|\\times|\\cdot)\s*10\s*(?:\^\s*\{?\s*(?P<power>[-−]?\d+)\s*\}?"
     r"|\*\*\s*(?P<stars>[-−]?\d+)|(?P<high>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))"
     r"|\s?e\{?(?P<e>[-+−]?\d+)\}?(?!\w)"
-    r"|\s*/\s*(?P<below>\d+)(?![\d/.,])"
+    r"|\s*/\s*(?P<below>\d+)(?![\d/]|[.,]\d)"
     r"|\s(?P<part>\d+)/(?P<whole>\d+)(?!\d)"
     rf"|\s?(?P<mark>[{''.join(_HALF)}])"
     rf"|[\s-]?(?P<scale>(?i:{_SCALE_NAME})|k|M|B|(?<=\d)K(?=\s|$))(?![\w.]\w|\w|/)"

@@ -105,10 +105,22 @@ _UNSURE = re.compile(
 )
 
 
+_BUT_CAN = re.compile(
+    r"[^.!?\n]{3,120}[,;] (?:but|however|aber|mais|pero|ma|maar|mas) (?:I can(?! only)(?:\b(?!'t))"
+    r"|here(?:'s| is)|ich kann|je peux|puedo|posso|ik kan)\b",
+    re.IGNORECASE,
+)
+"""A refusal of one thing that goes on to do another."""
+
+
 def refusal_in(text: str) -> int | None:
     """Where the last refusal in a text begins, in characters; None if it refuses nothing."""
     text = text.replace("’", "'")
-    ends = [m.start() for m in _ANY.finditer(text) if not _UNSURE.match(text, m.start())]
+    ends = [
+        m.start()
+        for m in _ANY.finditer(text)
+        if not _UNSURE.match(text, m.start()) and not _BUT_CAN.match(text, m.start())
+    ]
     return ends[-1] if ends else None
 
 

@@ -90,7 +90,7 @@ CONCLUSION = (
 """Words before an answer that say it is the one."""
 
 COMMIT = (
-    r"(?:\b(?:is|are|was|be|were|'s|as|about|deals with|shows?|means?|expresses|comes to|status "
+    r"(?:\b(?:a (?:case|matter|job|task) (?:of|for)|caso d[ei]|is|are|was|be|were|'s|as|about|deals with|shows?|means?|expresses|comes to|status "
     r"(?:is|to)|deserves|warrants|merits"
     r"|(?:is|was|be|are|been) (?:rated|labell?ed|classified|tagged|marked|called|termed|ranked)"
     r"|(?:belongs|goes|go|sent|send|assign(?:ed)?|routed?|route|set|moved?|forward(?:ed)?"

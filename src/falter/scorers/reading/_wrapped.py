@@ -197,9 +197,18 @@ _ELEMENT = re.compile(
 )
 
 
+_FORMATTING = frozenset(
+    "b i u s em strong small big sup sub span p li ul ol td th tr br code pre div font mark".split()
+)
+
+
 def elements(text: str) -> list[tuple[str, str]]:
     """The innermost elements of a text: name and content."""
-    return [(m[1], m[3].strip()) for m in _ELEMENT.finditer(text)]
+    return [
+        (m[1], m[3].strip())
+        for m in _ELEMENT.finditer(text)
+        if m[1].casefold() not in _FORMATTING
+    ]
 
 
 _PAIR = re.compile(

@@ -1,0 +1,365 @@
+"""The numbers of a text, each with how firmly its sentence gives it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from falter.scorers.reading._clauses import Clause, Part, clause_at, clauses, sentences
+from falter.scorers.reading._numerals import Number, numbers
+from falter.scorers.reading._words import CONCLUSION, CORRECTION, FINAL, NEGATION
+
+__all__ = ["LIMIT", "SUM", "MARK", "UNIT", "Placed", "placed_numbers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A number in a sentence, and how firmly it is given there.
+
+    Levels: 5 marked as the answer, 4 concluded, 3 the result of an equation, 2 the sentence's main
+    number, 1 merely there, 0 weighed, checked or beside the point, -1 denied.
+    """
+
+    number: Number
+    sentence: int
+    level: int
+
+
+def _re(*parts: str) -> re.Pattern[str]:
+    return re.compile("".join(parts), re.IGNORECASE)
+
+
+LIMIT = _re(
+    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|above|below|up to|no "
+    r"more than|no fewer than|minimum of|maximum of|mindestens|höchstens|mehr als|weniger als"
+    r"|au moins|au plus|plus de|moins de|al menos|más de|menos de|almeno|più di|meno di"
+    r"|minstens|meer dan|pelo menos|mais de)|[<>≤≥])\s*(?:[$€£]|about)?\s*$"
+)
+_BESIDE = _re(
+    r"(?:\b(?:steps?|note|page|chapter|section|part|item|question|rule|version|figure|table"
+    r"|line|day|row|no\.|number|nr\.?|option|room|paragraph|team|player|box|room|schritt|seite"
+    r"|étape|page|paso|passo|stap|passo|article|artikel|option|week|phase|exercise|level|grade"
+    r"|type)\s*#?|#)$"
+)
+_ORDINAL = re.compile(
+    r"(?:st|nd|rd|th)\b|[:/]\d|(?:\.|er|ère|ème|º|ª|e)\s(?=(?:januar|februar|märz|april|mai"
+    r"|juni|juli|august))|%?\s*(?:o'clock|uhr\b|a\.m\.|p\.m\.|am\b|pm\b)|\s*h\b(?:\s*\()"
+)
+_MONTH = (
+    r"(?:jan(?:uary|uar|vier)?|feb(?:ruary|ruar)?|mar(?:ch|s)?|märz|apr(?:il)?|may|mai|june?"
+    r"|juni|juin|july?|juli|juillet|aug(?:ust)?|août|sept?(?:ember)?|oct(?:ober)?|oktober"
+    r"|octobre|nov(?:ember|embre)?|dec(?:ember)?|dezember|décembre"
+    r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)\b"
+)
+_DATED = _re(rf"\s+(?:de )?{_MONTH}")
+_CHECKED = _re(
+    r"\b(?:check|double-?check|verify|verification|probe|vérif\w*|proof|compare|for comparison"
+    r"|remaining|would only|last (?:week|year|month)|previous|earlier)\b"
+)
+MARK = _re(r"^[\W_]*(?:", FINAL, r")")
+SUM = _re(
+    r"^[\W_]*(?:in total|total|altogether|overall|final|sum|grand total|insgesamt|gesamt"
+    r"|zusammen|au total|en total|in totale|totaal|no total|合計)\b[^.\n]{0,40}?[:=]"
+)
+_CUE = _re(
+    CONCLUSION,
+    r"|\b(?:in total|altogether|total (?:of|is)|so there|so the|that is,? in|comes? to|amounts? "
+    r"to|adds? up to|equals?|which gives|gives us|we get|you get|leaves|that leaves|the "
+    r"(?:answer|result|total|sum|number) (?:is|of)|the rest is"
+    r"|insgesamt|ergibt|macht|beträgt|zusammen|au total|cela fait|en total|suman?|in totale|in "
+    r"tutto|fanno|totaal|samen|no total|ao todo|soit|o sea|quindi|right, then|then)\b|合計|全部で",
+)
+_VERB = _re(
+    r"(?:=|\b(?:is|are|was|were|be|has|have|had|need|needs|costs?|weighs?|takes?|leaves?|makes?"
+    r"|equals?|get|gives?|totals?|holds?|contains?|pays?|left with|ist|sind|hat|kostet|kosten"
+    r"|beträgt|est|sont|es|son|è|sono|is|zijn|kost|é|são|hay|il y en a|be about)\b)"
+)
+_MAYBE = _re(
+    r"\b(?:if|unless|otherwise|either|depending|could be|might be|maybe|perhaps|vielleicht"
+    r"|falls|wenn|peut-être|talvez|quizás?|tal vez|forse|misschien)\b"
+)
+_TRUST = _re(
+    r"\bif (?:the|you|i|my|that)\b[^,.]{0,40}(?:trusted|insist|right|ask|mistaken|must|had to)"
+    r"|\b(?:even|as) if\b"
+)
+_ADJACENT = _re(
+    r"\b(?:is|are|was|were|has|have|had|costs?|weighs?|takes?|pay|holds?|contains?|counts?"
+    r"|there are|lasts?|home to|in|hat|kostet|beträgt|liegt bei|est|compte|tiene|hay|ha|costa"
+    r"|telt|heeft|tem|custa|há)"
+    r"\s+(?:about|roughly|around|exactly|some|only|just|nearly|almost|etwa|rund|genau|environ"
+    r"|unos|unas|circa|ongeveer|cerca de)?\s*[$€£¥]?$"
+)
+
+UNIT = r"[\s$€£¥₹%°]*(?:[^\W\d]{1,20}\.?(?:/[^\W\d]{1,6})?[²³]?)?(?:\s+[^\W\d]{1,15}){0,2}"
+
+
+def placed_numbers(text: str) -> list[Placed]:
+    """The numbers of a text in order, each with how firmly it is given."""
+    found = numbers(text)
+    parts = clauses(text)
+    seen: list[Placed] = []
+    for n, (start, end) in enumerate(sentences(text)):
+        inside = [x for x in found if start <= x.start < end and not _beside(text, x)]
+        if inside:
+            seen += _in_sentence(text, n, (start, end), inside, parts)
+    return seen
+
+
+def _beside(text: str, number: Number) -> bool:
+    """Whether a number counts steps, pages, days or hours of the clock."""
+    before, after = text[: number.start], text[number.end :]
+    return bool(
+        _BESIDE.search(before[-20:].rstrip())
+        or _ORDINAL.match(after)
+        or _DATED.match(after)
+        or (re.search(rf"{_MONTH}\s*$", before[-14:], re.IGNORECASE) and number.value < 32)
+        or re.search(r"(?:\d[:/]|[A-Za-z]-|[A-Za-z_]|√\(?|\^)\Z", before[-3:])
+    )
+
+
+
+_OR_RATHER = _re(
+    r"[^\d.]{0,25}\b(?:or rather|no,|wait|i mean|sorry|correction|rather|oder vielmehr|vielmehr"
+    r"|ou plutôt|plutôt|o mejor dicho|mejor dicho|o meglio|anzi|of liever|of eigenlijk|ou melhor"
+    r"|aliás)\b[^\d.]{0,20}[$€£]?"
+)
+
+
+def _in_sentence(
+    text: str, n: int, span: tuple[int, int], inside: Sequence[Number], parts: list[Clause]
+) -> list[Placed]:
+    start, end = span
+    sentence = text[start:end]
+    line = text[text.rfind("\n", 0, start) + 1 : start]
+    denied = {x for x in inside if _denied(text, start, x)}
+    replaced = {
+        a
+        for a, b in zip(inside, inside[1:], strict=False)
+        if _OR_RATHER.fullmatch(text, a.end, b.start)
+    }
+    pool = [x for x in inside if x not in denied and x not in replaced]
+    marked = MARK.search(line + sentence) or SUM.search(line + sentence)
+    if not pool:
+        return [Placed(x, n, -1) for x in inside]
+    said = [x for x in pool if _is_said(text, start, x, parts)]
+    chief, level = _chief(sentence, line, start, said or pool, text, parts)
+    level = level if said or level > 3 else min(level, 1)
+    if sentence.rstrip().endswith(("?", "？")) or (not marked and _CHECKED.search(sentence)):
+        level = min(level, 0)
+    if level < 5 and _MAYBE.search(sentence) and not _TRUST.search(sentence):
+        level = 0
+    placed = []
+    for number in inside:
+        own = level if number is chief else min(level, 1 if level < 3 else 0)
+        if _term(text, number) and level < 5:
+            own = min(own, 0)
+        if number in denied or number in replaced:
+            own = -1
+        placed.append(Placed(number, n, own))
+    return placed
+
+
+def _is_said(text: str, start: int, number: Number, parts: list[Clause]) -> bool:
+    """Whether a number is in a clause that says something, and not in brackets."""
+    before = text[start : number.start]
+    bracketed = before.count("(") > before.count(")") and before.strip(" (*_") != ""
+    return clause_at(parts, number.start).part is Part.SAID and not bracketed
+
+
+_PART = _re(
+    r"\s*(?:h|hours?|hrs?|minutes?|min|stunden?|heures?|horas?|ore|uur|feet|ft|pounds?"
+    r"|years?)\s*(?:,|and|und|et|y|e|en)?\s*\d+\s*(?:m|min|minutes?|minuten?|minutos?|minuti"
+    r"|seconds?|sec|s|inches|in|ounces|months?)\b"
+)
+_SECOND_PART = _re(
+    r"\d\s*(?:h|hours?|hrs?|minutes?|min|stunden?|heures?|horas?|ore|uur|feet|ft|pounds?"
+    r"|years?)\s*(?:,|and|und|et|y|e|en)?\s*$"
+)
+
+
+def _term(text: str, number: Number) -> bool:
+    """Whether a number is a term of a formula, or one side of a conversion."""
+    after, before = (
+        text[number.end : number.end + 12],
+        text[max(0, number.start - 16) : number.start],
+    )
+    return bool(
+        re.match(r"\s*(?:[-+*/·×^]\s*(?:[A-Za-z(\\]|$)|[·×*/]\s*\d)", after)
+        or re.search(r"(?<!\w)1 \S{1,8} = $|[A-Za-z]\s*[-+*/·×]\s*$", before)
+        or re.match(
+            r"\s*[^\W\d]*\s+(?:more|less|fewer|\w+er|mehr|weniger|plus|más|più|meer|mais) "
+            r"(?:than|als|que|di|dan|do que)\b",
+            text[number.end : number.end + 40],
+        )
+        or re.search(
+            r"(?:^|[.!?\n]\s*)(?:In|After|For|With|Of|From|At|By|On|Each of|Out of|Among|Per"
+            r"|Every|Von|Nach|In den|Sur|De|Après|De los|Dopo|Su|Van|Dos)\s+(?:the |these |all "
+            r"|those |los |las |les |den |de |die |i |as |os )?$",
+            text[: number.start][-24:],
+        )
+        or re.search(
+            r"\d\s+(?:\w+\s+)?(?:out of|of|von|sur|de|su|van)\s+(?:the |all |a total of |los "
+            r"|las |les |den |de |i |as |os )?$",
+            text[: number.start][-30:],
+        )
+        or _PART.match(text, number.end)
+        or _SECOND_PART.search(text[: number.start][-30:])
+        or re.match(
+            r"\s+(?:was|is|were|wäre|war) (?:wrong|incorrect|falsch|the wrong)",
+            text[number.end : number.end + 30],
+        )
+    )
+
+
+_NO = _re(NEGATION)
+
+
+def _denied(text: str, start: int, number: Number) -> bool:
+    before = text[max(start, number.start - 25) : number.start]
+    hits = list(_NO.finditer(before))
+    return bool(hits) and not re.search(
+        r"[,;:.]|\bbut\b|\bonly\b|\bmore\b|\b(?:sondern|mais|sino|ma|maar|mas)\b",
+        before[hits[-1].end() :],
+    )
+
+
+_OPEN_FORM = re.compile(r"(?:^|[^\w.])\d*\.?\d+\s*\*?\s*[a-z]\s*$")
+
+
+def _chief(
+    sentence: str,
+    line: str,
+    start: int,
+    inside: Sequence[Number],
+    text: str,
+    parts: list[Clause],
+) -> tuple[Number, int]:
+    """The main number of a sentence, and how firmly the sentence gives it."""
+    marked = MARK.search(line + sentence) or SUM.search(line + sentence)
+    cues = [c for c in _CUE.finditer(sentence) if not _RESTATED.match(c[0])]
+    equals = sentence.rfind("=")
+    if equals >= 0 and (behind := [x for x in inside if x.start - start > equals]):
+        side = sentence[:equals].rpartition("=")[2]
+        if _OPEN_FORM.search(re.split(r"[,:;]", side)[-1]) and not marked:
+            return behind[0], 1  # 2x = 16 is on the way
+        concluded = any(_STRONG.match(c[0]) for c in cues)
+        return behind[0], 5 if marked else 4 if concluded else 3
+    if marked:
+        at = start + marked.end() - len(line)
+        later = [x for x in inside if x.start >= at - 1] or list(inside)
+        return _after_verb(text, at, later), 5
+    summed = [x for x in inside if _SUMMED.match(sentence, x.end - start)]
+    if len(summed) == 1:
+        return summed[0], 4
+    if _stands_alone(sentence, inside, start):
+        return inside[-1] if _COLON.search(sentence[: inside[-1].start - start]) else inside[0], 4
+    if cues:
+        strong = [c for c in cues if _STRONG.match(c[0])]
+        for cue in (*reversed(strong), *cues):
+            later = [x for x in inside if x.start - start >= cue.end()]
+            if later:
+                chief = _after_verb(text, start + cue.end(), later)
+                return chief, 1 if _shared(text, chief, inside) else 4
+    if _CORRECTED.match(sentence) and len({x.value for x in inside}) == 1:
+        return inside[0], 4
+    return _main(text, sentence, start, inside, parts)
+
+
+_PARALLEL = re.compile(
+    r"[^.;:()\d]{0,25}(?:,|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bwhile\b)\s+(?!it\b|that\b|this\b"
+    r"|which\b|so\b|not\b|thus\b|therefore\b)[^\W\d]+(?:\s[^\W\d]+){0,2}\s(?:has|have|gets?|is|are"
+    r"|pays?|costs?|takes?|makes?|hat|hab\w+|bekommt|a|ont|tiene|tienen|ha|hanno|heeft|hebben"
+    r"|tem|têm)\s(?:[^\W\d]+\s)?[$€£]?$",
+    re.IGNORECASE,
+)
+
+
+def _shared(text: str, chief: Number, inside: Sequence[Number]) -> bool:
+    """Whether a sentence gives two things a number each: Anna has 14 and Ben has 7."""
+    later = [x for x in inside if x.start >= chief.end and x.value != chief.value]
+    return bool(later) and _PARALLEL.match(text, chief.end, later[0].start) is not None
+
+
+_STRONG = _re(CONCLUSION)
+_CORRECTED = _re(rf"\W*(?:{CORRECTION})")
+_SUMMED = _re(
+    r"\s+(?:[^\W\d]+\s+){0,3}(?:in total|altogether|in all|insgesamt|zusammen|au total|en total"
+    r"|in totale|in totaal|no total|ao todo)\b"
+)
+_RESTATED = _re(
+    r"in other words|that is|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea|cioè"
+    r"|ossia|namelijk|oftewel|ou seja|isto é"
+)
+_COLON = re.compile(r"(?:\S+\s+){5,}\S+:\s*[$€£]?$")
+
+
+def _stands_alone(sentence: str, inside: Sequence[Number], start: int) -> bool:
+    """Whether a sentence is nothing but its number, or ends with one behind a colon."""
+    first, last = inside[0], inside[-1]
+    if _COLON.search(sentence[: last.start - start]):
+        first = last
+    before, after = sentence[: first.start - start], sentence[first.end - start :]
+    if not before.strip(" *_(\"'-•=→$€£≈~") and re.fullmatch(
+        rf"{UNIT}\W*", after.partition("(")[0]
+    ):
+        return True
+    tail = sentence[last.end - start :]
+    return (
+        last is first and bool(_COLON.search(before)) and bool(re.fullmatch(rf"{UNIT}\W*", tail))
+    )
+
+
+
+_TAIL = re.compile(
+    r"[\W_]*(?:(?:and |und |et |y |e |en )?(?:not|with|plus|including|compared|versus|instead|up|down"
+    r"|out|of|or|a|an|the|mit|inklusive|einschließlich|davon|statt|avec|dont|au lieu|con|incluid"
+    r"|de los|frente|di cui|met|waarvan|com|sendo|against|after|before|on|in|at|from|by|for|over"
+    r"|nach|vor|ab|am|im)\b|[$€£]?[\d.,]+\s*\S*\s*(?:more|less|fewer|mehr|weniger|de plus|de moins"
+    r"|más|menos|più|meno|meer|minder|mais)\b)|[^.]*\b(?:than|als|que|che|dan)\b",
+    re.IGNORECASE,
+)
+
+
+def _main(
+    text: str, sentence: str, start: int, inside: Sequence[Number], parts: list[Clause]
+) -> tuple[Number, int]:
+    """The number of the first clause that has one, where the others only add to it."""
+    first = clause_at(parts, inside[0].start)
+    own = [x for x in inside if x.start < first.end]
+    said = [x for x in own if _ADJACENT.search(sentence[: x.start - start])]
+    if len({x.value for x in own}) == 1:
+        chief = own[0]
+    elif len(said) == 1:
+        chief = said[0]
+    else:
+        share = _SHARE.match(text, own[0].end, own[1].start) and len(own) == 2
+        return own[0], 2 if share else 1
+    rest = [clause_at(parts, x.start) for x in inside if x.start >= first.end]
+    adds = all(_TAIL.match(text, c.start, c.end) for c in rest)
+    had = re.search(r"\bhad\W*$", text[start : chief.start]) is not None
+    if _shared(text, chief, inside):
+        return chief, 1
+    return chief, 2 if (adds and not (had and rest)) or len({x.value for x in inside}) == 1 else 1
+
+
+_SHARE = re.compile(
+    r"\s*(?:[^\W\d]+\s)?(?:out of|of|von|sur|de|su|van|sobre|em|dos|des|dei|delle)\s(?:the |all |a"
+    r" total of |los |las |les |den |de |i |as |os )?$",
+    re.IGNORECASE,
+)
+
+
+def _after_verb(text: str, at: int, later: Sequence[Number]) -> Number:
+    """The number behind the verb that follows a cue; the first one where it comes at once."""
+    verb = _VERB.search(text, at, later[-1].start)
+    behind = [x for x in later if verb and x.start >= verb.end()]
+    if later[0].start - at < 4 and not (len(later) > 1 and _IS.match(text, later[0].end)):
+        return later[0]
+    return (behind or list(later))[0]
+
+
+_IS = _re(
+    r"\s*(?:[^\W\d]{1,12}\s|[%€$]\s?)?(?:is|are|equals?|makes?|ist|sind|est|es|è|é|=)\s[^\d.,]{0,12}$"
+    r"|\s*(?:is|are|equals?|ist|est|es|è|é)\b"
+)
