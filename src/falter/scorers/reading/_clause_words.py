@@ -40,7 +40,7 @@ CONCEDES = (
 )
 RELATES = (
     r"(?:which(?! makes| leaves| means| gives| is why| points| brings| puts| settles| would make| leads)"
-    r"|who|whom|whose|where|of which|in which|with which|dont|lequel|laquelle|cuy[ao]s?"
+    r"|who|whom|whose|where|of (?:which|whom)|van wie|waarvan|di cui|de (?:los|las) cuales|davon|dos quais|das quais|in which|with which|dont|lequel|laquelle|cuy[ao]s?"
     r"|welche[rsnm]?|wobei|wodurch|dessen|deren)(?!\w)"
 )
 IDLE_IF = (
@@ -74,7 +74,7 @@ WONDERS = (
 MAIN = (
     r"(?:so|thus|hence|therefore|consequently|accordingly|it(?:'s| is)|that(?:'s| is)|this is"
     r"|i(?:'d|'ll| would| will| choose| pick| go| am| think)|we|my|the (?:answer|correct|right)"
-    r"|also|daher|deshalb|somit|folglich|ich|das ist|donc|ainsi|c'est|je|por (?:lo )?tanto"
+    r"|daher|deshalb|somit|folglich|ich|das ist|donc|ainsi|c'est|je|por (?:lo )?tanto"
     r"|así que|entonces|quindi|dunque|perciò|pertanto|dus|daarom|ik|portanto|logo|então)(?!\w)"
 )
 

@@ -119,7 +119,7 @@ _LIKEWISE = _re(
 )
 _SO = _re(
     r"[\W_]*(?:and |und |et |y |e |en )?(?:so|thus|hence|therefore|consequently|accordingly"
-    r"|overall|in (?:short|sum|conclusion)|all in all|also|daher|deshalb|somit|folglich|insgesamt"
+    r"|overall|in (?:short|sum|conclusion)|all in all|also(?= (?:ist|sind|bleibt|hat|gehört|gilt|lautet|die|der|das|ich|wir|es))|daher|deshalb|somit|folglich|insgesamt"
     r"|donc|ainsi|par conséquent|por (?:lo )?tanto|así que|entonces|en conclusión|quindi|dunque"
     r"|perciò|pertanto|in conclusione|dus|daarom|kortom|portanto|logo|assim|então)(?!\w)"
 )

@@ -17,7 +17,7 @@ __all__ = ["read_number"]
 _UNDECIDED = object()
 _ASIDE = re.compile(
     r"reason|explan|comment|confiden|question|draft|first|guess|step|thought|note|unit|error"
-    r"|erreur|code|status|retr|limit|attempt|version|time|calc|work|index|id$|date"
+    r"|erreur|code|status|retr|limit|attempt|version|time|calc|work|index|id$|date|since|year"
 )
 _CHIEF = re.compile(
     r"answer|result|total|sum$|value|réponse|respuesta|antwort|risposta|antwoord|resposta"
@@ -34,7 +34,8 @@ def read_number(reply: str) -> Decimal | None:
         found = look(text)
         if found is not _UNDECIDED:
             return found  # type: ignore[no-any-return]
-    return settled_number(_unformatted(text), _stressed(text))
+    closed = text.endswith(("$", "}", "*", "\\]", "\\)"))
+    return settled_number(_unformatted(text), _stressed(text), closed=closed)
 
 
 _BOLD = re.compile(
@@ -44,6 +45,7 @@ _BOLD = re.compile(
 
 def _stressed(text: str) -> Decimal | None:
     """The number of the only bold words that have one."""
+    text = text.replace("{,}", ",")
     bold = [_unformatted(next(g for g in m.groups() if g)) for m in _BOLD.finditer(text)]
     inside = [numbers(b) for b in bold]
     inside = [n for n in inside if n]
@@ -75,7 +77,8 @@ def _unformatted(text: str) -> str:
     text = re.sub(r"\$(?=\s|$)|(?<!\d)\$(?![\d.])|\$\$", "", text)
     text = _LIMITS.sub(" ", text)
     text = re.sub(r"^([ \t]*)\(?\d{1,2}[.)](?=\s+\D)", r"\1-", text, flags=re.MULTILINE)
-    text = re.sub(r"(?<=\n)([ \t]*)\d{1,2}[.)](?=\s+\S)", r"\1-", text)
+    if len(re.findall(r"^[ \t]*\d{1,2}[.)]\s", text, re.MULTILINE)) > 1:
+        text = re.sub(r"^([ \t]*)\d{1,2}[.)](?=\s)", r"\1-", text, flags=re.MULTILINE)
     return re.sub(
         r"\\(?:approx|implies|Rightarrow|to)\b",
         lambda m: " = " if "approx" in m[0] else " → ",

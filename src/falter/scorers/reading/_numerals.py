@@ -145,9 +145,16 @@ _SPECIAL: dict[str, str] = {
     r"(?:a|one|ein|une|una|uma|een) (?:dozen|dutzend|douzaine|docena|dozzina|dúzia|dozijn)": "12",
     r"anderthalb|eineinhalb|anderhalve?|one and a half|un(?:e|o|a)? et demie?|uno y medio|una y "
     r"media|uno e mezzo|um e meio|uma e meia": "1.5",
+    r"two thirds|two-thirds|zwei drittel|deux tiers|dos tercios|due terzi|twee derde|dois terços"
+    r"": "0.6666666666666667",
+    r"three quarters|three-quarters|three fourths|drei ?viertel|trois quarts|tres cuartos"
+    r"|tre quarti|drie ?kwart|três quartos": "0.75",
+    r"one third|a third|one-third|ein drittel|un tiers|un tercio|un terzo|een derde|um terço"
+    r"": "0.3333333333333333",
+    r"two fifths|zwei fünftel": "0.4",
+    r"three fifths|drei fünftel": "0.6",
     r"(?:one|a) half|one-half|die hälfte": "0.5",
     r"(?:one|a) quarter": "0.25",
-    r"three quarters": "0.75",
     r"two hundred": "200",
 }
 _SPECIALS = [
@@ -302,7 +309,7 @@ def numbers(text: str) -> list[Number]:
 
 
 def _all(text: str, *, commas: bool) -> Iterator[Number]:
-    yield from _special(text, _SPECIALS[:4])
+    yield from _special(text, _SPECIALS[:9])
     for match in _PLAIN.finditer(text):
         if match.end() - match.start() > _LONGEST:
             continue
@@ -328,7 +335,7 @@ def _all(text: str, *, commas: bool) -> Iterator[Number]:
             yield Number(
                 -value if minus else value, match.start(), half.end() if half else match.end()
             )
-    yield from _special(text, _SPECIALS[4:])
+    yield from _special(text, _SPECIALS[9:])
     for match in _ALL_KANJI.finditer(text):
         yield Number(_from_kanji(match[0]), match.start(), match.end())
 

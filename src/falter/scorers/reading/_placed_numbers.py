@@ -40,10 +40,10 @@ _BESIDE = _re(
     r"(?:\b(?:steps?|note|page|chapter|section|part|item|question|rule|version|figure|table"
     r"|line|day|row|no\.|number|nr\.?|option|room|paragraph|team|player|box|room|schritt|seite"
     r"|étape|page|paso|passo|stap|passo|article|artikel|option|week|phase|exercise|level|grade"
-    r"|type)\s*#?|#)$"
+    r"|type|id|code|request|error|status|chapter|verse|platform|gate|bus|tram|flight)\s*#?|#)$"
 )
 _ORDINAL = re.compile(
-    r"(?:st|nd|rd|th)\b|[:/]\d|(?:\.|er|ère|ème|º|ª|e)\s(?=(?:januar|februar|märz|april|mai"
+    r"(?:st|nd|rd|th)\b|h\b(?=\s*(?:e|y|et|und|and|[.,;]|$))|[:/]\d|(?:\.|er|ère|ème|º|ª|e)\s(?=(?:januar|februar|märz|april|mai"
     r"|juni|juli|august))|%?\s*(?:o'clock|uhr\b|a\.m\.|p\.m\.|am\b|pm\b)|\s*h\b(?:\s*\()"
 )
 _MONTH = (
@@ -94,10 +94,16 @@ _ADJACENT = _re(
 UNIT = r"[\s$€£¥₹%°]*(?:[^\W\d]{1,20}\.?(?:/[^\W\d]{1,6})?[²³]?)?(?:\s+[^\W\d]{1,15}){0,2}"
 
 
+_PLACE = re.compile(r"(?:st|nd|rd|th|er|ère|ème|e|º|ª|\.)(?![\w])(?=[\W]*$)")
+"""The end of an ordinal that ends its reply: she came in 14th."""
+
+
 def placed_numbers(text: str) -> list[Placed]:
     """The numbers of a text in order, each with how firmly it is given."""
     found = numbers(text)
     parts = clauses(text)
+    if len(found) == 1 and _PLACE.match(text, found[0].end):
+        return [Placed(found[0], 0, 2)]
     seen: list[Placed] = []
     for n, (start, end) in enumerate(sentences(text)):
         inside = [x for x in found if start <= x.start < end and not _beside(text, x)]
@@ -142,8 +148,12 @@ def _in_sentence(
     marked = MARK.search(line + sentence) or SUM.search(line + sentence)
     if not pool:
         return [Placed(x, n, -1) for x in inside]
+    wholes = [x for x in pool if _WHOLE.search(text[start : x.start])]
+    if len(wholes) < len(pool):
+        pool = [x for x in pool if x not in wholes]
     said = [x for x in pool if _is_said(text, start, x, parts)]
     chief, level = _chief(sentence, line, start, said or pool, text, parts)
+    shared = _shared(text, chief, pool)
     level = level if said or level > 3 else min(level, 1)
     if sentence.rstrip().endswith(("?", "？")) or (not marked and _CHECKED.search(sentence)):
         level = min(level, 0)
@@ -152,12 +162,26 @@ def _in_sentence(
     placed = []
     for number in inside:
         own = level if number is chief else min(level, 1 if level < 3 else 0)
-        if _term(text, number) and level < 5:
+        if level == 2 and shared and number in said:
+            own = 2
+        if _CONFIRMED.match(text, number.end):
+            own = max(own, 4)
+        if len(inside) + n > 1 and _term(text, number) and level < 5:
             own = min(own, 0)
         if number in denied or number in replaced:
             own = -1
         placed.append(Placed(number, n, own))
     return placed
+
+
+_WHOLE = _re(
+    r"(?<!total )(?<!sum )(?<!average )(?<!mean )(?<!maximum )(?<!minimum )(?<!score )(?<!number )"
+    r"(?<!cost )(?<!price )(?<!value )(?<!result )(?<!rate )(?<!speed )(?<!weight )(?<!length )"
+    r"\b(?:of|out of|von|sur|van|dei|delle|dos|das) (?:the |these |all |den |les |de |i |os |as )?$"
+)
+_CONFIRMED = _re(
+    r"[^.!?\d]{0,25},? (?:so|and) that(?:'s| is) (?:the|my|your|what)\b"
+)
 
 
 def _is_said(text: str, start: int, number: Number, parts: list[Clause]) -> bool:
@@ -187,6 +211,12 @@ def _term(text: str, number: Number) -> bool:
     return bool(
         re.match(r"\s*(?:[-+*/·×^]\s*(?:[A-Za-z(\\]|$)|[·×*/]\s*\d)", after)
         or re.search(r"(?<!\w)1 \S{1,8} = $|[A-Za-z]\s*[-+*/·×]\s*$", before)
+        or re.match(
+            r"\s*[^\W\d]*\s+(?:later|earlier|ago|before that|after that|später|früher|danach|plus tard"
+            r"|plus tôt|más tarde|antes|después|più tardi|dopo|prima|later|eerder|mais tarde)\b",
+            text[number.end : number.end + 40],
+            re.IGNORECASE,
+        )
         or re.match(
             r"\s*[^\W\d]*\s+(?:more|less|fewer|\w+er|mehr|weniger|plus|más|più|meer|mais) "
             r"(?:than|als|que|di|dan|do que)\b",
@@ -224,7 +254,7 @@ def _denied(text: str, start: int, number: Number) -> bool:
     )
 
 
-_OPEN_FORM = re.compile(r"(?:^|[^\w.])\d*\.?\d+\s*\*?\s*[a-z]\s*$")
+_OPEN_FORM = re.compile(r"(?:^|[^\w.])\d*\.?\d+\*?[a-z]\s*$")
 
 
 def _chief(
@@ -260,12 +290,18 @@ def _chief(
             later = [x for x in inside if x.start - start >= cue.end()]
             if later:
                 chief = _after_verb(text, start + cue.end(), later)
-                return chief, 1 if _shared(text, chief, inside) else 4
+                if _COMPARED.search(text, start + cue.end(), chief.end + 30):
+                    continue
+                return chief, 2 if _shared(text, chief, inside) else 4
     if _CORRECTED.match(sentence) and len({x.value for x in inside}) == 1:
         return inside[0], 4
     return _main(text, sentence, start, inside, parts)
 
 
+_COMPARED = _re(
+    r"\b(?:over the|above the|below the|under the|short of|too (?:much|many)|beyond|exceed\w*|limit"
+    r"|límite|limite|grenze|grens|te pasas|sobra|(?:more|less|fewer) than|save|savings|discount)\b"
+)
 _PARALLEL = re.compile(
     r"[^.;:()\d]{0,25}(?:,|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bwhile\b)\s+(?!it\b|that\b|this\b"
     r"|which\b|so\b|not\b|thus\b|therefore\b)[^\W\d]+(?:\s[^\W\d]+){0,2}\s(?:has|have|gets?|is|are"
@@ -313,9 +349,9 @@ def _stands_alone(sentence: str, inside: Sequence[Number], start: int) -> bool:
 
 _TAIL = re.compile(
     r"[\W_]*(?:(?:and |und |et |y |e |en )?(?:not|with|plus|including|compared|versus|instead|up|down"
-    r"|out|of|or|a|an|the|mit|inklusive|einschließlich|davon|statt|avec|dont|au lieu|con|incluid"
-    r"|de los|frente|di cui|met|waarvan|com|sendo|against|after|before|on|in|at|from|by|for|over"
-    r"|nach|vor|ab|am|im)\b|[$€£]?[\d.,]+\s*\S*\s*(?:more|less|fewer|mehr|weniger|de plus|de moins"
+    r"|that is|i\.e\.|namely|es decir|das heißt|d\.h\.|soit|c'est-à-dire|cioè|ossia|oftewel|ou seja"
+    r"|isto é|so|thus|out|of|or|a|an|the|mit|inklusive|einschließlich|davon|statt|avec|dont|au lieu|con|incluid"
+    r"|de los|frente|di cui|met|waarvan|com|sendo|against|by|for|over)\b|[$€£]?[\d.,]+\s*\S*\s*(?:more|less|fewer|mehr|weniger|de plus|de moins"
     r"|más|menos|più|meno|meer|minder|mais)\b)|[^.]*\b(?:than|als|que|che|dan)\b",
     re.IGNORECASE,
 )
@@ -336,10 +372,9 @@ def _main(
         share = _SHARE.match(text, own[0].end, own[1].start) and len(own) == 2
         return own[0], 2 if share else 1
     rest = [clause_at(parts, x.start) for x in inside if x.start >= first.end]
-    adds = all(_TAIL.match(text, c.start, c.end) for c in rest)
+    explained = text[: first.end].rstrip().endswith((":", "："))
+    adds = explained or all(_TAIL.match(text, c.start, c.end) for c in rest)
     had = re.search(r"\bhad\W*$", text[start : chief.start]) is not None
-    if _shared(text, chief, inside):
-        return chief, 1
     return chief, 2 if (adds and not (had and rest)) or len({x.value for x in inside}) == 1 else 1
 
 
@@ -354,12 +389,14 @@ def _after_verb(text: str, at: int, later: Sequence[Number]) -> Number:
     """The number behind the verb that follows a cue; the first one where it comes at once."""
     verb = _VERB.search(text, at, later[-1].start)
     behind = [x for x in later if verb and x.start >= verb.end()]
-    if later[0].start - at < 4 and not (len(later) > 1 and _IS.match(text, later[0].end)):
+    if len(later) > 1 and _IS.fullmatch(text, later[0].end, later[1].start):
+        return later[1]
+    if later[0].start - at < 4:
         return later[0]
     return (behind or list(later))[0]
 
 
 _IS = _re(
-    r"\s*(?:[^\W\d]{1,12}\s|[%€$]\s?)?(?:is|are|equals?|makes?|ist|sind|est|es|è|é|=)\s[^\d.,]{0,12}$"
-    r"|\s*(?:is|are|equals?|ist|est|es|è|é)\b"
+    r"\s*(?:[^\W\d]{1,12}\s|[%€$]\s?)?(?:is|are|equals?|makes?|ist|sind|est|es|è|é|=)\s"
+    r"(?:about |roughly |exactly |only )?[$€£]?"
 )

@@ -12,6 +12,7 @@ __all__ = ["REFUSALS", "asks_back", "declines", "refusal_in"]
 
 REFUSALS: dict[str, tuple[str, ...]] = {
     "en": (
+        r"\A\W*(?:error|exception|failed|timeout)\b\s*[:\d]",
         r"\bI(?:'m| am)(?: really| very| so| truly)? sorry\b,?(?: but)?",
         r"\bas an? (?:\w+ )?(?:AI|language model|assistant)\b",
         r"\bI(?:'m| am)? ?(?:can(?:'t|not| not)|won't|will not|unable to|not able to|not going "

@@ -42,13 +42,19 @@ _OPENED = _re(
 )
 
 
-def settled_number(text: str, stressed: Decimal | None = None) -> Decimal | None:
-    """The number that a text in prose settles on; `stressed` is the only one in bold type."""
-    alone = _alone(text)
+def settled_number(
+    text: str, stressed: Decimal | None = None, *, closed: bool = False
+) -> Decimal | None:
+    """The number that a text in prose settles on.
+
+    `stressed` is the only one in bold type; a text that is `closed` cannot have been cut off.
+    """
+    alone = Decimal(0) if _NIL.fullmatch(text) else _alone(text)
     if alone is not _UNDECIDED:
         return alone  # type: ignore[no-any-return]
     seen = placed_numbers(text)
-    cut, refused = is_cut(text) or _UNSOLVED.search(text) is not None, refusal_in(text)
+    refused = refusal_in(text)
+    cut = not closed and (is_cut(text) or _UNSOLVED.search(text) is not None)
     made = [s for s in seen if s.level > 0 and not _dangling(text, s)]
     if cut:
         made = _before_the_cut(text, made)
@@ -66,6 +72,7 @@ def settled_number(text: str, stressed: Decimal | None = None) -> Decimal | None
     return best.number.value
 
 
+_NIL = re.compile(r"\W*(?:nil|nought|zilch|not a single one)\W*", re.IGNORECASE)
 _UNSOLVED = re.compile(r"\n[^\n=.!?]*\d\s*[-+*/×÷·−]\s*\d[\d.,]*\s*$")
 """A last line with a calculation that has no result."""
 _IN_WORDS = _re(
@@ -82,7 +89,12 @@ _CHECK = _re(
 def _before_the_cut(text: str, made: Sequence[Placed]) -> list[Placed]:
     """The numbers that were answers before a reply was cut off, and no interim results."""
     spans = sentences(text)
-    whole = [s for s in made if s.sentence < len(spans) - 1]
+    whole = [
+        s
+        for s in made
+        if s.sentence < len(spans) - 1
+        or (s.level == 4 and re.match(r"[^.,;:(\d]{0,25}(?:[:;(—–]| - )", text[s.number.end :]))
+    ]
     kept = [s for s in made if s.level == 5]
     if kept:
         return kept
@@ -91,7 +103,7 @@ def _before_the_cut(text: str, made: Sequence[Placed]) -> list[Placed]:
     first = [s for s in whole if s.sentence == 0 and s.level >= 2]
     named = [s for s in first if s.level == 4 and _IN_WORDS.search(text, 0, s.number.start)]
     if named or "=" not in text:
-        return named or ([s for s in first if _opening(text, s)] or [s for s in first if s.level == 4])
+        return named or ([s for s in first if _opening(text, s, made)] or [s for s in first if s.level == 4])
     return []
 
 
@@ -106,7 +118,7 @@ def _last_committed(text: str, made: Sequence[Placed]) -> Placed | None:
         changed = _changed(text, best)
         if changed is not None:
             return changed
-        return best[0] if _opening(text, best[0]) else None
+        return best[0] if _opening(text, best[0], made) else None
     if top < 2 and len({s.number.value for s in made}) > 1:
         return None
     return chosen if top not in (3, 4) or _ends(text, chosen, made) else None
@@ -121,13 +133,14 @@ _GIVEN = _re(
 )
 
 
-def _opening(text: str, seen: Placed) -> bool:
+def _opening(text: str, seen: Placed, placed: Sequence[Placed]) -> bool:
     """Whether a reply opens with its answer and explains it: no steps, nothing given."""
     spans = sentences(text)
     return (
         seen.level == 2
         and all(not re.search(r"\d", text[a:b]) for a, b in spans[: seen.sentence])
         and seen.sentence < 2
+        and [s.level for s in placed if s.sentence == seen.sentence].count(2) == 1
         and _STEPS.search(text) is None
         and _GIVEN.match(text, spans[seen.sentence][0]) is None
     )
@@ -193,6 +206,10 @@ def _alone(text: str) -> Any:
     return _UNDECIDED
 
 
+_DUTCH = re.compile(r"\b(?:het|een|niet|ik|dus|zijn|kan|wordt)\b", re.IGNORECASE)
+_OF = re.compile(r"\bof\b", re.IGNORECASE)
+
+
 def _dangling(text: str, seen: Placed) -> bool:
     """Whether a number ends its reply in the middle of a sentence, and so might go on."""
     tail = text[seen.number.end :].strip()
@@ -208,12 +225,18 @@ def _left_open(text: str, chosen: Placed, seen: Sequence[Placed]) -> bool:
         if other.number is number or other.number.value == number.value:
             continue
         first, second = sorted((other.number, number), key=lambda x: x.start)
-        if _EITHER.fullmatch(text[first.end : second.start]):
+        between = text[first.end : second.start]
+        if _EITHER.fullmatch(between) and (_DUTCH.search(text) or not _OF.search(between)):
             return True
     opened = [m.start() for m in _OPENED.finditer(text)]
-    if opened and opened[-1] > number.start:
+    same = min(s.number.start for s in seen if s.number.value == number.value and s.level > -1)
+    if opened and opened[-1] > (same if chosen.level < 4 else number.start):
         return True
-    after = [s for s in seen if s.number.start > number.end and s.level == 0]
+    after = [
+        s
+        for s in seen
+        if s.number.start > number.end and s.level == 0 and s.number.value != number.value
+    ]
     return (
         any(_CHANGED.search(text[number.end : s.number.start]) for s in after) and chosen.level < 3
     )

@@ -56,7 +56,7 @@ QUESTION_LINE = (
 """How a line begins in which a model asks itself a further question."""
 
 CONCLUSION = (
-    r"(?:^[\s\"*_]*(?:that|this|it)(?: would|'d) be\b|^[\s\"*_]*(?:going|sticking|staying) (?:with|for)\b|\b(?:so|thus|hence|therefore|consequently"
+    r"(?:^[\s\"*_]*also(?=\s*(?:x?$|[\d$€\"„]|B|C|D))|^[\s\"*_]*(?:that|this|it)(?: would|'d) be\b|^[\s\"*_]*(?:going|sticking|staying) (?:with|for)\b|\b(?:so|thus|hence|therefore|consequently"
     r"|overall|in the end|all in all|in short|finally"
     r"|which makes|that makes|this makes|makes (?:it|this|that)|leaves(?: (?:me|us))?(?: with)?"
     r"|i(?:'d|'ll| would| will| shall| must| have to| can only| do)?(?: \w+ly| thus| still| then"
@@ -73,7 +73,9 @@ CONCLUSION = (
     r"|in other words|that is to say|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea"
     r"|cioè|ossia|namelijk|oftewel|ou seja|isto é"
     r"|has to be|must be|should be|the one you want|you should pick|it is|it's"
-    r"|also|daher|deshalb|somit|folglich|demnach|schließlich|insgesamt|gemeint ist|bleibt"
+    r"|(?:ist|sind|es|wir|bleibt|lautet|folgt|gilt|hat|haben|er|sie|man|kostet|macht|ergibt|das|war) also"
+    r"|also (?:ist|sind|bleibt|hat|kostet|gehört|gilt|lautet|würde|die|der|das|ich|wir|es|rund|etwa)"
+    r"|daher|deshalb|somit|folglich|demnach|schließlich|insgesamt|gemeint ist|bleibt"
     r"|sondern|richtig ist|ich (?:wähle|nehme|entscheide mich für|bleibe bei|tippe auf|würde sagen|sage|halte|ordne)"
     r"|die (?:richtige )?antwort (?:ist|lautet)"
     r"|donc|ainsi|par conséquent|finalement|au final|c'est|il s'agit (?:donc )?d(?:e|'un|'une)"
@@ -115,7 +117,7 @@ NEGATION = (
     r"|no|nunca|tampoco|sin|ningún|ninguna|en lugar de"
     r"|non|né|nessuno|nessuna|mai|senza|invece di"
     r"|niet|geen|noch|nooit|zonder|in plaats van"
-    r"|não|nem|nunca|nenhum|nenhuma|sem|em vez de)\b|n't\b|\bn['e]\s?)"
+    r"|não|nem|nunca|nenhum|nenhuma|sem|em vez de)\b|n't\b|\bn'|\bne\s)"
 )
 
 NEGATION_AFTER = (

@@ -128,7 +128,7 @@ _NEGATED = re.compile(
     re.IGNORECASE,
 )
 _SO = (
-    r"(?:so|thus|hence|therefore|conclusion|verdict|answer|result|also|daher|donc|luego"
+    r"(?:so|thus|hence|therefore|conclusion|verdict|answer|result|daher|donc|luego"
     r"|por tanto|quindi|dunque|dus|logo|portanto|よって|したがって)"
 )
 _LED = re.compile(rf"[\W_]*(?:and )?{_SO}[\s,:*]+(?=\S)|[\W_]*(?:よって|したがって)", re.IGNORECASE)
