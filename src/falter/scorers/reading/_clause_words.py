@@ -23,7 +23,11 @@ __all__ = [
 ]
 
 EXPLAINS = (
-    r"(?:because|since|given (?:that|the|how)|considering|seeing (?:that|as)|inasmuch|as (?:it|the"
+    r"(?:(?:\w+ ){0,3}(?:before|after) (?:the|it|he|she|they|this|that)|when|bevor|nachdem|avant (?:que"
+    r"|de)|après que|antes de(?: que)?|después de(?: que)?|prima (?:che|di)|dopo che|voordat|nadat"
+    r"|to (?!sum|conclude|summ|be (?:clear|sure|precise|exact|honest|fair|more)|recap|put|answer|me\b)"
+    r"[a-z]{3,} (?:the|a|an|your|this|it|my)"
+    r"|because|since|given (?:that|the|how)|considering|seeing (?:that|as)|inasmuch|as (?:it|the"
     r"|he|she|they|there|we|you|this|that|both|all|no|none|neither|nothing|only|its|his|her|their)"
     r"|weil|denn|da (?:der|die|das|es|er|sie|ich|wir|ein|eine|kein|nur|dort|hier|in|sich|man|nach)"
     r"|zumal|puisqu|parce qu|car|étant donné|vu qu|comme (?:il|elle|le|la|les)"
@@ -39,7 +43,8 @@ CONCEDES = (
     r"|embora|ainda que|apesar d|enquanto|mesmo que|mesmo se)(?!\w)"
 )
 RELATES = (
-    r"(?:which(?! makes| leaves| means| gives| is why| points| brings| puts| settles| would make| leads)"
+    r"(?:which(?! (?:\w+ ){0,4}(?:makes|leaves|means|gives|yields|is why|points|brings|puts|settles|would"
+    r" make|leads)\b)"
     r"|who|whom|whose|where|of (?:which|whom)|van wie|waarvan|di cui|de (?:los|las) cuales|davon|dos quais|das quais|in which|with which|dont|lequel|laquelle|cuy[ao]s?"
     r"|welche[rsnm]?|wobei|wodurch|dessen|deren)(?!\w)"
 )
@@ -72,7 +77,11 @@ WONDERS = (
     r"von|der)|si c'est|lequel|cuál|si es|quale|of het|welke|se é|qual)(?!\w)"
 )
 MAIN = (
-    r"(?:so|thus|hence|therefore|consequently|accordingly|it(?:'s| is)|that(?:'s| is)|this is"
+    r"(?:on balance|on the whole|all things considered|taken together|in summary|to sum up|to summari[sz]e"
+    r"|summing up|in sum|ultimately|at the end of the day|unterm strich|im großen und ganzen|alles in"
+    r" allem|dans l'ensemble|en somme|tout compte fait|au final|en general|en definitiva|en resumen"
+    r"|nel complesso|tutto sommato|al met al|no geral|no fim das contas|em suma"
+    r"|so|thus|hence|therefore|consequently|accordingly|it(?:'s| is)|that(?:'s| is)|this is"
     r"|i(?:'d|'ll| would| will| choose| pick| go| am| think)|we|my|the (?:answer|correct|right)"
     r"|daher|deshalb|somit|folglich|ich|das ist|donc|ainsi|c'est|je|por (?:lo )?tanto"
     r"|así que|entonces|quindi|dunque|perciò|pertanto|dus|daarom|ik|portanto|logo|então)(?!\w)"

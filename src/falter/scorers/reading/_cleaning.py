@@ -56,15 +56,18 @@ _OUTPUT = re.compile(
 )
 
 
+_ASKED = re.compile(r"\n\n[^\n]{8,300}\?[ \t]*\n")
+
+
 def _without_items(text: str) -> str:
     """The text without the further items that a model writes on, with their answers.
 
     They begin with the name of an input behind a first line that is short enough for an answer.
     """
     head = text.partition("\n")[0]
-    item = _INPUT.search(text)
+    item = _INPUT.search(text) or (_ASKED.search(text) if len(head.split()) < 5 else None)
     keyed = re.search(r"[:：]", head) and not _FINAL_LINE.match(head)
-    if item is None or len(head.split()) > 8 or keyed:
+    if item is None or len(head.split()) > 8 or keyed or head.rstrip()[-1:] in "?:,":
         return text
     return text[: item.start()] if _OUTPUT.search(text, item.end()) else text
 

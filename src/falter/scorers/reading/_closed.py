@@ -103,7 +103,11 @@ def _stands(mention: Mention, refused: int | None) -> bool:
     )
 
 
-_BOUNDARY = re.compile(r"[,.;:!)\n—–。、」][\s\"'”»*]*[^\s\"'”»*]")
+_BOUNDARY = re.compile(
+    r"\s(?:because|since|as|given|weil|da|denn|car|parce|puisque|porque|ya|perché|poiché|omdat|pois)\s"
+    r"|[,.;:!)\n—–。、」][\s\"'”»*]*[^\s\"'”»*]",
+    re.IGNORECASE,
+)
 
 
 def _before_the_cut(
@@ -137,6 +141,7 @@ def _openings(
 ) -> list[_Opening]:
     """Where an answer is left open: words that say so, alternatives side by side, conditions."""
     found = [_Opening(m.start(), frozenset()) for m in _OPENED.finditer(text)]
+    found += [_Opening(m.start(), frozenset()) for m in _SO_DOES.finditer(text)]
     at = {m.at: m for m in mentions}
     for match in JOIN.finditer(text):
         one, other = at.get(match.start() - 1), at.get(match.end())
@@ -176,6 +181,10 @@ def _left_open(
     return bool(after)
 
 
+_SO_DOES = _re(
+    rf"\b(?:so|as) (?:does|is|do|are|would|could|might) (?:the |an? |option )?{ANY}|{ANY}[^.!?\n]{{0,20}}"
+    r"\b(?:fits|works|applies|is possible|is plausible) (?:just )?(?:as well|too|equally)"
+)
 _OR = _re(r"\b(?:or|oder|ou|o|u|of)\b|[/|かまた]")
 
 
@@ -212,8 +221,8 @@ def _last_committed(
         return [m for m in made if m.who == stressed][-1]
     if top < 3 and not _plainly(text, spans, made, top):
         return None
-    chosen = best[-1]
-    before = [m for m in best if m.who != chosen.who]
+    chosen = ([m for m in best if m.firm] or best)[-1]
+    before = [m for m in best if m.who != chosen.who and m.at < chosen.at]
     if before and (top < 3 or not _supersedes(spans, before[-1], chosen)):
         if not _CHANGED.search(text[before[-1].at : chosen.at]):
             return None

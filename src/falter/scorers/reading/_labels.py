@@ -23,7 +23,7 @@ _ROLES = frozenset(_EVERYDAY.split())
 
 _SUFFIXES = (
     "s es e en er em n ed d ing ly al ally ful 's ' é ée és ées a o as os i ive ively ion ions y"
-    " ies ied ier t te ten ment mente heit keit r ts able ness an ä"
+    " ies ied ier ation ations ment t te ten ment mente heit keit r ts able ness an ä"
 )
 _ENDINGS = frozenset({"", *_SUFFIXES.split()})
 _IRREGULAR = {
@@ -91,7 +91,7 @@ def _edge(label: str) -> str:
 
 
 _BEFORE = re.compile(
-    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|so|is|be|as|to|are|was"
+    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|that's|(?:it|this|he|she) is|so|is|be|as|to|are|was"
     r"|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?"
     r"|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants|in|into|under|for"
     r"|this|it|call|choose|pick|set|tag|rate|mark|really|rather|very|only|still|a|an|the|of|not"
@@ -101,7 +101,7 @@ _BEFORE = re.compile(
     re.IGNORECASE,
 )
 _AFTER = re.compile(
-    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|—–(]|(?:であ|です)|(?:to|for|here|now|then|since|because|as"
+    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|—–(]|-\s|(?:であ|です)|(?:to|for|here|now|then|since|because|as"
     r"|given|until|in (?:this|my|the)|rather|instead|overall|weil|denn|hier|car|parce|ici|porque"
     rf"|aquí|perché|qui|omdat|hier|pois|aqui|{CARRIER})\b)",
     re.IGNORECASE,
@@ -131,4 +131,4 @@ def _same_word(word: str, stem: str) -> bool:
         return False
     rest, own = word[shared:], stem[shared:]
     doubled = rest[1:] if rest and shared and rest[0] == stem[shared - 1] else None
-    return own in _ENDINGS and (rest in _ENDINGS or doubled in ("ed", "ing", "er", "y"))
+    return own in _ENDINGS and (rest in _ENDINGS or doubled in ("ed", "ing", "er", "y", "ation", "ations"))

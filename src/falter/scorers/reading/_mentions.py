@@ -119,10 +119,16 @@ _LIKEWISE = _re(
 )
 _SO = _re(
     r"[\W_]*(?:and |und |et |y |e |en )?(?:so|thus|hence|therefore|consequently|accordingly"
+    r"|on balance|on the whole|all things considered|taken together|in summary|to sum up|to summari[sz]e"
+    r"|summing up|in sum|ultimately|at the end of the day|unterm strich|im großen und ganzen|alles in"
+    r" allem|dans l'ensemble|en somme|tout compte fait|au final|en general|en definitiva|en resumen"
+    r"|nel complesso|tutto sommato|al met al|no geral|no fim das contas|em suma"
     r"|overall|in (?:short|sum|conclusion)|all in all|also(?= (?:ist|sind|bleibt|hat|gehört|gilt|lautet|die|der|das|ich|wir|es))|daher|deshalb|somit|folglich|insgesamt"
     r"|donc|ainsi|par conséquent|por (?:lo )?tanto|así que|entonces|en conclusión|quindi|dunque"
     r"|perciò|pertanto|in conclusione|dus|daarom|kortom|portanto|logo|assim|então)(?!\w)"
 )
+_GAPPED = _re(r"[\W_]*(?:and|or|und|oder|et|ou|y|o|e|en|of)(?: also)?\s+$")
+_REASONED = _re(r"\s*(?:because|since|as|due to|for|weil|da|denn|car|parce|porque|perché|omdat|pois)\b")
 _PRONOUN = _re(r"\b(?:i|we|you|it|he|she|they|ich|wir|je|ik|yo)\b")
 _NARROW = _re(r"(?:without|ohne|sans|sin|senza|zonder|sem|no|kein\w*|geen|none)\Z")
 JOIN = re.compile(rf"(?<={ANY}){JOINED}(?={ANY})", re.IGNORECASE)
@@ -170,6 +176,8 @@ def mentions_in(text: str, *, attributive: bool = False) -> list[Mention]:
                 level = found[-1].level
             elif found and found[-1].level < 0 and _LIKEWISE.search(around.left):
                 level = -1
+            elif found and found[-1].level < 0 and found[-1].at >= start and around.gapped():
+                level = -1
             elif around.part is not Part.ASKED and around.denied():
                 level = -1
             else:
@@ -211,6 +219,10 @@ class _Around:
         self.after_question = asked
         self.strict = False
         self.opening = first and not text[:start].strip()
+
+    def gapped(self) -> bool:
+        """Whether a clause leaves out the verb of the one before it: "and C because …"."""
+        return _GAPPED.fullmatch(self.own) is not None and _REASONED.match(self.right) is not None
 
     def denied(self) -> bool:
         """Whether the words around the mention deny it."""

@@ -316,8 +316,12 @@ def _all(text: str, *, commas: bool) -> Iterator[Number]:
         value = _decimal(match["digits"], commas=commas)
         value = None if value is None else _scaled(match, value)
         if value is not None:
+            if half := _AND_HALF.match(text, match.end()):
+                value += Decimal("0.5")
             negative = match["sign"] is not None and match["sign"] != "+"
-            yield Number(-value if negative else value, match.start(), match.end())
+            yield Number(
+                -value if negative else value, match.start(), half.end() if half else match.end()
+            )
     for match in re.finditer(rf"(?<!\d)[{''.join(_HALF)}]", text):
         yield Number(Decimal(_HALF[match[0]]), match.start(), match.end())
     for match in _WRITTEN.finditer(text):

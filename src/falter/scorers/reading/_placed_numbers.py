@@ -66,12 +66,12 @@ _CUE = _re(
     CONCLUSION,
     r"|\b(?:in total|altogether|total (?:of|is)|so there|so the|that is,? in|comes? to|amounts? "
     r"to|adds? up to|equals?|which gives|gives us|we get|you get|leaves|that leaves|the "
-    r"(?:answer|result|total|sum|number) (?:is|of)|the rest is"
+    r"(?:answer|result|total|sum|number)(?: of [^.,;\d]{1,40})? (?:is|was|equals|comes to)|the rest is"
     r"|insgesamt|ergibt|macht|beträgt|zusammen|au total|cela fait|en total|suman?|in totale|in "
     r"tutto|fanno|totaal|samen|no total|ao todo|soit|o sea|quindi|right, then|then)\b|合計|全部で",
 )
 _VERB = _re(
-    r"(?:=|\b(?:is|are|was|were|be|has|have|had|need|needs|costs?|weighs?|takes?|leaves?|makes?"
+    r"(?:=|'s\b|\b(?:is|are|was|were|be|has|have|had|need|needs|costs?|weighs?|takes?|leaves?|makes?"
     r"|equals?|get|gives?|totals?|holds?|contains?|pays?|left with|ist|sind|hat|kostet|kosten"
     r"|beträgt|est|sont|es|son|è|sono|is|zijn|kost|é|são|hay|il y en a|be about)\b)"
 )
@@ -148,7 +148,11 @@ def _in_sentence(
     marked = MARK.search(line + sentence) or SUM.search(line + sentence)
     if not pool:
         return [Placed(x, n, -1) for x in inside]
+    if chain := [m.end() for m in _ANAPHOR.finditer(sentence)]:
+        behind = [x for x in pool if x.start - start >= chain[-1]]
+        pool = behind if len(behind) == 1 else pool
     wholes = [x for x in pool if _WHOLE.search(text[start : x.start])]
+    wholes += [x for x in pool if x not in wholes and _term(text, x) and not marked]
     if len(wholes) < len(pool):
         pool = [x for x in pool if x not in wholes]
     said = [x for x in pool if _is_said(text, start, x, parts)]
@@ -156,7 +160,7 @@ def _in_sentence(
     shared = _shared(text, chief, pool)
     level = level if said or level > 3 else min(level, 1)
     if sentence.rstrip().endswith(("?", "？")) or (not marked and _CHECKED.search(sentence)):
-        level = min(level, 0)
+        return [Placed(x, n, -1 if _CHECKED.search(sentence) else 0) for x in inside]
     if level < 5 and _MAYBE.search(sentence) and not _TRUST.search(sentence):
         level = 0
     placed = []
@@ -166,7 +170,7 @@ def _in_sentence(
             own = 2
         if _CONFIRMED.match(text, number.end):
             own = max(own, 4)
-        if len(inside) + n > 1 and _term(text, number) and level < 5:
+        if len(sentence.split()) > 4 and _term(text, number) and level < 5:
             own = min(own, 0)
         if number in denied or number in replaced:
             own = -1
@@ -177,11 +181,14 @@ def _in_sentence(
 _WHOLE = _re(
     r"(?<!total )(?<!sum )(?<!average )(?<!mean )(?<!maximum )(?<!minimum )(?<!score )(?<!number )"
     r"(?<!cost )(?<!price )(?<!value )(?<!result )(?<!rate )(?<!speed )(?<!weight )(?<!length )"
-    r"\b(?:of|out of|von|sur|van|dei|delle|dos|das) (?:the |these |all |den |les |de |i |os |as )?$"
+    r"\b(?:of|out of|von|sur|van|dei|delle|dos|das|jede[rsn]? der|chacun des|cada uno de los|ognuno dei) (?:the |these |all |den |les |de |i |os |as )?$"
 )
 _CONFIRMED = _re(
     r"[^.!?\d]{0,25},? (?:so|and) that(?:'s| is) (?:the|my|your|what)\b"
 )
+
+
+_ANAPHOR = _re(r"\b(?:of|from|to|by) (?:that|this|these|those|them|it)\b")
 
 
 def _is_said(text: str, start: int, number: Number, parts: list[Clause]) -> bool:
@@ -274,6 +281,8 @@ def _chief(
         if _OPEN_FORM.search(re.split(r"[,:;]", side)[-1]) and not marked:
             return behind[0], 1  # 2x = 16 is on the way
         concluded = any(_STRONG.match(c[0]) for c in cues)
+        if _shared(text, behind[0], inside):
+            return behind[0], 2
         return behind[0], 5 if marked else 4 if concluded else 3
     if marked:
         at = start + marked.end() - len(line)
@@ -311,10 +320,14 @@ _PARALLEL = re.compile(
 )
 
 
+_GAP = re.compile(r"[^.;:()\d]{0,15},\s(?:and )?the\s[^.,;\d]{3,30}\s")
+
+
 def _shared(text: str, chief: Number, inside: Sequence[Number]) -> bool:
     """Whether a sentence gives two things a number each: Anna has 14 and Ben has 7."""
     later = [x for x in inside if x.start >= chief.end and x.value != chief.value]
-    return bool(later) and _PARALLEL.match(text, chief.end, later[0].start) is not None
+    between = text[chief.end : later[0].start] if later else ""
+    return bool(_PARALLEL.match(between) or _GAP.fullmatch(between))
 
 
 _STRONG = _re(CONCLUSION)
@@ -350,7 +363,7 @@ def _stands_alone(sentence: str, inside: Sequence[Number], start: int) -> bool:
 _TAIL = re.compile(
     r"[\W_]*(?:(?:and |und |et |y |e |en )?(?:not|with|plus|including|compared|versus|instead|up|down"
     r"|that is|i\.e\.|namely|es decir|das heißt|d\.h\.|soit|c'est-à-dire|cioè|ossia|oftewel|ou seja"
-    r"|isto é|so|thus|out|of|or|a|an|the|mit|inklusive|einschließlich|davon|statt|avec|dont|au lieu|con|incluid"
+    r"|isto é|so|thus|así que|donc|dus|quindi|after|nach|before|vor|since|seit|out|of|or|a|an|the|mit|inklusive|einschließlich|davon|statt|avec|dont|au lieu|con|incluid"
     r"|de los|frente|di cui|met|waarvan|com|sendo|against|by|for|over)\b|[$€£]?[\d.,]+\s*\S*\s*(?:more|less|fewer|mehr|weniger|de plus|de moins"
     r"|más|menos|più|meno|meer|minder|mais)\b)|[^.]*\b(?:than|als|que|che|dan)\b",
     re.IGNORECASE,
@@ -368,16 +381,27 @@ def _main(
         chief = own[0]
     elif len(said) == 1:
         chief = said[0]
+    elif restated := [
+        x for x in inside if _RESTATING.search(text, first.start, clause_at(parts, x.start).start)
+    ]:
+        return restated[0], 2 if len(restated) == 1 else 1
     else:
         share = _SHARE.match(text, own[0].end, own[1].start) and len(own) == 2
         return own[0], 2 if share else 1
     rest = [clause_at(parts, x.start) for x in inside if x.start >= first.end]
     explained = text[: first.end].rstrip().endswith((":", "："))
-    adds = explained or all(_TAIL.match(text, c.start, c.end) for c in rest)
+    adds = explained or all(
+        _TAIL.match(text, c.start, c.end) or _RESTATING.search(text, first.start, c.start)
+        for c in rest
+    )
     had = re.search(r"\bhad\W*$", text[start : chief.start]) is not None
     return chief, 2 if (adds and not (had and rest)) or len({x.value for x in inside}) == 1 else 1
 
 
+_RESTATING = _re(
+    r"\b(?:that is|i\.e\.|namely|es decir|o sea|das heißt|d\.h\.|nämlich|c'est-à-dire|soit|cioè|ossia"
+    r"|oftewel|dat wil zeggen|ou seja|isto é)\W*$"
+)
 _SHARE = re.compile(
     r"\s*(?:[^\W\d]+\s)?(?:out of|of|von|sur|de|su|van|sobre|em|dos|des|dei|delle)\s(?:the |all |a"
     r" total of |los |las |les |den |de |i |as |os )?$",

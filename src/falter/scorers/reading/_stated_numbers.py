@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -55,12 +56,16 @@ def settled_number(
     seen = placed_numbers(text)
     refused = refusal_in(text)
     cut = not closed and (is_cut(text) or _UNSOLVED.search(text) is not None)
+    last = _LAST_LINE.search(text)
+    if last and not _several_lines(text):
+        seen = [replace(s, level=4) if s.level == 2 and s.number.start > last.start() else s for s in seen]
     made = [s for s in seen if s.level > 0 and not _dangling(text, s)]
     if cut:
         made = _before_the_cut(text, made)
     if refused is not None or asks_back(text):
         made = [s for s in made if s.level >= 3]
-        made = [s for s in made if refused is None or s.level == 5 or s.number.start > refused]
+        end = next((e for _, e in sentences(text) if e > (refused or 0)), 0)
+        made = [s for s in made if refused is None or s.level == 5 or s.number.start >= end]
     in_bold = [s for s in seen if s.number.value == stressed and s.level >= 0]
     if _several_lines(text):
         made = []
@@ -72,6 +77,10 @@ def settled_number(
     return best.number.value
 
 
+_LAST_LINE = re.compile(
+    r"(?<![\d$€%])[^\W\d]*[^\d\n]{2}\n+[*_•-]*\s*[^\W\d][^:：\n\d]{0,30}:[ *_]*[$€£]?[-−]?\d[^\n:=]{0,20}\Z"
+)
+"""A last line that is a key and a number, behind prose."""
 _NIL = re.compile(r"\W*(?:nil|nought|zilch|not a single one)\W*", re.IGNORECASE)
 _UNSOLVED = re.compile(r"\n[^\n=.!?]*\d\s*[-+*/×÷·−]\s*\d[\d.,]*\s*$")
 """A last line with a calculation that has no result."""
@@ -124,7 +133,7 @@ def _last_committed(text: str, made: Sequence[Placed]) -> Placed | None:
     return chosen if top not in (3, 4) or _ends(text, chosen, made) else None
 
 
-_STEPS = _re(r"^[\W_]*(?:step|schritt|étape|paso|passo|stap)\b|=|\n[\W_]*\d+[.)]")
+_STEPS = _re(r"\b(?:calculate|compute|multiply|divide|subtract|then add|add \d)\b|^[\W_]*(?:step|schritt|étape|paso|passo|stap)\b|=|\n[\W_]*\d+[.)]")
 _GIVEN = _re(
     r"[\W_]*(?:there (?:are|were)|each|every|given|we (?:know|have|are)|let\b|suppose|initially"
     r"|originally|first|you (?:have|start|begin)|she (?:has|had|starts)|he (?:has|had|starts)|in \d"

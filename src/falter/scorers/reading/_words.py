@@ -94,7 +94,8 @@ CONCLUSION = (
 COMMIT = (
     r"(?:\b(?:a (?:case|matter|job|task) (?:of|for)|caso d[ei]|is|are|was|be|were|'s|as|about|deals with|shows?|means?|expresses|comes to|status "
     r"(?:is|to)|deserves|warrants|merits"
-    r"|(?:is|was|be|are|been) (?:rated|labell?ed|classified|tagged|marked|called|termed|ranked)"
+    r"|(?:is|wants?|would like|wishes|wished|needs?|asks?|asked|decided|wanted|möchte|veut|quiere|vuole"
+    r"|wil|quer)(?: me| us)? to|möchte|falls? (?:under|into|in|within)|(?:is|was|be|are|been) (?:rated|labell?ed|classified|tagged|marked|called|termed|ranked)"
     r"|(?:belongs|goes|go|sent|send|assign(?:ed)?|routed?|route|set|moved?|forward(?:ed)?"
     r"|filed?|classified|categori[sz]ed|labell?ed|tagged|marked|rated|points?|leans?|lean"
     r"|handled|dealt|looked after)(?: \w+){0,3}? (?:in|to|into|under|as|by|with|towards?|for)"
@@ -121,7 +122,8 @@ NEGATION = (
 )
 
 NEGATION_AFTER = (
-    r"['\"”»)\]]*\s*(?:(?:is|was|are|were|also|queue|itself|label|one)\s+){0,3}"
+    r"['\"”»)\]*_]*\s*(?:->|→|:|=|[–—-]) ?(?:no|false|wrong|incorrect|not\b|nein|falsch|non|faux|fout)\b"
+    r"|['\"”»)\]]*\s*(?:(?:is|was|are|were|also|queue|itself|label|one)\s+){0,3}"
     r"(?:not\b|out\b|no\b|wrong|incorrect|ruled out|excluded|impossible|can be (?:ruled out"
     r"|excluded|discarded)"
     r"|does(?:n't| not)|do(?:n't| not)|isn't|is not|wasn't|cannot|can't|won't|doesn't|is "
@@ -198,7 +200,7 @@ CONDITION = (
 )
 
 CONFIRMED = (
-    r"['\"”»)\]*_]*\s*(?:,?\s*(?:then|it is|it will be|it must be|i'd say|i would say|i think|i "
+    r"['\"”»)\]*_]*\s*(?:->|→|:|=|[–—-]) ?(?:yes|correct|true|right|ja|richtig|oui|vrai|sí|sì|sim)\b|['\"”»)\]*_]*\s*(?:,?\s*(?:then|it is|it will be|it must be|i'd say|i would say|i think|i "
     r"guess|i believe|naturally|obviously)\s*[.!,;:]"
     r"|(?:it is|is it)\b|(?:is|was|would be|seems|being) (?:the |my )?(?:\w+ )?(?:one|answer"
     r"|choice|option|label|match|pick|winner|correct|right|best|only|odd|most)\b"

@@ -54,12 +54,13 @@ _JAPANESE = (
 _WORD = re.compile(rf"(?<![\w'-])(?:(?P<no>{_NO})|(?P<yes>{_YES}))(?![\w'-])", re.IGNORECASE)
 _BEFORE = re.compile(
     r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…✅❌✗✓☑✔—–]|\b(?:that's|it's|so|is|be|as|therefore|hence"
-    r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus"
+    r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|leider|natürlich|aber|sicher|klar|que|che|hélas|desgraciadamente|purtroppo|helaas"
+    r"|infelizmente|unfortunately|sadly|sorry|clearly|obviously|probably|definitely|simply|rather|still"
     r"|logo|quindi|luego|portanto))\s*$",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
-    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|}…—–(=]|(?:it|they|he|she|that|this|the|there|every|all) )",
+    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|}…—–(=]|\s-\s|-\s|(?:it|they|he|she|that|this|the|there|every|all) )",
     re.IGNORECASE,
 )
 _IDLE = re.compile(
@@ -106,7 +107,7 @@ def _mark(text: str) -> str:
         idle = _IDLE.match(match.string, match.end())
         if idle or not _BEFORE.search(before) or not _AFTER.match(match.string, match.end()):
             return match[0]
-        opening = not match.string[: match.start()].strip(" \n*_\"'“#>-❌✅✗✓")
+        opening = match.string[: match.start()].rstrip(" \"'*_").endswith(("?", "？")) or not match.string[: match.start()].strip(" \n*_\"'“#>-❌✅✗✓")
         dot = (
             ". " if opening and re.match(r"\s*[,;:—–-]|\s*\(", match.string[match.end() :]) else ""
         )
