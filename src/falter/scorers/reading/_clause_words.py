@@ -49,7 +49,7 @@ RELATES = (
     r"|welche[rsnm]?|wobei|wodurch|dessen|deren)(?!\w)"
 )
 IDLE_IF = (
-    r" (?:you (?:ask|need|want|insist|really|would like|have to|(?:\w+ )?(?:look|read|check|count"
+    r" (?:you (?:ask|need|want|insist|really|would like|have to|prefer|like|wish|(?:\w+ )?(?:look|read|check|count"
     r"|consider|compare|take|think|go|know|see))|(?:we|one) (?:look|read|check|count|consider"
     r"|compare|take|go)s?|i (?:had|have|were|was|ever|must|may|am|remember|recall|understand|read"
     r"|look|count)|i'm (?:right|not)|pressed|forced|anything|memory|any|only|it were me"
@@ -61,7 +61,7 @@ SUPPOSES = (
     rf"(?:if(?!{IDLE_IF})|unless|in case"
     r"|whenever|as long as|provided(?: that)?(?! in)|providing|assuming|suppose|supposing"
     r"|should (?:the|it|you|they|he|she|this|there)|were (?:the|it|this)|had (?:the|it|this)"
-    r"|otherwise|wenn(?! ich mich| man mich)|falls|sofern|sonst|solange|vorausgesetzt"
+    r"|otherwise|wenn(?! ich mich| man mich)|falls (?:der|die|das|es|sie|er|ich|man|du|ihr|wir|ein|kein|nicht|doch|dem|den)|sofern|sonst|solange|vorausgesetzt"
     r"|si(?! tratta| può| deve| je (?:ne )?me| mal no| no me)|sinon|à condition|à moins|pourvu"
     r"|salvo que|a menos que|siempre que|en caso|de lo contrario"
     r"|se (?:il|lo|i|gli|le|l'|non|fosse|o|a|os|as|não|for|houver|è|é)|qualora|altrimenti"

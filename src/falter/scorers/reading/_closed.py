@@ -45,7 +45,7 @@ _OR_MAY = _re(
 _OPENED = _re(OPEN)
 _CHANGED = _re(CORRECTION)
 _IF = _re(
-    r"(?<!\beven )(?<!\bas )\b(?:if|unless|otherwise|assuming|provided that|wenn|falls|sofern|tenzij|à moins|a menos"
+    r"(?<!\beven )(?<!\bas )\b(?:if|unless|(?<=[,;.] )otherwise|assuming|provided that|wenn|falls (?:der|die|das|es|sie|er|ich|man|du|ihr|wir|ein|kein|nicht|doch|dem|den)|sofern|tenzij|à moins|a menos"
     r"|a meno)\b"
 )
 _IDIOM = _re(rf"if{IDLE_IF}")

@@ -129,6 +129,11 @@ _SO = _re(
 )
 _GAPPED = _re(r"[\W_]*(?:and|or|und|oder|et|ou|y|o|e|en|of)(?: also)?\s+$")
 _REASONED = _re(r"\s*(?:because|since|as|due to|for|weil|da|denn|car|parce|porque|perché|omdat|pois)\b")
+_EXISTS = _re(rf"\bthere(?:'s| is| are| was| were) (?:some |also |even )*{_LEADING}$")
+_NAMED = _re(
+    r"\s+(?:\w+ )?(?:mentioned|named|quoted|referred to|brought up|erwähnt|genannt|mentionné|citad[ao]"
+    r"|mencionad[ao]|menzionat[ao]|genoemd)"
+)
 _PRONOUN = _re(r"\b(?:i|we|you|it|he|she|they|ich|wir|je|ik|yo)\b")
 _NARROW = _re(r"(?:without|ohne|sans|sin|senza|zonder|sem|no|kein\w*|geen|none)\Z")
 JOIN = re.compile(rf"(?<={ANY}){JOINED}(?={ANY})", re.IGNORECASE)
@@ -275,6 +280,8 @@ class _Around:
         bare = re.fullmatch(rf"{DRESS}*", self.right) is not None
         if self.own != self.left and not self.own.strip(" \"'“„«*_([") and bare:
             return 3
+        if _EXISTS.search(self.left) or _NAMED.match(self.right):
+            return 0 if _NAMED.match(self.right) else 1
         if _STATED.search(self.left) and not re.match(
             r"\s+(?:has|have|had|is|was|would|will|can)\b", self.right
         ):

@@ -47,7 +47,7 @@ def _stressed(text: str) -> Decimal | None:
     """The number of the only bold words that have one."""
     text = text.replace("{,}", ",")
     bold = [_unformatted(next(g for g in m.groups() if g)) for m in _BOLD.finditer(text)]
-    inside = [numbers(b) for b in bold]
+    inside = [numbers(b) for b in bold if not re.match(r"\s*[^\W\d]+ \d+\s*[:.)]?\s*$", b)]
     inside = [n for n in inside if n]
     return inside[0][0].value if len(inside) == 1 and len(inside[0]) == 1 else None
 
@@ -61,7 +61,7 @@ _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}|\\[dt]?frac(\
 
 
 _LIMITS = re.compile(
-    r"\\?(?:sum|int|prod|lim|log)(?:_\{[^{}]*\}|_\w)?(?:\^\{[^{}]*\}|\^\\?\w+)?(?=\W)"
+    r"(?:\\(?:sum|int|prod|lim|log)|\b(?:sum|lim|prod)(?=[_^]))(?:_\{[^{}]*\}|_\w)?(?:\^\{[^{}]*\}|\^\\?\w+)?(?=\W)"
 )
 
 

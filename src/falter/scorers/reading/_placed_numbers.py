@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from falter.scorers.reading._clause_words import IDLE_IF
 from falter.scorers.reading._clauses import Clause, Part, clause_at, clauses, sentences
 from falter.scorers.reading._numerals import Number, numbers
 from falter.scorers.reading._words import CONCLUSION, CORRECTION, FINAL, NEGATION
@@ -77,9 +78,10 @@ _VERB = _re(
 )
 _MAYBE = _re(
     r"\b(?:if|unless|otherwise|either|depending|could be|might be|maybe|perhaps|vielleicht"
-    r"|falls|wenn|peut-être|talvez|quizás?|tal vez|forse|misschien)\b"
+    r"|falls (?:der|die|das|es|sie|er|ich|man|du|ihr|wir|ein|kein|nicht|doch|dem|den)|wenn|peut-être|talvez|quizás?|tal vez|forse|misschien)\b"
 )
 _TRUST = _re(
+    rf"\bif{IDLE_IF}|"
     r"\bif (?:the|you|i|my|that)\b[^,.]{0,40}(?:trusted|insist|right|ask|mistaken|must|had to)"
     r"|\b(?:even|as) if\b"
 )
@@ -94,7 +96,7 @@ _ADJACENT = _re(
 UNIT = r"[\s$€£¥₹%°]*(?:[^\W\d]{1,20}\.?(?:/[^\W\d]{1,6})?[²³]?)?(?:\s+[^\W\d]{1,15}){0,2}"
 
 
-_PLACE = re.compile(r"(?:st|nd|rd|th|er|ère|ème|e|º|ª|\.)(?![\w])(?=[\W]*$)")
+_PLACE = re.compile(r"(?:st|nd|rd|th|er|ère|ème|e|º|ª)(?![\w])(?=[\W]*$)")
 """The end of an ordinal that ends its reply: she came in 14th."""
 
 
@@ -217,6 +219,8 @@ def _term(text: str, number: Number) -> bool:
     )
     return bool(
         re.match(r"\s*(?:[-+*/·×^]\s*(?:[A-Za-z(\\]|$)|[·×*/]\s*\d)", after)
+        or re.match(r"\s\S{1,8}\s*=", text[number.end :][:12]) is not None
+        and text[number.start : number.end] == "1"
         or re.search(r"(?<!\w)1 \S{1,8} = $|[A-Za-z]\s*[-+*/·×]\s*$", before)
         or re.match(
             r"\s*[^\W\d]*\s+(?:later|earlier|ago|before that|after that|später|früher|danach|plus tard"
@@ -382,7 +386,13 @@ def _main(
     elif len(said) == 1:
         chief = said[0]
     elif restated := [
-        x for x in inside if _RESTATING.search(text, first.start, clause_at(parts, x.start).start)
+        x
+        for x in inside
+        if x.start >= first.end
+        and (
+            _RESTATING.search(text, first.start, clause_at(parts, x.start).start)
+            or _RESTATES.match(text, clause_at(parts, x.start).start)
+        )
     ]:
         return restated[0], 2 if len(restated) == 1 else 1
     else:
@@ -402,6 +412,7 @@ _RESTATING = _re(
     r"\b(?:that is|i\.e\.|namely|es decir|o sea|das heißt|d\.h\.|nämlich|c'est-à-dire|soit|cioè|ossia"
     r"|oftewel|dat wil zeggen|ou seja|isto é)\W*$"
 )
+_RESTATES = _re(r"[\W_]*(?:that is|that's|das sind|das ist|soit|cioè|dat is|ou seja|es decir)\b")
 _SHARE = re.compile(
     r"\s*(?:[^\W\d]+\s)?(?:out of|of|von|sur|de|su|van|sobre|em|dos|des|dei|delle)\s(?:the |all |a"
     r" total of |los |las |les |den |de |i |as |os )?$",

@@ -66,7 +66,7 @@ def settled_number(
         made = [s for s in made if s.level >= 3]
         end = next((e for _, e in sentences(text) if e > (refused or 0)), 0)
         made = [s for s in made if refused is None or s.level == 5 or s.number.start >= end]
-    in_bold = [s for s in seen if s.number.value == stressed and s.level >= 0]
+    in_bold = [s for s in seen if s.number.value == stressed and s.level > 0]
     if _several_lines(text):
         made = []
     best = _last_committed(text, made)
@@ -123,7 +123,8 @@ def _last_committed(text: str, made: Sequence[Placed]) -> Placed | None:
     top = max(s.level for s in made)
     best = [s for s in made if s.level == top]
     chosen = best[-1]
-    if top < 3 and len({s.number.value for s in best}) > 1:
+    elsewhere = [s for s in made if top == 2 and s.sentence != chosen.sentence]
+    if top < 3 and len({s.number.value for s in (*best, *elsewhere)}) > 1:
         changed = _changed(text, best)
         if changed is not None:
             return changed
@@ -136,7 +137,7 @@ def _last_committed(text: str, made: Sequence[Placed]) -> Placed | None:
 _STEPS = _re(r"\b(?:calculate|compute|multiply|divide|subtract|then add|add \d)\b|^[\W_]*(?:step|schritt|étape|paso|passo|stap)\b|=|\n[\W_]*\d+[.)]")
 _GIVEN = _re(
     r"[\W_]*(?:there (?:are|were)|each|every|given|we (?:know|have|are)|let\b|suppose|initially"
-    r"|originally|first|you (?:have|start|begin)|she (?:has|had|starts)|he (?:has|had|starts)|in \d"
+    r"|originally|first|you (?:have|start|begin)|she (?:has|had|starts)|he (?:has|had|starts)|in \d+"
     r"|jede[rs]?|chaque|cada|ogni|elke|between|from)\b|[^.,]*\b(?:had|each|per|starts? with"
     r"|started with|begins? with)\b"
 )

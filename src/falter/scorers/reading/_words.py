@@ -140,7 +140,7 @@ ADVERSATIVE = (
 )
 
 SOFT = (
-    r"(?:\b(?:at least|at most|or higher|or lower|mindestens|höchstens|al menos|au moins|secondary"
+    r"(?:\b(?:mixed with|tinged with|with (?:a|some) (?:little|bit|touch|hint|trace|dash|share)|(?:bit|touch|hint|trace|dash) of|at least|at most|or higher|or lower|mindestens|höchstens|al menos|au moins|secondary"
     r"|looks?|looked|seems?|seemed|sounds?|tempted|tempting|at first|first (?:thought"
     r"|wanted|said|sight|glance)|i thought|thought|could|might|may"
     r"|would be|would have|maybe|perhaps|possibly|either|whether|unless|consider|considered"
@@ -194,7 +194,7 @@ OPEN = (
 """Words that leave an answer open."""
 
 CONDITION = (
-    r"(?:\b(?:if|unless|provided|assuming|otherwise|depending|wenn|falls|sofern|sonst|sinon|à "
+    r"(?:\b(?:if|unless|provided|assuming|otherwise|depending|wenn|falls (?:der|die|das|es|sie|er|ich|man|du|ihr|wir|ein|kein|nicht|doch|dem|den)|sofern|sonst|sinon|à "
     r"condition|si|salvo que"
     r"|se|altrimenti|als|tenzij|anders|caso|senão)\b|場合|なら)"
 )
