@@ -38,9 +38,7 @@ _CHIEF = re.compile(
 _UNDECIDED = object()
 
 
-def read_candidate(
-    reply: str, mark: Mark, count: int, *, attributive: bool = False
-) -> int | None:
+def read_candidate(reply: str, mark: Mark, count: int, *, attributive: bool = False) -> int | None:
     """The index of the one candidate that a reply settles on."""
     text = answer_part(reply)
     if text is None:
@@ -53,9 +51,7 @@ def read_candidate(
         if found is not _UNDECIDED:
             return found  # type: ignore[no-any-return]
     prose = _without_objects(plain(_without_rows(text)))
-    return settled(
-        _listed(mark(prose)), count, _stressed(text, mark), attributive=attributive
-    )
+    return settled(_listed(mark(prose)), count, _stressed(text, mark), attributive=attributive)
 
 
 _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")

@@ -51,7 +51,7 @@ RELATES = (
 IDLE_IF = (
     r" (?:you (?:ask|need|want|insist|really|would like|have to|prefer|like|wish|(?:\w+ )?(?:look|read|check|count"
     r"|consider|compare|take|think|go|know|see))|(?:we|one) (?:look|read|check|count|consider"
-    r"|compare|take|go)s?|i (?:had|have|were|was|ever|must|may|am|remember|recall|understand|read"
+    r"|compare|take|go)s?|i (?:had|have|were|was|ever|must|think|consider|go by|may|am|remember|recall|understand|read"
     r"|look|count)|i'm (?:right|not)|pressed|forced|anything|memory|any|only|it were me"
     r"|nothing else|in doubt)\b"
 )

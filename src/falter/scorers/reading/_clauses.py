@@ -87,9 +87,7 @@ _CUT = _re(
 )
 _TURN = _re(r"[\W_]*(?:but|however|yet|aber|jedoch|mais|pero|ma|maar|mas)(?!\w)")
 _CONDITION = _re(_LINK, r"(?:", SUPPOSES, r")")
-_COMPLEMENT = _re(
-    r"[\W_]*(?:it|that|this|i|we|my|the|ich|das|c'est|je|ik)(?!\w)"
-)
+_COMPLEMENT = _re(r"[\W_]*(?:it|that|this|i|we|my|the|ich|das|c'est|je|ik)(?!\w)")
 _QUOTING, _RULING, _BEFORE = _re(QUOTES), _re(RULES), _re(BEFORE_NOW)
 _UNSETTLED = _re(UNSETTLED)
 
@@ -112,7 +110,7 @@ def _in_sentence(text: str, n: int, start: int, end: int) -> list[Clause]:
     for (left, unmarked), (right, _) in zip(edges, edges[1:], strict=False):
         if not text[left:right].strip():
             continue
-        part = Part.ASKED if asked else _part(text[left:right])
+        part = Part.ASKED if asked else _part(text, left, right)
         if part is None:  # goes on as before, but a subordinate clause that opens a sentence ends
             part = Part.SAID if _TURN.match(text, left, right) else inherited
         if unmarked and found and part is Part.SAID and _COMPLEMENT.match(text, left):
@@ -128,16 +126,16 @@ def _under_condition(text: str, found: list[Clause]) -> list[Clause]:
     out: list[Clause] = []
     for first, last in zip(turns, [*turns[1:], len(found)], strict=True):
         group = found[first:last]
-        if any(_CONDITION.match(text, c.start, c.end) for c in group):
+        if any(_CONDITION.match(text, c.start) for c in group):
             group = [replace(c, part=Part.SUPPOSED) if c.part is Part.SAID else c for c in group]
         out += group
     return out
 
 
-def _part(text: str) -> Part | None:
+def _part(text: str, start: int, end: int) -> Part | None:
     """The part of a clause by its own words; None where they do not say."""
     for part in (Part.ASKED, Part.SUPPOSED, Part.ASIDE):
-        if _OPENED[part].match(text):
+        if _OPENED[part].match(text, start):
             return part
     for part, words in (
         (Part.BEFORE, _BEFORE),
@@ -145,9 +143,9 @@ def _part(text: str) -> Part | None:
         (Part.QUOTED, _QUOTING),
         (Part.SUPPOSED, _UNSETTLED),
     ):
-        if words.search(text):
+        if words.search(text, start, end):
             return part
-    return Part.SAID if _OPENED[Part.SAID].match(text) else None
+    return Part.SAID if _OPENED[Part.SAID].match(text, start) else None
 
 
 def clause_at(found: list[Clause], at: int) -> Clause:

@@ -145,6 +145,4 @@ def is_cut(text: str) -> bool:
     ended = re.search(r"[.!?]\s", text) is not None
     inside = re.search(r"[.!?]\s+[^.!?:]*$", last) is not None
     begun = inside and len(tail.split()) == 2 and not _FINAL_LINE.match(tail)
-    return len(tail.split()) > 9 or (
-        ended and (begun or len(tail.split()) > (2 if inside else 3))
-    )
+    return len(tail.split()) > 9 or (ended and (begun or len(tail.split()) > (2 if inside else 3)))

@@ -55,6 +55,10 @@ _CONTRARY = _re(
 )
 
 
+_RANKED = re.compile(rf"({ANY})(?:\s*(?:>|≻)\s*{ANY})+")
+"""Candidates from the best to the worst."""
+
+
 class _Opening(NamedTuple):
     """Where an answer is left open, and between which candidates if that is said."""
 
@@ -72,6 +76,7 @@ def settled(
     """
     if len(re.findall(ANY, text)) > _MOST_MENTIONS:
         return None
+    text = _RANKED.sub(r"\1", text)
     spans = sentences(text)
     mentions = mentions_in(text, attributive=attributive)
     cut, refused, unfinished = is_cut(text), refusal_in(text), asks_back(text)
@@ -97,9 +102,7 @@ def settled(
 def _stands(mention: Mention, refused: int | None) -> bool:
     """Whether a mention counts beside a refusal: it concludes, or is stated well behind it."""
     return (
-        mention.level >= 3
-        or refused is None
-        or (mention.level == 2 and mention.at > refused + 40)
+        mention.level >= 3 or refused is None or (mention.level == 2 and mention.at > refused + 40)
     )
 
 

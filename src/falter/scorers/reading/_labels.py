@@ -131,4 +131,6 @@ def _same_word(word: str, stem: str) -> bool:
         return False
     rest, own = word[shared:], stem[shared:]
     doubled = rest[1:] if rest and shared and rest[0] == stem[shared - 1] else None
-    return own in _ENDINGS and (rest in _ENDINGS or doubled in ("ed", "ing", "er", "y", "ation", "ations"))
+    return own in _ENDINGS and (
+        rest in _ENDINGS or doubled in ("ed", "ing", "er", "y", "ation", "ations")
+    )

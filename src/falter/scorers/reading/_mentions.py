@@ -79,6 +79,7 @@ class Mention:
 def _re(*parts: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.IGNORECASE)
 
+
 _FILLER = (
     r"(?:\s|nur|noch|seulement|sólo|solo|soltanto|alleen|só|apenas|lettre|letra|buchstabe|the|an?|my|of|one|option|answer|choice|label|category|class|tag|letter|queue|number"
     r"|called|itself|simply|just|quite|rather|very|only|probably|likely|most likely|definitely"
@@ -91,7 +92,7 @@ _LEADING = rf"(?:{_FILLER}*\s*{_QUOTE}*\s*)"
 _MARKED = _re(r"(?:^|\n)[\W_]*(?:\d+[.)]\s*)?(?:", FINAL, rf"){_LEADING}$")
 _CONCLUDED = _re(
     CONCLUSION,
-    rf"[\s,:：*_-]*(?:(?:{COMMIT}|it|this|this one|them|him|her|that|ticket|case|message"
+    rf"[\s,:：*_-]*(?:(?:{COMMIT}|it|this|this one|them|him|her|that|to|in|into|under|as|for|with|ticket|case|message"
     rf"|one)[\s:,]*){{0,3}}{_LEADING}$",
 )
 _STATED = _re(COMMIT, rf"[\s:：*_]*{_LEADING}$")
@@ -127,8 +128,22 @@ _SO = _re(
     r"|donc|ainsi|par conséquent|por (?:lo )?tanto|así que|entonces|en conclusión|quindi|dunque"
     r"|perciò|pertanto|in conclusione|dus|daarom|kortom|portanto|logo|assim|então)(?!\w)"
 )
+_ALL_BUT = _re(
+    r"\b(?:everything|all|every\w+|nothing|none|no (?:one|other)|nobody|alles|alle|nichts|tout(?:es)?|rien"
+    r"|todo|todas|nada|tutto|tutte|niente|niets)(?: \w+)? (?:but|except|besides|save|außer|sauf|hormis"
+    rf"|excepto|menos|salvo|tranne|behalve|exceto)(?: for)?{_LEADING}$"
+)
+_NOT_EVEN = _re(rf"\b(?:anything|everyone|anyone|all) but{_LEADING}$")
+_YOURS = _re(
+    rf"\b(?:your|deine?\w*|ihre?[mnrs]?|votre|vos|tus?|uw|jouw|seus?|suas?|vostr[aoi]){_LEADING}$"
+)
+_GENERAL_AFTER = _re(
+    r"\s+(?:is|are) (?:only |just |really )?(?:for|about)\b(?! (?:this|that|it)\b)"
+)
 _GAPPED = _re(r"[\W_]*(?:and|or|und|oder|et|ou|y|o|e|en|of)(?: also)?\s+$")
-_REASONED = _re(r"\s*(?:because|since|as|due to|for|weil|da|denn|car|parce|porque|perché|omdat|pois)\b")
+_REASONED = _re(
+    r"\s*(?:because|since|as|due to|for|weil|da|denn|car|parce|porque|perché|omdat|pois)\b"
+)
 _EXISTS = _re(rf"\bthere(?:'s| is| are| was| were) (?:some |also |even )*{_LEADING}$")
 _NAMED = _re(
     r"\s+(?:\w+ )?(?:mentioned|named|quoted|referred to|brought up|erwähnt|genannt|mentionné|citad[ao]"
@@ -163,6 +178,7 @@ def mentions_in(text: str, *, attributive: bool = False) -> list[Mention]:
     if re.search(ANY, text) is None:
         return []
     spans, parts = sentences(text), clauses(re.sub(ANY, "x", text))
+    attributive = attributive and len(text.split()) > 3  # "Technical support" is the whole reply
     found: list[Mention] = []
     asked, clause = False, 0
     interim = _several_questions(text, spans)
@@ -174,7 +190,9 @@ def mentions_in(text: str, *, attributive: bool = False) -> list[Mention]:
                 clause += 1
             around = _Around(text, start, end, start + at, parts[clause], asked, not found)
             around.strict = attributive
-            joined = n > 0 and JOIN.fullmatch(sentence, places[n - 1] + 1, at)
+            joined = JOIN.match(sentence, places[n - 1] + 1) if n else None
+            if joined and (joined.end() != at or _across(joined[0], found[-1], around.part)):
+                joined = None
             own = joined and _DENIED.search(joined[0])
             firm = False
             if joined and not own and found and found[-1].level <= 0:
@@ -195,6 +213,11 @@ def mentions_in(text: str, *, attributive: bool = False) -> list[Mention]:
             found.append(Mention(start + at, who(sentence[at]), level, firm, around.part))
         asked = sentence.rstrip("\"'”») \n").endswith(("?", "？"))
     return found
+
+
+def _across(joint: str, before: Mention, part: Part) -> bool:
+    """Whether two mentions side by side only have a comma between their clauses."""
+    return not joint.strip(" ,、") and before.part is not part
 
 
 def _several_questions(text: str, spans: list[tuple[int, int]]) -> bool:
@@ -231,8 +254,10 @@ class _Around:
 
     def denied(self) -> bool:
         """Whether the words around the mention deny it."""
-        if _UNBEATEN.search(self.left):
+        if _UNBEATEN.search(self.left) or _ALL_BUT.search(self.left):
             return False
+        if _NOT_EVEN.search(self.left):
+            return True
         if _PREFERRED.search(self.left):
             return True
         clause = self.left[-60:]
@@ -241,8 +266,13 @@ class _Around:
         if hits:
             between = clause[hits[-1].end() :]
             narrow = _NARROW.search(hits[-1][0]) and _PRONOUN.search(between)
-            if len(between) < 45 and not narrow and not re.search(
-                r"[;:。—–]|[,、](?!\s*(?:or|nor|oder|ni|né)\s*$)|\bbecause\b|\bso\b", between
+            if (
+                len(between) < 45
+                and not narrow
+                and not re.search(
+                    r"[;:。—–→⇒]|->|=>|[,、](?!\s*(?:or|nor|oder|ni|né)\s*$)|\bbecause\b|\bso\b",
+                    between,
+                )
             ):
                 return True
         return _DENIED_AFTER.match(self.right) is not None
@@ -265,7 +295,7 @@ class _Around:
         if self.part not in (Part.SAID, Part.ASIDE) or _EARLIER.search(self.own):
             return 0, False
         concluded = _CONCLUDED.search(self.left) is not None
-        if concluded or _UNBEATEN.search(self.left) or _CONFIRMED.match(self.right):
+        if concluded or self._superlative() or _CONFIRMED.match(self.right):
             return (3 if self.part is Part.SAID else 1), concluded
         level = self._stated()
         if self.part is Part.ASIDE:
@@ -274,7 +304,12 @@ class _Around:
             return 3, True
         return level, False
 
+    def _superlative(self) -> bool:
+        return bool(_UNBEATEN.search(self.left) or _ALL_BUT.search(self.left))
+
     def _stated(self) -> int:
+        if _YOURS.search(self.left) or _GENERAL_AFTER.match(self.right):
+            return 0
         if _WEIGHED_AFTER.match(self.right) or _WEIGHED.search(self.own):
             return 0
         bare = re.fullmatch(rf"{DRESS}*", self.right) is not None

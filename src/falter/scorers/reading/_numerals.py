@@ -135,7 +135,8 @@ _WRITTEN = re.compile(
     re.IGNORECASE,
 )
 _AND_HALF = re.compile(
-    r"\s+(?:[^\W\d]{2,15}\s+)?(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia|e meio)\b", re.IGNORECASE
+    r"\s+(?:[^\W\d]{2,15}\s+)?(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia|e meio)\b",
+    re.IGNORECASE,
 )
 _SPECIAL: dict[str, str] = {
     r"half a dozen|ein halbes dutzend|une demi-douzaine|media docena|mezza dozzina|meia dúzia"
@@ -145,6 +146,8 @@ _SPECIAL: dict[str, str] = {
     r"(?:a|one|ein|une|una|uma|een) (?:dozen|dutzend|douzaine|docena|dozzina|dúzia|dozijn)": "12",
     r"anderthalb|eineinhalb|anderhalve?|one and a half|un(?:e|o|a)? et demie?|uno y medio|una y "
     r"media|uno e mezzo|um e meio|uma e meia": "1.5",
+    r"half a million|eine halbe million|un demi-million|medio millón|mezzo milione|een half miljoen"
+    r"|meio milhão": "500000",
     r"two thirds|two-thirds|zwei drittel|deux tiers|dos tercios|due terzi|twee derde|dois terços"
     r"": "0.6666666666666667",
     r"three quarters|three-quarters|three fourths|drei ?viertel|trois quarts|tres cuartos"
@@ -309,7 +312,7 @@ def numbers(text: str) -> list[Number]:
 
 
 def _all(text: str, *, commas: bool) -> Iterator[Number]:
-    yield from _special(text, _SPECIALS[:9])
+    yield from _special(text, _SPECIALS[:10])
     for match in _PLAIN.finditer(text):
         if match.end() - match.start() > _LONGEST:
             continue
@@ -339,7 +342,7 @@ def _all(text: str, *, commas: bool) -> Iterator[Number]:
             yield Number(
                 -value if minus else value, match.start(), half.end() if half else match.end()
             )
-    yield from _special(text, _SPECIALS[9:])
+    yield from _special(text, _SPECIALS[10:])
     for match in _ALL_KANJI.finditer(text):
         yield Number(_from_kanji(match[0]), match.start(), match.end())
 

@@ -55,8 +55,12 @@ _MONTH = (
 )
 _DATED = _re(rf"\s+(?:de )?{_MONTH}")
 _CHECKED = _re(
-    r"\b(?:check|double-?check|verify|verification|probe|vérif\w*|proof|compare|for comparison"
-    r"|remaining|would only|last (?:week|year|month)|previous|earlier)\b"
+    r"\b(?:check|double-?check(?:ing)?|verify|verification|checking|probe|vérif\w*|proof|for comparison)\b"
+)
+_ELSEWHEN = _re(
+    r"\b(?:remaining|would only|last (?:week|year|month)|previous(?:ly)?|earlier|compared?|yesterday"
+    r"|letzte[nsr]? (?:jahr|woche|monat)|gestern|l'an dernier|hier|el año pasado|ayer|l'anno scorso"
+    r"|ieri|vorig jaar|gisteren|no ano passado|ontem)\b"
 )
 MARK = _re(r"^[\W_]*(?:", FINAL, r")")
 SUM = _re(
@@ -126,7 +130,6 @@ def _beside(text: str, number: Number) -> bool:
     )
 
 
-
 _OR_RATHER = _re(
     r"[^\d.]{0,25}\b(?:or rather|no,|wait|i mean|sorry|correction|rather|oder vielmehr|vielmehr"
     r"|ou plutôt|plutôt|o mejor dicho|mejor dicho|o meglio|anzi|of liever|of eigenlijk|ou melhor"
@@ -157,12 +160,22 @@ def _in_sentence(
     wholes += [x for x in pool if x not in wholes and _term(text, x) and not marked]
     if len(wholes) < len(pool):
         pool = [x for x in pool if x not in wholes]
+    apart = [x for x in pool if _elsewhen(text, x, parts)]
+    pool = [x for x in pool if x not in apart] if len(apart) < len(pool) else pool
     said = [x for x in pool if _is_said(text, start, x, parts)]
     chief, level = _chief(sentence, line, start, said or pool, text, parts)
     shared = _shared(text, chief, pool)
     level = level if said or level > 3 else min(level, 1)
     if sentence.rstrip().endswith(("?", "？")) or (not marked and _CHECKED.search(sentence)):
-        return [Placed(x, n, -1 if _CHECKED.search(sentence) else 0) for x in inside]
+        if sentence.rstrip().endswith(("?", "？")):
+            return [Placed(x, n, 0) for x in inside]
+        checked = _CHECKED.search(text, start, end)
+        at = checked.start() if checked else end
+        before = [x for x in inside if x.start < at]
+        if not before:
+            return [Placed(x, n, -1) for x in inside]
+        head = _in_sentence(text, n, (start, at), before, parts)
+        return head + [Placed(x, n, -1) for x in inside if x.start >= at]
     if level < 5 and _MAYBE.search(sentence) and not _TRUST.search(sentence):
         level = 0
     placed = []
@@ -185,12 +198,16 @@ _WHOLE = _re(
     r"(?<!cost )(?<!price )(?<!value )(?<!result )(?<!rate )(?<!speed )(?<!weight )(?<!length )"
     r"\b(?:of|out of|von|sur|van|dei|delle|dos|das|jede[rsn]? der|chacun des|cada uno de los|ognuno dei) (?:the |these |all |den |les |de |i |os |as )?$"
 )
-_CONFIRMED = _re(
-    r"[^.!?\d]{0,25},? (?:so|and) that(?:'s| is) (?:the|my|your|what)\b"
-)
+_CONFIRMED = _re(r"[^.!?\d]{0,25},? (?:so|and) that(?:'s| is) (?:the|my|your|what)\b")
 
 
 _ANAPHOR = _re(r"\b(?:of|from|to|by) (?:that|this|these|those|them|it)\b")
+
+
+def _elsewhen(text: str, number: Number, parts: list[Clause]) -> bool:
+    """Whether a number is in a clause about another time, or what remains."""
+    clause = clause_at(parts, number.start)
+    return _ELSEWHEN.search(text, clause.start, clause.end) is not None
 
 
 def _is_said(text: str, start: int, number: Number, parts: list[Clause]) -> bool:
@@ -219,6 +236,11 @@ def _term(text: str, number: Number) -> bool:
     )
     return bool(
         re.match(r"\s*(?:[-+*/·×^]\s*(?:[A-Za-z(\\]|$)|[·×*/]\s*\d)", after)
+        or re.search(
+            r"\b(?:divid\w+|multipl\w+|add(?:ing|ed)?|subtract\w*)(?: (?:it|this|that|both|by|up))*\s$",
+            before,
+            re.IGNORECASE,
+        )
         or re.match(r"\s\S{1,8}\s*=", text[number.end :][:12]) is not None
         and text[number.start : number.end] == "1"
         or re.search(r"(?<!\w)1 \S{1,8} = $|[A-Za-z]\s*[-+*/·×]\s*$", before)
@@ -265,7 +287,10 @@ def _denied(text: str, start: int, number: Number) -> bool:
     )
 
 
-_OPEN_FORM = re.compile(r"(?:^|[^\w.])\d*\.?\d+\*?[a-z]\s*$")
+_OPEN_FORM = re.compile(
+    r"(?:^|[^\w.])\d*\.?\d+\*?[a-z]\s*$|(?<![A-Za-z])\d*[a-z]²?\s*[-+]\s*\d+\s*$"
+    r"|\d\s*[-+]\s*\d*[a-z]\s*$"
+)
 
 
 def _chief(
@@ -278,13 +303,21 @@ def _chief(
 ) -> tuple[Number, int]:
     """The main number of a sentence, and how firmly the sentence gives it."""
     marked = MARK.search(line + sentence) or SUM.search(line + sentence)
-    cues = [c for c in _CUE.finditer(sentence) if not _RESTATED.match(c[0])]
+    cues = [
+        c
+        for c in _CUE.finditer(sentence)
+        if not _RESTATED.match(c[0])
+        and not (_IT_IS.match(c[0]) and not _at_once(sentence, start, c.end(), inside))
+    ]
     equals = sentence.rfind("=")
     if equals >= 0 and (behind := [x for x in inside if x.start - start > equals]):
         side = sentence[:equals].rpartition("=")[2]
         if _OPEN_FORM.search(re.split(r"[,:;]", side)[-1]) and not marked:
             return behind[0], 1  # 2x = 16 is on the way
         concluded = any(_STRONG.match(c[0]) for c in cues)
+        several = _SEVERAL.search(sentence)
+        if several and several[1] != several[2]:
+            return behind[0], 1
         if _shared(text, behind[0], inside):
             return behind[0], 2
         return behind[0], 5 if marked else 4 if concluded else 3
@@ -327,6 +360,12 @@ _PARALLEL = re.compile(
 _GAP = re.compile(r"[^.;:()\d]{0,15},\s(?:and )?the\s[^.,;\d]{3,30}\s")
 
 
+_SEVERAL = re.compile(
+    r"(?:^|[\s(])([A-Za-z]{1,3})\s*=[^=,;]*(?:=[^=,;]*)?\d[^=,;]*[,;]\s*(?:and\s|und\s)?([A-Za-z]{1,3})\s*="
+)
+"""Two formulas side by side, each with a name of its own."""
+
+
 def _shared(text: str, chief: Number, inside: Sequence[Number]) -> bool:
     """Whether a sentence gives two things a number each: Anna has 14 and Ben has 7."""
     later = [x for x in inside if x.start >= chief.end and x.value != chief.value]
@@ -340,6 +379,7 @@ _SUMMED = _re(
     r"\s+(?:[^\W\d]+\s+){0,3}(?:in total|altogether|in all|insgesamt|zusammen|au total|en total"
     r"|in totale|in totaal|no total|ao todo)\b"
 )
+_IT_IS = _re(r"it(?: is|'s| was| will be| must have been)|this is|that is|c'est|soit")
 _RESTATED = _re(
     r"in other words|that is|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea|cioè"
     r"|ossia|namelijk|oftewel|ou seja|isto é"
@@ -358,10 +398,7 @@ def _stands_alone(sentence: str, inside: Sequence[Number], start: int) -> bool:
     ):
         return True
     tail = sentence[last.end - start :]
-    return (
-        last is first and bool(_COLON.search(before)) and bool(re.fullmatch(rf"{UNIT}\W*", tail))
-    )
-
+    return last is first and bool(_COLON.search(before)) and bool(re.fullmatch(rf"{UNIT}\W*", tail))
 
 
 _TAIL = re.compile(
@@ -381,6 +418,9 @@ def _main(
     first = clause_at(parts, inside[0].start)
     own = [x for x in inside if x.start < first.end]
     said = [x for x in own if _ADJACENT.search(sentence[: x.start - start])]
+    verbed = [x for x in inside if _ADJACENT.search(sentence[: x.start - start])]
+    if len({x.value for x in own}) > 1 and len(said) != 1 and verbed == [inside[-1]]:
+        return inside[-1], 2
     if len({x.value for x in own}) == 1:
         chief = own[0]
     elif len(said) == 1:
@@ -418,6 +458,18 @@ _SHARE = re.compile(
     r" total of |los |las |les |den |de |i |as |os )?$",
     re.IGNORECASE,
 )
+
+
+_LITTLE = _re(
+    r"\W*(?:(?:about|approximately|roughly|around|exactly|only|just|now|still|indeed|therefore|thus"
+    r"|in|a total of|the|etwa|rund|genau|nur|environ|seulement|exactement|solo|circa)\W+)*"
+)
+
+
+def _at_once(sentence: str, start: int, at: int, inside: Sequence[Number]) -> bool:
+    """Whether the next number follows a cue at once."""
+    after = [x.start - start for x in inside if x.start - start >= at]
+    return bool(after) and _LITTLE.fullmatch(sentence, at, after[0]) is not None
 
 
 def _after_verb(text: str, at: int, later: Sequence[Number]) -> Number:

@@ -55,11 +55,16 @@ def settled_number(
         return alone  # type: ignore[no-any-return]
     seen = placed_numbers(text)
     refused = refusal_in(text)
-    cut = not closed and (is_cut(text) or _UNSOLVED.search(text) is not None)
+    cut = not (closed or _EQUATION.fullmatch(text)) and (
+        is_cut(text) or _UNSOLVED.search(text) is not None
+    )
     last = _LAST_LINE.search(text)
     if last and not _several_lines(text):
-        seen = [replace(s, level=4) if s.level == 2 and s.number.start > last.start() else s for s in seen]
-    made = [s for s in seen if s.level > 0 and not _dangling(text, s)]
+        seen = [
+            replace(s, level=4) if s.level == 2 and s.number.start > last.start() else s
+            for s in seen
+        ]
+    made = [s for s in seen if s.level > 0 and not (cut and _dangling(text, s))]
     if cut:
         made = _before_the_cut(text, made)
     if refused is not None or asks_back(text):
@@ -81,8 +86,12 @@ _LAST_LINE = re.compile(
     r"(?<![\d$€%])[^\W\d]*[^\d\n]{2}\n+[*_•-]*\s*[^\W\d][^:：\n\d]{0,30}:[ *_]*[$€£]?[-−]?\d[^\n:=]{0,20}\Z"
 )
 """A last line that is a key and a number, behind prose."""
+_EQUATION = re.compile(r"[^.!?\n:]*=\s*[$€£]?[-−]?\d[\d.,]*(?:\s?[^\W\d]{1,10}[²³]?)?\s*")
 _NIL = re.compile(r"\W*(?:nil|nought|zilch|not a single one)\W*", re.IGNORECASE)
-_UNSOLVED = re.compile(r"\n[^\n=.!?]*\d\s*[-+*/×÷·−]\s*\d[\d.,]*\s*$")
+_UNSOLVED = re.compile(
+    r"(?:^|\n)[^\n=.!?]*\d\)?\s+[-+*/×÷·−]\s+\(?\d[\d.,]*\)?\s*$"
+    r"|=[^\n]*\n[^\n.!?=:\d]{2,40}\s*$"
+)
 """A last line with a calculation that has no result."""
 _IN_WORDS = _re(
     r"\b(?:answer|result|total|sum|solution|antwort|ergebnis|lösung|summe|réponse|résultat|somme"
@@ -112,7 +121,9 @@ def _before_the_cut(text: str, made: Sequence[Placed]) -> list[Placed]:
     first = [s for s in whole if s.sentence == 0 and s.level >= 2]
     named = [s for s in first if s.level == 4 and _IN_WORDS.search(text, 0, s.number.start)]
     if named or "=" not in text:
-        return named or ([s for s in first if _opening(text, s, made)] or [s for s in first if s.level == 4])
+        return named or (
+            [s for s in first if _opening(text, s, made)] or [s for s in first if s.level == 4]
+        )
     return []
 
 
@@ -131,10 +142,15 @@ def _last_committed(text: str, made: Sequence[Placed]) -> Placed | None:
         return best[0] if _opening(text, best[0], made) else None
     if top < 2 and len({s.number.value for s in made}) > 1:
         return None
+    ending = [s for s in made if s.level == 2 and s.sentence == len(sentences(text)) - 1]
+    if top == 3 and len(ending) == 1 and ending[0].sentence > chosen.sentence:
+        return ending[0]
     return chosen if top not in (3, 4) or _ends(text, chosen, made) else None
 
 
-_STEPS = _re(r"\b(?:calculate|compute|multiply|divide|subtract|then add|add \d)\b|^[\W_]*(?:step|schritt|étape|paso|passo|stap)\b|=|\n[\W_]*\d+[.)]")
+_STEPS = _re(
+    r"\b(?:calculate|compute|multiply|divide|subtract|then add|add \d)\b|^[\W_]*(?:step|schritt|étape|paso|passo|stap)\b|=|\n[\W_]*\d+[.)]"
+)
 _GIVEN = _re(
     r"[\W_]*(?:there (?:are|were)|each|every|given|we (?:know|have|are)|let\b|suppose|initially"
     r"|originally|first|you (?:have|start|begin)|she (?:has|had|starts)|he (?:has|had|starts)|in \d+"
@@ -200,7 +216,11 @@ def _alone(text: str) -> Any:
     found = numbers(short)
     if len(found) == 1 and len(short.split()) <= 4:
         head, tail = short[: found[0].start].strip(" $€£¥₹=:"), short[found[0].end :]
-        if not head and re.fullmatch(UNIT, tail) and not re.match(r"(?:st|nd|rd|th)\b[^\W\d]*\s+\w", tail):
+        if (
+            not head
+            and re.fullmatch(UNIT, tail)
+            and not re.match(r"(?:st|nd|rd|th)\b[^\W\d]*\s+\w", tail)
+        ):
             return found[0].value
     if (
         len(found) == 2
@@ -211,7 +231,7 @@ def _alone(text: str) -> Any:
         return None
     if len(found) == 2 and len(short.split()) <= 6:
         between = short[found[0].end : found[1].start]
-        if _EITHER.fullmatch(between):
+        if _EITHER.fullmatch(between) and (_DUTCH.search(text) or not _OF.search(between)):
             return None
     return _UNDECIDED
 

@@ -72,16 +72,17 @@ CONCLUSION = (
     r"|should be|has to be|must be)"
     r"|in other words|that is to say|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea"
     r"|cioè|ossia|namelijk|oftewel|ou seja|isto é"
-    r"|has to be|must be|should be|the one you want|you should pick|it is|it's"
+    r"|has to be|must be|should be|the one you want|you should pick|it is|it's|it was|it must have been|it will be"
+    r"|we (?:need|choose|pick|take|get|want|are left with)"
     r"|(?:ist|sind|es|wir|bleibt|lautet|folgt|gilt|hat|haben|er|sie|man|kostet|macht|ergibt|das|war) also"
     r"|also (?:ist|sind|bleibt|hat|kostet|gehört|gilt|lautet|würde|die|der|das|ich|wir|es|rund|etwa)"
     r"|daher|deshalb|somit|folglich|demnach|schließlich|insgesamt|gemeint ist|bleibt"
-    r"|sondern|richtig ist|ich (?:wähle|nehme|entscheide mich für|bleibe bei|tippe auf|würde sagen|sage|halte|ordne)"
+    r"|sondern|richtig ist|ich (?:wähle|nehme|entscheide mich für|bleibe bei|plädiere für|setze auf|tippe auf|würde sagen|sage|halte|ordne)"
     r"|die (?:richtige )?antwort (?:ist|lautet)"
     r"|donc|ainsi|par conséquent|finalement|au final|c'est|il s'agit (?:donc )?d(?:e|'un|'une)"
-    r"|je (?:choisis|dirais|penche pour|retiens|classe(?:rais)?|mets)|j'opte pour|"
+    r"|je (?:choisis|parie sur|maintiens|vote pour|prends|dirais|penche pour|retiens|classe(?:rais)?|mets)|j'opte pour|"
     r"soit|la (?:bonne )?réponse est"
-    r"|por (?:lo )?tanto|así que|entonces|en conclusión|luego|elijo|me quedo con|opto por|diría(?: que)?|me inclino por|yo digo|la respuesta (?:correcta "
+    r"|por (?:lo )?tanto|así que|entonces|en conclusión|luego|elijo|me decanto por|apuesto por|me quedo con|opto por|diría(?: que)?|me inclino por|yo digo|la respuesta (?:correcta "
     r")?es|se trata de"
     r"|quindi|dunque|perciò|pertanto|in conclusione|scelgo|opto per|direi|mi orienterei su|resta|rimane|la risposta (?:corretta |giusta )?è"
     r"|si tratta di"
@@ -108,7 +109,9 @@ COMMIT = (
 """Words right before an answer that make a plain statement of it."""
 
 NEGATION = (
-    r"(?:\b(?:not|no|never|neither|nor|without|isn't|aren't|wasn't|doesn't|don't|didn't|can't"
+    r"(?:\b(?:eliminating|ruling out|excluding|discarding|cross(?:ed)? out|strike|dismiss(?:ed)?|drop"
+    r"|schließe|streiche|écart\w+|élimin\w+|descart\w+|elimin[oa]\w*|esclud\w+|scart\w+|exclu[oi]\w*"
+    r"|not|no|never|neither|nor|without|isn't|aren't|wasn't|doesn't|don't|didn't|can't"
     r"|cannot|won't"
     r"|couldn't|wouldn't|hardly|nothing|none|rules? out|ruled out|excludes?|eliminates?|discard"
     r"|reject|rather than"
@@ -169,7 +172,7 @@ EARLIER = (
 """Words that put an answer into the past, or aside, however firmly it is given."""
 
 LEAN = (
-    r"\b(?:looks?|seems?|sounds?|might|may|could|would be|perhaps|maybe|possibly|appears?"
+    r"\b(?:i (?:suspect|guess|suppose|imagine|believe|think|reckon|assume|expect)|looks?|seems?|sounds?|might|may|could|would be|perhaps|maybe|possibly|appears?"
     r"|scheint|wirkt|klingt|könnte|vielleicht|semble|pourrait|peut-être"
     r"|parece|podría|quizás?|sembra|potrebbe|forse|lijkt|misschien|poderia|talvez)\b|かもしれ"
 )

@@ -205,9 +205,7 @@ _FORMATTING = frozenset(
 def elements(text: str) -> list[tuple[str, str]]:
     """The innermost elements of a text: name and content."""
     return [
-        (m[1], m[3].strip())
-        for m in _ELEMENT.finditer(text)
-        if m[1].casefold() not in _FORMATTING
+        (m[1], m[3].strip()) for m in _ELEMENT.finditer(text) if m[1].casefold() not in _FORMATTING
     ]
 
 

@@ -15,7 +15,10 @@ from falter.scorers.reading._words import NEGATION, OPEN, SOFT
 __all__ = ["read_yes_no"]
 
 _YES = (
-    r"yes|yep|yeah|yup|affirmative|correct|true|right|indeed|absolutely|of course|sure thing|it "
+    r"yes indeed|ich (?:glaube|denke) (?:schon|ja)|das ist (?:richtig|wahr|korrekt|so)|je (?:crois|pense)"
+    r" que oui|c'est (?:exact|vrai|juste|correct)|creo que sí|es (?:cierto|correcto|verdad)|(?:penso"
+    r"|credo) di sì|è (?:vero|corretto|esatto)|ik (?:denk|geloof) (?:het |van )?wel|dat is (?:waar|juist)"
+    r"|acho que sim|é (?:verdade|correto)|yes|yep|yeah|yup|affirmative|correct|true|right|indeed|absolutely|of course|sure thing|it "
     r"does|it is|it did|they do|they are|it can|it will|it has|i (?:think|believe|guess) so"
     r"|ja|jawohl|jep|genau|richtig|stimmt|das stimmt|sí|claro(?: que sí)?|correcto|oui"
     r"|definitely|certainly|sure|surely|exactly|agreed|yes indeed|most (?:certainly|likely)"
@@ -27,7 +30,7 @@ _YES = (
     r"|dat klopt|klopt|inderdaad|zeker|sim|verdade|verdadeiro|certeza"
 )
 _NO = (
-    r"no|nope|nah|negative|false|incorrect|wrong|not yet|not quite|not really|not at all|it "
+    r"no way|nope|nah|negative|false|incorrect|wrong|not yet|not quite|not really|not at all|it "
     r"does not|it doesn't|it is not|it isn't|it did not|it didn't|it cannot|it can't|they do "
     r"not|they don't|they are not|they aren't"
     r"|it has not|it hasn't|it will not|it won't|i (?:don't|do not) (?:think|believe) so"
@@ -41,7 +44,10 @@ _NO = (
     r"|certainly not|absolutely not|of course not|definitely not|i'm afraid not"
     r"|nein|nö|falsch|stimmt nicht|noch nicht|leider nicht|falso|incorrecto|todavía no|aún no"
     r"|non|faux|pas encore|pas du tout|falso|non ancora|nee|nog niet|niet waar|onjuist"
-    r"|não|ainda não|errado"
+    r"|i(?:'d| would) say not|i think not|i(?:'m| am) afraid not|ich (?:glaube|denke) nicht"
+    r"|das ist nicht (?:richtig|wahr|korrekt|so)|je ne (?:crois|pense) pas|c'est faux|no creo"
+    r"|(?:penso|credo) di no|è falso|ik (?:denk|geloof) (?:het |van )?niet|dat is niet (?:waar|juist)"
+    r"|acho que não|não creio|é falso|es falso|das ist falsch|não|ainda não|errado|no"
 )
 _JAPANESE = (
     ("はい", 0),
@@ -67,7 +73,7 @@ _IDLE = re.compile(
     r"\s*[,.!]?\s*(?:i (?:know|understand|see|can|could|will|get|realise|realize|am aware)"
     r"|that(?:'s| is) (?:a|an|the|one|what)\b[^.]{0,20}(?:question|point|topic)|this is a"
     r"|problem|worries|and no\b|or no\b|ich (?:weiß|verstehe)|je (?:sais|comprends)"
-    r"|you(?:'re| are) (?:right|welcome|not wrong)|thanks|thank you|what|let me|of course i|happy to|sure|matter|doubt)",
+    r"|i(?:'d| would) (?:be|love|like)|i'll|i'm happy|happy|you(?:'re| are) (?:right|welcome|not wrong)|thanks|thank you|what|let me|of course i|happy to|sure|matter|doubt)",
     re.IGNORECASE,
 )
 
@@ -107,7 +113,9 @@ def _mark(text: str) -> str:
         idle = _IDLE.match(match.string, match.end())
         if idle or not _BEFORE.search(before) or not _AFTER.match(match.string, match.end()):
             return match[0]
-        opening = match.string[: match.start()].rstrip(" \"'*_").endswith(("?", "？")) or not match.string[: match.start()].strip(" \n*_\"'“#>-❌✅✗✓")
+        opening = match.string[: match.start()].rstrip(" \"'*_").endswith(
+            ("?", "？")
+        ) or not match.string[: match.start()].strip(" \n*_\"'“#>-❌✅✗✓")
         dot = (
             ". " if opening and re.match(r"\s*[,;:—–-]|\s*\(", match.string[match.end() :]) else ""
         )
