@@ -95,7 +95,7 @@ _THIRD = (
     r"|man|cliente|client|texte|auteur|texto|autor|testo|autore|tekst|auteur|klant|avaliação)"
 )
 _SAYS = (
-    r"(?:says?|said|mentions?|mentioned|asks?|asked|writes?|wrote|claims?|claimed|calls? (?:it"
+    r"(?:says?|said|answers?|answered|replied|replies|responded|guess(?:es|ed)?|mentions?|mentioned|asks?|asked|writes?|wrote|claims?|claimed|calls? (?:it"
     r"|itself|himself|herself|the|this|their)|called|talks?|talked|speaks?|spoke|refers?|referred"
     r"|complains? about|complained about|praises?|quotes?|brings up|insists?|suggests?|thinks?"
     r"|believes?|wants? (?:me|us)|expects?|assumes?|uses? the word|erwähnt|nennt|schreibt|sagt"
@@ -105,8 +105,7 @@ _SAYS = (
 )
 QUOTES = (
     rf"(?:\b{_THIRD}(?: \w+){{0,3}}? (?:\w+ly |also |would |might |may |will |first |only |just )?"
-    rf"{_SAYS}\b(?! (?:is|was|are) )|\baccording to\b[^,]*$|\b(?:laut|selon|según|secondo|volgens"
-    r"|segundo)\b[^,]*$|という(?:語|言葉|単語))"
+    rf"{_SAYS}\b(?! (?:is|was|are) )|という(?:語|言葉|単語))"
 )
 """Words of a clause that reports what somebody else says."""
 

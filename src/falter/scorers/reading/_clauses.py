@@ -88,6 +88,8 @@ _CUT = _re(
 _TURN = _re(r"[\W_]*(?:but|however|yet|aber|jedoch|mais|pero|ma|maar|mas)(?!\w)")
 _CONDITION = _re(_LINK, r"(?:", SUPPOSES, r")")
 _COMPLEMENT = _re(r"[\W_]*(?:it|that|this|i|we|my|the|ich|das|c'est|je|ik)(?!\w)")
+_ENDS_ASIDE = re.compile(r"[\u3040-\u9fff](?:ので|から|ため|けれど|けど|ですが|ますが|あり|が)、\s*\Z")
+"""Japanese says at its end what a clause is for."""
 _QUOTING, _RULING, _BEFORE = _re(QUOTES), _re(RULES), _re(BEFORE_NOW)
 _UNSETTLED = _re(UNSETTLED)
 
@@ -134,6 +136,8 @@ def _under_condition(text: str, found: list[Clause]) -> list[Clause]:
 
 def _part(text: str, start: int, end: int) -> Part | None:
     """The part of a clause by its own words; None where they do not say."""
+    if _ENDS_ASIDE.search(text, start, end):
+        return Part.ASIDE
     for part in (Part.ASKED, Part.SUPPOSED, Part.ASIDE):
         if _OPENED[part].match(text, start):
             return part

@@ -38,11 +38,21 @@ def answer_part(text: str) -> str | None:
         if not marked or marked[-1] < len(lines) - 2:
             return None
         text = "\n".join(lines[marked[-1] :])
-    text = text.strip()
+    text = _TURN.sub("", text.strip())
+    turn = _TURN_END.search(text)
+    text = text[: turn.start()].strip() if turn and turn.start() else text
     sequel = _SEQUEL.search(text)
     return _without_items(text[: sequel.start()] if sequel else text).strip() or None
 
 
+_SPECIAL = (
+    r"(?:</?s>|<\|[\w-]{2,30}\|>|\[/?INST\]|<(?:start|end)_of_turn>|<eos>|<bos>|<\|?endoftext\|?>)"
+)
+_TURN = re.compile(rf"\A(?:\s*{_SPECIAL}\s*(?:assistant\s*\n)?)+", re.IGNORECASE)
+_TURN_END = re.compile(
+    rf"{_SPECIAL}|\n\s*(?:#+\s*)?(?:human|user|assistant|instruction|system)\s*:", re.IGNORECASE
+)
+"""Where another turn of a chat begins, by its tokens or its name."""
 _INPUT = re.compile(
     r"\n[ \t>*#]*(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis|context"
     r"|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail|statement|title"

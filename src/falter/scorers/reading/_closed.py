@@ -38,7 +38,7 @@ def _re(*parts: str) -> re.Pattern[str]:
 _EARLIER = _re(EARLIER)
 _LEANS = _re(rf"(?:{LEAN})[^.!?]{{0,40}}$")
 _OR_MAY = _re(
-    r"\b(?:but|though|although|however|or|aber|mais|pero|ma|maar"
+    r"\b(?:but|however|or|aber|mais|pero|ma|maar"
     r"|mas)\b[^.!?\ue000-\uf8ff]{0,30}\b(?:might|may|could|perhaps|maybe|possibly|könnte"
     r"|pourrait|podría|potrebbe|poderia)\b[^.!?\ue000-\uf8ff]{0,20}$"
 )
@@ -234,7 +234,21 @@ def _last_committed(
         later = mention.at > chosen.at and mention.who != chosen.who and mention.level >= 2
         if later and _CHANGED.search(text[max(chosen.at + 1, start - 60) : mention.at]):
             chosen = mention
-    return chosen
+    return None if top < 3 and _outweighed(text, spans, chosen, made) else chosen
+
+
+_BUT = _re(r"\b(?:but|yet|however|aber|jedoch|mais|pero|ma|però|maar|mas|porém)\b")
+
+
+def _outweighed(
+    text: str, spans: Sequence[tuple[int, int]], chosen: Mention, made: Sequence[Mention]
+) -> bool:
+    """Whether a "but" in the same sentence leads from what is stated to another candidate."""
+    end = next((e for s, e in spans if s <= chosen.at < e), len(text))
+    return any(
+        chosen.at < m.at < end and m.who != chosen.who and _BUT.search(text, chosen.at, m.at)
+        for m in made
+    )
 
 
 def _supersedes(spans: Sequence[tuple[int, int]], before: Mention, after: Mention) -> bool:
@@ -268,6 +282,7 @@ def _taken_back(text: str, best: Mention, mentions: Sequence[Mention]) -> bool:
 
 
 _ONE_LEFT = _re(
+    r"\bleaves? (?:us |me )?(?:with )?(?:only|just) one\b|"
     r"\bonly one\b[^.!?]{0,40}\b(?:left|remains|remaining)\b|\bby elimination\b|\bthe (?:only"
     r" )?(?:remaining|last remaining) (?:one|option)\b"
 )

@@ -60,6 +60,7 @@ def _marker(labels: tuple[str, ...]):  # type: ignore[no-untyped-def]
     """A function that puts tokens in the place of mentions of labels."""
     order = sorted(range(len(labels)), key=lambda i: -len(labels[i]))
     exact = re.compile("|".join(f"(?P<l{i}>{_edge(labels[i])})" for i in order), re.IGNORECASE)
+    digits = all(label.strip().isdigit() for label in labels)
     stems = [(i, labels[i].casefold()) for i in order if re.fullmatch(r"[^\W\d_]{3,}", labels[i])]
 
     def swap(match: re.Match[str]) -> str:
@@ -76,6 +77,8 @@ def _marker(labels: tuple[str, ...]):  # type: ignore[no-untyped-def]
     def marked(text: str) -> str:
         if not any("$" in label for label in labels):
             text = text.replace("$", "")
+        if digits:  # 2 / 5 is the 2 of a scale
+            text = re.sub(r"(?<![\d.])(\d+)\s*(?:/|out of)\s*\d+(?![\d/])", r"\1", text)
         text = exact.sub(swap, text)
         return re.sub(r"[^\W\d_\ue000-\uf8ff]{3,40}", inflected, text)
 

@@ -14,11 +14,11 @@ __all__ = ["read_letter"]
 
 _ORDINALS: tuple[str, ...] = (
     "first|1st|number one|erste[nrs]?|premi[eè]re?|primer[ao]?|prim[ao]|eerste|primeir[ao]"
-    "|1番目|最初",
-    "second|2nd|number two|zweite[nrs]?|deuxième|seconde?|segund[ao]|second[ao]|tweede|2番目",
-    "third|3rd|number three|dritte[nrs]?|troisième|tercer[ao]?|terz[ao]|derde|terceir[ao]|3番目",
-    "fourth|4th|number four|vierte[nrs]?|quatrième|cuart[ao]|quart[ao]|vierde|4番目",
-    "fifth|5th|number five|fünfte[nrs]?|cinquième|quint[ao]|vijfde|5番目",
+    "|1番目|一番目|最初",
+    "second|2nd|number two|zweite[nrs]?|deuxième|seconde?|segund[ao]|second[ao]|tweede|2番目|二番目",
+    "third|3rd|number three|dritte[nrs]?|troisième|tercer[ao]?|terz[ao]|derde|terceir[ao]|3番目|三番目",
+    "fourth|4th|number four|vierte[nrs]?|quatrième|cuart[ao]|quart[ao]|vierde|4番目|四番目",
+    "fifth|5th|number five|fünfte[nrs]?|cinquième|quint[ao]|vijfde|5番目|五番目",
 )
 _LAST = "last|letzte[nrs]?|dernière?|últim[ao]|ultim[ao]|laatste|最後"
 _NOUN = (
@@ -119,7 +119,7 @@ def _marker(letters: tuple[str, ...], texts: tuple[str, ...]) -> Callable[[str],
         re.IGNORECASE,
     )
     folded = {x.casefold(): i for i, x in enumerate(letters)}
-    places = _places(count)
+    series = _series(texts)
 
     def letter(match: re.Match[str]) -> str:
         index = folded[match[0].casefold()]
@@ -130,7 +130,7 @@ def _marker(letters: tuple[str, ...], texts: tuple[str, ...]) -> Callable[[str],
         if text_of is not None:
             text = text_of.sub(lambda m: _OTHER[0] + token(int(str(m.lastgroup)[1:])), text)
         text = letter_of.sub(letter, text) if letters else text
-        for pattern, index in places:
+        for pattern, index in _places(count, series | _of_a_pair(text)):
             text = pattern.sub(token(index), text)
         return _paired(text)
 
@@ -199,9 +199,29 @@ def _no_article(before: str, after: str) -> bool:
     return re.match(rf"\s+{_VERBS}(?:\s|$|\b)", after) is not None
 
 
-def _places(count: int) -> list[tuple[re.Pattern[str], int]]:
+def _series(texts: Sequence[str]) -> frozenset[str]:
+    """The nouns that all options have in common, as in "rule one", "rule two"."""
+    words = [set(re.findall(r"[^\W\d_]{3,}", text.casefold())) for text in texts]
+    return frozenset(set.intersection(*words)) if len(words) > 1 else frozenset()
+
+
+_PAIR = re.compile(
+    r"\b(?:first|second|third) ([^\W\d_]{4,})\b.{1,120}\b(?:first|second|third|other) one\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _of_a_pair(text: str) -> frozenset[str]:
+    """The noun that a later "the second one" stands for."""
+    match = _PAIR.search(text[:2000])
+    return frozenset({match[1].casefold()}) if match else frozenset()
+
+
+@lru_cache(maxsize=256)
+def _places(count: int, nouns: frozenset[str]) -> list[tuple[re.Pattern[str], int]]:
     """Patterns for the place of an option among its fellows."""
     found = []
+    noun = f"(?:{'|'.join([_NOUN, *map(re.escape, sorted(nouns))])})"
     for i, words in enumerate(_ORDINALS[:count]):
         names = words if i < count - 1 else f"{words}|{_LAST}"
         number = ("one", "two", "three", "four", "five")[i]
@@ -209,7 +229,7 @@ def _places(count: int) -> list[tuple[re.Pattern[str], int]]:
             (
                 re.compile(
                     rf"(?<!\w)(?:option|choice)\s+{i + 1}(?![\w.,]\d|\w)"
-                    rf"|(?<!\w)(?:{names})\s+{_NOUN}(?!\s+(?:step|is out))"
+                    rf"|(?<!\w)(?:{names})\s+{noun}(?!\s+(?:step|is out))"
                     rf"|(?<!\w){_NOUN}\s+(?:number|no\.?|#|nummer|numéro|número"
                     rf"|numero)\s*(?:{number}|{i + 1})(?!\w)"
                     rf"|^\W*(?:the |der |die |das |la |le |el |il |de |o |a )?(?:{names})\W*$"

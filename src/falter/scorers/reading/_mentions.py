@@ -92,7 +92,7 @@ _LEADING = rf"(?:{_FILLER}*\s*{_QUOTE}*\s*)"
 _MARKED = _re(r"(?:^|\n)[\W_]*(?:\d+[.)]\s*)?(?:", FINAL, rf"){_LEADING}$")
 _CONCLUDED = _re(
     CONCLUSION,
-    rf"[\s,:：*_-]*(?:(?:{COMMIT}|it|this|this one|them|him|her|that|to|in|into|under|as|for|with|ticket|case|message"
+    rf"[\s,:：*_-]*(?:(?:{COMMIT}|it|this|this one|them|him|her|that|(?:this|that|the|your) [^\W\d]+|to|in|into|under|as|for|with|ticket|case|message"
     rf"|one)[\s:,]*){{0,3}}{_LEADING}$",
 )
 _STATED = _re(COMMIT, rf"[\s:：*_]*{_LEADING}$")
@@ -124,7 +124,8 @@ _SO = _re(
     r"|summing up|in sum|ultimately|at the end of the day|unterm strich|im großen und ganzen|alles in"
     r" allem|dans l'ensemble|en somme|tout compte fait|au final|en general|en definitiva|en resumen"
     r"|nel complesso|tutto sommato|al met al|no geral|no fim das contas|em suma"
-    r"|overall|in (?:short|sum|conclusion)|all in all|also(?= (?:ist|sind|bleibt|hat|gehört|gilt|lautet|die|der|das|ich|wir|es))|daher|deshalb|somit|folglich|insgesamt"
+    r"|(?:i|we)(?: \w+ly)? conclude(?: that)?|it follows that|this means(?: that)?|je conclus|concluyo"
+    r"|concludo|concluo|ik concludeer|overall|in (?:short|sum|conclusion)|all in all|also(?= (?:ist|sind|bleibt|hat|gehört|gilt|lautet|die|der|das|ich|wir|es))|daher|deshalb|somit|folglich|insgesamt"
     r"|donc|ainsi|par conséquent|por (?:lo )?tanto|así que|entonces|en conclusión|quindi|dunque"
     r"|perciò|pertanto|in conclusione|dus|daarom|kortom|portanto|logo|assim|então)(?!\w)"
 )
@@ -316,7 +317,7 @@ class _Around:
         if self.own != self.left and not self.own.strip(" \"'“„«*_([") and bare:
             return 3
         if _EXISTS.search(self.left) or _NAMED.match(self.right):
-            return 0 if _NAMED.match(self.right) else 1
+            return 0 if _NAMED.match(self.right) else 2 if _SO.match(self.own) else 1
         if _STATED.search(self.left) and not re.match(
             r"\s+(?:has|have|had|is|was|would|will|can)\b", self.right
         ):

@@ -90,7 +90,8 @@ def _prose(text: str) -> str:
     """The text without quoted lines and blocks of code, unless there is nothing else."""
     left = re.sub(r"```.*?```|^[ \t]*>[^\n]*$", " ", text, flags=re.DOTALL | re.MULTILINE)
     left = re.sub(r"(?<![\d.])\d+(?:[.,]\d+)?\s*~~", "~~", left)
-    return left if re.search(r"\d", left) else text
+    code = re.search(r"```.*?\b(?:print|def|return|import|for)\b.*?```", text, re.DOTALL)
+    return left if code or re.search(r"\d", left) else text
 
 
 def _only(text: str) -> Decimal | None:

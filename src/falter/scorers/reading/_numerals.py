@@ -160,6 +160,7 @@ _SPECIAL: dict[str, str] = {
     r"(?:one|a) quarter": "0.25",
     r"two hundred": "200",
 }
+_NONE = re.compile(r"\A\W*(?:none|not one|not a single one|zero) of (?:them|these|those)\b", re.IGNORECASE)
 _SPECIALS = [
     (re.compile(rf"(?<!\w)(?:{p})(?!\w)", re.IGNORECASE), Decimal(v)) for p, v in _SPECIAL.items()
 ]
@@ -312,6 +313,8 @@ def numbers(text: str) -> list[Number]:
 
 
 def _all(text: str, *, commas: bool) -> Iterator[Number]:
+    for match in _NONE.finditer(text):
+        yield Number(Decimal(0), match.start(), match.end())
     yield from _special(text, _SPECIALS[:10])
     for match in _PLAIN.finditer(text):
         if match.end() - match.start() > _LONGEST:

@@ -118,11 +118,16 @@ def placed_numbers(text: str) -> list[Placed]:
     return seen
 
 
+_AT = _re(r"\b(?:à|at|um|a las|alle|om|às|vers|gegen|jusqu'à|dès|ab|bis)\s$")
+
+
 def _beside(text: str, number: Number) -> bool:
     """Whether a number counts steps, pages, days or hours of the clock."""
     before, after = text[: number.start], text[number.end :]
     return bool(
         _BESIDE.search(before[-20:].rstrip())
+        or (_AT.search(before[-12:]) and re.match(r"\s?(?:h|uhr|uur)\b", after, re.IGNORECASE))
+        or re.search(r"\d\s?(?:h|uhr)\s?$", before[-8:], re.IGNORECASE)
         or _ORDINAL.match(after)
         or _DATED.match(after)
         or (re.search(rf"{_MONTH}\s*$", before[-14:], re.IGNORECASE) and number.value < 32)

@@ -43,6 +43,8 @@ REFUSALS: dict[str, tuple[str, ...]] = {
         r"|review|document|prompt|paste|link|content|it|this|that|one)(?: \w+){0,3} (?:is|seems"
         r"|appears|looks) (?:to be )?(?:empty|missing|cut off|incomplete|truncated|garbled|blank)\b|\bthere(?:'s| is| was) no (?:text|image|attachment|message|content"
         r"|way|file|data|information)\b",
+        r"\b(?:do(?:es)?n't|do(?:es)? not|did(?:n't| not)) (?:say|state|mention|specify|tell|reveal"
+        r"|indicate|give|record|note) (?:how|which|whether|what|who|when|where|why|the (?:exact|number))\b",
         r"\ball I can say\b|\b(?:making it up|(?:only|just|pure) guess(?:ing|work)|be guessing)\b|\b(?:is|are) missing\b|\bno (?:number|answer|value|figure) can be\b"
         r"|\b(?:remains|is|stays) (?:open|unclear|unknown)\b"
         r"|[:–—-] (?:unknown|unclear|undecided|open)\W*\Z",
@@ -140,6 +142,12 @@ _POLITE = re.compile(
     r"|doesn't it|okay|ok)\b[^.!?]*\?\W*$",
     re.IGNORECASE,
 )
+_MEANT = re.compile(
+    r"\b(?:do you mean|did you mean|are you (?:asking|referring|looking|interested)|which [^.!?]{1,40}"
+    r"(?:do|did|are|would) you|meinst du|meinen sie|voulez-vous dire|te refieres|intendi|bedoel je"
+    r"|você quer dizer)\b[^.!?]{0,80}\?",
+    re.IGNORECASE,
+)
 _TO_DO = re.compile(
     r"(?:^|[.!?:\n]\s*)[\W_]*(?:(?:ok(?:ay)?|so|now|first|then|next|hmm+|wait|well|and|but)[, ]+)*"
     r"(?:let me (?:check|see|look|think|verify|count|find|read|start|go|work|begin|analy[sz]e|first"
@@ -163,4 +171,5 @@ def asks_back(text: str) -> bool:
     """Whether a text ends in a question or a promise, or only says again what was asked."""
     text = text.strip()
     asked = text.endswith(("?", "？")) and not _POLITE.search(text)
+    asked = asked or _MEANT.search(text) is not None
     return asked or _TO_DO.search(text[-300:]) is not None or _RESTATED.search(text) is not None

@@ -34,7 +34,7 @@ _ANSWER_NOUN = (
     r"|risposta|soluzione|risultato|conclusione|decisione|etichetta|categoria|scelta"
     r"|antwoord|oplossing|resultaat|conclusie|besluit|keuze|categorie"
     r"|resposta|solução|resultado|conclusão|decisão|etiqueta|classificação|escolha|opção|class"
-    r"|output|json|status|queue|sentiment|intent|topic|tone|stance)"
+    r"|output|json|rating|score|grade|status|queue|sentiment|intent|topic|tone|stance)"
 )
 _FINAL_WORD = (
     r"(?:final|correct|right|best|overall|endgültige?|richtige?|korrekte?|correcta|final|bonne"
@@ -187,7 +187,7 @@ SOFT_AFTER = (
 OPEN = (
     r"(?:\bdepend(?:s|ing|e|er|ent)?\b|can't decide|cannot decide|can't settle|can't say which"
     r"|could be either|either of|either way"
-    r"|hard to say which|take your pick|both (?:of them|fit|apply|would|readings|answers|interpretations|options|labels)"
+    r"|hard to say which|(?:say|said|tell|know|specify|specified|sure|clear) which|take your pick|both (?:of them|fit|apply|would|readings|answers|interpretations|options|labels)"
     r"|both are (?:possible|plausible|equally|just as)|(?:just as|equally) (?:plausible|likely|possible|good|well)|going "
     r"round in circles|not (?:entirely )?clear which|one of the two"
     r"|two candidates|toss-?up|i(?:'m| am) torn|hängt davon ab|kommt darauf an|je nach|ça "

@@ -10,6 +10,7 @@ from falter.scorers.reading._cleaning import LONGEST, answer_part, is_cut, plain
 from falter.scorers.reading._clauses import Clause, Part, clauses
 from falter.scorers.reading._mentions import mentions_in, token
 from falter.scorers.reading._refusals import asks_back, refusal_in
+from falter.scorers.reading._wrapped import leaves, objects
 from falter.scorers.reading._words import NEGATION, OPEN, SOFT
 
 __all__ = ["read_yes_no"]
@@ -60,7 +61,7 @@ _JAPANESE = (
 _WORD = re.compile(rf"(?<![\w'-])(?:(?P<no>{_NO})|(?P<yes>{_YES}))(?![\w'-])", re.IGNORECASE)
 _BEFORE = re.compile(
     r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…✅❌✗✓☑✔—–]|\b(?:that's|it's|so|is|be|as|therefore|hence"
-    r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|leider|natürlich|aber|sicher|klar|que|che|hélas|desgraciadamente|purtroppo|helaas"
+    r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|afraid|think|believe|fear|guess|sure|leider|natürlich|aber|sicher|klar|que|che|hélas|desgraciadamente|purtroppo|helaas"
     r"|infelizmente|unfortunately|sadly|sorry|clearly|obviously|probably|definitely|simply|rather|still"
     r"|logo|quindi|luego|portanto))\s*$",
     re.IGNORECASE,
@@ -92,6 +93,8 @@ def read_yes_no(reply: str) -> Literal["yes", "no"] | None:
     if _BOTH.search(reply[:LONGEST]):
         return None
     index = read_candidate(reply, _mark, 2)
+    if index is None:
+        index = _by_flag(reply)
     if index is None:
         index = _by_predicate(reply)
     return None if index is None else ("yes", "no")[index]
@@ -155,6 +158,18 @@ _INDEED = re.compile(
 )
 
 
+_REVERSED = re.compile(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't")
+
+
+def _by_flag(reply: str) -> int | None:
+    """From an object whose only truth value is the answer: {"passive": false}."""
+    found = objects(answer_part(reply) or "")
+    flags = [(p, v) for p, v in leaves(found[-1].value) if isinstance(v, bool)] if found else []
+    if len(flags) != 1 or not flags[0][0] or _REVERSED.search(flags[0][0][-1].casefold()):
+        return None
+    return 0 if flags[0][1] else 1
+
+
 def _by_predicate(reply: str) -> int | None:
     """From what a reply without yes or no says of the question's own words: "so it is not prime".
 
@@ -178,8 +193,8 @@ def _by_predicate(reply: str) -> int | None:
 def _last_word(text: str, said: list[Clause]) -> int | None:
     last = said[-1]
     words = text[last.start : last.end]
-    begun = min(c.start for c in said if c.sentence == last.sentence)
-    led = _LED.match(text, begun)
+    here = [c.start for c in said if c.sentence == last.sentence]
+    led = next((m for at in reversed(here) if (m := _LED.match(text, at))), None)
     words = text[max(last.start, led.end() if led else 0) : last.end]
     if re.search(SOFT, words, re.IGNORECASE):
         return None
