@@ -131,7 +131,7 @@ BEFORE_NOW = (
     r" (?:guess|thought|instinct|impression|glance|sight|reading|impulse)|tempt(?:ed|ing)"
     r"|(?:most |many |some )people|many (?:think|believe|would|assume)|it (?:is|would be) (?:easy"
     r"|tempting|natural) to|the obvious (?:answer|choice|candidate|guess)|the (?:draft|previous"
-    r"|earlier|old) |used to be|one (?:might|could|may) (?:think|say|expect|argue)|you (?:might"
+    r"|earlier|old) |used to be|(?:starts?|started|begins?|began) (?:off|out|as|with)|one (?:might|could|may) (?:think|say|expect|argue)|you (?:might"
     r"|could|may) (?:think|say|expect|argue|be tempted)|i considered|"
     r"zuerst|zunächst|anfangs|ursprünglich|ich dachte|auf den ersten blick|man könnte meinen"
     r"|d'abord|au départ|à première vue|je pensais|j'ai pensé|on pourrait (?:croire|penser)"
@@ -143,7 +143,7 @@ BEFORE_NOW = (
 """Words of a clause that puts an answer into the past."""
 
 UNSETTLED = (
-    r"(?:\b(?:would(?:n't)? have|could have|might have|(?:hard|difficult|impossible|easy|tricky"
+    r"(?:\b(?:would(?:n't)? have(?! to)|could have|might have|(?:hard|difficult|impossible|easy|tricky"
     r"|not possible|need|needs|order|trying|try|tries|want|wants|wanted|asked|asking|failed|fails"
     r"|supposed|meant|ready|happy|glad|how|whether|enough|too \w+) (?:for \w+ )?to (?:be|say|call"
     r"|tell|know|decide|choose|label|classify|pick|see|judge|route|assign|change|find|give|make)"

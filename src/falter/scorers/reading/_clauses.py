@@ -24,7 +24,7 @@ from falter.scorers.reading._clause_words import (
     WONDERS,
 )
 
-__all__ = ["Clause", "Part", "clause_at", "clauses", "sentences"]
+__all__ = ["Clause", "Part", "clause_at", "clauses", "is_question", "sentences"]
 
 
 class Part(Enum):
@@ -94,6 +94,18 @@ _QUOTING, _RULING, _BEFORE = _re(QUOTES), _re(RULES), _re(BEFORE_NOW)
 _UNSETTLED = _re(UNSETTLED)
 
 
+_TAG = _re(
+    r",\s*(?:right|correct|ok(?:ay)?|no|isn't it|doesn't it|nicht wahr|oder|stimmt's|n'est-ce pas|non"
+    r"|verdad|vero|giusto|toch|hè|né|certo)\s*[?？]\W*$"
+)
+
+
+def is_question(sentence: str) -> bool:
+    """Whether a sentence asks; "right?" at its end only asks for agreement."""
+    ends = sentence.rstrip("\"'”») \n*_").endswith(("?", "？"))
+    return ends and _TAG.search(sentence) is None
+
+
 def clauses(text: str) -> list[Clause]:
     """The clauses of a text in order."""
     return [
@@ -104,7 +116,7 @@ def clauses(text: str) -> list[Clause]:
 
 
 def _in_sentence(text: str, n: int, start: int, end: int) -> list[Clause]:
-    asked = text[start:end].rstrip("\"'”») \n*_").endswith(("?", "？"))
+    asked = is_question(text[start:end])
     cuts = [(m.end(), not m[0].strip()) for m in _CUT.finditer(text, start, end)]
     edges = [(start, False), *cuts, (end, False)]
     found: list[Clause] = []
@@ -115,6 +127,8 @@ def _in_sentence(text: str, n: int, start: int, end: int) -> list[Clause]:
         part = Part.ASKED if asked else _part(text, left, right)
         if part is None:  # goes on as before, but a subordinate clause that opens a sentence ends
             part = Part.SAID if _TURN.match(text, left, right) else inherited
+            if found and text[left - 1] in "(（":
+                part = found[-1].part
         if unmarked and found and part is Part.SAID and _COMPLEMENT.match(text, left):
             part = found[-1].part  # what is said, thought or asked, without a comma
         inherited = part if part is Part.RULE else Part.SAID

@@ -141,6 +141,9 @@ _HANGING = re.compile(
 )
 
 
+_ITEM = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+[^\n]*[^\s.,;:(!?]$", re.MULTILINE)
+
+
 def is_cut(text: str) -> bool:
     """Whether a reply of several words ends in the middle of a sentence."""
     text = text.strip()
@@ -149,6 +152,8 @@ def is_cut(text: str) -> bool:
     if text[-1] in ",:(=+×·*/-–—" or (len(text.split()) > 2 and _HANGING.search(text)):
         return True
     last = text.rpartition("\n")[2]
+    if len(_ITEM.findall(text)) > 1 and _ITEM.match(last):
+        return False
     if re.search(r"[\u3040-\u9fff]", text):
         return len(last) > 25 and not last.endswith("です")
     tail = re.split(r"(?<=[.!?:])\s", last)[-1]

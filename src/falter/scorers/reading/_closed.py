@@ -90,7 +90,7 @@ def settled(
     best = _last_committed(text, spans, made, stressed)
     openings = _openings(text, spans, mentions)
     if best is not None:
-        if _left_open(spans, best, openings) or _taken_back(text, best, mentions):
+        if _left_open(text, spans, best, openings) or _taken_back(text, best, mentions):
             return None
         return best.who if best.who >= 0 else None
     if made or openings or cut or refused is not None or unfinished:
@@ -169,14 +169,24 @@ def _openings(
     return found
 
 
+_SETTLES = _re(
+    r"[.!?\n]|\b(?:but|so|yet|still|however|then|therefore|aber|also|doch|mais|donc|pero|así|ma|quindi"
+    r"|maar|dus|mas|então)\b"
+)
+
+
 def _left_open(
-    spans: Sequence[tuple[int, int]], best: Mention, openings: Sequence[_Opening]
+    text: str, spans: Sequence[tuple[int, int]], best: Mention, openings: Sequence[_Opening]
 ) -> bool:
     """Whether an answer is opened again, in its own sentence or later."""
     start = _sentence_start(spans, best.at)
     after = [o for o in openings if o.at >= start]
     if best.level >= 3:
-        after = [o for o in after if o.at >= best.at]
+        after = [
+            o
+            for o in after
+            if o.at >= best.at or not (o.among or _SETTLES.search(text, o.at, best.at))
+        ]
         end = next((e for s, e in spans if s <= best.at < e), 0)
         after = [
             o for o in after if not o.among or (best.who in o.among and (o.either or o.at < end))
@@ -195,7 +205,7 @@ def _leaning(
     text: str, spans: Sequence[tuple[int, int]], mentions: Sequence[Mention]
 ) -> int | None:
     """The one candidate that a text leans to, with nothing else weighed against it."""
-    weighed = [m for m in mentions if m.level >= 0]
+    weighed = [m for m in mentions if m.level >= 0 and m.part is not Part.ASIDE]
     if len({m.who for m in weighed}) != 1 or "?" in text:
         return None
     last = weighed[-1]

@@ -90,7 +90,7 @@ def _edge(label: str) -> str:
     if re.search(r"[\u3040-\u9fff]", label):
         return re.escape(label)
     ending = "(?:s|n)?" if re.search(r"\w[\s_/-]+[^\W\d_]{4,}$", label) else ""
-    return f"{_LEFT}{_spelled(label)}{ending}{_RIGHT}"
+    return f"{_LEFT}{_spelled(label)}{ending}(?:-?ish)?{_RIGHT}"
 
 
 _BEFORE = re.compile(
@@ -98,7 +98,7 @@ _BEFORE = re.compile(
     r"|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?"
     r"|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants|in|into|under|for"
     r"|this|it|call|choose|pick|set|tag|rate|mark|really|rather|very|only|still|a|an|the|of|not"
-    r"|or|and|than|than|was|were|priority|level|urgency|severity|priorité|priorität|prioridad"
+    r"|or|and|than|but|aber|mais|pero|sondern|sino|ma|maar|mas|was|were|priority|level|urgency|severity|priorité|priorität|prioridad"
     r"|priorità|prioriteit|prioridade|wohl|eher|als|auf|sehr|plutôt|de|en|muy|molto|di|in|op|em))"
     r"\s*$",
     re.IGNORECASE,

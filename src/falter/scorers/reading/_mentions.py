@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from falter.scorers.reading._clause_words import CARRIER
-from falter.scorers.reading._clauses import Clause, Part, clauses, sentences
+from falter.scorers.reading._clauses import Clause, Part, clauses, is_question, sentences
 from falter.scorers.reading._words import (
     ADVERSATIVE,
     COMMIT,
@@ -141,6 +141,19 @@ _YOURS = _re(
 _GENERAL_AFTER = _re(
     r"\s+(?:is|are) (?:only |just |really )?(?:for|about)\b(?! (?:this|that|it)\b)"
 )
+_GRANTED = _re(
+    r"\W*(?:yes|that's (?:it|right|correct|the one)|exactly|correct|ja|genau|oui|sí|sì|sim)\b"
+)
+_LESS = _re(
+    r"\b(?:less|weniger|moins|menos|meno|minder|not so much)\b[^.;]{0,60}\b(?:than|as|als|que|che|dan)"
+    rf"{_LEADING}$"
+)
+_LESS_OF = _re(rf"\b(?:less|weniger|moins|menos|meno|minder|not so much){_LEADING}$")
+_RANGE = _re(rf"\bfrom{_LEADING}$|\bfrom\b[^.;]{{0,30}}\b(?:to|through){_LEADING}$")
+_MOVED = _re(
+    r"\b(?:mov\w+|chang\w+|switch\w*|re-?rout\w+|reassign\w*|transfer\w*|reclassif\w+|rais\w+"
+    r"|lower\w*|turn\w*)\b"
+)
 _GAPPED = _re(r"[\W_]*(?:and|or|und|oder|et|ou|y|o|e|en|of)(?: also)?\s+$")
 _REASONED = _re(
     r"\s*(?:because|since|as|due to|for|weil|da|denn|car|parce|porque|perché|omdat|pois)\b"
@@ -212,7 +225,7 @@ def mentions_in(text: str, *, attributive: bool = False) -> list[Mention]:
             if inflected and 0 < level < 3:
                 level = 1
             found.append(Mention(start + at, who(sentence[at]), level, firm, around.part))
-        asked = sentence.rstrip("\"'”») \n").endswith(("?", "？"))
+        asked = is_question(sentence)
     return found
 
 
@@ -244,7 +257,8 @@ class _Around:
         self.line = re.sub(ANY, "x", text[max(line, at - WINDOW) : at])
         self.right = text[at + 1 : min(end, at + WINDOW)].rstrip("\n")
         self.own = re.sub(ANY, "x", text[max(clause.start, at - WINDOW) : at])
-        self.question = text[start:end].rstrip("\"'”») \n").endswith(("?", "？"))
+        self.question = is_question(text[start:end])
+        self.answer = text[end : end + 30]
         self.after_question = asked
         self.strict = False
         self.opening = first and not text[:start].strip()
@@ -257,7 +271,9 @@ class _Around:
         """Whether the words around the mention deny it."""
         if _UNBEATEN.search(self.left) or _ALL_BUT.search(self.left):
             return False
-        if _NOT_EVEN.search(self.left):
+        if _LESS.search(self.left):
+            return False
+        if _NOT_EVEN.search(self.left) or _LESS_OF.search(self.left):
             return True
         if _PREFERRED.search(self.left):
             return True
@@ -286,8 +302,10 @@ class _Around:
             return 3, True
         lead = self.left.strip(" \t\"'“„«*_([-•>=→👉✅❌✔☑✓✗")
         if re.fullmatch(rf"{_FILLER}*", lead, re.IGNORECASE) and re.fullmatch(
-            rf"{DRESS}*", self.right.strip()
+            rf"{DRESS}*", self.right.strip(" ?？" if self.question else None)
         ):
+            if self.question and _GRANTED.match(self.answer):
+                return 3, False
             return (1 if self.question else 2 if self.after_question else 3), False
         if self.part is Part.ASKED:
             return 0, False
@@ -306,9 +324,11 @@ class _Around:
         return level, False
 
     def _superlative(self) -> bool:
-        return bool(_UNBEATEN.search(self.left) or _ALL_BUT.search(self.left))
+        return bool(_UNBEATEN.search(self.left) or _ALL_BUT.search(self.left) or _LESS.search(self.left))
 
     def _stated(self) -> int:
+        if _RANGE.search(self.left) and not _MOVED.search(self.left):
+            return 0
         if _YOURS.search(self.left) or _GENERAL_AFTER.match(self.right):
             return 0
         if _WEIGHED_AFTER.match(self.right) or _WEIGHED.search(self.own):

@@ -76,7 +76,7 @@ def _unformatted(text: str) -> str:
     text = re.sub(r"\^\s*\{?\\?circ\}?|°", " degrees", text)
     text = re.sub(r"\$(?=\s|$)|(?<!\d)\$(?![\d.])|\$\$", "", text)
     text = _LIMITS.sub(" ", text)
-    text = re.sub(r"^([ \t]*)\(?\d{1,2}[.)](?=\s+\D)", r"\1-", text, flags=re.MULTILINE)
+    text = re.sub(r"^([ \t]*)\(?1[.)](?=\s+\D)", r"\1-", text, flags=re.MULTILINE)
     if len(re.findall(r"^[ \t]*\d{1,2}[.)]\s", text, re.MULTILINE)) > 1:
         text = re.sub(r"^([ \t]*)\d{1,2}[.)](?=\s)", r"\1-", text, flags=re.MULTILINE)
     return re.sub(

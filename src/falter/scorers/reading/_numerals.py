@@ -319,7 +319,8 @@ def _all(text: str, *, commas: bool) -> Iterator[Number]:
     for match in _PLAIN.finditer(text):
         if match.end() - match.start() > _LONGEST:
             continue
-        value = _decimal(match["digits"], commas=commas)
+        dashed = text[match.end() : match.end() + 2] in (",-", ",–", ",—")
+        value = _decimal(match["digits"], commas=commas or dashed)
         value = None if value is None else _scaled(match, value)
         if value is not None:
             if half := _AND_HALF.match(text, match.end()):

@@ -69,7 +69,7 @@ SUM = _re(
 )
 _CUE = _re(
     CONCLUSION,
-    r"|\b(?:in total|altogether|total (?:of|is)|so there|so the|that is,? in|comes? to|amounts? "
+    r"|\b(?:(?:you|we|i|that|this|one) (?:have|has|get|gets|obtain)|in total|altogether|total (?:of|is)|so there|so the|that is,? in|comes? to|amounts? "
     r"to|adds? up to|equals?|which gives|gives us|we get|you get|leaves|that leaves|the "
     r"(?:answer|result|total|sum|number)(?: of [^.,;\d]{1,40})? (?:is|was|equals|comes to)|the rest is"
     r"|insgesamt|ergibt|macht|beträgt|zusammen|au total|cela fait|en total|suman?|in totale|in "
@@ -90,7 +90,7 @@ _TRUST = _re(
     r"|\b(?:even|as) if\b"
 )
 _ADJACENT = _re(
-    r"\b(?:is|are|was|were|has|have|had|costs?|weighs?|takes?|pay|holds?|contains?|counts?"
+    r"\b(?:is|are|was|were|makes?|gives?|equals?|leaves?|yields?|has|have|had|costs?|weighs?|takes?|pay|holds?|contains?|counts?"
     r"|there are|lasts?|home to|in|hat|kostet|beträgt|liegt bei|est|compte|tiene|hay|ha|costa"
     r"|telt|heeft|tem|custa|há)"
     r"\s+(?:about|roughly|around|exactly|some|only|just|nearly|almost|etwa|rund|genau|environ"
@@ -136,7 +136,7 @@ def _beside(text: str, number: Number) -> bool:
 
 
 _OR_RATHER = _re(
-    r"[^\d.]{0,25}\b(?:or rather|no,|wait|i mean|sorry|correction|rather|oder vielmehr|vielmehr"
+    r"[^\d.]{0,25}\b(?:or rather|no,|wait|i mean|sorry|correction|rather(?! than)|oder vielmehr|vielmehr"
     r"|ou plutôt|plutôt|o mejor dicho|mejor dicho|o meglio|anzi|of liever|of eigenlijk|ou melhor"
     r"|aliás)\b[^\d.]{0,20}[$€£]?"
 )
@@ -240,7 +240,7 @@ def _term(text: str, number: Number) -> bool:
         text[max(0, number.start - 16) : number.start],
     )
     return bool(
-        re.match(r"\s*(?:[-+*/·×^]\s*(?:[A-Za-z(\\]|$)|[·×*/]\s*\d)", after)
+        re.match(r"\s*(?:[-+*/·×^]\s*(?:[A-Za-z](?![A-Za-z])|[(\\]|$)|[·×*/]\s*\d)", after)
         or re.search(
             r"\b(?:divid\w+|multipl\w+|add(?:ing|ed)?|subtract\w*)(?: (?:it|this|that|both|by|up))*\s$",
             before,
@@ -256,7 +256,7 @@ def _term(text: str, number: Number) -> bool:
             re.IGNORECASE,
         )
         or re.match(
-            r"\s*[^\W\d]*\s+(?:more|less|fewer|\w+er|mehr|weniger|plus|más|più|meer|mais) "
+            r"\s*[^\W\d]*\s+(?:more|less|fewer|(?!rather)\w+er|mehr|weniger|plus|más|più|meer|mais) "
             r"(?:than|als|que|di|dan|do que)\b",
             text[number.end : number.end + 40],
         )
@@ -298,6 +298,9 @@ _OPEN_FORM = re.compile(
 )
 
 
+_VARIABLE = re.compile(r"\d[abknpqtuvwxyz](?![\w])\s*(?:[-+*/]|$)|(?<![\w.])[abknpqtuvwxyz]\s*[-+*^]")
+
+
 def _chief(
     sentence: str,
     line: str,
@@ -308,6 +311,9 @@ def _chief(
 ) -> tuple[Number, int]:
     """The main number of a sentence, and how firmly the sentence gives it."""
     marked = MARK.search(line + sentence) or SUM.search(line + sentence)
+    if start == 0 and not marked and _LEADS.match(sentence, inside[0].end):
+        if not sentence[: inside[0].start].strip(" *_(\"'$€£≈~"):
+            return inside[0], 4
     cues = [
         c
         for c in _CUE.finditer(sentence)
@@ -317,6 +323,8 @@ def _chief(
     equals = sentence.rfind("=")
     if equals >= 0 and (behind := [x for x in inside if x.start - start > equals]):
         side = sentence[:equals].rpartition("=")[2]
+        if _VARIABLE.search(sentence[equals + 1 :]):
+            return behind[0], 0
         if _OPEN_FORM.search(re.split(r"[,:;]", side)[-1]) and not marked:
             return behind[0], 1  # 2x = 16 is on the way
         concluded = any(_STRONG.match(c[0]) for c in cues)
@@ -341,6 +349,8 @@ def _chief(
             later = [x for x in inside if x.start - start >= cue.end()]
             if later:
                 chief = _after_verb(text, start + cue.end(), later)
+                if _RESULT.fullmatch(cue[0]) and chief is inside[0]:
+                    continue
                 if _COMPARED.search(text, start + cue.end(), chief.end + 30):
                     continue
                 return chief, 2 if _shared(text, chief, inside) else 4
@@ -353,6 +363,7 @@ _COMPARED = _re(
     r"\b(?:over the|above the|below the|under the|short of|too (?:much|many)|beyond|exceed\w*|limit"
     r"|límite|limite|grenze|grens|te pasas|sobra|(?:more|less|fewer) than|save|savings|discount)\b"
 )
+_RESULT = _re(r"(?:you|we|i|that|this|one) (?:have|has|get|gets|obtain)")
 _PARALLEL = re.compile(
     r"[^.;:()\d]{0,25}(?:,|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bwhile\b)\s+(?!it\b|that\b|this\b"
     r"|which\b|so\b|not\b|thus\b|therefore\b)[^\W\d]+(?:\s[^\W\d]+){0,2}\s(?:has|have|gets?|is|are"
@@ -365,6 +376,7 @@ _PARALLEL = re.compile(
 _GAP = re.compile(r"[^.;:()\d]{0,15},\s(?:and )?the\s[^.,;\d]{3,30}\s")
 
 
+_LEADS = re.compile(rf"{UNIT}\**(?:\s[—–-]\s|[:：]\s|\s\()(?=[^\W\d])")
 _SEVERAL = re.compile(
     r"(?:^|[\s(])([A-Za-z]{1,3})\s*=[^=,;]*(?:=[^=,;]*)?\d[^=,;]*[,;]\s*(?:and\s|und\s)?([A-Za-z]{1,3})\s*="
 )
@@ -384,7 +396,7 @@ _SUMMED = _re(
     r"\s+(?:[^\W\d]+\s+){0,3}(?:in total|altogether|in all|insgesamt|zusammen|au total|en total"
     r"|in totale|in totaal|no total|ao todo)\b"
 )
-_IT_IS = _re(r"it(?: is|'s| was| will be| must have been)|this is|that is|c'est|soit")
+_IT_IS = _re(r"it(?: is|'s| was| will be| must have been)|this is|that is|that's|c'est|soit")
 _RESTATED = _re(
     r"in other words|that is|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea|cioè"
     r"|ossia|namelijk|oftewel|ou seja|isto é"
@@ -489,6 +501,7 @@ def _after_verb(text: str, at: int, later: Sequence[Number]) -> Number:
 
 
 _IS = _re(
-    r"\s*(?:[^\W\d]{1,12}\s|[%€$]\s?)?(?:is|are|equals?|makes?|ist|sind|est|es|è|é|=)\s"
+    r"\s*(?:[^\W\d]{1,15}\s|[%€$]\s?)?(?:is|are|equals?|makes?|have|has|costs?|contains?|needs?|takes?"
+    r"|gives?|weighs?|holds?|ist|sind|est|es|è|é|=)\s"
     r"(?:about |roughly |exactly |only )?[$€£]?"
 )

@@ -236,6 +236,13 @@ def _alone(text: str) -> Any:
     return _UNDECIDED
 
 
+_LIMITED = _re(
+    r"\s*(?:[^\W\d]+\s)?(?:at (?:most|least)|or (?:more|less|fewer|so more)|and (?:up|more)|maximum|minimum"
+    r"|höchstens|mindestens|oder (?:mehr|weniger)|au (?:plus|moins)|ou (?:plus|moins)|como (?:máximo"
+    r"|mínimo)|o (?:más|menos)|al (?:massimo|minimo)|o (?:più|meno)|of (?:meer|minder)|no (?:máximo"
+    r"|mínimo)|ou mais)\b"
+)
+_COUNTED_TOO = _re(r"\s[^\W\d]+\s(?:and|und|et|y|e|en)\s")
 _DUTCH = re.compile(r"\b(?:het|een|niet|ik|dus|zijn|kan|wordt)\b", re.IGNORECASE)
 _OF = re.compile(r"\bof\b", re.IGNORECASE)
 
@@ -249,6 +256,8 @@ def _dangling(text: str, seen: Placed) -> bool:
 def _left_open(text: str, chosen: Placed, seen: Sequence[Placed]) -> bool:
     """Whether the number is one end of a range, a limit, or one of two that are left open."""
     number = chosen.number
+    if _LIMITED.match(text, number.end):
+        return True
     if LIMIT.search(text[: number.start]) or _BETWEEN.search(text[: number.start]):
         return True
     for other in seen:
@@ -256,6 +265,8 @@ def _left_open(text: str, chosen: Placed, seen: Sequence[Placed]) -> bool:
             continue
         first, second = sorted((other.number, number), key=lambda x: x.start)
         between = text[first.end : second.start]
+        if first is number and _COUNTED_TOO.fullmatch(between):
+            return True
         if _EITHER.fullmatch(between) and (_DUTCH.search(text) or not _OF.search(between)):
             return True
     opened = [m.start() for m in _OPENED.finditer(text)]

@@ -56,7 +56,7 @@ QUESTION_LINE = (
 """How a line begins in which a model asks itself a further question."""
 
 CONCLUSION = (
-    r"(?:^[\s\"*_]*also(?=\s*(?:x?$|[\d$€\"„]|B|C|D))|^[\s\"*_]*(?:that|this|it)(?: would|'d) be\b|^[\s\"*_]*(?:going|sticking|staying) (?:with|for)\b|\b(?:so|thus|hence|therefore|consequently"
+    r"(?:(?<=, )also(?=\s+[\d€$x])|^[\s\"*_]*also(?=\s*(?:x?$|[\d$€\"„]|B|C|D))|^[\s\"*_]*(?:that|this|it)(?: would|'d) be\b|^[\s\"*_]*(?:going|sticking|staying) (?:with|for)\b|\b(?:so|thus|hence|therefore|consequently"
     r"|overall|in the end|all in all|in short|finally"
     r"|which makes|that makes|this makes|makes (?:it|this|that)|leaves(?: (?:me|us))?(?: with)?"
     r"|i(?:'d|'ll| would| will| shall| must| have to| can only| do)?(?: \w+ly| thus| still| then"
@@ -69,7 +69,7 @@ CONCLUSION = (
     r"|(?:change|revise) (?:my|the) (?:answer|choice|verdict) to|let's (?:say|go with|make it)"
     r"|my (?:answer|choice|pick|guess|vote|verdict|bet|money is on)"
     r"|(?:answer|choice|option|label|category|class|classification|verdict|pick) (?:is|would be"
-    r"|should be|has to be|must be)"
+    r"|should be|ha(?:s|ve) to be|must be)"
     r"|in other words|that is to say|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea"
     r"|cioè|ossia|namelijk|oftewel|ou seja|isto é"
     r"|has to be|must be|should be|the one you want|you should pick|it is|it's|it was|it must have been|it will be"
@@ -127,7 +127,7 @@ NEGATION = (
 NEGATION_AFTER = (
     r"['\"”»)\]*_]*\s*(?:->|→|:|=|[–—-]) ?(?:no|false|wrong|incorrect|not\b|nein|falsch|non|faux|fout)\b"
     r"|['\"”»)\]]*\s*(?:(?:is|was|are|were|also|queue|itself|label|one)\s+){0,3}"
-    r"(?:not\b|out\b|no\b|wrong|incorrect|ruled out|excluded|impossible|can be (?:ruled out"
+    r"(?:not\b|out\b|no\b|false\b|untrue|wrong|incorrect|ruled out|excluded|impossible|can be (?:ruled out"
     r"|excluded|discarded)"
     r"|does(?:n't| not)|do(?:n't| not)|isn't|is not|wasn't|cannot|can't|won't|doesn't|is "
     r"reserved|has nothing"
@@ -205,7 +205,7 @@ CONDITION = (
 CONFIRMED = (
     r"['\"”»)\]*_]*\s*(?:->|→|:|=|[–—-]) ?(?:yes|correct|true|right|ja|richtig|oui|vrai|sí|sì|sim)\b|['\"”»)\]*_]*\s*(?:,?\s*(?:then|it is|it will be|it must be|i'd say|i would say|i think|i "
     r"guess|i believe|naturally|obviously)\s*[.!,;:]"
-    r"|(?:it is|is it)\b|(?:is|was|would be|seems|being) (?:the |my )?(?:\w+ )?(?:one|answer"
+    r"|(?:it is|is it)\b|(?:is|was|would be|seems|being) (?:the |my )?(?:\w+ )?(?:better|one|answer"
     r"|choice|option|label|match|pick|winner|correct|right|best|only|odd|most)\b"
     r"|(?:slightly |clearly |just |a little )?(?:ahead|the better|more likely|the more likely)\b"
     r"|(?:\w+ )?(?:fits?|suits?|matche?s?|works?|passt|passen|convient|encaja|si adatta|past"
@@ -213,7 +213,8 @@ CONFIRMED = (
     r"|beter|het beste|melhor)\b|(?: ?\w+){1,3} is (?:what|the one|the answer|the only)\b"
     r"|(?:team |queue |desk |department )?(?:should|must|has to|will|can) (?:handle|take|deal"
     r"|get|receive)\b|(?:is|was|seems) (?:correct|right|best|what|left|where|how|it)\b|(?:fits"
-    r"|wins|applies|remains|follows|matches)\b|ist (?:richtig|korrekt|es)|est (?:correcte?"
+    r"|wins|applies|remains|follows|matches|prevails?|dominates?|predominates?|outweighs|überwiegt|prévaut|predomina"
+    r"|prevale)\b|ist (?:richtig|korrekt|es)|est (?:correcte?"
     r"|juste|la bonne)"
     r"|es (?:la )?(?:correct[ao]|respuesta)|è (?:corrett[ao]|giust[ao])|is (?:juist|correct)|é "
     r"(?:a )?(?:corret[ao]|resposta))"

@@ -16,7 +16,7 @@ from falter.scorers.reading._words import NEGATION, OPEN, SOFT
 __all__ = ["read_yes_no"]
 
 _YES = (
-    r"yes indeed|ich (?:glaube|denke) (?:schon|ja)|das ist (?:richtig|wahr|korrekt|so)|je (?:crois|pense)"
+    r"yes indeed|by all means|ich (?:glaube|denke) (?:schon|ja)|das ist (?:richtig|wahr|korrekt|so)|je (?:crois|pense)"
     r" que oui|c'est (?:exact|vrai|juste|correct)|creo que sí|es (?:cierto|correcto|verdad)|(?:penso"
     r"|credo) di sì|è (?:vero|corretto|esatto)|ik (?:denk|geloof) (?:het |van )?wel|dat is (?:waar|juist)"
     r"|acho que sim|é (?:verdade|correto)|yes|yep|yeah|yup|affirmative|correct|true|right|indeed|absolutely|of course|sure thing|it "
@@ -42,6 +42,11 @@ _NO = (
     r"|no es (?:cierto|verdad|así|correcto)|ce n'est pas (?:vrai|le cas|exact|correct)|aucunement"
     r"|pas vraiment|assolutamente no|non è (?:vero|così|corretto)|per niente|absoluut niet"
     r"|zeker niet|dat klopt niet|helaas niet|de jeito nenhum|não é (?:verdade|o caso)|incorreto"
+    r"|(?:unfortunately|probably|apparently|presumably|most likely|likely|evidently|clearly|obviously"
+    r"|sadly|i (?:guess|think|suppose)) not|(?:eher|wohl|leider|wahrscheinlich|sicher|bestimmt|vermutlich)"
+    r" nicht|(?:sans doute|probablement|certainement|malheureusement) (?:pas|que non)|(?:probablemente"
+    r"|seguramente|claro que|desgraciadamente) no|(?:probabilmente|sicuramente|certo che) no"
+    r"|(?:waarschijnlijk|helaas|zeker) niet|(?:provavelmente|claro que|infelizmente) não"
     r"|certainly not|absolutely not|of course not|definitely not|i'm afraid not"
     r"|nein|nö|falsch|stimmt nicht|noch nicht|leider nicht|falso|incorrecto|todavía no|aún no"
     r"|non|faux|pas encore|pas du tout|falso|non ancora|nee|nog niet|niet waar|onjuist"
@@ -116,9 +121,9 @@ def _mark(text: str) -> str:
         idle = _IDLE.match(match.string, match.end())
         if idle or not _BEFORE.search(before) or not _AFTER.match(match.string, match.end()):
             return match[0]
-        opening = match.string[: match.start()].rstrip(" \"'*_").endswith(
-            ("?", "？")
-        ) or not match.string[: match.start()].strip(" \n*_\"'“#>-❌✅✗✓")
+        head = match.string[: match.start()].rstrip(" \"'*_\n")
+        ended = head.endswith((".", "!", "?", "？", "…"))
+        opening = ended or not head.strip(" \n*_\"'“#>-❌✅✗✓")
         dot = (
             ". " if opening and re.match(r"\s*[,;:—–-]|\s*\(", match.string[match.end() :]) else ""
         )
@@ -144,7 +149,7 @@ _SO = (
     r"|por tanto|quindi|dunque|dus|logo|portanto|よって|したがって)"
 )
 _LED = re.compile(rf"[\W_]*(?:and )?{_SO}[\s,:*]+(?=\S)|[\W_]*(?:よって|したがって)", re.IGNORECASE)
-_SUBJECT = re.compile(r"[\W_]*(?:it|they|he|she|that|this|you|i|we|there)(?: |')", re.IGNORECASE)
+_SUBJECT = re.compile(r"[\W_]*(?:it|they|he|she|that|this|you|there)(?: |')", re.IGNORECASE)
 _AFFIRMED = re.compile(
     r"[\W_]*(?:it|they|he|she|that|this|you|we) (?:(?:does|do|did|is|are|was|can|has|will)\W*$"
     r"|(?:\w+ly |indeed )?(?:can|may|will|does|did|do|could) (?:indeed |\w+ly )?\w+)",
