@@ -260,9 +260,12 @@ _RIGHT = re.compile(
 )
 
 
+_SIGNED = re.compile(rf"^[\W_0-9]*?({ANY})(?=\W*[✅❌✓✔✗✘])")
+
+
 def _verdict(lines: Sequence[str]) -> str:
     """A line that says which of the listed candidates is the only one called right."""
-    heads = [(m, line) for line in lines if (m := _HEAD.match(line))]
+    heads = [(m, line) for line in lines if (m := _HEAD.match(line) or _SIGNED.match(line))]
     right = {m[1] for m, line in heads if _RIGHT.match(line, m.end(1))}
     wrong = {m[1] for m, line in heads if _WRONG.match(line, m.end(1))}
     if len({m[1] for m, _ in heads}) < 2 or len(right) != 1 or right & wrong:

@@ -49,7 +49,7 @@ RELATES = (
     r"|welche[rsnm]?|wobei|wodurch|dessen|deren)(?!\w)"
 )
 IDLE_IF = (
-    r" (?:you (?:ask|need|want|insist|really|would like|have to|prefer|like|wish|(?:\w+ )?(?:look|read|check|count"
+    r" (?:you (?:ask|need|want|insist|really|would like|have to|(?:prefer|like|wish)(?=\s*(?:[).,;!]|$))|(?:\w+ )?(?:look|read|check|count"
     r"|consider|compare|take|think|go|know|see))|(?:we|one) (?:look|read|check|count|consider"
     r"|compare|take|go)s?|i (?:had|have|were|was|ever|must|think|consider|go by|may|am|remember|recall|understand|read"
     r"|look|count)|i'm (?:right|not)|pressed|forced|anything|memory|any|only|it were me"
@@ -88,7 +88,7 @@ MAIN = (
 )
 
 _THIRD = (
-    r"(?:user|customer|client|author|writer|reviewer|review|text|ticket|message|mail|e-mail|email"
+    r"(?:key|book|teacher|colleague|friend|student|guidelines?|policy|user|customer|client|author|writer|reviewer|review|text|ticket|message|mail|e-mail|email"
     r"|passage|article|speaker|comment|people|person|many|some|everyone|somebody|someone|others"
     r"|you|he|she|they|guest|caller|sender|question|instructions?|subject line|title|heading"
     r"|description|sentence|note|draft|document|page|kundin|kunde|text|autorin|autor|nutzer"
@@ -160,6 +160,6 @@ CARRIER = (
     r"|reviewer|person|user|speaker|side|end|direction|trend|one|type|kind|style|example|inquiry"
     r"|enquiry|complaint|report|verdict|rating|experience|word|language|code|change|material"
     r"|kundin|kunde|person|frau|mann|cliente|persona|personne|pessoa|klant|bereich|abteilung"
-    r"|anfrage|fall|problème|problema|cas|caso|geval|vraag|intent|emotion|group|period|genre)s?"
+    r"|anfrage|fall|problème|problema|cas|caso|geval|vraag|intent|emotion|group|period|genre|day|weather|forecast|star|point|tag)s?"
 )
 """Nouns that carry a label: with one of them, a label before it is still the label."""

@@ -223,7 +223,7 @@ def mentions_in(text: str, *, attributive: bool = False) -> list[Mention]:
                 level = 0
             inflected = ord(sentence[at]) >= _INFLECTED
             if inflected and 0 < level < 3:
-                level = 1
+                level = 0 if attributive and around.begins() else 1
             found.append(Mention(start + at, who(sentence[at]), level, firm, around.part))
         asked = is_question(sentence)
     return found
@@ -262,6 +262,10 @@ class _Around:
         self.after_question = asked
         self.strict = False
         self.opening = first and not text[:start].strip()
+
+    def begins(self) -> bool:
+        """Whether the mention is the first word of its sentence, with a predicate behind it."""
+        return not self.left.strip() and re.match(r"\s+[^\W\d_A-Z]", self.right) is not None
 
     def gapped(self) -> bool:
         """Whether a clause leaves out the verb of the one before it: "and C because …"."""

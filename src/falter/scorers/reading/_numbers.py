@@ -68,6 +68,7 @@ _LIMITS = re.compile(
 def _unformatted(text: str) -> str:
     """The text with LaTeX's numbers as plain ones, struck numbers gone, and no lists' numbers."""
     text = re.sub(r"~~[^~\n]{1,200}~~", " ", text)
+    text = text.replace("=>", "⇒").replace("->", "→")
     text = text.replace("{,}", ",").replace("\\%", "%").replace("\\$", "$$ ")
     text = re.sub(r"\\(?:mathrm|text)\{\s*e\s*\}\s*\{?(\d+)\}?", r"e\1", text)
     text = _prose(text)

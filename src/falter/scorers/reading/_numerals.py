@@ -268,7 +268,7 @@ def _spelled(text: str) -> Decimal | None:
 
 
 _VAGUE = re.compile(
-    r"\b(?:several|some|many|few|the|these|those|both|all|other|last|next|mehrere|einige|die"
+    r"\b(?:a couple of|a few|several|some|many|few|the|these|those|both|all|other|last|next|mehrere|einige|die"
     r"|plusieurs|quelques|les|varios|los|las|diversi|meerdere|de|vários|os)\s+$",
     re.IGNORECASE,
 )
@@ -300,6 +300,13 @@ def _from_kanji(text: str) -> Decimal:
     return Decimal(total + current)
 
 
+_ONLY_ONE = re.compile(
+    r"\b(?:only|just|exactly|precisely|a single|nur|genau|seulement|sólo|solo|slechts|apenas)\s"
+    r"(one|eine?[nrs]?|une?|una|uno|één|uma?)\b",
+    re.IGNORECASE,
+)
+
+
 def numbers(text: str) -> list[Number]:
     """The numbers of a text in order, none inside another."""
     commas = writes_commas(text)
@@ -309,6 +316,8 @@ def numbers(text: str) -> list[Number]:
         if not any(covered[number.start : number.end]):
             covered[number.start : number.end] = b"\1" * (number.end - number.start)
             taken.append(number)
+    if not taken and (lone := _ONLY_ONE.search(text)):
+        taken.append(Number(Decimal(1), lone.start(1), lone.end()))
     return sorted(taken, key=lambda n: n.start)
 
 

@@ -154,6 +154,11 @@ def _in_sentence(
         for a, b in zip(inside, inside[1:], strict=False)
         if _OR_RATHER.fullmatch(text, a.end, b.start)
     }
+    replaced |= {
+        a
+        for a, b in zip(inside, inside[1:], strict=False)
+        if _BY.search(text[start : a.start]) and _TO.fullmatch(text, a.end, b.start)
+    }
     pool = [x for x in inside if x not in denied and x not in replaced]
     marked = MARK.search(line + sentence) or SUM.search(line + sentence)
     if not pool:
@@ -206,6 +211,8 @@ _WHOLE = _re(
 _CONFIRMED = _re(r"[^.!?\d]{0,25},? (?:so|and) that(?:'s| is) (?:the|my|your|what)\b")
 
 
+_BY = _re(r"\b(?:by|um|de|di|met|em)\s[$€£]?$")
+_TO = _re(r"\s?(?:%|[^\W\d]+)?(?: points?)?\s(?:to|auf|à|a|naar|para)\s[$€£]?")
 _ANAPHOR = _re(r"\b(?:of|from|to|by) (?:that|this|these|those|them|it)\b")
 
 
@@ -301,6 +308,10 @@ _OPEN_FORM = re.compile(
 _VARIABLE = re.compile(r"\d[abknpqtuvwxyz](?![\w])\s*(?:[-+*/]|$)|(?<![\w.])[abknpqtuvwxyz]\s*[-+*^]")
 
 
+_DO = _re(r"\W*(?:first,? |then,? |next,? |now,? )?(?:add|subtract|multiply|divide|calculate|compute)\b")
+_COLON_LAST = re.compile(r":\s*[$€£]?$")
+
+
 def _chief(
     sentence: str,
     line: str,
@@ -354,6 +365,8 @@ def _chief(
                 if _COMPARED.search(text, start + cue.end(), chief.end + 30):
                     continue
                 return chief, 2 if _shared(text, chief, inside) else 4
+    if _DO.match(sentence):
+        return inside[-1], 4 if _COLON_LAST.search(sentence[: inside[-1].start - start]) else 0
     if _CORRECTED.match(sentence) and len({x.value for x in inside}) == 1:
         return inside[0], 4
     return _main(text, sentence, start, inside, parts)

@@ -50,7 +50,7 @@ _NO = (
     r"|certainly not|absolutely not|of course not|definitely not|i'm afraid not"
     r"|nein|nö|falsch|stimmt nicht|noch nicht|leider nicht|falso|incorrecto|todavía no|aún no"
     r"|non|faux|pas encore|pas du tout|falso|non ancora|nee|nog niet|niet waar|onjuist"
-    r"|i(?:'d| would) say not|i think not|i(?:'m| am) afraid not|ich (?:glaube|denke) nicht"
+    r"|i doubt (?:it|that)|i(?:'d| would) say not|i think not|i(?:'m| am) afraid not|ich (?:glaube|denke) nicht"
     r"|das ist nicht (?:richtig|wahr|korrekt|so)|je ne (?:crois|pense) pas|c'est faux|no creo"
     r"|(?:penso|credo) di no|è falso|ik (?:denk|geloof) (?:het |van )?niet|dat is niet (?:waar|juist)"
     r"|acho que não|não creio|é falso|es falso|das ist falsch|não|ainda não|errado|no"
@@ -66,13 +66,13 @@ _JAPANESE = (
 _WORD = re.compile(rf"(?<![\w'-])(?:(?P<no>{_NO})|(?P<yes>{_YES}))(?![\w'-])", re.IGNORECASE)
 _BEFORE = re.compile(
     r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…✅❌✗✓☑✔—–]|\b(?:that's|it's|so|is|be|as|therefore|hence"
-    r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|afraid|think|believe|fear|guess|sure|leider|natürlich|aber|sicher|klar|que|che|hélas|desgraciadamente|purtroppo|helaas"
+    r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|oh|ah|hm+|well|why|afraid|think|believe|fear|guess|sure|leider|natürlich|aber|sicher|klar|que|che|hélas|desgraciadamente|purtroppo|helaas"
     r"|infelizmente|unfortunately|sadly|sorry|clearly|obviously|probably|definitely|simply|rather|still"
     r"|logo|quindi|luego|portanto))\s*$",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
-    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|}…—–(=]|\s-\s|-\s|(?:it|they|he|she|that|this|the|there|every|all) )",
+    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|}…—–(=]|\s-\s|-\s|(?:it|they|he|she|that|this|the|there|every|all|from|yes|no) )",
     re.IGNORECASE,
 )
 _IDLE = re.compile(
