@@ -253,7 +253,8 @@ _WRONG = re.compile(
 )
 _RIGHT = re.compile(
     r"[\s:：.)(*_–—-]*(?:(?:is |this is |that is |ist |est |es |è |é )?(?:the )?(?:yes\b|correct"
-    r"|right\b|true\b|answer|match|best|ja\b|richtig|korrekt|stimmt|oui\b|juste|vrai|sí\b|correct[ao]"
+    r"|right\b|true\b|answer|match|best|ja\b|richtig|korrekt|stimmt|oui\b|juste|vrai|sí\b"
+    r"|correct[ao]"
     r"|sì\b|giust[ao]|corrett[ao]|juist|klopt|sim\b|cert[ao]\b)|[✓✔✅★])|[^\n]*(?:[✓✔✅★]"
     r"|[–—(-]\s*(?:correct|right|yes|true|richtig|juste|correct[ao]|juist|cert[ao])\b[\s.)]*$)",
     re.IGNORECASE,

@@ -23,16 +23,19 @@ __all__ = [
 ]
 
 EXPLAINS = (
-    r"(?:(?:\w+ ){0,3}(?:before|after) (?:the|it|he|she|they|this|that)|when|bevor|nachdem|avant (?:que"
+    r"(?:(?:\w+ ){0,3}(?:before|after) (?:the|it|he|she|they|this|that)|when|bevor|nachdem"
+    r"|avant (?:que"
     r"|de)|après que|antes de(?: que)?|después de(?: que)?|prima (?:che|di)|dopo che|voordat|nadat"
-    r"|to (?!sum|conclude|summ|be (?:clear|sure|precise|exact|honest|fair|more)|recap|put|answer|me\b)"
+    r"|to (?!sum|conclude|summ|be (?:clear|sure|precise|exact|honest|fair|more)|recap|put|answer"
+    r"|me\b)"
     r"[a-z]{3,} (?:the|a|an|your|this|it|my)"
     r"|because|since|given (?:that|the|how)|considering|seeing (?:that|as)|inasmuch|as (?:it|the"
     r"|he|she|they|there|we|you|this|that|both|all|no|none|neither|nothing|only|its|his|her|their)"
     r"|weil|denn|da (?:der|die|das|es|er|sie|ich|wir|ein|eine|kein|nur|dort|hier|in|sich|man|nach)"
     r"|zumal|puisqu|parce qu|car|étant donné|vu qu|comme (?:il|elle|le|la|les)"
     r"|porque|ya que|pues|puesto que|dado que|debido a|perché|poiché|siccome|dato che|visto che"
-    r"|omdat|want (?:het|de|er|ik|je|dit|dat|hij|ze|zij|we|geen|in|op|alle|deze|die)|aangezien|doordat|pois|já que|uma vez que|visto que)(?!\w)"
+    r"|omdat|want (?:het|de|er|ik|je|dit|dat|hij|ze|zij|we|geen|in|op|alle|deze|die)|aangezien"
+    r"|doordat|pois|já que|uma vez que|visto que)(?!\w)"
 )
 CONCEDES = (
     r"(?:although|though|even though|while|whereas|despite|in spite of|notwithstanding|albeit"
@@ -43,15 +46,19 @@ CONCEDES = (
     r"|embora|ainda que|apesar d|enquanto|mesmo que|mesmo se)(?!\w)"
 )
 RELATES = (
-    r"(?:which(?! (?:\w+ ){0,4}(?:makes|leaves|means|gives|yields|is why|points|brings|puts|settles|would"
+    r"(?:which(?! (?:\w+ ){0,4}(?:makes|leaves|means|gives|yields|is why|points|brings|puts"
+    r"|settles|would"
     r" make|leads)\b)"
-    r"|who|whom|whose|where|of (?:which|whom)|van wie|waarvan|di cui|de (?:los|las) cuales|davon|dos quais|das quais|in which|with which|dont|lequel|laquelle|cuy[ao]s?"
+    r"|who|whom|whose|where|of (?:which|whom)|van wie|waarvan|di cui|de (?:los|las) cuales|davon"
+    r"|dos quais|das quais|in which|with which|dont|lequel|laquelle|cuy[ao]s?"
     r"|welche[rsnm]?|wobei|wodurch|dessen|deren)(?!\w)"
 )
 IDLE_IF = (
-    r" (?:you (?:ask|need|want|insist|really|would like|have to|(?:prefer|like|wish)(?=\s*(?:[).,;!]|$))|(?:\w+ )?(?:look|read|check|count"
+    r" (?:you (?:ask|need|want|insist|really|would like|have to|(?:prefer|like"
+    r"|wish)(?=\s*(?:[).,;!]|$))|(?:\w+ )?(?:look|read|check|count"
     r"|consider|compare|take|think|go|know|see))|(?:we|one) (?:look|read|check|count|consider"
-    r"|compare|take|go)s?|i (?:had|have|were|was|ever|must|think|consider|go by|may|am|remember|recall|understand|read"
+    r"|compare|take|go)s?|i (?:had|have|were|was|ever|must|think|consider|go by|may|am|remember"
+    r"|recall|understand|read"
     r"|look|count)|i'm (?:right|not)|pressed|forced|anything|memory|any|only|it were me"
     r"|nothing else|in doubt)\b"
 )
@@ -61,11 +68,13 @@ SUPPOSES = (
     rf"(?:if(?!{IDLE_IF})|unless|in case"
     r"|whenever|as long as|provided(?: that)?(?! in)|providing|assuming|suppose|supposing"
     r"|should (?:the|it|you|they|he|she|this|there)|were (?:the|it|this)|had (?:the|it|this)"
-    r"|otherwise|wenn(?! ich mich| man mich)|falls (?:der|die|das|es|sie|er|ich|man|du|ihr|wir|ein|kein|nicht|doch|dem|den)|sofern|sonst|solange|vorausgesetzt"
+    r"|otherwise|wenn(?! ich mich| man mich)|falls (?:der|die|das|es|sie|er|ich|man|du|ihr|wir|ein"
+    r"|kein|nicht|doch|dem|den)|sofern|sonst|solange|vorausgesetzt"
     r"|si(?! tratta| può| deve| je (?:ne )?me| mal no| no me)|sinon|à condition|à moins|pourvu"
     r"|salvo que|a menos que|siempre que|en caso|de lo contrario"
     r"|se (?:il|lo|i|gli|le|l'|non|fosse|o|a|os|as|não|for|houver|è|é)|qualora|altrimenti"
-    r"|a meno|purché|als (?:de|het|je|u|er|men|dat|we|ze|hij)|indien|tenzij|mits|anders|caso (?:o|a|os|as|não|seja|haja|você)"
+    r"|a meno|purché|als (?:de|het|je|u|er|men|dat|we|ze|hij)|indien|tenzij|mits|anders|caso (?:o"
+    r"|a|os|as|não|seja|haja|você)"
     r"|a menos|senão|desde que)(?!\w)"
 )
 LATER = (
@@ -77,8 +86,10 @@ WONDERS = (
     r"von|der)|si c'est|lequel|cuál|si es|quale|of het|welke|se é|qual)(?!\w)"
 )
 MAIN = (
-    r"(?:on balance|on the whole|all things considered|taken together|in summary|to sum up|to summari[sz]e"
-    r"|summing up|in sum|ultimately|at the end of the day|unterm strich|im großen und ganzen|alles in"
+    r"(?:on balance|on the whole|all things considered|taken together|in summary|to sum up"
+    r"|to summari[sz]e"
+    r"|summing up|in sum|ultimately|at the end of the day|unterm strich|im großen und ganzen"
+    r"|alles in"
     r" allem|dans l'ensemble|en somme|tout compte fait|au final|en general|en definitiva|en resumen"
     r"|nel complesso|tutto sommato|al met al|no geral|no fim das contas|em suma"
     r"|so|thus|hence|therefore|consequently|accordingly|it(?:'s| is)|that(?:'s| is)|this is"
@@ -88,14 +99,16 @@ MAIN = (
 )
 
 _THIRD = (
-    r"(?:key|book|teacher|colleague|friend|student|guidelines?|policy|user|customer|client|author|writer|reviewer|review|text|ticket|message|mail|e-mail|email"
+    r"(?:key|book|teacher|colleague|friend|student|guidelines?|policy|user|customer|client|author"
+    r"|writer|reviewer|review|text|ticket|message|mail|e-mail|email"
     r"|passage|article|speaker|comment|people|person|many|some|everyone|somebody|someone|others"
     r"|you|he|she|they|guest|caller|sender|question|instructions?|subject line|title|heading"
     r"|description|sentence|note|draft|document|page|kundin|kunde|text|autorin|autor|nutzer"
     r"|man|cliente|client|texte|auteur|texto|autor|testo|autore|tekst|auteur|klant|avaliação)"
 )
 _SAYS = (
-    r"(?:says?|said|answers?|answered|replied|replies|responded|guess(?:es|ed)?|mentions?|mentioned|asks?|asked|writes?|wrote|claims?|claimed|calls? (?:it"
+    r"(?:says?|said|answers?|answered|replied|replies|responded|guess(?:es|ed)?|mentions?"
+    r"|mentioned|asks?|asked|writes?|wrote|claims?|claimed|calls? (?:it"
     r"|itself|himself|herself|the|this|their)|called|talks?|talked|speaks?|spoke|refers?|referred"
     r"|complains? about|complained about|praises?|quotes?|brings up|insists?|suggests?|thinks?"
     r"|believes?|wants? (?:me|us)|expects?|assumes?|uses? the word|erwähnt|nennt|schreibt|sagt"
@@ -131,7 +144,8 @@ BEFORE_NOW = (
     r" (?:guess|thought|instinct|impression|glance|sight|reading|impulse)|tempt(?:ed|ing)"
     r"|(?:most |many |some )people|many (?:think|believe|would|assume)|it (?:is|would be) (?:easy"
     r"|tempting|natural) to|the obvious (?:answer|choice|candidate|guess)|the (?:draft|previous"
-    r"|earlier|old) |used to be|(?:starts?|started|begins?|began) (?:off|out|as|with)|one (?:might|could|may) (?:think|say|expect|argue)|you (?:might"
+    r"|earlier|old) |used to be|(?:starts?|started|begins?|began) (?:off|out|as|with)|one (?:might"
+    r"|could|may) (?:think|say|expect|argue)|you (?:might"
     r"|could|may) (?:think|say|expect|argue|be tempted)|i considered|"
     r"zuerst|zunächst|anfangs|ursprünglich|ich dachte|auf den ersten blick|man könnte meinen"
     r"|d'abord|au départ|à première vue|je pensais|j'ai pensé|on pourrait (?:croire|penser)"
@@ -143,7 +157,8 @@ BEFORE_NOW = (
 """Words of a clause that puts an answer into the past."""
 
 UNSETTLED = (
-    r"(?:\b(?:would(?:n't)? have(?! to)|could have|might have|(?:hard|difficult|impossible|easy|tricky"
+    r"(?:\b(?:would(?:n't)? have(?! to)|could have|might have|(?:hard|difficult|impossible|easy"
+    r"|tricky"
     r"|not possible|need|needs|order|trying|try|tries|want|wants|wanted|asked|asking|failed|fails"
     r"|supposed|meant|ready|happy|glad|how|whether|enough|too \w+) (?:for \w+ )?to (?:be|say|call"
     r"|tell|know|decide|choose|label|classify|pick|see|judge|route|assign|change|find|give|make)"
@@ -160,6 +175,7 @@ CARRIER = (
     r"|reviewer|person|user|speaker|side|end|direction|trend|one|type|kind|style|example|inquiry"
     r"|enquiry|complaint|report|verdict|rating|experience|word|language|code|change|material"
     r"|kundin|kunde|person|frau|mann|cliente|persona|personne|pessoa|klant|bereich|abteilung"
-    r"|anfrage|fall|problème|problema|cas|caso|geval|vraag|intent|emotion|group|period|genre|day|weather|forecast|star|point|tag)s?"
+    r"|anfrage|fall|problème|problema|cas|caso|geval|vraag|intent|emotion|group|period|genre|day"
+    r"|weather|forecast|star|point|tag)s?"
 )
 """Nouns that carry a label: with one of them, a label before it is still the label."""

@@ -88,14 +88,17 @@ _CUT = _re(
 _TURN = _re(r"[\W_]*(?:but|however|yet|aber|jedoch|mais|pero|ma|maar|mas)(?!\w)")
 _CONDITION = _re(_LINK, r"(?:", SUPPOSES, r")")
 _COMPLEMENT = _re(r"[\W_]*(?:it|that|this|i|we|my|the|ich|das|c'est|je|ik)(?!\w)")
-_ENDS_ASIDE = re.compile(r"[\u3040-\u9fff](?:ので|から|ため|けれど|けど|ですが|ますが|あり|が)、\s*\Z")
+_ENDS_ASIDE = re.compile(
+    r"[\u3040-\u9fff](?:ので|から|ため|けれど|けど|ですが|ますが|あり|が)、\s*\Z"
+)
 """Japanese says at its end what a clause is for."""
 _QUOTING, _RULING, _BEFORE = _re(QUOTES), _re(RULES), _re(BEFORE_NOW)
 _UNSETTLED = _re(UNSETTLED)
 
 
 _TAG = _re(
-    r",\s*(?:right|correct|ok(?:ay)?|no|isn't it|doesn't it|nicht wahr|oder|stimmt's|n'est-ce pas|non"
+    r",\s*(?:right|correct|ok(?:ay)?|no|isn't it|doesn't it|nicht wahr|oder|stimmt's|n'est-ce pas"
+    r"|non"
     r"|verdad|vero|giusto|toch|hè|né|certo)\s*[?？]\W*$"
 )
 

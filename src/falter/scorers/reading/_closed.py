@@ -45,7 +45,9 @@ _OR_MAY = _re(
 _OPENED = _re(OPEN)
 _CHANGED = _re(CORRECTION)
 _IF = _re(
-    r"(?<!\beven )(?<!\bas )\b(?:if|unless|(?<=[,;.] )otherwise|assuming|provided that|wenn|falls (?:der|die|das|es|sie|er|ich|man|du|ihr|wir|ein|kein|nicht|doch|dem|den)|sofern|tenzij|à moins|a menos"
+    r"(?<!\beven )(?<!\bas )\b(?:if|unless|(?<=[,;.] )otherwise|assuming|provided that|wenn"
+    r"|falls (?:der|die|das|es|sie|er|ich|man|du|ihr|wir|ein|kein|nicht|doch|dem|den)|sofern"
+    r"|tenzij|à moins|a menos"
     r"|a meno)\b"
 )
 _IDIOM = _re(rf"if{IDLE_IF}")
@@ -107,7 +109,8 @@ def _stands(mention: Mention, refused: int | None) -> bool:
 
 
 _BOUNDARY = re.compile(
-    r"\s(?:because|since|as|given|weil|da|denn|car|parce|puisque|porque|ya|perché|poiché|omdat|pois)\s"
+    r"\s(?:because|since|as|given|weil|da|denn|car|parce|puisque|porque|ya|perché|poiché|omdat"
+    r"|pois)\s"
     r"|[,.;:!)\n—–。、」][\s\"'”»*]*[^\s\"'”»*]",
     re.IGNORECASE,
 )
@@ -170,7 +173,8 @@ def _openings(
 
 
 _SETTLES = _re(
-    r"[.!?\n]|\b(?:but|so|yet|still|however|then|therefore|aber|also|doch|mais|donc|pero|así|ma|quindi"
+    r"[.!?\n]|\b(?:but|so|yet|still|however|then|therefore|aber|also|doch|mais|donc|pero|así|ma"
+    r"|quindi"
     r"|maar|dus|mas|então)\b"
 )
 
@@ -195,7 +199,8 @@ def _left_open(
 
 
 _SO_DOES = _re(
-    rf"\b(?:so|as) (?:does|is|do|are|would|could|might) (?:the |an? |option )?{ANY}|{ANY}[^.!?\n]{{0,20}}"
+    rf"\b(?:so|as) (?:does|is|do|are|would|could|might) (?:the |an? |option )?{ANY}"
+    rf"|{ANY}[^.!?\n]{{0,20}}"
     r"\b(?:fits|works|applies|is possible|is plausible) (?:just )?(?:as well|too|equally)"
 )
 _OR = _re(r"\b(?:or|oder|ou|o|u|of)\b|[/|かまた]")

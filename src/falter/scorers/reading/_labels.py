@@ -94,11 +94,13 @@ def _edge(label: str) -> str:
 
 
 _BEFORE = re.compile(
-    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|that's|(?:it|this|he|she) is|so|is|be|as|to|are|was"
+    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|that's|(?:it|this|he|she) is"
+    r"|so|is|be|as|to|are|was"
     r"|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?"
     r"|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants|in|into|under|for"
     r"|this|it|call|choose|pick|set|tag|rate|mark|really|rather|very|only|still|a|an|the|of|not"
-    r"|or|and|than|but|aber|mais|pero|sondern|sino|ma|maar|mas|was|were|priority|level|urgency|severity|priorité|priorität|prioridad"
+    r"|or|and|than|but|aber|mais|pero|sondern|sino|ma|maar|mas|was|were|priority|level|urgency"
+    r"|severity|priorité|priorität|prioridad"
     r"|priorità|prioriteit|prioridade|wohl|eher|als|auf|sehr|plutôt|de|en|muy|molto|di|in|op|em))"
     r"\s*$",
     re.IGNORECASE,

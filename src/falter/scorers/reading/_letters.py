@@ -85,7 +85,7 @@ def read_letter(reply: str, letters: Sequence[str], texts: Sequence[str]) -> int
 
 def _in_last_box(reply: str, texts: Sequence[str]) -> int | None:
     """The option whose text, apart from spaces and LaTeX, is what the last box holds."""
-    boxes = boxed((answer_part(reply) or "")) if "boxed" in reply else []
+    boxes = boxed(answer_part(reply) or "") if "boxed" in reply else []
     if not boxes:
         return None
     bodies = [_squeezed(text) for text in texts]

@@ -81,7 +81,8 @@ def _re(*parts: str) -> re.Pattern[str]:
 
 
 _FILLER = (
-    r"(?:\s|nur|noch|seulement|sólo|solo|soltanto|alleen|só|apenas|lettre|letra|buchstabe|the|an?|my|of|one|option|answer|choice|label|category|class|tag|letter|queue|number"
+    r"(?:\s|nur|noch|seulement|sólo|solo|soltanto|alleen|só|apenas|lettre|letra|buchstabe|the|an?"
+    r"|my|of|one|option|answer|choice|label|category|class|tag|letter|queue|number"
     r"|called|itself|simply|just|quite|rather|very|only|probably|likely|most likely|definitely"
     r"|clearly|therefore|really|still|indeed"
     r"|die|der|das|dem|den|ein|eine|einer|wohl|option|la|le|les|l'|un|une|el|los|il|lo|uno|una"
@@ -92,7 +93,8 @@ _LEADING = rf"(?:{_FILLER}*\s*{_QUOTE}*\s*)"
 _MARKED = _re(r"(?:^|\n)[\W_]*(?:\d+[.)]\s*)?(?:", FINAL, rf"){_LEADING}$")
 _CONCLUDED = _re(
     CONCLUSION,
-    rf"[\s,:：*_-]*(?:(?:{COMMIT}|it|this|this one|them|him|her|that|(?:this|that|the|your) [^\W\d]+|to|in|into|under|as|for|with|ticket|case|message"
+    rf"[\s,:：*_-]*(?:(?:{COMMIT}|it|this|this one|them|him|her|that|(?:this|that|the"
+    rf"|your) [^\W\d]+|to|in|into|under|as|for|with|ticket|case|message"
     rf"|one)[\s:,]*){{0,3}}{_LEADING}$",
 )
 _STATED = _re(COMMIT, rf"[\s:：*_]*{_LEADING}$")
@@ -120,18 +122,25 @@ _LIKEWISE = _re(
 )
 _SO = _re(
     r"[\W_]*(?:and |und |et |y |e |en )?(?:so|thus|hence|therefore|consequently|accordingly"
-    r"|on balance|on the whole|all things considered|taken together|in summary|to sum up|to summari[sz]e"
-    r"|summing up|in sum|ultimately|at the end of the day|unterm strich|im großen und ganzen|alles in"
+    r"|on balance|on the whole|all things considered|taken together|in summary|to sum up"
+    r"|to summari[sz]e"
+    r"|summing up|in sum|ultimately|at the end of the day|unterm strich|im großen und ganzen"
+    r"|alles in"
     r" allem|dans l'ensemble|en somme|tout compte fait|au final|en general|en definitiva|en resumen"
     r"|nel complesso|tutto sommato|al met al|no geral|no fim das contas|em suma"
-    r"|(?:i|we)(?: \w+ly)? conclude(?: that)?|it follows that|this means(?: that)?|je conclus|concluyo"
-    r"|concludo|concluo|ik concludeer|overall|in (?:short|sum|conclusion)|all in all|also(?= (?:ist|sind|bleibt|hat|gehört|gilt|lautet|die|der|das|ich|wir|es))|daher|deshalb|somit|folglich|insgesamt"
+    r"|(?:i|we)(?: \w+ly)? conclude(?: that)?|it follows that|this means(?: that)?|je conclus"
+    r"|concluyo"
+    r"|concludo|concluo|ik concludeer|overall|in (?:short|sum|conclusion)|all in all"
+    r"|also(?= (?:ist|sind|bleibt|hat|gehört|gilt|lautet|die|der|das|ich|wir|es))|daher|deshalb"
+    r"|somit|folglich|insgesamt"
     r"|donc|ainsi|par conséquent|por (?:lo )?tanto|así que|entonces|en conclusión|quindi|dunque"
     r"|perciò|pertanto|in conclusione|dus|daarom|kortom|portanto|logo|assim|então)(?!\w)"
 )
 _ALL_BUT = _re(
-    r"\b(?:everything|all|every\w+|nothing|none|no (?:one|other)|nobody|alles|alle|nichts|tout(?:es)?|rien"
-    r"|todo|todas|nada|tutto|tutte|niente|niets)(?: \w+)? (?:but|except|besides|save|außer|sauf|hormis"
+    r"\b(?:everything|all|every\w+|nothing|none|no (?:one|other)|nobody|alles|alle|nichts"
+    r"|tout(?:es)?|rien"
+    r"|todo|todas|nada|tutto|tutte|niente|niets)(?: \w+)? (?:but|except|besides|save|außer|sauf"
+    r"|hormis"
     rf"|excepto|menos|salvo|tranne|behalve|exceto)(?: for)?{_LEADING}$"
 )
 _NOT_EVEN = _re(rf"\b(?:anything|everyone|anyone|all) but{_LEADING}$")
@@ -145,7 +154,8 @@ _GRANTED = _re(
     r"\W*(?:yes|that's (?:it|right|correct|the one)|exactly|correct|ja|genau|oui|sí|sì|sim)\b"
 )
 _LESS = _re(
-    r"\b(?:less|weniger|moins|menos|meno|minder|not so much)\b[^.;]{0,60}\b(?:than|as|als|que|che|dan)"
+    r"\b(?:less|weniger|moins|menos|meno|minder|not so much)\b[^.;]{0,60}\b(?:than|as|als|que|che"
+    r"|dan)"
     rf"{_LEADING}$"
 )
 _LESS_OF = _re(rf"\b(?:less|weniger|moins|menos|meno|minder|not so much){_LEADING}$")
@@ -160,7 +170,8 @@ _REASONED = _re(
 )
 _EXISTS = _re(rf"\bthere(?:'s| is| are| was| were) (?:some |also |even )*{_LEADING}$")
 _NAMED = _re(
-    r"\s+(?:\w+ )?(?:mentioned|named|quoted|referred to|brought up|erwähnt|genannt|mentionné|citad[ao]"
+    r"\s+(?:\w+ )?(?:mentioned|named|quoted|referred to|brought up|erwähnt|genannt|mentionné"
+    r"|citad[ao]"
     r"|mencionad[ao]|menzionat[ao]|genoemd)"
 )
 _PRONOUN = _re(r"\b(?:i|we|you|it|he|she|they|ich|wir|je|ik|yo)\b")
@@ -211,11 +222,7 @@ def mentions_in(text: str, *, attributive: bool = False) -> list[Mention]:
             firm = False
             if joined and not own and found and found[-1].level <= 0:
                 level = found[-1].level
-            elif found and found[-1].level < 0 and _LIKEWISE.search(around.left):
-                level = -1
-            elif found and found[-1].level < 0 and found[-1].at >= start and around.gapped():
-                level = -1
-            elif around.part is not Part.ASKED and around.denied():
+            elif (found and found[-1].level < 0 and _LIKEWISE.search(around.left)) or (found and found[-1].level < 0 and found[-1].at >= start and around.gapped()) or (around.part is not Part.ASKED and around.denied()):
                 level = -1
             else:
                 level, firm = around.level()
@@ -328,7 +335,9 @@ class _Around:
         return level, False
 
     def _superlative(self) -> bool:
-        return bool(_UNBEATEN.search(self.left) or _ALL_BUT.search(self.left) or _LESS.search(self.left))
+        return bool(
+            _UNBEATEN.search(self.left) or _ALL_BUT.search(self.left) or _LESS.search(self.left)
+        )
 
     def _stated(self) -> int:
         if _RANGE.search(self.left) and not _MOVED.search(self.left):

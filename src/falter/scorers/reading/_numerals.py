@@ -135,7 +135,8 @@ _WRITTEN = re.compile(
     re.IGNORECASE,
 )
 _AND_HALF = re.compile(
-    r"\s+(?:[^\W\d]{2,15}\s+)?(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia|e meio)\b",
+    r"\s+(?:[^\W\d]{2,15}\s+)?(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia"
+    r"|e meio)\b",
     re.IGNORECASE,
 )
 _SPECIAL: dict[str, str] = {
@@ -160,7 +161,11 @@ _SPECIAL: dict[str, str] = {
     r"(?:one|a) quarter": "0.25",
     r"two hundred": "200",
 }
-_NONE = re.compile(r"\A\W*(?:none|not one|not a single one|zero) of (?:them|these|those)\b", re.IGNORECASE)
+_NONE = re.compile(
+    r"\A\W*(?:none|not one|not a single one|zero) of (?:them|these"
+    r"|those)\b",
+    re.IGNORECASE,
+)
 _SPECIALS = [
     (re.compile(rf"(?<!\w)(?:{p})(?!\w)", re.IGNORECASE), Decimal(v)) for p, v in _SPECIAL.items()
 ]
@@ -268,7 +273,8 @@ def _spelled(text: str) -> Decimal | None:
 
 
 _VAGUE = re.compile(
-    r"\b(?:a couple of|a few|several|some|many|few|the|these|those|both|all|other|last|next|mehrere|einige|die"
+    r"\b(?:a couple of|a few|several|some|many|few|the|these|those|both|all|other|last|next"
+    r"|mehrere|einige|die"
     r"|plusieurs|quelques|les|varios|los|las|diversi|meerdere|de|vários|os)\s+$",
     re.IGNORECASE,
 )

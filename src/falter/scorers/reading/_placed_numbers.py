@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from falter.scorers.reading._clause_words import IDLE_IF
 from falter.scorers.reading._clauses import Clause, Part, clause_at, clauses, sentences
 from falter.scorers.reading._numerals import Number, numbers
 from falter.scorers.reading._words import CONCLUSION, CORRECTION, FINAL, NEGATION
 
-__all__ = ["LIMIT", "SUM", "MARK", "UNIT", "Placed", "placed_numbers"]
+__all__ = ["LIMIT", "MARK", "SUM", "UNIT", "Placed", "placed_numbers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ _BESIDE = _re(
     r"|type|id|code|request|error|status|chapter|verse|platform|gate|bus|tram|flight)\s*#?|#)$"
 )
 _ORDINAL = re.compile(
-    r"(?:st|nd|rd|th)\b|h\b(?=\s*(?:e|y|et|und|and|[.,;]|$))|[:/]\d|(?:\.|er|ère|ème|º|ª|e)\s(?=(?:januar|februar|märz|april|mai"
+    r"(?:st|nd|rd|th)\b|h\b(?=\s*(?:e|y|et|und|and|[.,;]|$))|[:/]\d|(?:\.|er|ère|ème|º|ª"
+    r"|e)\s(?=(?:januar|februar|märz|april|mai"
     r"|juni|juli|august))|%?\s*(?:o'clock|uhr\b|a\.m\.|p\.m\.|am\b|pm\b)|\s*h\b(?:\s*\()"
 )
 _MONTH = (
@@ -55,10 +57,12 @@ _MONTH = (
 )
 _DATED = _re(rf"\s+(?:de )?{_MONTH}")
 _CHECKED = _re(
-    r"\b(?:check|double-?check(?:ing)?|verify|verification|checking|probe|vérif\w*|proof|for comparison)\b"
+    r"\b(?:check|double-?check(?:ing)?|verify|verification|checking|probe|vérif\w*|proof"
+    r"|for comparison)\b"
 )
 _ELSEWHEN = _re(
-    r"\b(?:remaining|would only|last (?:week|year|month)|previous(?:ly)?|earlier|compared?|yesterday"
+    r"\b(?:remaining|would only|last (?:week|year|month)|previous(?:ly)?|earlier|compared?"
+    r"|yesterday"
     r"|letzte[nsr]? (?:jahr|woche|monat)|gestern|l'an dernier|hier|el año pasado|ayer|l'anno scorso"
     r"|ieri|vorig jaar|gisteren|no ano passado|ontem)\b"
 )
@@ -69,20 +73,24 @@ SUM = _re(
 )
 _CUE = _re(
     CONCLUSION,
-    r"|\b(?:(?:you|we|i|that|this|one) (?:have|has|get|gets|obtain)|in total|altogether|total (?:of|is)|so there|so the|that is,? in|comes? to|amounts? "
+    r"|\b(?:(?:you|we|i|that|this|one) (?:have|has|get|gets|obtain)|in total|altogether"
+    r"|total (?:of|is)|so there|so the|that is,? in|comes? to|amounts? "
     r"to|adds? up to|equals?|which gives|gives us|we get|you get|leaves|that leaves|the "
-    r"(?:answer|result|total|sum|number)(?: of [^.,;\d]{1,40})? (?:is|was|equals|comes to)|the rest is"
+    r"(?:answer|result|total|sum|number)(?: of [^.,;\d]{1,40})? (?:is|was|equals|comes to)"
+    r"|the rest is"
     r"|insgesamt|ergibt|macht|beträgt|zusammen|au total|cela fait|en total|suman?|in totale|in "
     r"tutto|fanno|totaal|samen|no total|ao todo|soit|o sea|quindi|right, then|then)\b|合計|全部で",
 )
 _VERB = _re(
-    r"(?:=|'s\b|\b(?:is|are|was|were|be|has|have|had|need|needs|costs?|weighs?|takes?|leaves?|makes?"
+    r"(?:=|'s\b|\b(?:is|are|was|were|be|has|have|had|need|needs|costs?|weighs?|takes?|leaves?"
+    r"|makes?"
     r"|equals?|get|gives?|totals?|holds?|contains?|pays?|left with|ist|sind|hat|kostet|kosten"
     r"|beträgt|est|sont|es|son|è|sono|is|zijn|kost|é|são|hay|il y en a|be about)\b)"
 )
 _MAYBE = _re(
     r"\b(?:if|unless|otherwise|either|depending|could be|might be|maybe|perhaps|vielleicht"
-    r"|falls (?:der|die|das|es|sie|er|ich|man|du|ihr|wir|ein|kein|nicht|doch|dem|den)|wenn|peut-être|talvez|quizás?|tal vez|forse|misschien)\b"
+    r"|falls (?:der|die|das|es|sie|er|ich|man|du|ihr|wir|ein|kein|nicht|doch|dem|den)|wenn"
+    r"|peut-être|talvez|quizás?|tal vez|forse|misschien)\b"
 )
 _TRUST = _re(
     rf"\bif{IDLE_IF}|"
@@ -90,7 +98,8 @@ _TRUST = _re(
     r"|\b(?:even|as) if\b"
 )
 _ADJACENT = _re(
-    r"\b(?:is|are|was|were|makes?|gives?|equals?|leaves?|yields?|has|have|had|costs?|weighs?|takes?|pay|holds?|contains?|counts?"
+    r"\b(?:is|are|was|were|makes?|gives?|equals?|leaves?|yields?|has|have|had|costs?|weighs?"
+    r"|takes?|pay|holds?|contains?|counts?"
     r"|there are|lasts?|home to|in|hat|kostet|beträgt|liegt bei|est|compte|tiene|hay|ha|costa"
     r"|telt|heeft|tem|custa|há)"
     r"\s+(?:about|roughly|around|exactly|some|only|just|nearly|almost|etwa|rund|genau|environ"
@@ -104,6 +113,9 @@ _PLACE = re.compile(r"(?:st|nd|rd|th|er|ère|ème|e|º|ª)(?![\w])(?=[\W]*$)")
 """The end of an ordinal that ends its reply: she came in 14th."""
 
 
+_MOST = 25  # numbers of a sentence; one with more lists them, and answers nothing
+
+
 def placed_numbers(text: str) -> list[Placed]:
     """The numbers of a text in order, each with how firmly it is given."""
     found = numbers(text)
@@ -113,7 +125,9 @@ def placed_numbers(text: str) -> list[Placed]:
     seen: list[Placed] = []
     for n, (start, end) in enumerate(sentences(text)):
         inside = [x for x in found if start <= x.start < end and not _beside(text, x)]
-        if inside:
+        if len(inside) > _MOST:
+            seen += [Placed(x, n, 0) for x in inside]
+        elif inside:
             seen += _in_sentence(text, n, (start, end), inside, parts)
     return seen
 
@@ -136,7 +150,8 @@ def _beside(text: str, number: Number) -> bool:
 
 
 _OR_RATHER = _re(
-    r"[^\d.]{0,25}\b(?:or rather|no,|wait|i mean|sorry|correction|rather(?! than)|oder vielmehr|vielmehr"
+    r"[^\d.]{0,25}\b(?:or rather|no,|wait|i mean|sorry|correction|rather(?! than)|oder vielmehr"
+    r"|vielmehr"
     r"|ou plutôt|plutôt|o mejor dicho|mejor dicho|o meglio|anzi|of liever|of eigenlijk|ou melhor"
     r"|aliás)\b[^\d.]{0,20}[$€£]?"
 )
@@ -151,12 +166,12 @@ def _in_sentence(
     denied = {x for x in inside if _denied(text, start, x)}
     replaced = {
         a
-        for a, b in zip(inside, inside[1:], strict=False)
+        for a, b in pairwise(inside)
         if _OR_RATHER.fullmatch(text, a.end, b.start)
     }
     replaced |= {
         a
-        for a, b in zip(inside, inside[1:], strict=False)
+        for a, b in pairwise(inside)
         if _BY.search(text[start : a.start]) and _TO.fullmatch(text, a.end, b.start)
     }
     pool = [x for x in inside if x not in denied and x not in replaced]
@@ -206,7 +221,8 @@ def _in_sentence(
 _WHOLE = _re(
     r"(?<!total )(?<!sum )(?<!average )(?<!mean )(?<!maximum )(?<!minimum )(?<!score )(?<!number )"
     r"(?<!cost )(?<!price )(?<!value )(?<!result )(?<!rate )(?<!speed )(?<!weight )(?<!length )"
-    r"\b(?:of|out of|von|sur|van|dei|delle|dos|das|jede[rsn]? der|chacun des|cada uno de los|ognuno dei) (?:the |these |all |den |les |de |i |os |as )?$"
+    r"\b(?:of|out of|von|sur|van|dei|delle|dos|das|jede[rsn]? der|chacun des|cada uno de los"
+    r"|ognuno dei) (?:the |these |all |den |les |de |i |os |as )?$"
 )
 _CONFIRMED = _re(r"[^.!?\d]{0,25},? (?:so|and) that(?:'s| is) (?:the|my|your|what)\b")
 
@@ -249,21 +265,24 @@ def _term(text: str, number: Number) -> bool:
     return bool(
         re.match(r"\s*(?:[-+*/·×^]\s*(?:[A-Za-z](?![A-Za-z])|[(\\]|$)|[·×*/]\s*\d)", after)
         or re.search(
-            r"\b(?:divid\w+|multipl\w+|add(?:ing|ed)?|subtract\w*)(?: (?:it|this|that|both|by|up))*\s$",
+            r"\b(?:divid\w+|multipl\w+|add(?:ing|ed)?|subtract\w*)(?: (?:it|this|that|both|by"
+            r"|up))*\s$",
             before,
             re.IGNORECASE,
         )
-        or re.match(r"\s\S{1,8}\s*=", text[number.end :][:12]) is not None
-        and text[number.start : number.end] == "1"
+        or (re.match(r"\s\S{1,8}\s*=", text[number.end :][:12]) is not None
+        and text[number.start : number.end] == "1")
         or re.search(r"(?<!\w)1 \S{1,8} = $|[A-Za-z]\s*[-+*/·×]\s*$", before)
         or re.match(
-            r"\s*[^\W\d]*\s+(?:later|earlier|ago|before that|after that|später|früher|danach|plus tard"
+            r"\s*[^\W\d]*\s+(?:later|earlier|ago|before that|after that|später|früher|danach"
+            r"|plus tard"
             r"|plus tôt|más tarde|antes|después|più tardi|dopo|prima|later|eerder|mais tarde)\b",
             text[number.end : number.end + 40],
             re.IGNORECASE,
         )
         or re.match(
-            r"\s*[^\W\d]*\s+(?:more|less|fewer|(?!rather)\w+er|mehr|weniger|plus|más|più|meer|mais) "
+            r"\s*[^\W\d]*\s+(?:more|less|fewer|(?!rather)\w+er|mehr|weniger|plus|más|più|meer"
+            r"|mais) "
             r"(?:than|als|que|di|dan|do que)\b",
             text[number.end : number.end + 40],
         )
@@ -305,10 +324,15 @@ _OPEN_FORM = re.compile(
 )
 
 
-_VARIABLE = re.compile(r"\d[abknpqtuvwxyz](?![\w])\s*(?:[-+*/]|$)|(?<![\w.])[abknpqtuvwxyz]\s*[-+*^]")
+_VARIABLE = re.compile(
+    r"\d[abknpqtuvwxyz](?![\w])\s*(?:[-+*/]|$)"
+    r"|(?<![\w.])[abknpqtuvwxyz]\s*[-+*^]"
+)
 
 
-_DO = _re(r"\W*(?:first,? |then,? |next,? |now,? )?(?:add|subtract|multiply|divide|calculate|compute)\b")
+_DO = _re(
+    r"\W*(?:first,? |then,? |next,? |now,? )?(?:add|subtract|multiply|divide|calculate|compute)\b"
+)
 _COLON_LAST = re.compile(r":\s*[$€£]?$")
 
 
@@ -378,7 +402,8 @@ _COMPARED = _re(
 )
 _RESULT = _re(r"(?:you|we|i|that|this|one) (?:have|has|get|gets|obtain)")
 _PARALLEL = re.compile(
-    r"[^.;:()\d]{0,25}(?:,|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bwhile\b)\s+(?!it\b|that\b|this\b"
+    r"[^.;:()\d]{0,25}(?:,|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bwhile\b)\s+(?!it\b|that\b"
+    r"|this\b"
     r"|which\b|so\b|not\b|thus\b|therefore\b)[^\W\d]+(?:\s[^\W\d]+){0,2}\s(?:has|have|gets?|is|are"
     r"|pays?|costs?|takes?|makes?|hat|hab\w+|bekommt|a|ont|tiene|tienen|ha|hanno|heeft|hebben"
     r"|tem|têm)\s(?:[^\W\d]+\s)?[$€£]?$",
@@ -391,7 +416,8 @@ _GAP = re.compile(r"[^.;:()\d]{0,15},\s(?:and )?the\s[^.,;\d]{3,30}\s")
 
 _LEADS = re.compile(rf"{UNIT}\**(?:\s[—–-]\s|[:：]\s|\s\()(?=[^\W\d])")
 _SEVERAL = re.compile(
-    r"(?:^|[\s(])([A-Za-z]{1,3})\s*=[^=,;]*(?:=[^=,;]*)?\d[^=,;]*[,;]\s*(?:and\s|und\s)?([A-Za-z]{1,3})\s*="
+    r"(?:^|[\s(])([A-Za-z]{1,3})\s*=[^=,;]*(?:=[^=,;]*)?\d[^=,;]*[,;]\s*(?:and\s"
+    r"|und\s)?([A-Za-z]{1,3})\s*="
 )
 """Two formulas side by side, each with a name of its own."""
 
@@ -432,10 +458,13 @@ def _stands_alone(sentence: str, inside: Sequence[Number], start: int) -> bool:
 
 
 _TAIL = re.compile(
-    r"[\W_]*(?:(?:and |und |et |y |e |en )?(?:not|with|plus|including|compared|versus|instead|up|down"
+    r"[\W_]*(?:(?:and |und |et |y |e |en )?(?:not|with|plus|including|compared|versus|instead|up"
+    r"|down"
     r"|that is|i\.e\.|namely|es decir|das heißt|d\.h\.|soit|c'est-à-dire|cioè|ossia|oftewel|ou seja"
-    r"|isto é|so|thus|así que|donc|dus|quindi|after|nach|before|vor|since|seit|out|of|or|a|an|the|mit|inklusive|einschließlich|davon|statt|avec|dont|au lieu|con|incluid"
-    r"|de los|frente|di cui|met|waarvan|com|sendo|against|by|for|over)\b|[$€£]?[\d.,]+\s*\S*\s*(?:more|less|fewer|mehr|weniger|de plus|de moins"
+    r"|isto é|so|thus|así que|donc|dus|quindi|after|nach|before|vor|since|seit|out|of|or|a|an|the"
+    r"|mit|inklusive|einschließlich|davon|statt|avec|dont|au lieu|con|incluid"
+    r"|de los|frente|di cui|met|waarvan|com|sendo|against|by|for|over)\b"
+    r"|[$€£]?[\d.,]+\s*\S*\s*(?:more|less|fewer|mehr|weniger|de plus|de moins"
     r"|más|menos|più|meno|meer|minder|mais)\b)|[^.]*\b(?:than|als|que|che|dan)\b",
     re.IGNORECASE,
 )
@@ -479,7 +508,8 @@ def _main(
 
 
 _RESTATING = _re(
-    r"\b(?:that is|i\.e\.|namely|es decir|o sea|das heißt|d\.h\.|nämlich|c'est-à-dire|soit|cioè|ossia"
+    r"\b(?:that is|i\.e\.|namely|es decir|o sea|das heißt|d\.h\.|nämlich|c'est-à-dire|soit|cioè"
+    r"|ossia"
     r"|oftewel|dat wil zeggen|ou seja|isto é)\W*$"
 )
 _RESTATES = _re(r"[\W_]*(?:that is|that's|das sind|das ist|soit|cioè|dat is|ou seja|es decir)\b")
@@ -514,7 +544,8 @@ def _after_verb(text: str, at: int, later: Sequence[Number]) -> Number:
 
 
 _IS = _re(
-    r"\s*(?:[^\W\d]{1,15}\s|[%€$]\s?)?(?:is|are|equals?|makes?|have|has|costs?|contains?|needs?|takes?"
+    r"\s*(?:[^\W\d]{1,15}\s|[%€$]\s?)?(?:is|are|equals?|makes?|have|has|costs?|contains?|needs?"
+    r"|takes?"
     r"|gives?|weighs?|holds?|ist|sind|est|es|è|é|=)\s"
     r"(?:about |roughly |exactly |only )?[$€£]?"
 )

@@ -35,17 +35,21 @@ REFUSALS: dict[str, tuple[str, ...]] = {
         r"|message|mail|table|listing|note|question) (?:doesn't|does not) (?:say|tell|state"
         r"|mention)",
         r"\bI(?:'d| would)? (?:rather not|prefer not|must refuse|refuse|have to (?:pass|refuse"
-        r"|decline)|decline|hesitate)\b|\bI'm (?:afraid (?:I|we|that I|there)\b|not in a position|not the right)\b",
+        r"|decline)|decline|hesitate)\b|\bI'm (?:afraid (?:I|we|that I|there)\b|not in a position"
+        r"|not the right)\b",
         r"\b(?:not something I|inappropriate|it (?:is|'s) (?:not possible|impossible)|not "
         r"possible to|impossible to|outside (?:of )?(?:my|the) (?:scope|remit)|beyond my"
         r"|nothing to (?:classify|read|label|go on)|more context)\b",
         r"\b(?:text|message|input|file|image|attachment|question|passage|mail|e-?mail|ticket"
         r"|review|document|prompt|paste|link|content|it|this|that|one)(?: \w+){0,3} (?:is|seems"
-        r"|appears|looks) (?:to be )?(?:empty|missing|cut off|incomplete|truncated|garbled|blank)\b|\bthere(?:'s| is| was) no (?:text|image|attachment|message|content"
+        r"|appears|looks) (?:to be )?(?:empty|missing|cut off|incomplete|truncated|garbled"
+        r"|blank)\b|\bthere(?:'s| is| was) no (?:text|image|attachment|message|content"
         r"|way|file|data|information)\b",
         r"\b(?:do(?:es)?n't|do(?:es)? not|did(?:n't| not)) (?:say|state|mention|specify|tell|reveal"
-        r"|indicate|give|record|note) (?:how|which|whether|what|who|when|where|why|the (?:exact|number))\b",
-        r"\ball I can say\b|\b(?:making it up|(?:only|just|pure) guess(?:ing|work)|be guessing)\b|\b(?:is|are) missing\b|\bno (?:number|answer|value|figure) can be\b"
+        r"|indicate|give|record|note) (?:how|which|whether|what|who|when|where|why|the (?:exact"
+        r"|number))\b",
+        r"\ball I can say\b|\b(?:making it up|(?:only|just|pure) guess(?:ing|work)|be guessing)\b"
+        r"|\b(?:is|are) missing\b|\bno (?:number|answer|value|figure) can be\b"
         r"|\b(?:remains|is|stays) (?:open|unclear|unknown)\b"
         r"|[:–—-] (?:unknown|unclear|undecided|open)\W*\Z",
         r"\b(?:could|can|would) you (?:please )?(?:share|provide|paste|send|tell|clarify|give"
@@ -143,7 +147,8 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _MEANT = re.compile(
-    r"\b(?:do you mean|did you mean|are you (?:asking|referring|looking|interested)|which [^.!?]{1,40}"
+    r"\b(?:do you mean|did you mean|are you (?:asking|referring|looking|interested)"
+    r"|which [^.!?]{1,40}"
     r"(?:do|did|are|would) you|meinst du|meinen sie|voulez-vous dire|te refieres|intendi|bedoel je"
     r"|você quer dizer)\b[^.!?]{0,80}\?",
     re.IGNORECASE,

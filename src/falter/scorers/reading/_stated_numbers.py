@@ -10,7 +10,7 @@ from typing import Any
 
 from falter.scorers.reading._clauses import sentences
 from falter.scorers.reading._cleaning import is_cut
-from falter.scorers.reading._numerals import Number, numbers
+from falter.scorers.reading._numerals import numbers
 from falter.scorers.reading._placed_numbers import LIMIT, MARK, SUM, UNIT, Placed, placed_numbers
 from falter.scorers.reading._refusals import asks_back, refusal_in
 from falter.scorers.reading._words import CORRECTION, OPEN
@@ -149,11 +149,13 @@ def _last_committed(text: str, made: Sequence[Placed]) -> Placed | None:
 
 
 _STEPS = _re(
-    r"\b(?:calculate|compute|multiply|divide|subtract|then add|add \d)\b|^[\W_]*(?:step|schritt|étape|paso|passo|stap)\b|=|\n[\W_]*\d+[.)]"
+    r"\b(?:calculate|compute|multiply|divide|subtract|then add|add \d)\b|^[\W_]*(?:step|schritt"
+    r"|étape|paso|passo|stap)\b|=|\n[\W_]*\d+[.)]"
 )
 _GIVEN = _re(
     r"[\W_]*(?:there (?:are|were)|each|every|given|we (?:know|have|are)|let\b|suppose|initially"
-    r"|originally|first|you (?:have|start|begin)|she (?:has|had|starts)|he (?:has|had|starts)|in \d+"
+    r"|originally|first|you (?:have|start|begin)|she (?:has|had|starts)|he (?:has|had|starts)"
+    r"|in \d+"
     r"|jede[rs]?|chaque|cada|ogni|elke|between|from)\b|[^.,]*\b(?:had|each|per|starts? with"
     r"|started with|begins? with)\b"
 )
@@ -237,8 +239,10 @@ def _alone(text: str) -> Any:
 
 
 _LIMITED = _re(
-    r"\s*(?:[^\W\d]+\s)?(?:at (?:most|least)|or (?:more|less|fewer|so more)|and (?:up|more)|maximum|minimum"
-    r"|höchstens|mindestens|oder (?:mehr|weniger)|au (?:plus|moins)|ou (?:plus|moins)|como (?:máximo"
+    r"\s*(?:[^\W\d]+\s)?(?:at (?:most|least)|or (?:more|less|fewer|so more)|and (?:up|more)"
+    r"|maximum|minimum"
+    r"|höchstens|mindestens|oder (?:mehr|weniger)|au (?:plus|moins)|ou (?:plus|moins)"
+    r"|como (?:máximo"
     r"|mínimo)|o (?:más|menos)|al (?:massimo|minimo)|o (?:più|meno)|of (?:meer|minder)|no (?:máximo"
     r"|mínimo)|ou mais)\b"
 )

@@ -6,20 +6,24 @@ import re
 from typing import Literal
 
 from falter.scorers.reading._candidates import read_candidate
-from falter.scorers.reading._cleaning import LONGEST, answer_part, is_cut, plain
 from falter.scorers.reading._clauses import Clause, Part, clauses
+from falter.scorers.reading._cleaning import LONGEST, answer_part, is_cut, plain
 from falter.scorers.reading._mentions import mentions_in, token
 from falter.scorers.reading._refusals import asks_back, refusal_in
-from falter.scorers.reading._wrapped import leaves, objects
 from falter.scorers.reading._words import NEGATION, OPEN, SOFT
+from falter.scorers.reading._wrapped import leaves, objects
 
 __all__ = ["read_yes_no"]
 
 _YES = (
-    r"yes indeed|by all means|ich (?:glaube|denke) (?:schon|ja)|das ist (?:richtig|wahr|korrekt|so)|je (?:crois|pense)"
-    r" que oui|c'est (?:exact|vrai|juste|correct)|creo que sí|es (?:cierto|correcto|verdad)|(?:penso"
-    r"|credo) di sì|è (?:vero|corretto|esatto)|ik (?:denk|geloof) (?:het |van )?wel|dat is (?:waar|juist)"
-    r"|acho que sim|é (?:verdade|correto)|yes|yep|yeah|yup|affirmative|correct|true|right|indeed|absolutely|of course|sure thing|it "
+    r"yes indeed|by all means|ich (?:glaube|denke) (?:schon|ja)|das ist (?:richtig|wahr|korrekt"
+    r"|so)|je (?:crois|pense)"
+    r" que oui|c'est (?:exact|vrai|juste|correct)|creo que sí|es (?:cierto|correcto|verdad)"
+    r"|(?:penso"
+    r"|credo) di sì|è (?:vero|corretto|esatto)|ik (?:denk|geloof) (?:het |van )?wel|dat is (?:waar"
+    r"|juist)"
+    r"|acho que sim|é (?:verdade|correto)|yes|yep|yeah|yup|affirmative|correct|true|right|indeed"
+    r"|absolutely|of course|sure thing|it "
     r"does|it is|it did|they do|they are|it can|it will|it has|i (?:think|believe|guess) so"
     r"|ja|jawohl|jep|genau|richtig|stimmt|das stimmt|sí|claro(?: que sí)?|correcto|oui"
     r"|definitely|certainly|sure|surely|exactly|agreed|yes indeed|most (?:certainly|likely)"
@@ -35,24 +39,30 @@ _NO = (
     r"does not|it doesn't|it is not|it isn't|it did not|it didn't|it cannot|it can't|they do "
     r"not|they don't|they are not|they aren't"
     r"|it has not|it hasn't|it will not|it won't|i (?:don't|do not) (?:think|believe) so"
-    r"|that(?:'s| is) (?:not|wrong|false|incorrect)(?: right| correct| true| so)?|that isn't (?:right"
+    r"|that(?:'s| is) (?:not|wrong|false|incorrect)(?: right| correct| true| so)?"
+    r"|that isn't (?:right"
     r"|correct|true|so)|not (?:true|correct|right|so)|by no means|no way|not in the least"
     r"|not (?:as|so) far as \w+ (?:know|can see)|you (?:can't|cannot|may not)|auf keinen fall"
     r"|keineswegs|natürlich nicht|das stimmt nicht|das ist falsch|de ninguna manera|en absoluto"
     r"|no es (?:cierto|verdad|así|correcto)|ce n'est pas (?:vrai|le cas|exact|correct)|aucunement"
     r"|pas vraiment|assolutamente no|non è (?:vero|così|corretto)|per niente|absoluut niet"
     r"|zeker niet|dat klopt niet|helaas niet|de jeito nenhum|não é (?:verdade|o caso)|incorreto"
-    r"|(?:unfortunately|probably|apparently|presumably|most likely|likely|evidently|clearly|obviously"
-    r"|sadly|i (?:guess|think|suppose)) not|(?:eher|wohl|leider|wahrscheinlich|sicher|bestimmt|vermutlich)"
-    r" nicht|(?:sans doute|probablement|certainement|malheureusement) (?:pas|que non)|(?:probablemente"
+    r"|(?:unfortunately|probably|apparently|presumably|most likely|likely|evidently|clearly"
+    r"|obviously"
+    r"|sadly|i (?:guess|think|suppose)) not|(?:eher|wohl|leider|wahrscheinlich|sicher|bestimmt"
+    r"|vermutlich)"
+    r" nicht|(?:sans doute|probablement|certainement|malheureusement) (?:pas|que non)"
+    r"|(?:probablemente"
     r"|seguramente|claro que|desgraciadamente) no|(?:probabilmente|sicuramente|certo che) no"
     r"|(?:waarschijnlijk|helaas|zeker) niet|(?:provavelmente|claro que|infelizmente) não"
     r"|certainly not|absolutely not|of course not|definitely not|i'm afraid not"
     r"|nein|nö|falsch|stimmt nicht|noch nicht|leider nicht|falso|incorrecto|todavía no|aún no"
     r"|non|faux|pas encore|pas du tout|falso|non ancora|nee|nog niet|niet waar|onjuist"
-    r"|i doubt (?:it|that)|i(?:'d| would) say not|i think not|i(?:'m| am) afraid not|ich (?:glaube|denke) nicht"
+    r"|i doubt (?:it|that)|i(?:'d| would) say not|i think not|i(?:'m| am) afraid not|ich (?:glaube"
+    r"|denke) nicht"
     r"|das ist nicht (?:richtig|wahr|korrekt|so)|je ne (?:crois|pense) pas|c'est faux|no creo"
-    r"|(?:penso|credo) di no|è falso|ik (?:denk|geloof) (?:het |van )?niet|dat is niet (?:waar|juist)"
+    r"|(?:penso|credo) di no|è falso|ik (?:denk|geloof) (?:het |van )?niet|dat is niet (?:waar"
+    r"|juist)"
     r"|acho que não|não creio|é falso|es falso|das ist falsch|não|ainda não|errado|no"
 )
 _JAPANESE = (
@@ -66,20 +76,25 @@ _JAPANESE = (
 _WORD = re.compile(rf"(?<![\w'-])(?:(?P<no>{_NO})|(?P<yes>{_YES}))(?![\w'-])", re.IGNORECASE)
 _BEFORE = re.compile(
     r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…✅❌✗✓☑✔—–]|\b(?:that's|it's|so|is|be|as|therefore|hence"
-    r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|oh|ah|hm+|well|why|afraid|think|believe|fear|guess|sure|leider|natürlich|aber|sicher|klar|que|che|hélas|desgraciadamente|purtroppo|helaas"
-    r"|infelizmente|unfortunately|sadly|sorry|clearly|obviously|probably|definitely|simply|rather|still"
+    r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|oh"
+    r"|ah|hm+|well|why|afraid|think|believe|fear|guess|sure|leider|natürlich|aber|sicher|klar|que"
+    r"|che|hélas|desgraciadamente|purtroppo|helaas"
+    r"|infelizmente|unfortunately|sadly|sorry|clearly|obviously|probably|definitely|simply|rather"
+    r"|still"
     r"|logo|quindi|luego|portanto))\s*$",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
-    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|}…—–(=]|\s-\s|-\s|(?:it|they|he|she|that|this|the|there|every|all|from|yes|no) )",
+    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|}…—–(=]|\s-\s|-\s|(?:it|they|he|she|that|this|the|there|every"
+    r"|all|from|yes|no) )",
     re.IGNORECASE,
 )
 _IDLE = re.compile(
     r"\s*[,.!]?\s*(?:i (?:know|understand|see|can|could|will|get|realise|realize|am aware)"
     r"|that(?:'s| is) (?:a|an|the|one|what)\b[^.]{0,20}(?:question|point|topic)|this is a"
     r"|problem|worries|and no\b|or no\b|ich (?:weiß|verstehe)|je (?:sais|comprends)"
-    r"|i(?:'d| would) (?:be|love|like)|i'll|i'm happy|happy|you(?:'re| are) (?:right|welcome|not wrong)|thanks|thank you|what|let me|of course i|happy to|sure|matter|doubt)",
+    r"|i(?:'d| would) (?:be|love|like)|i'll|i'm happy|happy|you(?:'re| are) (?:right|welcome"
+    r"|not wrong)|thanks|thank you|what|let me|of course i|happy to|sure|matter|doubt)",
     re.IGNORECASE,
 )
 
@@ -121,11 +136,11 @@ def _mark(text: str) -> str:
         idle = _IDLE.match(match.string, match.end())
         if idle or not _BEFORE.search(before) or not _AFTER.match(match.string, match.end()):
             return match[0]
-        head = match.string[: match.start()].rstrip(" \"'*_\n")
+        head = match.string[max(0, match.start() - 40) : match.start()].rstrip(" \"'*_\n")
         ended = head.endswith((".", "!", "?", "？", "…"))
         opening = ended or not head.strip(" \n*_\"'“#>-❌✅✗✓")
         dot = (
-            ". " if opening and re.match(r"\s*[,;:—–-]|\s*\(", match.string[match.end() :]) else ""
+            ". " if opening and re.match(r"\s*[,;:—–-]|\s*\(", match.string[match.end() : match.end() + 9]) else ""
         )
         return token(1 if match["no"] else 0) + dot
 
