@@ -244,7 +244,7 @@ def _listed(text: str) -> str:
 
 
 _WRONG = re.compile(
-    r"[\s:：.)(*_–—-]*(?:(?:is |this is |that is |ist |est |es |è |é )?(?:no\b|not\b|wrong|incorrect"
+    r"[\s:：.)(*_–—-]*(?:(?:is |this is |that is |ist |est |es |è |é )?(?:no\b|not\b|wrong|incorrect"  # noqa: E501
     r"|false|out\b|ruled out|excluded|eliminated|impossible|doesn't|does not|isn't|n/a|nein|falsch"
     r"|nicht|kein|scheidet|faux|non\b|incorrecte?|incorrect[ao]|fals[ao]|sbagliat[ao]|nee\b|fout"
     r"|não\b|errad[ao])|[❌✗✘×✕])|[^\n]*(?:[❌✗✘✕]|[–—(-]\s*(?:wrong|incorrect|no|false|falsch|faux"

@@ -6,6 +6,7 @@ what was thought before. Only what is said can be an answer; the other parts sur
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -124,7 +125,7 @@ def _in_sentence(text: str, n: int, start: int, end: int) -> list[Clause]:
     edges = [(start, False), *cuts, (end, False)]
     found: list[Clause] = []
     inherited = Part.SAID
-    for (left, unmarked), (right, _) in zip(edges, edges[1:], strict=False):
+    for (left, unmarked), (right, _) in itertools.pairwise(edges):
         if not text[left:right].strip():
             continue
         part = Part.ASKED if asked else _part(text, left, right)

@@ -166,7 +166,7 @@ def _openings(
         inside = [m for m in mentions if start <= m.at < end and m.level == 0]
         marked = [m for m in mentions if m.level == 4 and m.at < start]
         sentence = text[start:end]
-        if inside and not marked and not _CONTRARY.search(sentence):
+        if inside and not marked and not _CONTRARY.search(sentence):  # noqa: SIM102
             if any(not _IDIOM.match(sentence, m.start()) for m in _IF.finditer(sentence)):
                 found.append(_Opening(inside[-1].at, frozenset()))
     return found
@@ -241,7 +241,7 @@ def _last_committed(
         return None
     chosen = ([m for m in best if m.firm] or best)[-1]
     before = [m for m in best if m.who != chosen.who and m.at < chosen.at]
-    if before and (top < 3 or not _supersedes(spans, before[-1], chosen)):
+    if before and (top < 3 or not _supersedes(spans, before[-1], chosen)):  # noqa: SIM102
         if not _CHANGED.search(text[before[-1].at : chosen.at]):
             return None
     for mention in made:

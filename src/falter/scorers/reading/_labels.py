@@ -94,7 +94,7 @@ def _edge(label: str) -> str:
 
 
 _BEFORE = re.compile(
-    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|that's|(?:it|this|he|she) is"
+    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|that's|(?:it|this|he|she) is"  # noqa: E501
     r"|so|is|be|as|to|are|was"
     r"|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?"
     r"|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants|in|into|under|for"

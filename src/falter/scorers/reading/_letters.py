@@ -15,8 +15,8 @@ __all__ = ["read_letter"]
 _ORDINALS: tuple[str, ...] = (
     "first|1st|number one|erste[nrs]?|premi[eè]re?|primer[ao]?|prim[ao]|eerste|primeir[ao]"
     "|1番目|一番目|最初",
-    "second|2nd|number two|zweite[nrs]?|deuxième|seconde?|segund[ao]|second[ao]|tweede|2番目|二番目",
-    "third|3rd|number three|dritte[nrs]?|troisième|tercer[ao]?|terz[ao]|derde|terceir[ao]|3番目|三番目",
+    "second|2nd|number two|zweite[nrs]?|deuxième|seconde?|segund[ao]|second[ao]|tweede|2番目|二番目",  # noqa: E501
+    "third|3rd|number three|dritte[nrs]?|troisième|tercer[ao]?|terz[ao]|derde|terceir[ao]|3番目|三番目",  # noqa: E501
     "fourth|4th|number four|vierte[nrs]?|quatrième|cuart[ao]|quart[ao]|vierde|4番目|四番目",
     "fifth|5th|number five|fünfte[nrs]?|cinquième|quint[ao]|vijfde|5番目|五番目",
 )

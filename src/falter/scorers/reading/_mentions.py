@@ -6,6 +6,7 @@ it can be looked at in any language.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -222,7 +223,11 @@ def mentions_in(text: str, *, attributive: bool = False) -> list[Mention]:
             firm = False
             if joined and not own and found and found[-1].level <= 0:
                 level = found[-1].level
-            elif (found and found[-1].level < 0 and _LIKEWISE.search(around.left)) or (found and found[-1].level < 0 and found[-1].at >= start and around.gapped()) or (around.part is not Part.ASKED and around.denied()):
+            elif (
+                (found and found[-1].level < 0 and _LIKEWISE.search(around.left))
+                or (found and found[-1].level < 0 and found[-1].at >= start and around.gapped())
+                or (around.part is not Part.ASKED and around.denied())
+            ):
                 level = -1
             else:
                 level, firm = around.level()
@@ -243,7 +248,7 @@ def _across(joint: str, before: Mention, part: Part) -> bool:
 
 def _several_questions(text: str, spans: list[tuple[int, int]]) -> bool:
     """Whether a text asks itself several questions, each answered on the way."""
-    pairs = zip(spans, spans[1:], strict=False)
+    pairs = itertools.pairwise(spans)
     answered = [
         1
         for (a, b), (c, d) in pairs

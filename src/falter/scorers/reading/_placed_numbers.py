@@ -7,10 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from falter.scorers.reading._clause_words import IDLE_IF
 from falter.scorers.reading._clauses import Clause, Part, clause_at, clauses, sentences
+from falter.scorers.reading._number_words import (
+    ADJACENT,
+    BESIDE,
+    CHECKED,
+    CUE,
+    DATED,
+    ELSEWHEN,
+    LIMIT,
+    MARK,
+    MAYBE,
+    MONTH,
+    ORDINAL,
+    SUM,
+    TRUST,
+    UNIT,
+    VERB,
+)
 from falter.scorers.reading._numerals import Number, numbers
-from falter.scorers.reading._words import CONCLUSION, CORRECTION, FINAL, NEGATION
+from falter.scorers.reading._words import CONCLUSION, CORRECTION, NEGATION
 
 __all__ = ["LIMIT", "MARK", "SUM", "UNIT", "Placed", "placed_numbers"]
 
@@ -30,83 +46,6 @@ class Placed:
 
 def _re(*parts: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.IGNORECASE)
-
-
-LIMIT = _re(
-    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|above|below|up to|no "
-    r"more than|no fewer than|minimum of|maximum of|mindestens|höchstens|mehr als|weniger als"
-    r"|au moins|au plus|plus de|moins de|al menos|más de|menos de|almeno|più di|meno di"
-    r"|minstens|meer dan|pelo menos|mais de)|[<>≤≥])\s*(?:[$€£]|about)?\s*$"
-)
-_BESIDE = _re(
-    r"(?:\b(?:steps?|note|page|chapter|section|part|item|question|rule|version|figure|table"
-    r"|line|day|row|no\.|number|nr\.?|option|room|paragraph|team|player|box|room|schritt|seite"
-    r"|étape|page|paso|passo|stap|passo|article|artikel|option|week|phase|exercise|level|grade"
-    r"|type|id|code|request|error|status|chapter|verse|platform|gate|bus|tram|flight)\s*#?|#)$"
-)
-_ORDINAL = re.compile(
-    r"(?:st|nd|rd|th)\b|h\b(?=\s*(?:e|y|et|und|and|[.,;]|$))|[:/]\d|(?:\.|er|ère|ème|º|ª"
-    r"|e)\s(?=(?:januar|februar|märz|april|mai"
-    r"|juni|juli|august))|%?\s*(?:o'clock|uhr\b|a\.m\.|p\.m\.|am\b|pm\b)|\s*h\b(?:\s*\()"
-)
-_MONTH = (
-    r"(?:jan(?:uary|uar|vier)?|feb(?:ruary|ruar)?|mar(?:ch|s)?|märz|apr(?:il)?|may|mai|june?"
-    r"|juni|juin|july?|juli|juillet|aug(?:ust)?|août|sept?(?:ember)?|oct(?:ober)?|oktober"
-    r"|octobre|nov(?:ember|embre)?|dec(?:ember)?|dezember|décembre"
-    r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)\b"
-)
-_DATED = _re(rf"\s+(?:de )?{_MONTH}")
-_CHECKED = _re(
-    r"\b(?:check|double-?check(?:ing)?|verify|verification|checking|probe|vérif\w*|proof"
-    r"|for comparison)\b"
-)
-_ELSEWHEN = _re(
-    r"\b(?:remaining|would only|last (?:week|year|month)|previous(?:ly)?|earlier|compared?"
-    r"|yesterday"
-    r"|letzte[nsr]? (?:jahr|woche|monat)|gestern|l'an dernier|hier|el año pasado|ayer|l'anno scorso"
-    r"|ieri|vorig jaar|gisteren|no ano passado|ontem)\b"
-)
-MARK = _re(r"^[\W_]*(?:", FINAL, r")")
-SUM = _re(
-    r"^[\W_]*(?:in total|total|altogether|overall|final|sum|grand total|insgesamt|gesamt"
-    r"|zusammen|au total|en total|in totale|totaal|no total|合計)\b[^.\n]{0,40}?[:=]"
-)
-_CUE = _re(
-    CONCLUSION,
-    r"|\b(?:(?:you|we|i|that|this|one) (?:have|has|get|gets|obtain)|in total|altogether"
-    r"|total (?:of|is)|so there|so the|that is,? in|comes? to|amounts? "
-    r"to|adds? up to|equals?|which gives|gives us|we get|you get|leaves|that leaves|the "
-    r"(?:answer|result|total|sum|number)(?: of [^.,;\d]{1,40})? (?:is|was|equals|comes to)"
-    r"|the rest is"
-    r"|insgesamt|ergibt|macht|beträgt|zusammen|au total|cela fait|en total|suman?|in totale|in "
-    r"tutto|fanno|totaal|samen|no total|ao todo|soit|o sea|quindi|right, then|then)\b|合計|全部で",
-)
-_VERB = _re(
-    r"(?:=|'s\b|\b(?:is|are|was|were|be|has|have|had|need|needs|costs?|weighs?|takes?|leaves?"
-    r"|makes?"
-    r"|equals?|get|gives?|totals?|holds?|contains?|pays?|left with|ist|sind|hat|kostet|kosten"
-    r"|beträgt|est|sont|es|son|è|sono|is|zijn|kost|é|são|hay|il y en a|be about)\b)"
-)
-_MAYBE = _re(
-    r"\b(?:if|unless|otherwise|either|depending|could be|might be|maybe|perhaps|vielleicht"
-    r"|falls (?:der|die|das|es|sie|er|ich|man|du|ihr|wir|ein|kein|nicht|doch|dem|den)|wenn"
-    r"|peut-être|talvez|quizás?|tal vez|forse|misschien)\b"
-)
-_TRUST = _re(
-    rf"\bif{IDLE_IF}|"
-    r"\bif (?:the|you|i|my|that)\b[^,.]{0,40}(?:trusted|insist|right|ask|mistaken|must|had to)"
-    r"|\b(?:even|as) if\b"
-)
-_ADJACENT = _re(
-    r"\b(?:is|are|was|were|makes?|gives?|equals?|leaves?|yields?|has|have|had|costs?|weighs?"
-    r"|takes?|pay|holds?|contains?|counts?"
-    r"|there are|lasts?|home to|in|hat|kostet|beträgt|liegt bei|est|compte|tiene|hay|ha|costa"
-    r"|telt|heeft|tem|custa|há)"
-    r"\s+(?:about|roughly|around|exactly|some|only|just|nearly|almost|etwa|rund|genau|environ"
-    r"|unos|unas|circa|ongeveer|cerca de)?\s*[$€£¥]?$"
-)
-
-UNIT = r"[\s$€£¥₹%°]*(?:[^\W\d]{1,20}\.?(?:/[^\W\d]{1,6})?[²³]?)?(?:\s+[^\W\d]{1,15}){0,2}"
 
 
 _PLACE = re.compile(r"(?:st|nd|rd|th|er|ère|ème|e|º|ª)(?![\w])(?=[\W]*$)")
@@ -139,12 +78,12 @@ def _beside(text: str, number: Number) -> bool:
     """Whether a number counts steps, pages, days or hours of the clock."""
     before, after = text[: number.start], text[number.end :]
     return bool(
-        _BESIDE.search(before[-20:].rstrip())
+        BESIDE.search(before[-20:].rstrip())
         or (_AT.search(before[-12:]) and re.match(r"\s?(?:h|uhr|uur)\b", after, re.IGNORECASE))
         or re.search(r"\d\s?(?:h|uhr)\s?$", before[-8:], re.IGNORECASE)
-        or _ORDINAL.match(after)
-        or _DATED.match(after)
-        or (re.search(rf"{_MONTH}\s*$", before[-14:], re.IGNORECASE) and number.value < 32)
+        or ORDINAL.match(after)
+        or DATED.match(after)
+        or (re.search(rf"{MONTH}\s*$", before[-14:], re.IGNORECASE) and number.value < 32)
         or re.search(r"(?:\d[:/]|[A-Za-z]-|[A-Za-z_]|√\(?|\^)\Z", before[-3:])
     )
 
@@ -164,11 +103,7 @@ def _in_sentence(
     sentence = text[start:end]
     line = text[text.rfind("\n", 0, start) + 1 : start]
     denied = {x for x in inside if _denied(text, start, x)}
-    replaced = {
-        a
-        for a, b in pairwise(inside)
-        if _OR_RATHER.fullmatch(text, a.end, b.start)
-    }
+    replaced = {a for a, b in pairwise(inside) if _OR_RATHER.fullmatch(text, a.end, b.start)}
     replaced |= {
         a
         for a, b in pairwise(inside)
@@ -191,17 +126,17 @@ def _in_sentence(
     chief, level = _chief(sentence, line, start, said or pool, text, parts)
     shared = _shared(text, chief, pool)
     level = level if said or level > 3 else min(level, 1)
-    if sentence.rstrip().endswith(("?", "？")) or (not marked and _CHECKED.search(sentence)):
+    if sentence.rstrip().endswith(("?", "？")) or (not marked and CHECKED.search(sentence)):
         if sentence.rstrip().endswith(("?", "？")):
             return [Placed(x, n, 0) for x in inside]
-        checked = _CHECKED.search(text, start, end)
+        checked = CHECKED.search(text, start, end)
         at = checked.start() if checked else end
         before = [x for x in inside if x.start < at]
         if not before:
             return [Placed(x, n, -1) for x in inside]
         head = _in_sentence(text, n, (start, at), before, parts)
         return head + [Placed(x, n, -1) for x in inside if x.start >= at]
-    if level < 5 and _MAYBE.search(sentence) and not _TRUST.search(sentence):
+    if level < 5 and MAYBE.search(sentence) and not TRUST.search(sentence):
         level = 0
     placed = []
     for number in inside:
@@ -235,7 +170,7 @@ _ANAPHOR = _re(r"\b(?:of|from|to|by) (?:that|this|these|those|them|it)\b")
 def _elsewhen(text: str, number: Number, parts: list[Clause]) -> bool:
     """Whether a number is in a clause about another time, or what remains."""
     clause = clause_at(parts, number.start)
-    return _ELSEWHEN.search(text, clause.start, clause.end) is not None
+    return ELSEWHEN.search(text, clause.start, clause.end) is not None
 
 
 def _is_said(text: str, start: int, number: Number, parts: list[Clause]) -> bool:
@@ -270,8 +205,10 @@ def _term(text: str, number: Number) -> bool:
             before,
             re.IGNORECASE,
         )
-        or (re.match(r"\s\S{1,8}\s*=", text[number.end :][:12]) is not None
-        and text[number.start : number.end] == "1")
+        or (
+            re.match(r"\s\S{1,8}\s*=", text[number.end :][:12]) is not None
+            and text[number.start : number.end] == "1"
+        )
         or re.search(r"(?<!\w)1 \S{1,8} = $|[A-Za-z]\s*[-+*/·×]\s*$", before)
         or re.match(
             r"\s*[^\W\d]*\s+(?:later|earlier|ago|before that|after that|später|früher|danach"
@@ -346,12 +283,12 @@ def _chief(
 ) -> tuple[Number, int]:
     """The main number of a sentence, and how firmly the sentence gives it."""
     marked = MARK.search(line + sentence) or SUM.search(line + sentence)
-    if start == 0 and not marked and _LEADS.match(sentence, inside[0].end):
+    if start == 0 and not marked and _LEADS.match(sentence, inside[0].end):  # noqa: SIM102
         if not sentence[: inside[0].start].strip(" *_(\"'$€£≈~"):
             return inside[0], 4
     cues = [
         c
-        for c in _CUE.finditer(sentence)
+        for c in CUE.finditer(sentence)
         if not _RESTATED.match(c[0])
         and not (_IT_IS.match(c[0]) and not _at_once(sentence, start, c.end(), inside))
     ]
@@ -476,8 +413,8 @@ def _main(
     """The number of the first clause that has one, where the others only add to it."""
     first = clause_at(parts, inside[0].start)
     own = [x for x in inside if x.start < first.end]
-    said = [x for x in own if _ADJACENT.search(sentence[: x.start - start])]
-    verbed = [x for x in inside if _ADJACENT.search(sentence[: x.start - start])]
+    said = [x for x in own if ADJACENT.search(sentence[: x.start - start])]
+    verbed = [x for x in inside if ADJACENT.search(sentence[: x.start - start])]
     if len({x.value for x in own}) > 1 and len(said) != 1 and verbed == [inside[-1]]:
         return inside[-1], 2
     if len({x.value for x in own}) == 1:
@@ -534,7 +471,7 @@ def _at_once(sentence: str, start: int, at: int, inside: Sequence[Number]) -> bo
 
 def _after_verb(text: str, at: int, later: Sequence[Number]) -> Number:
     """The number behind the verb that follows a cue; the first one where it comes at once."""
-    verb = _VERB.search(text, at, later[-1].start)
+    verb = VERB.search(text, at, later[-1].start)
     behind = [x for x in later if verb and x.start >= verb.end()]
     if len(later) > 1 and _IS.fullmatch(text, later[0].end, later[1].start):
         return later[1]

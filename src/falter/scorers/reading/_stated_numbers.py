@@ -52,7 +52,7 @@ def settled_number(
     """
     alone = Decimal(0) if _NIL.fullmatch(text) else _alone(text)
     if alone is not _UNDECIDED:
-        return alone  # type: ignore[no-any-return]
+        return alone
     seen = placed_numbers(text)
     refused = refusal_in(text)
     cut = not (closed or _EQUATION.fullmatch(text)) and (
@@ -83,7 +83,7 @@ def settled_number(
 
 
 _LAST_LINE = re.compile(
-    r"(?<![\d$€%])[^\W\d]*[^\d\n]{2}\n+[*_•-]*\s*[^\W\d][^:：\n\d]{0,30}:[ *_]*[$€£]?[-−]?\d[^\n:=]{0,20}\Z"
+    r"(?<![\d$€%])[^\W\d]*[^\d\n]{2}\n+[*_•-]*\s*[^\W\d][^:：\n\d]{0,30}:[ *_]*[$€£]?[-−]?\d[^\n:=]{0,20}\Z"  # noqa: E501
 )
 """A last line that is a key and a number, behind prose."""
 _EQUATION = re.compile(r"[^.!?\n:]*=\s*[$€£]?[-−]?\d[\d.,]*(?:\s?[^\W\d]{1,10}[²³]?)?\s*")

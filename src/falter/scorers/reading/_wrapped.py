@@ -198,7 +198,32 @@ _ELEMENT = re.compile(
 
 
 _FORMATTING = frozenset(
-    ["b", "i", "u", "s", "em", "strong", "small", "big", "sup", "sub", "span", "p", "li", "ul", "ol", "td", "th", "tr", "br", "code", "pre", "div", "font", "mark"]
+    [
+        "b",
+        "i",
+        "u",
+        "s",
+        "em",
+        "strong",
+        "small",
+        "big",
+        "sup",
+        "sub",
+        "span",
+        "p",
+        "li",
+        "ul",
+        "ol",
+        "td",
+        "th",
+        "tr",
+        "br",
+        "code",
+        "pre",
+        "div",
+        "font",
+        "mark",
+    ]
 )
 
 

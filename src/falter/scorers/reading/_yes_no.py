@@ -140,7 +140,10 @@ def _mark(text: str) -> str:
         ended = head.endswith((".", "!", "?", "？", "…"))
         opening = ended or not head.strip(" \n*_\"'“#>-❌✅✗✓")
         dot = (
-            ". " if opening and re.match(r"\s*[,;:—–-]|\s*\(", match.string[match.end() : match.end() + 9]) else ""
+            ". "
+            if opening
+            and re.match(r"\s*[,;:—–-]|\s*\(", match.string[match.end() : match.end() + 9])
+            else ""
         )
         return token(1 if match["no"] else 0) + dot
 
