@@ -2,8 +2,8 @@
 
     PYTHONPATH=src python tests/reply_table.py [--failures]
 
-The 921 replies beside the README are the development corpus. The held-out corpus was first read with
-the readings as they stood then (`FIRST_LOOK`). After that the failures of its even lines were looked at;
+The 921 replies beside the README are the development corpus. The held-out corpus was measured once
+before it had been read (`FIRST_LOOK`). After that the failures of its even lines were looked at;
 its odd lines have never been. `--failures` prints those of the development corpus.
 """
 
@@ -125,7 +125,7 @@ def counted(
 def table() -> str:
     """The counts as a Markdown table."""
     lines = [
-        "| kind | replies of | replies | answers | read | right | precision | 95 % | recall | 95 % |",
+        "| kind | of | replies | answers | read | right | precision | 95 % | recall | 95 % |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     names = {"even": "held out, even", "odd": "held out, odd"}
