@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from falter.scorers.reading._cleaning import answer_part, boxed, plain
-from falter.scorers.reading._closed import ANY, settled, sole, who
+from falter.scorers.reading._closed import settled, sole
+from falter.scorers.reading._mentions import ANY, who
 from falter.scorers.reading._words import FINAL
 from falter.scorers.reading._wrapped import (
     elements,
@@ -37,7 +38,7 @@ _CHIEF = re.compile(
 _UNDECIDED = object()
 
 
-def read_candidate(reply: str, mark: Mark, count: int) -> int | None:
+def read_candidate(reply: str, mark: Mark, count: int, *, attributive: bool = False) -> int | None:
     """The index of the one candidate that a reply settles on."""
     text = answer_part(reply)
     if text is None:
@@ -50,7 +51,7 @@ def read_candidate(reply: str, mark: Mark, count: int) -> int | None:
         if found is not _UNDECIDED:
             return found  # type: ignore[no-any-return]
     prose = _without_objects(plain(_without_rows(text)))
-    return settled(_listed(mark(prose)), count, _stressed(text, mark))
+    return settled(_listed(mark(prose)), count, _stressed(text, mark), attributive=attributive)
 
 
 _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")
@@ -58,8 +59,15 @@ _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")
 
 def _stressed(text: str, mark: Mark) -> int | None:
     """The only candidate that stands in bold type by itself."""
-    found = {sole(mark(plain(m[1] or m[2]))) for m in _BOLD.finditer(text)} - {None}
+    found = {_lead_or_sole(mark(plain(m[1] or m[2]))) for m in _BOLD.finditer(text)} - {None}
     return found.pop() if len(found) == 1 else None
+
+
+def _lead_or_sole(text: str) -> int | None:
+    """The candidate that bold words are, or that they begin with in a line of a list."""
+    alone = sole(text)
+    head = _HEAD.match(text)
+    return alone if alone is not None or head is None else who(head[1])
 
 
 def _without_rows(text: str) -> str:
@@ -84,6 +92,10 @@ def _in_object(text: str, mark: Mark) -> Any:
     last = found[-1]
     if is_schema(last.value):
         return None
+    if len(found) > 1 and not text[found[-2].end : last.start].strip(" ,\n"):
+        several = {_named_in(f.value, mark) for f in found} - {None}
+        if len(several) > 1:
+            return None
     values = {"/".join(map(folded_key, path)): (path, value) for path, value in leaves(last.value)}
     named: dict[str, int] = {}
     for key, (_, value) in values.items():
@@ -108,6 +120,12 @@ def _in_object(text: str, mark: Mark) -> Any:
     if chosen is not None:
         return chosen
     return None if mostly else _UNDECIDED
+
+
+def _named_in(value: Any, mark: Mark) -> int | None:
+    """The first candidate among the values of an object."""
+    said = (sole(mark(v)) for _, v in leaves(value) if isinstance(v, str))
+    return next((index for index in said if index is not None), None)
 
 
 def _chosen(named: Mapping[str, int]) -> int | None:
@@ -209,6 +227,7 @@ _FINALLY = re.compile(FINAL, re.IGNORECASE)
 def _listed(text: str) -> str:
     """The text with lines that go through several candidates as lines of a list, not answers."""
     lines = text.split("\n")
+    verdict = _verdict(lines)
     for pattern in (_HEAD, _KEYED, _ONLY):
         heads = [pattern.match(line) for line in lines]
         if pattern is not _HEAD:
@@ -221,4 +240,35 @@ def _listed(text: str) -> str:
             line[: m.end(1)] + " x" + line[m.end(1) :] if m else line
             for line, m in zip(lines, heads, strict=True)
         ]
-    return "\n".join(lines)
+    return "\n".join(lines) + verdict
+
+
+_WRONG = re.compile(
+    r"[\s:：.)(*_–—-]*(?:(?:is |this is |that is |ist |est |es |è |é )?(?:no\b|not\b|wrong|incorrect"  # noqa: E501
+    r"|false|out\b|ruled out|excluded|eliminated|impossible|doesn't|does not|isn't|n/a|nein|falsch"
+    r"|nicht|kein|scheidet|faux|non\b|incorrecte?|incorrect[ao]|fals[ao]|sbagliat[ao]|nee\b|fout"
+    r"|não\b|errad[ao])|[❌✗✘×✕])|[^\n]*(?:[❌✗✘✕]|[–—(-]\s*(?:wrong|incorrect|no|false|falsch|faux"
+    r"|incorrect[ao]|fout|errad[ao])\b[\s.)]*$)",
+    re.IGNORECASE,
+)
+_RIGHT = re.compile(
+    r"[\s:：.)(*_–—-]*(?:(?:is |this is |that is |ist |est |es |è |é )?(?:the )?(?:yes\b|correct"
+    r"|right\b|true\b|answer|match|best|ja\b|richtig|korrekt|stimmt|oui\b|juste|vrai|sí\b"
+    r"|correct[ao]"
+    r"|sì\b|giust[ao]|corrett[ao]|juist|klopt|sim\b|cert[ao]\b)|[✓✔✅★])|[^\n]*(?:[✓✔✅★]"
+    r"|[–—(-]\s*(?:correct|right|yes|true|richtig|juste|correct[ao]|juist|cert[ao])\b[\s.)]*$)",
+    re.IGNORECASE,
+)
+
+
+_SIGNED = re.compile(rf"^[\W_0-9]*?({ANY})(?=\W*[✅❌✓✔✗✘])")
+
+
+def _verdict(lines: Sequence[str]) -> str:
+    """A line that says which of the listed candidates is the only one called right."""
+    heads = [(m, line) for line in lines if (m := _HEAD.match(line) or _SIGNED.match(line))]
+    right = {m[1] for m, line in heads if _RIGHT.match(line, m.end(1))}
+    wrong = {m[1] for m, line in heads if _WRONG.match(line, m.end(1))}
+    if len({m[1] for m, _ in heads}) < 2 or len(right) != 1 or right & wrong:
+        return ""
+    return f"\nAnswer: {right.pop()}" if len(wrong | right) == len({m[1] for m, _ in heads}) else ""

@@ -38,9 +38,48 @@ def answer_part(text: str) -> str | None:
         if not marked or marked[-1] < len(lines) - 2:
             return None
         text = "\n".join(lines[marked[-1] :])
-    sequel = _SEQUEL.search(text.strip())
-    text = text.strip()
-    return (text[: sequel.start()] if sequel else text).strip() or None
+    text = _TURN.sub("", text.strip())
+    turn = _TURN_END.search(text)
+    text = text[: turn.start()].strip() if turn and turn.start() else text
+    sequel = _SEQUEL.search(text)
+    return _without_items(text[: sequel.start()] if sequel else text).strip() or None
+
+
+_SPECIAL = (
+    r"(?:</?s>|<\|[\w-]{2,30}\|>|\[/?INST\]|<(?:start|end)_of_turn>|<eos>|<bos>|<\|?endoftext\|?>)"
+)
+_TURN = re.compile(rf"\A(?:\s*{_SPECIAL}\s*(?:assistant\s*\n)?)+", re.IGNORECASE)
+_TURN_END = re.compile(
+    rf"{_SPECIAL}|\n\s*(?:#+\s*)?(?:human|user|assistant|instruction|system)\s*:", re.IGNORECASE
+)
+"""Where another turn of a chat begins, by its tokens or its name."""
+_INPUT = re.compile(
+    r"\n[ \t>*#]*(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis|context"
+    r"|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail|statement|title"
+    r"|subject|article|customer|post|snippet|word|item|case|prompt|eingabe|aufgabe|beispiel|texte"
+    r"|exemple|entrada|texto|ejemplo|testo|esempio|invoer|voorbeeld|exemplo)\b[ \w]{0,20}?[ \t*]*"
+    r"(?:[:：]|#?\d+\b)",
+    re.IGNORECASE,
+)
+_OUTPUT = re.compile(
+    rf"\n[\W_]*(?:{FINAL}|(?:[^\W\d_]+ ){{0,2}}[^\W\d_]+[ \t*]*[:：])", re.IGNORECASE
+)
+
+
+_ASKED = re.compile(r"\n\n[^\n]{8,300}\?[ \t]*\n")
+
+
+def _without_items(text: str) -> str:
+    """The text without the further items that a model writes on, with their answers.
+
+    They begin with the name of an input behind a first line that is short enough for an answer.
+    """
+    head = text.partition("\n")[0]
+    item = _INPUT.search(text) or (_ASKED.search(text) if len(head.split()) < 5 else None)
+    keyed = re.search(r"[:：]", head) and not _FINAL_LINE.match(head)
+    if item is None or len(head.split()) > 8 or keyed or head.rstrip()[-1:] in "?:,":
+        return text
+    return text[: item.start()] if _OUTPUT.search(text, item.end()) else text
 
 
 def boxed(text: str) -> list[str]:
@@ -61,6 +100,8 @@ _WRAPPING = re.compile(
     r"|underline"
     r"|f?boxed|color\{\w+\})\s*\{((?:[^{}]|\{[^{}]*\})*)\}"
 )
+_LATEX_ARROW = re.compile(r"\\(?:Rightarrow|rightarrow|implies|to|therefore|Longrightarrow)\b")
+_ENVIRONMENT = re.compile(r"\\(?:begin|end)\{[\w*]+\}")
 _LATEX_SPACE = re.compile(r"\\[,;:! ]|\\q?quad\b|~(?=\\)")
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
 _BOLD = re.compile(r"\*{1,3}(?=\S)([^*\n]{1,400}?)(?<=\S)\*{1,3}|__(?=\S)([^_\n]{1,400}?)(?<=\S)__")
@@ -70,6 +111,7 @@ def plain(text: str) -> str:
     """The text without bold type, fences and LaTeX's text commands; struck words are negated."""
     for _ in range(3):
         text = _WRAPPING.sub(r"\1", text)
+    text = _ENVIRONMENT.sub("", _LATEX_ARROW.sub(" ⇒ ", text))
     text = _LATEX_SPACE.sub(" ", text)
     text = _FENCE.sub("", text)
     text = re.sub(r"~~([^~\n]{1,200})~~", r"not \1,", text)
@@ -99,6 +141,9 @@ _HANGING = re.compile(
 )
 
 
+_ITEM = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+[^\n]*[^\s.,;:(!?]$", re.MULTILINE)
+
+
 def is_cut(text: str) -> bool:
     """Whether a reply of several words ends in the middle of a sentence."""
     text = text.strip()
@@ -107,9 +152,12 @@ def is_cut(text: str) -> bool:
     if text[-1] in ",:(=+×·*/-–—" or (len(text.split()) > 2 and _HANGING.search(text)):
         return True
     last = text.rpartition("\n")[2]
+    if len(_ITEM.findall(text)) > 1 and _ITEM.match(last):
+        return False
     if re.search(r"[\u3040-\u9fff]", text):
         return len(last) > 25 and not last.endswith("です")
     tail = re.split(r"(?<=[.!?:])\s", last)[-1]
     ended = re.search(r"[.!?]\s", text) is not None
     inside = re.search(r"[.!?]\s+[^.!?:]*$", last) is not None
-    return len(tail.split()) > 9 or (ended and len(tail.split()) > (2 if inside else 3))
+    begun = inside and len(tail.split()) == 2 and not _FINAL_LINE.match(tail)
+    return len(tail.split()) > 9 or (ended and (begun or len(tail.split()) > (2 if inside else 3)))

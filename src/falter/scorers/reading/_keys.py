@@ -15,6 +15,7 @@ from falter.scorers.reading._wrapped import (
     elements,
     folded_key,
     is_schema,
+    leaves,
     objects,
     pairs,
     rows,
@@ -24,7 +25,7 @@ __all__ = ["read_key"]
 
 _PLACEHOLDER = re.compile(
     r"^(?:<.*>|\[.*\]|\{.*\}|\.{2,}|…|\?+|string|number|integer|boolean|your .* here|value|n/?a"
-    r"|tbd|todo|null|none"
+    r"|tbd|todo|null|\S+(?: \S+)? (?:or|oder|ou) \S+(?: \S+)?"
     r"|not (?:given|stated|available|specified|mentioned|known|found|provided)(?: .*)?|see .*"
     r"|too many|x+|_+|-+|—|to be .*"
     r"|(?:yyyy|dd|mm|hh).*|\w+(?:\s*\|\s*\w+)+|(?:the|an?|insert|enter|your|add|some) .*(?:here"
@@ -59,6 +60,7 @@ def read_key(reply: str, key: str) -> Any:
     text = answer_part(reply)
     if text is None:
         return None
+    text = _unwrapped(text)
     text = re.sub(r"\\(?:text(?:tt|bf|rm)?|mathrm|mathtt)\{([^{}]*)\}", r"\1", text)
     text = text.replace("\\{", "{").replace("\\}", "}")
     found = _from_objects(text, key)
@@ -70,6 +72,20 @@ def read_key(reply: str, key: str) -> Any:
         if values:
             return values[0] if all(v == values[0] for v in values) else None
     return None
+
+
+_WIDE = str.maketrans("｛｝：，＂［］０１２３４５６７８９．", '{}:,"[]0123456789.')
+
+
+def _unwrapped(text: str) -> str:
+    """The text of a JSON string that holds an object; full-width brackets as plain ones."""
+    text = text.translate(_WIDE) if "｛" in text else text
+    if text.startswith('"{') and text.endswith('}"'):
+        try:
+            return str(orjson.loads(text))
+        except ValueError:
+            return text
+    return text
 
 
 _MISSING = object()
@@ -88,11 +104,39 @@ def _from_objects(text: str, key: str) -> Any:
             return None
     if not holding:
         return None if text.lstrip().startswith("{") else _MISSING
+    if _offered(text, holding[-1][0]) or _doubted(holding[-1][0].value):
+        return None
     value = _decided(text, holding)
     refused = refusal_in(text)
     if refused is not None and refused < holding[-1][0].start and not _behind(text, holding[-1][0]):
         return None
     return _real(value)
+
+
+_ASKS = re.compile(r"[^.!\n。]{0,120}(?:[?？]|でしょうか|ですか)")
+_UNSURE = re.compile(
+    r"can't tell|cannot tell|not sure which|unsure which|only one of (?:them|these)|unclear which",
+    re.IGNORECASE,
+)
+
+
+def _offered(text: str, found: Found) -> bool:
+    """Whether an object is part of a question: shall it be this?"""
+    before = re.split(r"[.!?\n。]", text[: found.start])[-1]
+    asked = _ASKS.match(text, found.end) is not None
+    return asked and (before.strip(" `:") != "" or "か" in text[found.end : found.end + 30])
+
+
+def _doubted(value: Any) -> bool:
+    """Whether a note in an object says that its value is one of several."""
+    return any(
+        isinstance(inner, str) and _UNSURE.search(inner)
+        for path, inner in leaves(value)
+        if path and _NOTE.search(folded_key(path[-1]))
+    )
+
+
+_NOTE = re.compile(r"note|comment|remark|warning|reason|explan")
 
 
 def _behind(text: str, found: Found) -> bool:

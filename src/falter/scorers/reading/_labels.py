@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from falter.scorers.reading._candidates import read_candidate
-from falter.scorers.reading._closed import MOST, token
+from falter.scorers.reading._clause_words import CARRIER
+from falter.scorers.reading._mentions import MOST, token
 from falter.scorers.reading._wrapped import folded_key
 
 __all__ = ["read_label"]
@@ -22,7 +23,7 @@ _ROLES = frozenset(_EVERYDAY.split())
 
 _SUFFIXES = (
     "s es e en er em n ed d ing ly al ally ful 's ' é ée és ées a o as os i ive ively ion ions y"
-    " ies ied ier t te ten ment mente heit keit r ts able ness an ä"
+    " ies ied ier ation ations ment t te ten ment mente heit keit r ts able ness an ä"
 )
 _ENDINGS = frozenset({"", *_SUFFIXES.split()})
 _IRREGULAR = {
@@ -41,7 +42,7 @@ def read_label(reply: str, labels: Sequence[str]) -> str | None:
     if len(bare) == 1 and len(reply) < 200 and bare[0].casefold() not in _ROLES:
         return bare[0]
     marker = _marker(tuple(labels))
-    index = read_candidate(reply, marker, len(labels))
+    index = read_candidate(reply, marker, len(labels), attributive=True)
     return None if index is None else labels[index]
 
 
@@ -59,6 +60,7 @@ def _marker(labels: tuple[str, ...]):  # type: ignore[no-untyped-def]
     """A function that puts tokens in the place of mentions of labels."""
     order = sorted(range(len(labels)), key=lambda i: -len(labels[i]))
     exact = re.compile("|".join(f"(?P<l{i}>{_edge(labels[i])})" for i in order), re.IGNORECASE)
+    digits = all(label.strip().isdigit() for label in labels)
     stems = [(i, labels[i].casefold()) for i in order if re.fullmatch(r"[^\W\d_]{3,}", labels[i])]
 
     def swap(match: re.Match[str]) -> str:
@@ -75,6 +77,8 @@ def _marker(labels: tuple[str, ...]):  # type: ignore[no-untyped-def]
     def marked(text: str) -> str:
         if not any("$" in label for label in labels):
             text = text.replace("$", "")
+        if digits:  # 2 / 5 is the 2 of a scale
+            text = re.sub(r"(?<![\d.])(\d+)\s*(?:/|out of)\s*\d+(?![\d/])", r"\1", text)
         text = exact.sub(swap, text)
         return re.sub(r"[^\W\d_\ue000-\uf8ff]{3,40}", inflected, text)
 
@@ -85,18 +89,26 @@ def _edge(label: str) -> str:
     """The pattern of a label between the edges of words; Japanese has no such edges."""
     if re.search(r"[\u3040-\u9fff]", label):
         return re.escape(label)
-    return f"{_LEFT}{_spelled(label)}{_RIGHT}"
+    ending = "(?:s|n)?" if re.search(r"\w[\s_/-]+[^\W\d_]{4,}$", label) else ""
+    return f"{_LEFT}{_spelled(label)}{ending}(?:-?ish)?{_RIGHT}"
 
 
 _BEFORE = re.compile(
-    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|so|is|be|as|to|are|was"
+    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|that's|(?:it|this|he|she) is"  # noqa: E501
+    r"|so|is|be|as|to|are|was"
     r"|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?"
-    r"|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants))\s*$",
+    r"|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants|in|into|under|for"
+    r"|this|it|call|choose|pick|set|tag|rate|mark|really|rather|very|only|still|a|an|the|of|not"
+    r"|or|and|than|but|aber|mais|pero|sondern|sino|ma|maar|mas|was|were|priority|level|urgency"
+    r"|severity|priorité|priorität|prioridad"
+    r"|priorità|prioriteit|prioridade|wohl|eher|als|auf|sehr|plutôt|de|en|muy|molto|di|in|op|em))"
+    r"\s*$",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
-    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|]|(?:であ|です|to (?:this|that)|for (?:this|that)"
-    r"|queue|label|category)\b)",
+    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|—–(]|-\s|(?:であ|です)|(?:to|for|here|now|then|since|because|as"
+    r"|given|until|in (?:this|my|the)|rather|instead|overall|weil|denn|hier|car|parce|ici|porque"
+    rf"|aquí|perché|qui|omdat|hier|pois|aqui|{CARRIER})\b)",
     re.IGNORECASE,
 )
 
@@ -124,4 +136,6 @@ def _same_word(word: str, stem: str) -> bool:
         return False
     rest, own = word[shared:], stem[shared:]
     doubled = rest[1:] if rest and shared and rest[0] == stem[shared - 1] else None
-    return own in _ENDINGS and (rest in _ENDINGS or doubled in ("ed", "ing", "er", "y"))
+    return own in _ENDINGS and (
+        rest in _ENDINGS or doubled in ("ed", "ing", "er", "y", "ation", "ations")
+    )

@@ -7,17 +7,18 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from falter.scorers.reading._candidates import read_candidate
-from falter.scorers.reading._closed import CLASH, MOST, token
+from falter.scorers.reading._cleaning import answer_part, boxed
+from falter.scorers.reading._mentions import CLASH, MOST, token
 
 __all__ = ["read_letter"]
 
 _ORDINALS: tuple[str, ...] = (
     "first|1st|number one|erste[nrs]?|premi[eè]re?|primer[ao]?|prim[ao]|eerste|primeir[ao]"
-    "|1番目|最初",
-    "second|2nd|number two|zweite[nrs]?|deuxième|seconde?|segund[ao]|second[ao]|tweede|2番目",
-    "third|3rd|number three|dritte[nrs]?|troisième|tercer[ao]?|terz[ao]|derde|terceir[ao]|3番目",
-    "fourth|4th|number four|vierte[nrs]?|quatrième|cuart[ao]|quart[ao]|vierde|4番目",
-    "fifth|5th|number five|fünfte[nrs]?|cinquième|quint[ao]|vijfde|5番目",
+    "|1番目|一番目|最初",
+    "second|2nd|number two|zweite[nrs]?|deuxième|seconde?|segund[ao]|second[ao]|tweede|2番目|二番目",  # noqa: E501
+    "third|3rd|number three|dritte[nrs]?|troisième|tercer[ao]?|terz[ao]|derde|terceir[ao]|3番目|三番目",  # noqa: E501
+    "fourth|4th|number four|vierte[nrs]?|quatrième|cuart[ao]|quart[ao]|vierde|4番目|四番目",
+    "fifth|5th|number five|fünfte[nrs]?|cinquième|quint[ao]|vijfde|5番目|五番目",
 )
 _LAST = "last|letzte[nrs]?|dernière?|últim[ao]|ultim[ao]|laatste|最後"
 _NOUN = (
@@ -51,6 +52,24 @@ _VERBS = (
 )
 
 
+_COUNTED = re.compile(
+    r"(?:\b(?:vitamine?s?|plan|point|team|section|group|class|type|grade|hepatitis|set|box|room"
+    r"|line|figure|fig\.|table|appendix|annex|step|part|level|constant|variable|angle|side"
+    r"|triangle|matrix|event|person|player|company|city|town|train|gate|platform|block|building"
+    r"|exhibit|model|version|series|chapter|drive|key|size|cup|site|node|server|zone|area|unit"
+    r"|factory|process|task|statement|sample|substance|liquid|solution|product|country|graph"
+    r"|curve|circle|vertex|program|language|written in|code in|punkt|gruppe|klasse|typ|teil"
+    r"|abschnitt|seite|groupe|classe|partie|section|punto|grupo|clase|parte|gruppo|tipo|punt"
+    r"|groep|klas|deel|ponto|turma|mr\.?|mrs\.?|ms\.?|dr\.?)|[\d°]|(?-i:\b[A-Z]\.))\s$",
+    re.IGNORECASE,
+)
+"""What counts with letters of its own: plan B, vitamin C."""
+_COMPOUND = re.compile(
+    r"\s(?:major|minor|sharp|flat|code|compiler|program|vitamins?|team|side|road|roads|drive"
+    r"|programm\w*|[A-Z]\.)\b|\s?[=<>]\s?\d"
+)
+
+
 def read_letter(reply: str, letters: Sequence[str], texts: Sequence[str]) -> int | None:
     """The index of the option that a reply settles on; None for none or several.
 
@@ -58,7 +77,34 @@ def read_letter(reply: str, letters: Sequence[str], texts: Sequence[str]) -> int
     """
     if not texts or (letters and len(letters) != len(texts)) or len(texts) > MOST:
         return None
+    whole = _in_last_box(reply, texts)
+    if whole is not None:
+        return whole
     return read_candidate(reply, _marker(tuple(letters), tuple(texts)), len(texts))
+
+
+def _in_last_box(reply: str, texts: Sequence[str]) -> int | None:
+    """The option whose text, apart from spaces and LaTeX, is what the last box holds."""
+    boxes = boxed(answer_part(reply) or "") if "boxed" in reply else []
+    if not boxes:
+        return None
+    bodies = [_squeezed(text) for text in texts]
+    body = _squeezed(boxes[-1])
+    return bodies.index(body) if body and bodies.count(body) == 1 else None
+
+
+_SYMBOLS = {"emptyset": "∅", "varnothing": "∅", "land": "and", "wedge": "and", "lor": "or",
+            "leq": "≤", "le": "≤", "geq": "≥", "ge": "≥", "neq": "≠", "ne": "≠", "cdot": "*",
+            "times": "×", "pi": "π", "infty": "∞", "pm": "±", "in": "∈", "cup": "∪",
+            "cap": "∩", "sqrt": "√"}  # fmt: skip
+
+
+def _squeezed(text: str) -> str:
+    """A formula without spaces, LaTeX's commands as the signs that they print."""
+    text = re.sub(r"\\(?:text|mathrm|mathbf|left|right|,|;|!)(?![a-z])", "", text)
+    text = re.sub(r"\\d?frac\{([^{}]*)\}\{([^{}]*)\}", r"\1/\2", text)
+    text = re.sub(r"\\([a-zA-Z]+)", lambda m: _SYMBOLS.get(m[1], m[1]), text)
+    return re.sub(r"[\s$\\]|(?<=[\w√^])[{}]|[{}]$" if "{" not in text[:1] else r"[\s$\\]", "", text)
 
 
 @lru_cache(maxsize=256)
@@ -73,7 +119,7 @@ def _marker(letters: tuple[str, ...], texts: tuple[str, ...]) -> Callable[[str],
         re.IGNORECASE,
     )
     folded = {x.casefold(): i for i, x in enumerate(letters)}
-    places = _places(count)
+    series = _series(texts)
 
     def letter(match: re.Match[str]) -> str:
         index = folded[match[0].casefold()]
@@ -84,7 +130,7 @@ def _marker(letters: tuple[str, ...], texts: tuple[str, ...]) -> Callable[[str],
         if text_of is not None:
             text = text_of.sub(lambda m: _OTHER[0] + token(int(str(m.lastgroup)[1:])), text)
         text = letter_of.sub(letter, text) if letters else text
-        for pattern, index in places:
+        for pattern, index in _places(count, series | _of_a_pair(text)):
             text = pattern.sub(token(index), text)
         return _paired(text)
 
@@ -132,14 +178,14 @@ def _is_letter(match: re.Match[str], letter: str) -> bool:
         return bool(marked or alone)
     if written != letter and not re.fullmatch(r"[\W_]*", text[: match.start()][:60] + after):
         return bool(
-            re.search(rf"(?:{_NOUN}|answer is)[\s:(*\[\"']*$", before, re.IGNORECASE)
+            re.search(rf"(?:{_NOUN}|ans\.?|answer is)[\s:(*\[\"']*$", before, re.IGNORECASE)
             and re.match(r"\W|$", after)
         )
-    if not _BEFORE.search(before):
-        return False
-    if letter.upper() in ("A", "I", "O", "E", "Y", "À"):
-        return _no_article(before, after)
-    return True
+    inside = re.search(r"[^\W\d_],?\s$", before) is not None
+    articles = "I" if inside else "AIOEYÀ"  # a capital letter inside a sentence is no article
+    if letter.upper() in articles:
+        return _BEFORE.search(before) is not None and _no_article(before, after)
+    return _COUNTED.search(before) is None and _COMPOUND.match(after) is None
 
 
 def _no_article(before: str, after: str) -> bool:
@@ -153,9 +199,29 @@ def _no_article(before: str, after: str) -> bool:
     return re.match(rf"\s+{_VERBS}(?:\s|$|\b)", after) is not None
 
 
-def _places(count: int) -> list[tuple[re.Pattern[str], int]]:
+def _series(texts: Sequence[str]) -> frozenset[str]:
+    """The nouns that all options have in common, as in "rule one", "rule two"."""
+    words = [set(re.findall(r"[^\W\d_]{3,}", text.casefold())) for text in texts]
+    return frozenset(set.intersection(*words)) if len(words) > 1 else frozenset()
+
+
+_PAIR = re.compile(
+    r"\b(?:first|second|third) ([^\W\d_]{4,})\b.{1,120}\b(?:first|second|third|other) one\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _of_a_pair(text: str) -> frozenset[str]:
+    """The noun that a later "the second one" stands for."""
+    match = _PAIR.search(text[:2000])
+    return frozenset({match[1].casefold()}) if match else frozenset()
+
+
+@lru_cache(maxsize=256)
+def _places(count: int, nouns: frozenset[str]) -> list[tuple[re.Pattern[str], int]]:
     """Patterns for the place of an option among its fellows."""
     found = []
+    noun = f"(?:{'|'.join([_NOUN, *map(re.escape, sorted(nouns))])})"
     for i, words in enumerate(_ORDINALS[:count]):
         names = words if i < count - 1 else f"{words}|{_LAST}"
         number = ("one", "two", "three", "four", "five")[i]
@@ -163,7 +229,7 @@ def _places(count: int) -> list[tuple[re.Pattern[str], int]]:
             (
                 re.compile(
                     rf"(?<!\w)(?:option|choice)\s+{i + 1}(?![\w.,]\d|\w)"
-                    rf"|(?<!\w)(?:{names})\s+{_NOUN}(?!\s+(?:step|is out))"
+                    rf"|(?<!\w)(?:{names})\s+{noun}(?!\s+(?:step|is out))"
                     rf"|(?<!\w){_NOUN}\s+(?:number|no\.?|#|nummer|numéro|número"
                     rf"|numero)\s*(?:{number}|{i + 1})(?!\w)"
                     rf"|^\W*(?:the |der |die |das |la |le |el |il |de |o |a )?(?:{names})\W*$"

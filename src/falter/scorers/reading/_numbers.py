@@ -8,7 +8,8 @@ from typing import Any
 
 from falter.scorers.reading._cleaning import answer_part, boxed, plain
 from falter.scorers.reading._numerals import numbers
-from falter.scorers.reading._stated_numbers import LIMIT, settled_number
+from falter.scorers.reading._placed_numbers import LIMIT
+from falter.scorers.reading._stated_numbers import settled_number
 from falter.scorers.reading._wrapped import elements, folded_key, leaves, objects
 
 __all__ = ["read_number"]
@@ -16,7 +17,7 @@ __all__ = ["read_number"]
 _UNDECIDED = object()
 _ASIDE = re.compile(
     r"reason|explan|comment|confiden|question|draft|first|guess|step|thought|note|unit|error"
-    r"|erreur|code|status|retr|limit|attempt|version|time|calc|work|index|id$|date"
+    r"|erreur|code|status|retr|limit|attempt|version|time|calc|work|index|id$|date|since|year"
 )
 _CHIEF = re.compile(
     r"answer|result|total|sum$|value|réponse|respuesta|antwort|risposta|antwoord|resposta"
@@ -33,7 +34,22 @@ def read_number(reply: str) -> Decimal | None:
         found = look(text)
         if found is not _UNDECIDED:
             return found  # type: ignore[no-any-return]
-    return settled_number(_unformatted(text))
+    closed = text.endswith(("$", "}", "*", "\\]", "\\)"))
+    return settled_number(_unformatted(text), _stressed(text), closed=closed)
+
+
+_BOLD = re.compile(
+    r"\*\*([^*\n]{1,60})\*\*|__([^_\n]{1,60})__|\\(?:mathbf|textbf|underline)\{([^\n]{1,60}?)\}+"
+)
+
+
+def _stressed(text: str) -> Decimal | None:
+    """The number of the only bold words that have one."""
+    text = text.replace("{,}", ",")
+    bold = [_unformatted(next(g for g in m.groups() if g)) for m in _BOLD.finditer(text)]
+    inside = [numbers(b) for b in bold if not re.match(r"\s*[^\W\d]+ \d+\s*[:.)]?\s*$", b)]
+    inside = [n for n in inside if n]
+    return inside[0][0].value if len(inside) == 1 and len(inside[0]) == 1 else None
 
 
 def _in_box(text: str) -> Any:
@@ -44,9 +60,16 @@ def _in_box(text: str) -> Any:
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}|\\[dt]?frac(\d)(\d)")
 
 
+_LIMITS = re.compile(
+    r"(?:\\(?:sum|int|prod|lim|log)|\b(?:sum|lim|prod)(?=[_^]))(?:_\{[^{}]*\}|_\w)?(?:\^\{[^{}]*\}"
+    r"|\^\\?\w+)?(?=\W)"
+)
+
+
 def _unformatted(text: str) -> str:
     """The text with LaTeX's numbers as plain ones, struck numbers gone, and no lists' numbers."""
     text = re.sub(r"~~[^~\n]{1,200}~~", " ", text)
+    text = text.replace("=>", "⇒").replace("->", "→")
     text = text.replace("{,}", ",").replace("\\%", "%").replace("\\$", "$$ ")
     text = re.sub(r"\\(?:mathrm|text)\{\s*e\s*\}\s*\{?(\d+)\}?", r"e\1", text)
     text = _prose(text)
@@ -54,7 +77,10 @@ def _unformatted(text: str) -> str:
     text = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", text)
     text = re.sub(r"\^\s*\{?\\?circ\}?|°", " degrees", text)
     text = re.sub(r"\$(?=\s|$)|(?<!\d)\$(?![\d.])|\$\$", "", text)
-    text = re.sub(r"^([ \t]*)\(?\d{1,2}[.)](?=\s+\D)", r"\1-", text, flags=re.MULTILINE)
+    text = _LIMITS.sub(" ", text)
+    text = re.sub(r"^([ \t]*)\(?1[.)](?=\s+\D)", r"\1-", text, flags=re.MULTILINE)
+    if len(re.findall(r"^[ \t]*\d{1,2}[.)]\s", text, re.MULTILINE)) > 1:
+        text = re.sub(r"^([ \t]*)\d{1,2}[.)](?=\s)", r"\1-", text, flags=re.MULTILINE)
     return re.sub(
         r"\\(?:approx|implies|Rightarrow|to)\b",
         lambda m: " = " if "approx" in m[0] else " → ",
@@ -66,12 +92,15 @@ def _prose(text: str) -> str:
     """The text without quoted lines and blocks of code, unless there is nothing else."""
     left = re.sub(r"```.*?```|^[ \t]*>[^\n]*$", " ", text, flags=re.DOTALL | re.MULTILINE)
     left = re.sub(r"(?<![\d.])\d+(?:[.,]\d+)?\s*~~", "~~", left)
-    return left if re.search(r"\d", left) else text
+    code = re.search(r"```.*?\b(?:print|def|return|import|for)\b.*?```", text, re.DOTALL)
+    return left if code or re.search(r"\d", left) else text
 
 
 def _only(text: str) -> Decimal | None:
     """The number of a short text: the only one, or the one behind its last equals sign."""
     text = text.strip().strip("$ .*")
+    if re.match(r"\\pm|±", text):
+        return None
     found = numbers(text)
     if "=" in text and found:
         last = [n for n in found if n.start > text.rfind("=")]

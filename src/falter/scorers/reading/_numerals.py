@@ -135,7 +135,9 @@ _WRITTEN = re.compile(
     re.IGNORECASE,
 )
 _AND_HALF = re.compile(
-    r"\s+(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia|e meio)\b", re.IGNORECASE
+    r"\s+(?:[^\W\d]{2,15}\s+)?(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia"
+    r"|e meio)\b",
+    re.IGNORECASE,
 )
 _SPECIAL: dict[str, str] = {
     r"half a dozen|ein halbes dutzend|une demi-douzaine|media docena|mezza dozzina|meia dúzia"
@@ -145,11 +147,25 @@ _SPECIAL: dict[str, str] = {
     r"(?:a|one|ein|une|una|uma|een) (?:dozen|dutzend|douzaine|docena|dozzina|dúzia|dozijn)": "12",
     r"anderthalb|eineinhalb|anderhalve?|one and a half|un(?:e|o|a)? et demie?|uno y medio|una y "
     r"media|uno e mezzo|um e meio|uma e meia": "1.5",
+    r"half a million|eine halbe million|un demi-million|medio millón|mezzo milione|een half miljoen"
+    r"|meio milhão": "500000",
+    r"two thirds|two-thirds|zwei drittel|deux tiers|dos tercios|due terzi|twee derde|dois terços"
+    r"": "0.6666666666666667",
+    r"three quarters|three-quarters|three fourths|drei ?viertel|trois quarts|tres cuartos"
+    r"|tre quarti|drie ?kwart|três quartos": "0.75",
+    r"one third|a third|one-third|ein drittel|un tiers|un tercio|un terzo|een derde|um terço"
+    r"": "0.3333333333333333",
+    r"two fifths|zwei fünftel": "0.4",
+    r"three fifths|drei fünftel": "0.6",
     r"(?:one|a) half|one-half|die hälfte": "0.5",
     r"(?:one|a) quarter": "0.25",
-    r"three quarters": "0.75",
     r"two hundred": "200",
 }
+_NONE = re.compile(
+    r"\A\W*(?:none|not one|not a single one|zero) of (?:them|these"
+    r"|those)\b",
+    re.IGNORECASE,
+)
 _SPECIALS = [
     (re.compile(rf"(?<!\w)(?:{p})(?!\w)", re.IGNORECASE), Decimal(v)) for p, v in _SPECIAL.items()
 ]
@@ -164,7 +180,7 @@ _PLAIN = re.compile(
     r"(?:\s*(?:[×x·*]|\\times|\\cdot)\s*10\s*(?:\^\s*\{?\s*(?P<power>[-−]?\d+)\s*\}?"
     r"|\*\*\s*(?P<stars>[-−]?\d+)|(?P<high>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))"
     r"|\s?e\{?(?P<e>[-+−]?\d+)\}?(?!\w)"
-    r"|\s*/\s*(?P<below>\d+)(?![\d/.,])"
+    r"|\s*/\s*(?P<below>\d+)(?![\d/]|[.,]\d)"
     r"|\s(?P<part>\d+)/(?P<whole>\d+)(?!\d)"
     rf"|\s?(?P<mark>[{''.join(_HALF)}])"
     rf"|[\s-]?(?P<scale>(?i:{_SCALE_NAME})|k|M|B|(?<=\d)K(?=\s|$))(?![\w.]\w|\w|/)"
@@ -257,7 +273,8 @@ def _spelled(text: str) -> Decimal | None:
 
 
 _VAGUE = re.compile(
-    r"\b(?:several|some|many|few|the|these|those|both|all|other|last|next|mehrere|einige|die"
+    r"\b(?:a couple of|a few|several|some|many|few|the|these|those|both|all|other|last|next"
+    r"|mehrere|einige|die"
     r"|plusieurs|quelques|les|varios|los|las|diversi|meerdere|de|vários|os)\s+$",
     re.IGNORECASE,
 )
@@ -289,6 +306,13 @@ def _from_kanji(text: str) -> Decimal:
     return Decimal(total + current)
 
 
+_ONLY_ONE = re.compile(
+    r"\b(?:only|just|exactly|precisely|a single|nur|genau|seulement|sólo|solo|slechts|apenas)\s"
+    r"(one|eine?[nrs]?|une?|una|uno|één|uma?)\b",
+    re.IGNORECASE,
+)
+
+
 def numbers(text: str) -> list[Number]:
     """The numbers of a text in order, none inside another."""
     commas = writes_commas(text)
@@ -298,19 +322,28 @@ def numbers(text: str) -> list[Number]:
         if not any(covered[number.start : number.end]):
             covered[number.start : number.end] = b"\1" * (number.end - number.start)
             taken.append(number)
+    if not taken and (lone := _ONLY_ONE.search(text)):
+        taken.append(Number(Decimal(1), lone.start(1), lone.end()))
     return sorted(taken, key=lambda n: n.start)
 
 
 def _all(text: str, *, commas: bool) -> Iterator[Number]:
-    yield from _special(text, _SPECIALS[:4])
+    for match in _NONE.finditer(text):
+        yield Number(Decimal(0), match.start(), match.end())
+    yield from _special(text, _SPECIALS[:10])
     for match in _PLAIN.finditer(text):
         if match.end() - match.start() > _LONGEST:
             continue
-        value = _decimal(match["digits"], commas=commas)
+        dashed = text[match.end() : match.end() + 2] in (",-", ",–", ",—")
+        value = _decimal(match["digits"], commas=commas or dashed)
         value = None if value is None else _scaled(match, value)
         if value is not None:
+            if half := _AND_HALF.match(text, match.end()):
+                value += Decimal("0.5")
             negative = match["sign"] is not None and match["sign"] != "+"
-            yield Number(-value if negative else value, match.start(), match.end())
+            yield Number(
+                -value if negative else value, match.start(), half.end() if half else match.end()
+            )
     for match in re.finditer(rf"(?<!\d)[{''.join(_HALF)}]", text):
         yield Number(Decimal(_HALF[match[0]]), match.start(), match.end())
     for match in _WRITTEN.finditer(text):
@@ -328,7 +361,7 @@ def _all(text: str, *, commas: bool) -> Iterator[Number]:
             yield Number(
                 -value if minus else value, match.start(), half.end() if half else match.end()
             )
-    yield from _special(text, _SPECIALS[4:])
+    yield from _special(text, _SPECIALS[10:])
     for match in _ALL_KANJI.finditer(text):
         yield Number(_from_kanji(match[0]), match.start(), match.end())
 

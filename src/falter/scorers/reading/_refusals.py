@@ -12,6 +12,7 @@ __all__ = ["REFUSALS", "asks_back", "declines", "refusal_in"]
 
 REFUSALS: dict[str, tuple[str, ...]] = {
     "en": (
+        r"\A\W*(?:error|exception|failed|timeout)\b\s*[:\d]",
         r"\bI(?:'m| am)(?: really| very| so| truly)? sorry\b,?(?: but)?",
         r"\bas an? (?:\w+ )?(?:AI|language model|assistant)\b",
         r"\bI(?:'m| am)? ?(?:can(?:'t|not| not)|won't|will not|unable to|not able to|not going "
@@ -34,15 +35,23 @@ REFUSALS: dict[str, tuple[str, ...]] = {
         r"|message|mail|table|listing|note|question) (?:doesn't|does not) (?:say|tell|state"
         r"|mention)",
         r"\bI(?:'d| would)? (?:rather not|prefer not|must refuse|refuse|have to (?:pass|refuse"
-        r"|decline)|decline|hesitate)\b|\bI'm (?:afraid|not in a position|not the right)\b",
+        r"|decline)|decline|hesitate)\b|\bI'm (?:afraid (?:I|we|that I|there)\b|not in a position"
+        r"|not the right)\b",
         r"\b(?:not something I|inappropriate|it (?:is|'s) (?:not possible|impossible)|not "
         r"possible to|impossible to|outside (?:of )?(?:my|the) (?:scope|remit)|beyond my"
         r"|nothing to (?:classify|read|label|go on)|more context)\b",
-        r"\b(?:is|seems|appears|looks) (?:to be )?(?:empty|missing|cut off|incomplete|truncated"
-        r"|garbled|blank)\b|\bthere(?:'s| is| was) no (?:text|image|attachment|message|content"
+        r"\b(?:text|message|input|file|image|attachment|question|passage|mail|e-?mail|ticket"
+        r"|review|document|prompt|paste|link|content|it|this|that|one)(?: \w+){0,3} (?:is|seems"
+        r"|appears|looks) (?:to be )?(?:empty|missing|cut off|incomplete|truncated|garbled"
+        r"|blank)\b|\bthere(?:'s| is| was) no (?:text|image|attachment|message|content"
         r"|way|file|data|information)\b",
-        r"\ball I can say\b|\b(?:is|are) missing\b|\bno (?:number|answer|value|figure) can be\b"
-        r"|\b(?:remains|is|stays) (?:open|unclear|unknown)\b",
+        r"\b(?:do(?:es)?n't|do(?:es)? not|did(?:n't| not)) (?:say|state|mention|specify|tell|reveal"
+        r"|indicate|give|record|note) (?:how|which|whether|what|who|when|where|why|the (?:exact"
+        r"|number))\b",
+        r"\ball I can say\b|\b(?:making it up|(?:only|just|pure) guess(?:ing|work)|be guessing)\b"
+        r"|\b(?:is|are) missing\b|\bno (?:number|answer|value|figure) can be\b"
+        r"|\b(?:remains|is|stays) (?:open|unclear|unknown)\b"
+        r"|[:–—-] (?:unknown|unclear|undecided|open)\W*\Z",
         r"\b(?:could|can|would) you (?:please )?(?:share|provide|paste|send|tell|clarify|give"
         r"|specify|attach|confirm|say|type)\b",
         r"\b(?:please|kindly) (?:share|provide|paste|send|tell me|clarify|give me|specify"
@@ -103,10 +112,22 @@ _UNSURE = re.compile(
 )
 
 
+_BUT_CAN = re.compile(
+    r"[^.!?\n]{3,120}[,;] (?:but|however|aber|mais|pero|ma|maar|mas) (?:I can(?! only)(?:\b(?!'t))"
+    r"|here(?:'s| is)|ich kann|je peux|puedo|posso|ik kan)\b",
+    re.IGNORECASE,
+)
+"""A refusal of one thing that goes on to do another."""
+
+
 def refusal_in(text: str) -> int | None:
     """Where the last refusal in a text begins, in characters; None if it refuses nothing."""
     text = text.replace("’", "'")
-    ends = [m.start() for m in _ANY.finditer(text) if not _UNSURE.match(text, m.start())]
+    ends = [
+        m.start()
+        for m in _ANY.finditer(text)
+        if not _UNSURE.match(text, m.start()) and not _BUT_CAN.match(text, m.start())
+    ]
     return ends[-1] if ends else None
 
 
@@ -125,6 +146,24 @@ _POLITE = re.compile(
     r"|doesn't it|okay|ok)\b[^.!?]*\?\W*$",
     re.IGNORECASE,
 )
+_MEANT = re.compile(
+    r"\b(?:do you mean|did you mean|are you (?:asking|referring|looking|interested)"
+    r"|which [^.!?]{1,40}"
+    r"(?:do|did|are|would) you|meinst du|meinen sie|voulez-vous dire|te refieres|intendi|bedoel je"
+    r"|você quer dizer)\b[^.!?]{0,80}\?",
+    re.IGNORECASE,
+)
+_TO_DO = re.compile(
+    r"(?:^|[.!?:\n]\s*)[\W_]*(?:(?:ok(?:ay)?|so|now|first|then|next|hmm+|wait|well|and|but)[, ]+)*"
+    r"(?:let me (?:check|see|look|think|verify|count|find|read|start|go|work|begin|analy[sz]e|first"
+    r"|reconsider|consider|take|compare|examine)|let's (?:check|see|look|think|start|go|begin"
+    r"|work|analy[sz]e|find|take|compare|examine|consider|break)|i(?:'ll| will| need to| have to|"
+    r" should) (?:check|look|think|verify|count|find|read|start|go through|work|begin|analy[sz]e"
+    r"|first|now|compare|examine|consider)|give me a (?:moment|second)|one moment|lass mich"
+    r"|mal sehen|laissez-moi|voyons|déjame|veamos|vamos a ver|fammi|vediamo|laat me|even kijken"
+    r"|deixe-me|vejamos)\b[^.!?\n]*[.!:…]*\W*$",
+    re.IGNORECASE,
+)
 _RESTATED = re.compile(
     r"^\W*(?:(?:thanks|great question|sure|ok(?:ay)?|hi|hello)[^.!?]{0,40}[.!,] *)?(?:you(?:'re"
     r"| are) (?:asking|interested)|you(?:'d| would)? (?:asked|want(?:ed)?|like) (?:to know"
@@ -134,7 +173,8 @@ _RESTATED = re.compile(
 
 
 def asks_back(text: str) -> bool:
-    """Whether a text ends in a question to the user, or only says again what was asked."""
+    """Whether a text ends in a question or a promise, or only says again what was asked."""
     text = text.strip()
     asked = text.endswith(("?", "？")) and not _POLITE.search(text)
-    return asked or _RESTATED.search(text) is not None
+    asked = asked or _MEANT.search(text) is not None
+    return asked or _TO_DO.search(text[-300:]) is not None or _RESTATED.search(text) is not None

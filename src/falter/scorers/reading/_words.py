@@ -12,6 +12,7 @@ __all__ = [
     "COMMIT",
     "CONCLUSION",
     "CONDITION",
+    "CONFIRMED",
     "CORRECTION",
     "EARLIER",
     "FINAL",
@@ -26,14 +27,15 @@ __all__ = [
 ]
 
 _ANSWER_NOUN = (
-    r"(?:answer|response|solution|conclusion|verdict|decision|result|classification|label|category"
+    r"(?:answer|ans\.?|response|solution|conclusion|verdict|decision|result|classification|label"
+    r"|category"
     r"|choice|option|pick|antwort|lösung|ergebnis|fazit|entscheidung|einordnung|kategorie|wahl"
     r"|respuesta|solución|resultado|conclusión|decisión|etiqueta|categoría|opción|elección"
     r"|réponse|reponse|résultat|conclusion|décision|étiquette|catégorie|choix"
     r"|risposta|soluzione|risultato|conclusione|decisione|etichetta|categoria|scelta"
     r"|antwoord|oplossing|resultaat|conclusie|besluit|keuze|categorie"
     r"|resposta|solução|resultado|conclusão|decisão|etiqueta|classificação|escolha|opção|class"
-    r"|output|json|status|queue|sentiment|intent|topic|tone|stance)"
+    r"|output|json|rating|score|grade|status|queue|sentiment|intent|topic|tone|stance)"
 )
 _FINAL_WORD = (
     r"(?:final|correct|right|best|overall|endgültige?|richtige?|korrekte?|correcta|final|bonne"
@@ -55,37 +57,61 @@ QUESTION_LINE = (
 """How a line begins in which a model asks itself a further question."""
 
 CONCLUSION = (
-    r"(?:^[\s\"*_]*(?:that|this|it)(?: would|'d) be\b|\b(?:so|thus|hence|therefore|consequently"
+    r"(?:(?<=, )also(?=\s+[\d€$x])|^[\s\"*_]*also(?=\s*(?:x?$|[\d$€\"„]|B|C|D))|^[\s\"*_]*(?:that"
+    r"|this|it)(?: would|'d) be\b|^[\s\"*_]*(?:going|sticking|staying) (?:with|for)\b|\b(?:so|thus"
+    r"|hence|therefore|consequently"
     r"|overall|in the end|all in all|in short|finally"
     r"|which makes|that makes|this makes|makes (?:it|this|that)|leaves(?: (?:me|us))?(?: with)?"
-    r"|i(?:'d| would)?(?: therefore| thus| still| then)? (?:choose|pick|select|tick|say|go "
-    r"(?:with|for)|vote for"
+    r"|i(?:'d|'ll| would| will| shall| must| have to| can only| do)?(?: \w+ly| thus| still| then"
+    r"| now| just| rather| have to)* (?:choose|pick|select|tick|say|go (?:with|for)|vote for"
     r"|opt for|settle (?:on|for)|label|tag|call|classify|lean (?:towards?|to)|file|rate|route|put"
-    r"|guess|answer|take|read|mark|count|assign)|i(?:'m| am) going with|my (?:answer|choice"
-    r"|pick|guess|vote|verdict)"
+    r"|guess|answer|take|read|mark|count|assign|send|set|treat|stick with|bet on|conclude"
+    r"|decide (?:on|for)|change (?:it|this|that|my \w+) (?:to|into)|switch to|make (?:it|that))"
+    r"|i(?:'m| am) (?:going|sticking|staying) (?:with|for)|i(?:'m| am) (?:picking"
+    r"|choosing|settling on)|let me (?:change|correct|revise) (?:it|this|that|my \w+) to"
+    r"|(?:change|revise) (?:my|the) (?:answer|choice|verdict) to|let's (?:say|go with|make it)"
+    r"|my (?:answer|choice|pick|guess|vote|verdict|bet|money is on)"
     r"|(?:answer|choice|option|label|category|class|classification|verdict|pick) (?:is|would be"
-    r"|should be|has to be|must be)"
+    r"|should be|ha(?:s|ve) to be|must be)"
     r"|in other words|that is to say|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea"
     r"|cioè|ossia|namelijk|oftewel|ou seja|isto é"
-    r"|has to be|must be|should be|the one you want|you should pick|it is|it's"
-    r"|also|daher|deshalb|somit|folglich|demnach|schließlich|insgesamt|gemeint ist|bleibt"
-    r"|sondern|richtig ist|ich (?:wähle|nehme|entscheide mich für)"
+    r"|has to be|must be|should be|the one you want|you should pick|it is|it's|it was"
+    r"|it must have been|it will be"
+    r"|we (?:need|choose|pick|take|get|want|are left with)"
+    r"|(?:ist|sind|es|wir|bleibt|lautet|folgt|gilt|hat|haben|er|sie|man|kostet|macht|ergibt|das"
+    r"|war) also"
+    r"|also (?:ist|sind|bleibt|hat|kostet|gehört|gilt|lautet|würde|die|der|das|ich|wir|es|rund"
+    r"|etwa)"
+    r"|daher|deshalb|somit|folglich|demnach|schließlich|insgesamt|gemeint ist|bleibt"
+    r"|sondern|richtig ist|ich (?:wähle|nehme|entscheide mich für|bleibe bei|plädiere für"
+    r"|setze auf|tippe auf|würde sagen|sage|halte|ordne)"
     r"|die (?:richtige )?antwort (?:ist|lautet)"
     r"|donc|ainsi|par conséquent|finalement|au final|c'est|il s'agit (?:donc )?d(?:e|'un|'une)"
-    r"|je choisis|soit|la (?:bonne )?réponse est"
-    r"|por (?:lo )?tanto|así que|entonces|en conclusión|luego|elijo|la respuesta (?:correcta "
+    r"|je (?:choisis|parie sur|maintiens|vote pour|prends|dirais|penche pour|retiens"
+    r"|classe(?:rais)?|mets)|j'opte pour|"
+    r"soit|la (?:bonne )?réponse est"
+    r"|por (?:lo )?tanto|así que|entonces|en conclusión|luego|elijo|me decanto por|apuesto por"
+    r"|me quedo con|opto por|diría(?: que)?|me inclino por|yo digo|la respuesta (?:correcta "
     r")?es|se trata de"
-    r"|quindi|dunque|perciò|pertanto|in conclusione|scelgo|la risposta (?:corretta |giusta )?è"
+    r"|quindi|dunque|perciò|pertanto|in conclusione|scelgo|opto per|direi|mi orienterei su|resta"
+    r"|rimane|la risposta (?:corretta |giusta )?è"
     r"|si tratta di"
-    r"|dus|daarom|kortom|ik kies(?: voor)?|het (?:juiste )?antwoord is|het gaat om"
-    r"|portanto|logo|assim|então|por isso|escolho|a resposta (?:correta |certa )?é|trata-se de)\b"
+    r"|dus|daarom|kortom|ik (?:kies|ga|houd het|hou het|zou)(?: voor| op)?|blijft"
+    r"|het (?:juiste )?antwoord is|het gaat om"
+    r"|portanto|logo|assim|então|por isso|escolho|fico com|eu diria|diria|opto por|resta"
+    r"|a resposta (?:correta |certa )?é|trata-se de)\b"
     r"|したがって|よって|つまり|だから|ゆえに|答えは|正解は|結論として|=>|⇒|→|->|∴|####)"
 )
 """Words before an answer that say it is the one."""
 
 COMMIT = (
-    r"(?:\b(?:is|are|was|be|were|'s|as|about|deals with|shows?|means?|expresses|comes to|status "
+    r"(?:\b(?:a (?:case|matter|job|task) (?:of|for)|caso d[ei]|is|are|was|be|were|'s|as|about"
+    r"|deals with|shows?|means?|expresses|comes to|status "
     r"(?:is|to)|deserves|warrants|merits"
+    r"|(?:is|wants?|would like|wishes|wished|needs?|asks?|asked|decided|wanted|möchte|veut|quiere"
+    r"|vuole"
+    r"|wil|quer)(?: me| us)? to|möchte|falls? (?:under|into|in|within)|(?:is|was|be|are"
+    r"|been) (?:rated|labell?ed|classified|tagged|marked|called|termed|ranked)"
     r"|(?:belongs|goes|go|sent|send|assign(?:ed)?|routed?|route|set|moved?|forward(?:ed)?"
     r"|filed?|classified|categori[sz]ed|labell?ed|tagged|marked|rated|points?|leans?|lean"
     r"|handled|dealt|looked after)(?: \w+){0,3}? (?:in|to|into|under|as|by|with|towards?|for)"
@@ -98,7 +124,11 @@ COMMIT = (
 """Words right before an answer that make a plain statement of it."""
 
 NEGATION = (
-    r"(?:\b(?:not|no|never|neither|nor|without|isn't|aren't|wasn't|doesn't|don't|didn't|can't"
+    r"(?:\b(?:eliminating|ruling out|excluding|discarding|cross(?:ed)? out|strike|dismiss(?:ed)?"
+    r"|drop"
+    r"|schließe|streiche|écart\w+|élimin\w+|descart\w+|elimin[oa]\w*|esclud\w+|scart\w+"
+    r"|exclu[oi]\w*"
+    r"|not|no|never|neither|nor|without|isn't|aren't|wasn't|doesn't|don't|didn't|can't"
     r"|cannot|won't"
     r"|couldn't|wouldn't|hardly|nothing|none|rules? out|ruled out|excludes?|eliminates?|discard"
     r"|reject|rather than"
@@ -108,12 +138,15 @@ NEGATION = (
     r"|no|nunca|tampoco|sin|ningún|ninguna|en lugar de"
     r"|non|né|nessuno|nessuna|mai|senza|invece di"
     r"|niet|geen|noch|nooit|zonder|in plaats van"
-    r"|não|nem|nunca|nenhum|nenhuma|sem|em vez de)\b|n't\b|\bn['e]\s?)"
+    r"|não|nem|nunca|nenhum|nenhuma|sem|em vez de)\b|n't\b|\bn'|\bne\s)"
 )
 
 NEGATION_AFTER = (
-    r"['\"”»)\]]*\s*(?:(?:is|was|are|were|also|queue|itself|label|one)\s+){0,3}"
-    r"(?:not\b|out\b|no\b|wrong|incorrect|ruled out|excluded|impossible|can be (?:ruled out"
+    r"['\"”»)\]*_]*\s*(?:->|→|:|=|[–—-]) ?(?:no|false|wrong|incorrect|not\b|nein|falsch|non|faux"
+    r"|fout)\b"
+    r"|['\"”»)\]]*\s*(?:(?:is|was|are|were|also|queue|itself|label|one)\s+){0,3}"
+    r"(?:not\b|out\b|no\b|false\b|untrue|wrong|incorrect|ruled out|excluded|impossible"
+    r"|can be (?:ruled out"
     r"|excluded|discarded)"
     r"|does(?:n't| not)|do(?:n't| not)|isn't|is not|wasn't|cannot|can't|won't|doesn't|is "
     r"reserved|has nothing"
@@ -129,7 +162,10 @@ ADVERSATIVE = (
 )
 
 SOFT = (
-    r"(?:\b(?:looks?|looked|seems?|seemed|sounds?|tempted|tempting|at first|first (?:thought"
+    r"(?:\b(?:mixed with|tinged with|with (?:a|some) (?:little|bit|touch|hint|trace|dash|share)"
+    r"|(?:bit|touch|hint|trace|dash) of|at least|at most|or higher|or lower|mindestens|höchstens"
+    r"|al menos|au moins|secondary"
+    r"|looks?|looked|seems?|seemed|sounds?|tempted|tempting|at first|first (?:thought"
     r"|wanted|said|sight|glance)|i thought|thought|could|might|may"
     r"|would be|would have|maybe|perhaps|possibly|either|whether|unless|consider|considered"
     r"|versus|vs|beyond|past the"
@@ -157,7 +193,8 @@ EARLIER = (
 """Words that put an answer into the past, or aside, however firmly it is given."""
 
 LEAN = (
-    r"\b(?:looks?|seems?|sounds?|might|may|could|would be|perhaps|maybe|possibly|appears?"
+    r"\b(?:i (?:suspect|guess|suppose|imagine|believe|think|reckon|assume|expect)|looks?|seems?"
+    r"|sounds?|might|may|could|would be|perhaps|maybe|possibly|appears?"
     r"|scheint|wirkt|klingt|könnte|vielleicht|semble|pourrait|peut-être"
     r"|parece|podría|quizás?|sembra|potrebbe|forse|lijkt|misschien|poderia|talvez)\b|かもしれ"
 )
@@ -172,7 +209,10 @@ SOFT_AFTER = (
 OPEN = (
     r"(?:\bdepend(?:s|ing|e|er|ent)?\b|can't decide|cannot decide|can't settle|can't say which"
     r"|could be either|either of|either way"
-    r"|hard to say which|take your pick|both (?:of them|fit|apply|are possible|would)|going "
+    r"|hard to say which|(?:say|said|tell|know|specify|specified|sure|clear) which|take your pick"
+    r"|both (?:of them|fit|apply|would|readings|answers|interpretations|options|labels)"
+    r"|both are (?:possible|plausible|equally|just as)|(?:just as|equally) (?:plausible|likely"
+    r"|possible|good|well)|going "
     r"round in circles|not (?:entirely )?clear which|one of the two"
     r"|two candidates|toss-?up|i(?:'m| am) torn|hängt davon ab|kommt darauf an|je nach|ça "
     r"dépend|dépend|je ne peux pas trancher|depende|según|dipende|hangt (?:er)?van? af"
@@ -181,13 +221,39 @@ OPEN = (
 """Words that leave an answer open."""
 
 CONDITION = (
-    r"(?:\b(?:if|unless|provided|assuming|otherwise|depending|wenn|falls|sofern|sonst|sinon|à "
+    r"(?:\b(?:if|unless|provided|assuming|otherwise|depending|wenn|falls (?:der|die|das|es|sie|er"
+    r"|ich|man|du|ihr|wir|ein|kein|nicht|doch|dem|den)|sofern|sonst|sinon|à "
     r"condition|si|salvo que"
     r"|se|altrimenti|als|tenzij|anders|caso|senão)\b|場合|なら)"
 )
 
+CONFIRMED = (
+    r"['\"”»)\]*_]*\s*(?:->|→|:|=|[–—-]) ?(?:yes|correct|true|right|ja|richtig|oui|vrai|sí|sì"
+    r"|sim)\b|['\"”»)\]*_]*\s*(?:,?\s*(?:then|it is|it will be|it must be|i'd say|i would say"
+    r"|i think|i "
+    r"guess|i believe|naturally|obviously)\s*[.!,;:]"
+    r"|(?:it is|is it)\b|(?:is|was|would be|seems|being) (?:the |my )?(?:\w+ )?(?:better|one|answer"
+    r"|choice|option|label|match|pick|winner|correct|right|best|only|odd|most)\b"
+    r"|(?:slightly |clearly |just |a little )?(?:ahead|the better|more likely|the more likely)\b"
+    r"|(?:\w+ )?(?:fits?|suits?|matche?s?|works?|passt|passen|convient|encaja|si adatta|past"
+    r"|combina|corresponde) (?:\w+ )?(?:better|best|more|besser|am besten|mieux|le mieux|mejor"
+    r"|meglio"
+    r"|beter|het beste|melhor)\b|(?: ?\w+){1,3} is (?:what|the one|the answer|the only)\b"
+    r"|(?:team |queue |desk |department )?(?:should|must|has to|will|can) (?:handle|take|deal"
+    r"|get|receive)\b|(?:is|was|seems) (?:correct|right|best|what|left|where|how|it)\b|(?:fits"
+    r"|wins|applies|remains|follows|matches|prevails?|dominates?|predominates?|outweighs|überwiegt"
+    r"|prévaut|predomina"
+    r"|prevale)\b|ist (?:richtig|korrekt|es)|est (?:correcte?"
+    r"|juste|la bonne)"
+    r"|es (?:la )?(?:correct[ao]|respuesta)|è (?:corrett[ao]|giust[ao])|is (?:juist|correct)|é "
+    r"(?:a )?(?:corret[ao]|resposta))"
+    r"|\s*(?:です|にします|に分類|が正解|が正しい|と判断|だと思|となります|になります)"
+)
+"""Words right after a mention that confirm it."""
+
 CORRECTION = (
-    r"(?:\b(?:wait|actually|correction|scratch that|hold on|hmm+|no,|sorry|let me (?:re|correct"
+    r"(?:\b(?:wait|actually|change (?:my|the) (?:answer|mind)|make that|correction|scratch that"
+    r"|hold on|hmm+|no,|sorry|let me (?:re|correct"
     r"|think)|on second thoughts?|i mean|rather,"
     r"|my mistake|i was wrong|strike that|reconsider|moment|halt|korrektur|nein,|quatsch|doch"
     r"|vielmehr|attendez|non,|pardon|en fait|plutôt|espera|perdón|mejor dicho|corrección"

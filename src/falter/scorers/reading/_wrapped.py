@@ -77,7 +77,8 @@ class _Reader:
                 if self.space() not in (":", "="):
                     raise _Cut if not self.space() else _Broken
                 self.at += 1
-                found[key] = self.value(depth + 1)
+                value = self.value(depth + 1)
+                found[key] = None if key in found and found[key] != value else value
                 if self.space() not in (",", "}", ""):
                     raise _Broken
             self.at += 1
@@ -196,9 +197,41 @@ _ELEMENT = re.compile(
 )
 
 
+_FORMATTING = frozenset(
+    [
+        "b",
+        "i",
+        "u",
+        "s",
+        "em",
+        "strong",
+        "small",
+        "big",
+        "sup",
+        "sub",
+        "span",
+        "p",
+        "li",
+        "ul",
+        "ol",
+        "td",
+        "th",
+        "tr",
+        "br",
+        "code",
+        "pre",
+        "div",
+        "font",
+        "mark",
+    ]
+)
+
+
 def elements(text: str) -> list[tuple[str, str]]:
     """The innermost elements of a text: name and content."""
-    return [(m[1], m[3].strip()) for m in _ELEMENT.finditer(text)]
+    return [
+        (m[1], m[3].strip()) for m in _ELEMENT.finditer(text) if m[1].casefold() not in _FORMATTING
+    ]
 
 
 _PAIR = re.compile(

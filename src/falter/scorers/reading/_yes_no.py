@@ -6,29 +6,64 @@ import re
 from typing import Literal
 
 from falter.scorers.reading._candidates import read_candidate
+from falter.scorers.reading._clauses import Clause, Part, clauses
 from falter.scorers.reading._cleaning import LONGEST, answer_part, is_cut, plain
-from falter.scorers.reading._closed import token
-from falter.scorers.reading._refusals import refusal_in
-from falter.scorers.reading._words import OPEN, SOFT
+from falter.scorers.reading._mentions import mentions_in, token
+from falter.scorers.reading._refusals import asks_back, refusal_in
+from falter.scorers.reading._words import NEGATION, OPEN, SOFT
+from falter.scorers.reading._wrapped import leaves, objects
 
 __all__ = ["read_yes_no"]
 
 _YES = (
-    r"yes|yep|yeah|yup|affirmative|correct|true|right|indeed|absolutely|of course|sure thing|it "
+    r"yes indeed|by all means|ich (?:glaube|denke) (?:schon|ja)|das ist (?:richtig|wahr|korrekt"
+    r"|so)|je (?:crois|pense)"
+    r" que oui|c'est (?:exact|vrai|juste|correct)|creo que sí|es (?:cierto|correcto|verdad)"
+    r"|(?:penso"
+    r"|credo) di sì|è (?:vero|corretto|esatto)|ik (?:denk|geloof) (?:het |van )?wel|dat is (?:waar"
+    r"|juist)"
+    r"|acho que sim|é (?:verdade|correto)|yes|yep|yeah|yup|affirmative|correct|true|right|indeed"
+    r"|absolutely|of course|sure thing|it "
     r"does|it is|it did|they do|they are|it can|it will|it has|i (?:think|believe|guess) so"
     r"|ja|jawohl|jep|genau|richtig|stimmt|das stimmt|sí|claro(?: que sí)?|correcto|oui"
-    r"|exact(?:ement)?|vrai|tout à fait|sì|certo|vero|esatto|certamente"
+    r"|definitely|certainly|sure|surely|exactly|agreed|yes indeed|most (?:certainly|likely)"
+    r"|you (?:can|may|sure can)|that(?:'s| is) (?:right|correct|true|so)|it sure (?:is|does)"
+    r"|ja sicher|auf jeden fall|natürlich|sicher|doch|selbstverständlich|por supuesto|así es"
+    r"|efectivamente|verdadero|cierto|bien sûr|en effet|certainement|effectivement|absolument"
+    r"|exact(?:ement)?|vrai|tout à fait|sì|certo|vero|esatto|certamente|proprio così|assolutamente"
+    r"|natuurlijk|jazeker|waar|juist|claro|com certeza|exato|correto|isso mesmo"
     r"|dat klopt|klopt|inderdaad|zeker|sim|verdade|verdadeiro|certeza"
 )
 _NO = (
-    r"no|nope|nah|negative|false|incorrect|wrong|not yet|not quite|not really|not at all|it "
+    r"no way|nope|nah|negative|false|incorrect|wrong|not yet|not quite|not really|not at all|it "
     r"does not|it doesn't|it is not|it isn't|it did not|it didn't|it cannot|it can't|they do "
     r"not|they don't|they are not|they aren't"
     r"|it has not|it hasn't|it will not|it won't|i (?:don't|do not) (?:think|believe) so"
+    r"|that(?:'s| is) (?:not|wrong|false|incorrect)(?: right| correct| true| so)?"
+    r"|that isn't (?:right"
+    r"|correct|true|so)|not (?:true|correct|right|so)|by no means|no way|not in the least"
+    r"|not (?:as|so) far as \w+ (?:know|can see)|you (?:can't|cannot|may not)|auf keinen fall"
+    r"|keineswegs|natürlich nicht|das stimmt nicht|das ist falsch|de ninguna manera|en absoluto"
+    r"|no es (?:cierto|verdad|así|correcto)|ce n'est pas (?:vrai|le cas|exact|correct)|aucunement"
+    r"|pas vraiment|assolutamente no|non è (?:vero|così|corretto)|per niente|absoluut niet"
+    r"|zeker niet|dat klopt niet|helaas niet|de jeito nenhum|não é (?:verdade|o caso)|incorreto"
+    r"|(?:unfortunately|probably|apparently|presumably|most likely|likely|evidently|clearly"
+    r"|obviously"
+    r"|sadly|i (?:guess|think|suppose)) not|(?:eher|wohl|leider|wahrscheinlich|sicher|bestimmt"
+    r"|vermutlich)"
+    r" nicht|(?:sans doute|probablement|certainement|malheureusement) (?:pas|que non)"
+    r"|(?:probablemente"
+    r"|seguramente|claro que|desgraciadamente) no|(?:probabilmente|sicuramente|certo che) no"
+    r"|(?:waarschijnlijk|helaas|zeker) niet|(?:provavelmente|claro que|infelizmente) não"
     r"|certainly not|absolutely not|of course not|definitely not|i'm afraid not"
     r"|nein|nö|falsch|stimmt nicht|noch nicht|leider nicht|falso|incorrecto|todavía no|aún no"
     r"|non|faux|pas encore|pas du tout|falso|non ancora|nee|nog niet|niet waar|onjuist"
-    r"|não|ainda não|errado"
+    r"|i doubt (?:it|that)|i(?:'d| would) say not|i think not|i(?:'m| am) afraid not|ich (?:glaube"
+    r"|denke) nicht"
+    r"|das ist nicht (?:richtig|wahr|korrekt|so)|je ne (?:crois|pense) pas|c'est faux|no creo"
+    r"|(?:penso|credo) di no|è falso|ik (?:denk|geloof) (?:het |van )?niet|dat is niet (?:waar"
+    r"|juist)"
+    r"|acho que não|não creio|é falso|es falso|das ist falsch|não|ainda não|errado|no"
 )
 _JAPANESE = (
     ("はい", 0),
@@ -41,19 +76,25 @@ _JAPANESE = (
 _WORD = re.compile(rf"(?<![\w'-])(?:(?P<no>{_NO})|(?P<yes>{_YES}))(?![\w'-])", re.IGNORECASE)
 _BEFORE = re.compile(
     r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…✅❌✗✓☑✔—–]|\b(?:that's|it's|so|is|be|as|therefore|hence"
-    r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus"
+    r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|oh"
+    r"|ah|hm+|well|why|afraid|think|believe|fear|guess|sure|leider|natürlich|aber|sicher|klar|que"
+    r"|che|hélas|desgraciadamente|purtroppo|helaas"
+    r"|infelizmente|unfortunately|sadly|sorry|clearly|obviously|probably|definitely|simply|rather"
+    r"|still"
     r"|logo|quindi|luego|portanto))\s*$",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
-    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|}…—–(=]|(?:it|they|he|she|that|this|the|there|every|all) )",
+    r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|}…—–(=]|\s-\s|-\s|(?:it|they|he|she|that|this|the|there|every"
+    r"|all|from|yes|no) )",
     re.IGNORECASE,
 )
 _IDLE = re.compile(
     r"\s*[,.!]?\s*(?:i (?:know|understand|see|can|could|will|get|realise|realize|am aware)"
     r"|that(?:'s| is) (?:a|an|the|one|what)\b[^.]{0,20}(?:question|point|topic)|this is a"
     r"|problem|worries|and no\b|or no\b|ich (?:weiß|verstehe)|je (?:sais|comprends)"
-    r"|what|let me|of course i|happy to|sure|matter|doubt)",
+    r"|i(?:'d| would) (?:be|love|like)|i'll|i'm happy|happy|you(?:'re| are) (?:right|welcome"
+    r"|not wrong)|thanks|thank you|what|let me|of course i|happy to|sure|matter|doubt)",
     re.IGNORECASE,
 )
 
@@ -73,8 +114,18 @@ def read_yes_no(reply: str) -> Literal["yes", "no"] | None:
         return None
     index = read_candidate(reply, _mark, 2)
     if index is None:
+        index = _by_flag(reply)
+    if index is None:
         index = _by_predicate(reply)
     return None if index is None else ("yes", "no")[index]
+
+
+_INTERIM = re.compile(
+    r"^(?![\W_]*(?:so|thus|therefore|hence|answer|final|overall|result|verdict|conclusion)\b)"
+    r"[^\n\ue000-\uf8ff]*\w[^\n\ue000-\uf8ff]*[:.?)–—-]\s*[\ue000-\uefff](?=\W*$)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Lines that each end in a yes or no of their own."""
 
 
 def _mark(text: str) -> str:
@@ -85,46 +136,97 @@ def _mark(text: str) -> str:
         idle = _IDLE.match(match.string, match.end())
         if idle or not _BEFORE.search(before) or not _AFTER.match(match.string, match.end()):
             return match[0]
-        opening = not match.string[: match.start()].strip(" \n*_\"'“#>-❌✅✗✓")
+        head = match.string[max(0, match.start() - 40) : match.start()].rstrip(" \"'*_\n")
+        ended = head.endswith((".", "!", "?", "？", "…"))
+        opening = ended or not head.strip(" \n*_\"'“#>-❌✅✗✓")
         dot = (
-            ". " if opening and re.match(r"\s*[,;:—–-]|\s*\(", match.string[match.end() :]) else ""
+            ". "
+            if opening
+            and re.match(r"\s*[,;:—–-]|\s*\(", match.string[match.end() : match.end() + 9])
+            else ""
         )
         return token(1 if match["no"] else 0) + dot
 
     text = _WORD.sub(swap, text)
+    if len(_INTERIM.findall(text)) > 1:
+        text = _INTERIM.sub(r"\g<0> x", text)
     for word, index in _JAPANESE:
         text = text.replace(word, token(index))
     return text
 
 
-_CONCLUDED = re.compile(
-    r"(?:\b(?:so|thus|hence|therefore|conclusion|verdict|answer|result|also|daher|donc|luego"
-    r"|por tanto|quindi|dunque|dus|logo|portanto)\b|よって|したがって)[\s,:*]*([^.!?\n]*)",
-    re.IGNORECASE,
-)
 _NEGATED = re.compile(
-    r"\b(?:is|are|was|were|does|do|did|can|could|has|have|will|would|should)(?: \w+)? not\b"
-    r"|n't\b|\bnot \w+\W*$|\bno (?:es|está|hay|puede)\b|\bnão (?:é|está|há|pode)\b|\bnon (?:è"
-    r"|può)\b|\bn'est pas\b|\bist (?:\w+ )?(?:nicht|kein)|\bis (?:geen|niet)\b",
+    r"\b(?:is|are|was|were|does|do|did|can|could|has|have|had|will|would|should|may|must)"
+    r"(?: \w+)? not\b|n't\b|\bcannot\b|\bnot \w+\W*$|\bno (?:es|está|hay|puede)\b"
+    r"|\bnão (?:é|está|há|pode)\b|\bnon (?:è|può)\b|\bn'est pas\b|\bist (?:\w+ )?(?:nicht|kein)"
+    r"|\bis (?:geen|niet)\b",
     re.IGNORECASE,
 )
-_AFFIRMED = re.compile(
-    r"^\s*(?:it|they|he|she|that|this) (?:does|do|did|is|are|was|can|has|will)\W*$", re.IGNORECASE
+_SO = (
+    r"(?:so|thus|hence|therefore|conclusion|verdict|answer|result|daher|donc|luego"
+    r"|por tanto|quindi|dunque|dus|logo|portanto|よって|したがって)"
 )
+_LED = re.compile(rf"[\W_]*(?:and )?{_SO}[\s,:*]+(?=\S)|[\W_]*(?:よって|したがって)", re.IGNORECASE)
+_SUBJECT = re.compile(r"[\W_]*(?:it|they|he|she|that|this|you|there)(?: |')", re.IGNORECASE)
+_AFFIRMED = re.compile(
+    r"[\W_]*(?:it|they|he|she|that|this|you|we) (?:(?:does|do|did|is|are|was|can|has|will)\W*$"
+    r"|(?:\w+ly |indeed )?(?:can|may|will|does|did|do|could) (?:indeed |\w+ly )?\w+)",
+    re.IGNORECASE,
+)
+_INDEED = re.compile(
+    r"\b(?:indeed|in (?:actual )?fact|sure enough|tatsächlich|in der tat|wirklich|efectivamente"
+    r"|en efecto|en effet|effectivement|effettivamente|in effetti|inderdaad|de fato|realmente)\b"
+    r"|確かに",
+    re.IGNORECASE,
+)
+
+
+_REVERSED = re.compile(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't")
+
+
+def _by_flag(reply: str) -> int | None:
+    """From an object whose only truth value is the answer: {"passive": false}."""
+    found = objects(answer_part(reply) or "")
+    flags = [(p, v) for p, v in leaves(found[-1].value) if isinstance(v, bool)] if found else []
+    if len(flags) != 1 or not flags[0][0] or _REVERSED.search(flags[0][0][-1].casefold()):
+        return None
+    return 0 if flags[0][1] else 1
 
 
 def _by_predicate(reply: str) -> int | None:
-    """From what the last conclusion says of the question's own words: "so it is not prime"."""
+    """From what a reply without yes or no says of the question's own words: "so it is not prime".
+
+    It has to end in a conclusion about "it", or to say one thing and affirm it with "indeed".
+    """
     text = answer_part(reply)
-    if text is None or re.search(SOFT + "|" + OPEN, text, re.IGNORECASE):
+    if text is None or re.search(OPEN, text, re.IGNORECASE):
         return None
     text = plain(re.sub(r"^[ \t]*\|[^\n]*\|[ \t]*$", "", text, flags=re.MULTILINE))
-    if is_cut(text) or refusal_in(text) is not None or re.search("[\ue000-\uefff]", _mark(text)):
+    text = re.sub(r"\$(?=not\$)|(?<=\$not)\$", "", text)
+    if is_cut(text) or asks_back(text) or refusal_in(text) is not None:
         return None
-    found = list(_CONCLUDED.finditer(text))
-    if not found or text[found[-1].end() :].strip(" .!*\n"):
+    if any(m.level > 1 for m in mentions_in(_mark(text))):
         return None
-    said = found[-1][1]
-    if _NEGATED.search(said):
+    said = [c for c in clauses(text) if c.part in (Part.SAID, Part.ASIDE)]
+    if not said or said[-1].part is not Part.SAID or said[-1].end < len(text.rstrip()):
+        return None
+    return _last_word(text, said)
+
+
+def _last_word(text: str, said: list[Clause]) -> int | None:
+    last = said[-1]
+    words = text[last.start : last.end]
+    here = [c.start for c in said if c.sentence == last.sentence]
+    led = next((m for at in reversed(here) if (m := _LED.match(text, at))), None)
+    words = text[max(last.start, led.end() if led else 0) : last.end]
+    if re.search(SOFT, words, re.IGNORECASE):
+        return None
+    if _NEGATED.search(words) and (led or _SUBJECT.match(words)):
         return 1
-    return 0 if _AFFIRMED.search(said) else None
+    if led and _AFFIRMED.match(words):
+        return 0
+    only = len({c.sentence for c in clauses(text)}) == 1
+    return 0 if only and _INDEED.search(text) and not _NO_WORD.search(text) else None
+
+
+_NO_WORD = re.compile(NEGATION, re.IGNORECASE)
