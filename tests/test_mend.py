@@ -20,6 +20,7 @@ from falter.remedies import Remedy, remedies, remedy_from
 
 Capture = pytest.CaptureFixture[str]
 SOME = {"task": "basics:core", "limit": 8, "recipes": ["typos", "pad_newlines"]}
+MENDING = {**SOME, "protocol": "mend", "models": ["simulated"]}
 BRITTLE = {
     "name": "simulated",
     "options": {"mended_by": "may contain slips", "effects": {"typos": 1.5, "pad_newlines": 1.5}},
@@ -46,7 +47,7 @@ def prompt(text: str, *more: Section) -> Prompt:
         ("tidy_spaces", "What  is\ta\u00a0 cat?", "What is a cat?"),
         ("tidy_spaces", "Run `a  b`\n    - a point", "Run `a  b`\n    - a point"),
         ("tidy_lines", "One.\n\n\n \n\nTwo.", "One.\n\nTwo."),
-        ("even_case", "what iS the CAPital of FRANCE?", "what is the capital of FRANCE?"),
+        ("even_case", "wHat iS thE CAPital of FRANCE?", "What is the capital of france?"),
         ("even_case", "WHERE DO CATS LIVE? SAY IT.", "Where do cats live? Say it."),
         ("even_case", "Does NASA use an iPhone?", "Does NASA use an iPhone?"),
     ],
@@ -78,21 +79,16 @@ def test_a_hint_comes_first_but_for_the_system_message() -> None:
 @pytest.mark.parametrize("remedy", list(remedies), ids=lambda remedy: remedy.name)
 def test_every_remedy_leaves_all_but_the_words_and_takes_any_prompt(remedy: Remedy) -> None:
     """The target, options and system message stay; so does an empty prompt, whatever is in it."""
-    for text in (
-        "",
-        " ",
-        "\n\n\n\n",
-        "Wh\u00e4t  IS\n\n\n\nit\t?",
-        "```\nif x:\n\n\n\n\n  y  = 1\n```",
-    ):
+    code = "```\nif x:\n\n\n\n\n  y  = 1\n```"
+    for text in ("", " ", "\n\n\n\n", "Wh\u00e4t  IS\n\n\n\nit\t?", code):
         system = Section(name="system", kind="system", text="A  B\n\n\n\nC")
         before = prompt(text, system)
         after = remedy(before)
         assert after.sections[0] == system
         assert (after.target, after.choices, after.labels) == (None, (), ())
         assert remedy(before) == after
-        if text.startswith("```"):
-            assert text in plain(after)
+        if text == code:
+            assert code in plain(after)
     assert plain(remedy(Prompt(sections=()))) == ""
 
 
@@ -134,12 +130,10 @@ def test_a_wrong_remedy_is_refused_before_anything_is_sent(
     tmp_path: Path, settings: dict[str, list[str]], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error) as raised:
-        falter.run(
-            protocol="mend", models=["simulated"], store=tmp_path / "s.db", **SOME, **settings
-        )  # type: ignore[call-arg]
+        falter.run({**MENDING, **settings}, store=tmp_path / "s.db")
     assert message in f"{raised.value} {getattr(raised.value, 'hint', '')}"
     with pytest.raises(UsageError, match="'remedies' needs a protocol"):
-        falter.run(models=["simulated"], remedies=["restate"], store=tmp_path / "s.db", **SOME)  # type: ignore[call-arg]
+        falter.run({**MENDING, "protocol": None, "remedies": ["restate"]}, store=tmp_path / "s.db")
 
 
 # Which is said to help
@@ -181,7 +175,7 @@ def test_a_cluster_is_in_one_half() -> None:
     assert result.halves == (30, 30)
     assert result.on_second is not None
     assert result.on_second.gain.clusters == 6
-    with pytest.raises(InvalidValue, match=r"margin is -0.1"):
+    with pytest.raises(InvalidValue, match=r"margin is -0\.1"):
         confirmed_remedy({}, range(4), margin=-0.1)
 
 
@@ -243,13 +237,7 @@ def test_every_form_has_every_estimate(folder: Path, capsys: Capture, form: str)
 
 
 def test_the_figures_are_signed_and_the_report_shows_them_again(tmp_path: Path) -> None:
-    result = falter.run(
-        protocol="mend",
-        models=["simulated"],
-        remedies="tidy_lines",
-        store=tmp_path / "s.db",
-        **SOME,
-    )  # type: ignore[call-arg]
+    result = falter.run({**MENDING, "remedies": "tidy_lines"}, store=tmp_path / "s.db")
     numbers = [e for figure in result.figures for e in estimates(figure)]
     assert {e.measure for e in numbers} == {"remedy_gain", "remedy_clean"}
     assert all(e.signature and e.group["remedy"] == "tidy_lines" for e in numbers)

@@ -214,9 +214,9 @@ class Experiment:
         "--demonstrations", default=0, low=0, high=64, identity="always", off="5")
     perturb_demonstrations: bool = setting("let recipes change the demonstrations too",
         "--perturb-demonstrations", default=False, identity="when set", off="true")
-    remedy: str | None = setting("what is done to every prompt before it is sent: tidy_lines, "
-        "restate, or a text of yours with {prompt} in it", "--remedy", names="remedies",
-        identity="when set", metavar="NAME", without="nothing", off="tidy_lines")
+    remedy: str | None = setting("a remedy for every prompt, or a text with {prompt} in it",
+        "--remedy", names="remedies", identity="when set", metavar="NAME", without="nothing",
+        off="tidy_lines")
     draws: int = setting("how many random versions of each recipe to ask", "--draws",
         default=1, low=1, high=10_000, on="1")
     repeats: int = setting("how often to send every request", "--repeats", default=1, low=1,

@@ -341,9 +341,7 @@ def _user_settings(
 
 def _listed(recipes: Any) -> tuple[Any, ...]:
     """Recipes as an experiment file has them: one, or a list."""
-    if recipes is None:
-        return ()
-    return tuple(recipes) if isinstance(recipes, (list, tuple)) else (recipes,)
+    return tuple(recipes) if isinstance(recipes, (list, tuple)) else (recipes,) if recipes else ()
 
 
 def _kind(task: Task) -> TaskKind:
