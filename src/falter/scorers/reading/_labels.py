@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._clause_words import CARRIER
+from falter.scorers.reading._edges import NO_WORD_AFTER, NO_WORD_BEFORE, either
 from falter.scorers.reading._mentions import MOST, token
 from falter.scorers.reading._wrapped import folded_key
 
@@ -31,7 +32,7 @@ _IRREGULAR = {
     "person": "people", "foot": "feet", "tooth": "teeth", "leaf": "leaves", "knife": "knives",
     "wolf": "wolves", "life": "lives", "good": "well", "anger": "angry", "joy": "joyful",
 }  # fmt: skip
-_LEFT, _RIGHT = r"(?<![^\W\u3040-\u9fff])(?<!\w-)", r"(?![^\W\u3040-\u9fff]|-\w|\.\w)"
+_EDGES = rf"{NO_WORD_BEFORE}(?<!\w-)", rf"{NO_WORD_AFTER}(?!-\w|\.\w)"
 
 
 def read_label(reply: str, labels: Sequence[str]) -> str | None:
@@ -59,7 +60,8 @@ def _spelled(label: str) -> str:
 def _marker(labels: tuple[str, ...]):  # type: ignore[no-untyped-def]
     """A function that puts tokens in the place of mentions of labels."""
     order = sorted(range(len(labels)), key=lambda i: -len(labels[i]))
-    exact = re.compile("|".join(f"(?P<l{i}>{_edge(labels[i])})" for i in order), re.IGNORECASE)
+    parts = [_part(i, labels[i]) for i in order]
+    exact = re.compile(either(parts, *_EDGES), re.IGNORECASE)
     digits = all(label.strip().isdigit() for label in labels)
     stems = [(i, labels[i].casefold()) for i in order if re.fullmatch(r"[^\W\d_]{3,}", labels[i])]
 
@@ -85,12 +87,12 @@ def _marker(labels: tuple[str, ...]):  # type: ignore[no-untyped-def]
     return marked
 
 
-def _edge(label: str) -> str:
-    """The pattern of a label between the edges of words; Japanese has no such edges."""
+def _part(index: int, label: str) -> tuple[bool, str]:
+    """The pattern of a label, and whether it stands between the edges of words; not Japanese."""
     if re.search(r"[\u3040-\u9fff]", label):
-        return re.escape(label)
+        return False, f"(?P<l{index}>{re.escape(label)})"
     ending = "(?:s|n)?" if re.search(r"\w[\s_/-]+[^\W\d_]{4,}$", label) else ""
-    return f"{_LEFT}{_spelled(label)}{ending}(?:-?ish)?{_RIGHT}"
+    return True, f"(?P<l{index}>{_spelled(label)}{ending}(?:-?ish)?)"
 
 
 _BEFORE = re.compile(

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._cleaning import answer_part, boxed
+from falter.scorers.reading._edges import NO_WORD_AFTER, NO_WORD_BEFORE, either
 from falter.scorers.reading._mentions import CLASH, MOST, token
 
 __all__ = ["read_letter"]
@@ -112,12 +113,7 @@ def _marker(letters: tuple[str, ...], texts: tuple[str, ...]) -> Callable[[str],
     """A function that puts tokens in the place of an option's letter, text or place."""
     count = len(texts)
     text_of = _texts(texts, least=2 if letters else 1)
-    letter_of = re.compile(
-        r"(?<![^\W\u3040-\u9fff])(?<![.+&^\\\-])(?:"
-        + "|".join(re.escape(x) for x in sorted(letters, key=len, reverse=True))
-        + r")(?![^\W\u3040-\u9fff]|\^|['’](?!\s|$)|-\w|\.\w|\+)",
-        re.IGNORECASE,
-    )
+    letter_of = _letter_pattern(letters)
     folded = {x.casefold(): i for i, x in enumerate(letters)}
     series = _series(texts)
 
@@ -140,6 +136,15 @@ def _marker(letters: tuple[str, ...], texts: tuple[str, ...]) -> Callable[[str],
 _OTHER = "\uf8ff"
 
 
+@lru_cache(maxsize=64)
+def _letter_pattern(letters: tuple[str, ...]) -> re.Pattern[str]:
+    names = "|".join(re.escape(x) for x in sorted(letters, key=len, reverse=True))
+    after = r"\^|['’](?!\s|$)|-\w|\.\w|\+"
+    return re.compile(
+        rf"{NO_WORD_BEFORE}(?<![.+&^\\\-])(?:{names}){NO_WORD_AFTER}(?!{after})", re.IGNORECASE
+    )
+
+
 def _texts(texts: Sequence[str], least: int) -> re.Pattern[str] | None:
     """A pattern for the options' own texts, the longest first; equal texts name nothing."""
     folded = [t.strip().casefold() for t in texts]
@@ -154,13 +159,11 @@ def _texts(texts: Sequence[str], least: int) -> re.Pattern[str] | None:
         body = r"\s+".join(re.escape(w) for w in words.rstrip(".").split())
         if re.fullmatch(r"[^\W\d_]{3,}", words.split()[-1]):
             body += r"(?:s|es|n|en)?"
-        if re.search(r"[\u3040-\u9fff]", words):
-            parts.append(f"(?P<o{i}>{body})")
-        elif len(words) >= least or words.isdigit():
-            parts.append(
-                rf"(?P<o{i}>(?<![^\W\u3040-\u9fff])(?<![$€£.,^-])(?:[$€£])?{body}(?![^\W\u3040-\u9fff]|[.,]\d|\^|%))"
-            )
-    return re.compile("|".join(parts), re.IGNORECASE) if parts else None
+        has_edges = not re.search(r"[\u3040-\u9fff]", words)
+        if not has_edges or len(words) >= least or words.isdigit():
+            parts.append((has_edges, f"(?P<o{i}>{'(?:[$€£])?' if has_edges else ''}{body})"))
+    between = rf"{NO_WORD_BEFORE}(?<![$€£.,^-])", rf"{NO_WORD_AFTER}(?![.,]\d|\^|%)"
+    return re.compile(either(parts, *between), re.IGNORECASE) if parts else None
 
 
 def _is_letter(match: re.Match[str], letter: str) -> bool:
