@@ -19,12 +19,16 @@ RECIPES = 11
 NAMES = ("clean", *(f"recipe {n}" for n in range(RECIPES)))
 
 
+def _right(latent: NDArray[np.float64]) -> NDArray[np.float64]:
+    return (latent > 0.0).astype(np.float64)
+
+
 def sides(rng: np.random.Generator, items: int, shift: float) -> dict[str, NDArray[np.float64]]:
     """Scores of both sides: 1 where skill, item and chance add up to more than 0."""
     item = rng.normal(size=(items, 1))
     costs = np.append(0.0, np.linspace(0.0, 0.4, RECIPES))
     return {
-        name: (0.5 + more - costs + item + 0.7 * rng.normal(size=(items, RECIPES + 1)) > 0.0) * 1.0
+        name: _right(0.5 + more - costs + item + 0.7 * rng.normal(size=(items, RECIPES + 1)))
         for name, more in (("A", 0.0), ("B", shift))
     }
 

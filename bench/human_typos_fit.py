@@ -139,8 +139,8 @@ def place_factors(
     found: Sequence[Pair], rates: dict[str, float], made: dict[str, Counter[str]]
 ) -> dict[str, list[float]]:
     """How much likelier an edit is at a place than its letters alone say."""
-    expected = {kind: Counter[str]() for kind in made}
-    by_context: Counter[str] = Counter()
+    expected: dict[str, dict[str, float]] = {kind: defaultdict(float) for kind in made}
+    by_context: dict[str, float] = defaultdict(float)
     for key, rate in rates.items():
         by_context[key.partition(">")[0]] += rate
     for right, _ in found:
