@@ -146,7 +146,9 @@ def test_models_of_one_run_are_sides_and_more_than_two_have_ranks(
     """The best rank counts those shown to be better, the worst those shown to be worse."""
     result = run(models=[router, other_router, "simulated"], store="models.db")
     compared = falter.compare(result)
-    ranks = {row["side"]: (row["best"], row["worst"]) for row in compared.table("rank-sets")}
+    ranks = {
+        row["side"]: (row["rank_best"], row["rank_worst"]) for row in compared.table("rank-sets")
+    }
     assert ranks["function:test_compare:other_router"] == (3, 3)
     assert len(compared.table("differences")) == 3
     assert "Ranks: " in compared.verdict[0]

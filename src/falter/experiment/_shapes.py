@@ -229,8 +229,8 @@ class TemplateFile(Value):
         return named if len(named) > 1 else named[0][1]
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
-        paths = [str(Path.cwd() / path) for path in value]
-        self.read(paths, place)
+        written = super().read(value if isinstance(value, str) else list(value), place)
+        paths = [str(Path.cwd() / path) for path in written]
         return paths[0] if len(paths) == 1 else paths
 
 

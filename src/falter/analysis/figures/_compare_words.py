@@ -76,7 +76,8 @@ def _overall(pair: ComparedPair, result: SidesCompared) -> str:
         )
     why = f" ({one.why})" if one.why else ""
     return (
-        f"Over {over} nothing is shown between {pair.later} and {pair.earlier}: {difference}{why}"
+        f"Over {over} it is not shown whether {pair.later} or {pair.earlier} is better: "
+        f"{difference}{why}"
     )
 
 
