@@ -46,7 +46,9 @@ def run(data: Any, path: Path, **more: Any) -> Any:
     return falter.run({"data": data, **settings, **more}, store=path / "s.db")
 
 
-@pytest.mark.parametrize("rows", [ROWS, tuple(ROWS), pandas_frame(), Polars()], ids=str)
+@pytest.mark.parametrize(
+    "rows", [ROWS, tuple(ROWS), pandas_frame(), Polars()], ids=["list", "tuple", "pandas", "polars"]
+)
 def test_rows_are_items(rows: Any, tmp_path: Path) -> None:
     """However they come, the items and their keys are the same, and so is the run."""
     result = run({"rows": rows, "target": "sum"}, tmp_path)
