@@ -26,6 +26,7 @@ from falter.experiment import (
     study_in,
     study_of,
 )
+from falter.perturbations import perturbations
 from falter.store import Store, verify
 
 DATA = Path(__file__).parent / "data"
@@ -109,8 +110,9 @@ def _unwatched(_: object) -> None:
 def test_the_same_experiments_are_the_same_runs(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for the version, their ids have not changed, so nothing is asked again."""
+    """But for versions, falter's and those of recipes, their ids are what they were."""
     monkeypatch.setattr("falter.experiment._resolve.__version__", "0.1.0")
+    monkeypatch.setattr(perturbations.get("typos"), "version", 1)
     noisy = {"name": "simulated", "options": {"noise_sd": 0.7, "unparsed": 0.1}}
     shared: dict[str, Any] = {"recipes": RECIPES, "limit": 6, "seed": 3}
     experiments = (

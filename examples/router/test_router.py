@@ -22,7 +22,7 @@ TICKETS = falter.cases(
 @falter.robust(
     TICKETS,
     recipes=["typos:count=2", "punctuation_spaces", "drop_stop_words"],
-    max_drop=8,
+    max_drop=10,
     max_calls=1_500,
     depends_on="prompt.txt",
 )

@@ -422,10 +422,8 @@ def carry_out_study(
     is stored. What can be checked comes first. Of a `shard` all is planned, its own share sent.
     """
     if shard is not None and study.judging:
-        raise UsageError(
-            f"--shard {shard} cannot be judged: a judge needs the answers of all shards",
-            hint="run shards without --judge, merge, judge",
-        )
+        why = f"--shard {shard} cannot be judged: a judge needs the answers of all shards"
+        raise UsageError(why, hint="run shards without --judge, merge their stores, then judge")
     for _, resolved in study.parts:
         if resolved.rewrites is not None:
             resolved.rewrites.require()

@@ -15,6 +15,7 @@ __all__ = [
     "cue_at",
     "cue_line",
     "has_format",
+    "has_rules",
     "instead_of_format",
     "what_to_give",
     "with_instruction",
@@ -102,6 +103,12 @@ def _text(sections: Sequence[Section]) -> str:
     return "".join(s.text for s in sections if s.kind != "system")
 
 
+def has_rules(sections: Sequence[Section]) -> bool:
+    """Whether there are rules for the answer that nothing else holds on to."""
+    rules = _rules(sections)
+    return bool(rules) and all(_loose(sections, i) for i in rules)
+
+
 def has_format(sections: Sequence[Section]) -> bool:
     """Whether there are rules for the form of the answer that can be told from all others."""
     rules = _rules(sections)
@@ -109,16 +116,24 @@ def has_format(sections: Sequence[Section]) -> bool:
     return "form" in kinds and "mixed" not in kinds and all(_loose(sections, i) for i in rules)
 
 
-def instead_of_format(sections: Sequence[Section], rule: str) -> tuple[Section, ...]:
+def instead_of_format(
+    sections: Sequence[Section], rule: str, *, keeping: bool = True
+) -> tuple[Section, ...]:
     """The sections with another rule for the form of the answer instead of their first one.
 
-    Their other rules of form are removed; what else they ask for, as a language or a length, stays.
+    Their other rules of form are removed; what else they ask for, as a language or a length, stays
+    if it is worth `keeping`.
     """
     out = list(sections)
     written = False
     for i in _rules(sections):
         changes: list[Replacement] = []
         rules = _told_apart(sections[i].text)
+        if not keeping:
+            whole = len(sections[i].text.rstrip())
+            out[i] = replace_spans(sections[i], [(0, whole, "" if written else rule)])
+            written = True
+            continue
         if written and all(kind == "form" for _, kind in rules):
             out[i] = replace_spans(sections[i], [(0, len(sections[i].text.rstrip()), "")])
             continue

@@ -12,6 +12,7 @@ from falter.core.rng import Rng
 from falter.perturbations._answer_parts import parts_rule
 from falter.perturbations._asking import (
     has_format,
+    has_rules,
     instead_of_format,
     what_to_give,
     with_instruction,
@@ -78,8 +79,9 @@ def _asking(prompt: Prompt, form: str, rule: str, write: _Write) -> Prompt:
 
 
 def _asking_parts(sections: Sequence[Section], rule: str) -> tuple[Section, ...]:
-    if has_format(sections):
-        return instead_of_format(sections, rule)
+    """The rule says how long each part is, so that nothing of the old one is left to say."""
+    if has_rules(sections):
+        return instead_of_format(sections, rule, keeping=False)
     return with_instruction(sections, "output_format_added", rule)
 
 
