@@ -55,7 +55,8 @@ PLUGINS = ("-p", "falter.pytest_plugin.hooks", "-p", "xdist.plugin", "-p", "no:c
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Sixty questions whose answer is yes; NumPy's threads and the store of the suite stay out."""
-    monkeypatch.delenv("FALTER_STORE", raising=False)
+    for variable in ("FALTER_STORE", "CI", "BUILD_NUMBER"):  # under CI, pytest's summary is long
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTHONPATH", str(Path(falter.__file__).parents[1]))
     rows = (f'{{"question": "Is the number {n} greater than zero?", "answer": "yes"}}\n'
