@@ -31,7 +31,7 @@ def notes_of(preset: str) -> tuple[str, ...]:
     return (
         f"Preset quick: every category, with some of its recipes, on {chosen.items} items of each "
         f"task and {chosen.translated} for languages, {', '.join(chosen.multilingual)} and the "
-        f"pairs of {' and '.join(chosen.crosslingual)}. It shows that everything works; intervals are wide "
-        "or cannot be had.",
+        f"pairs of {' and '.join(chosen.crosslingual)}. It shows that everything works; "
+        "intervals are wide or cannot be had.",
         *_PAPER,
     )
