@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from falter.figures._kinds import (
+    VERDICT_WORDS,
     Bar,
     Bars,
     Breakdown,
@@ -33,6 +34,7 @@ from falter.figures._study import Study, StudyPart
 from falter.figures._walk import estimates, renamed
 
 __all__ = [
+    "VERDICT_WORDS",
     "Bar",
     "Bars",
     "Breakdown",

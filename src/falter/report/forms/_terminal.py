@@ -166,8 +166,9 @@ def _foot(study: Study, out: Printer) -> None:
         out.prose(f"Note: {line(note, 1_000)}", "yellow")
     out.blank()
     out.prose(
-        "Drops are in points, + is worse; brackets contain intervals over items. ● degraded or "
-        "improved, ◎ equivalent, ○ undecided, ◆ ◇ averages.",
+        "Drops are in points, + is worse; brackets contain intervals over items. p is adjusted for "
+        "all recipes of a panel. ● worse or better, ◎ the same within the margin, ○ undecided, "
+        "◆ ◇ averages.",
         "dim",
     )
     if not study.protocol:
