@@ -50,7 +50,7 @@ from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._labels import run_scorers
 from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
-from falter.experiment._mend import mended_settings, with_mending
+from falter.experiment._mend import NothingToApply, mended_settings, with_mending
 from falter.experiment._permits import check_permits
 from falter.experiment._power import (
     GOALS,
@@ -136,6 +136,7 @@ __all__ = [
     "JudgeCalibration",
     "Judged",
     "ModelSpec",
+    "NothingToApply",
     "OpenGate",
     "Opinions",
     "Option",

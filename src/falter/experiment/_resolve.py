@@ -29,8 +29,14 @@ from falter.experiment._labels import (
 from falter.experiment._needs import Needs, Stretch, ledger_for, needs_from
 from falter.experiment._prompts import prompt_task, without_prompt
 from falter.experiment._recipes import recipes_of
+from falter.experiment._remedies import (
+    examples_of,
+    remedy_of,
+    require_fit_remedy,
+    require_readable,
+    with_reasoning,
+)
 from falter.plan import Asking, Condition, Target
-from falter.remedies import remedy_from
 from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
 from falter.tasks import (
     DataSpec,
@@ -112,6 +118,7 @@ def resolve(
     distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
     if not experiment.models:
         raise UsageError("The experiment names no model", hint="give at least one, e.g. smollm2")
+    require_fit_remedy(experiment, recipes)
     loaded = load_tasks(experiment) if loaded is None else loaded
     labels = {task.name: task_labels(experiment, task) for task in loaded}
     ready = [connect(spec) for spec in experiment.models] if clients is None else clients
@@ -124,7 +131,8 @@ def resolve(
         held_out, items = hold_out(task, experiment, recipes)
         for spec, client in connected:
             used = task_scorers(experiment, loaded, n, spec, client.capabilities)
-            used = tuple(with_labels(scorer, labels) for scorer in used)
+            of_run = {"remedy": experiment.remedy}
+            used = tuple(with_reasoning(with_labels(s, labels), of_run) for s in used)
             for scorer in used:
                 _require_fit(scorer, spec, task, client.capabilities)
                 _require_targets(scorer, task, items)
@@ -253,7 +261,7 @@ def hold_out(
     task: Task, experiment: Experiment, recipes: Sequence[Recipe]
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Demonstrations, the same for every item, recipe and model; and the items to be asked."""
-    count = max(experiment.demonstrations, *(recipe.demonstrations or 0 for recipe in recipes))
+    count = max(examples_of(experiment), *(recipe.demonstrations or 0 for recipe in recipes))
     if count >= len(task.items):
         raise InvalidValue(
             "demonstrations", count, f"fewer than the {len(task.items)} items of '{task.name}'"
@@ -417,8 +425,10 @@ def _panel(
     others: Sequence[Scorer],
     bank: RewriteBank | None,
 ) -> PanelPlan:
+    remedy = remedy_of(experiment)
     if scorer.needs_scores:
         _require_scorable(recipes, scorer)
+    require_readable(remedy, scorer, _constrains(scorer))
     of_recipes = conditions(
         task,
         scorer,
@@ -428,13 +438,13 @@ def _panel(
         seed=experiment.seed,
         bank=bank,
         perturb_demonstrations=experiment.perturb_demonstrations,
-        remedy=None if experiment.remedy is None else remedy_from(experiment.remedy),
+        remedy=remedy,
     )
     sampling = experiment.sampling or Sampling()
     own_limit = bool(experiment.sampling is not None and sampling.max_tokens)
     thinks = client.capabilities.reasons and not own_limit
     if not own_limit:
-        least = REASONING_LIMIT if thinks else 0
+        least = REASONING_LIMIT if thinks else 0 if remedy is None else remedy.reply_tokens
         sampling = replace(sampling, max_tokens=max(least, _max_tokens(task, scorer, others)))
     if task.stop and not sampling.stop:
         sampling = replace(sampling, stop=task.stop)
