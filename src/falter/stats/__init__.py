@@ -29,6 +29,7 @@ from falter.stats._goals import (
 )
 from falter.stats._interval import Interval, no_interval, normal_quantile, outer
 from falter.stats._jackknife import jackknife, jackknife_error
+from falter.stats._layout import Layout, budget_layout, promised_half_width
 from falter.stats._logistic_mixed import (
     LogisticMixed,
     MarginalDrop,
@@ -105,6 +106,7 @@ __all__ = [
     "Interval",
     "ItemCorrelation",
     "ItemMean",
+    "Layout",
     "KrippendorffAlpha",
     "LogisticMixed",
     "MarginalDrop",
@@ -136,6 +138,7 @@ __all__ = [
     "balanced_mask",
     "bonett_price",
     "bootstrap",
+    "budget_layout",
     "cheapest_design",
     "clopper_pearson",
     "cluster_parts",
@@ -175,6 +178,7 @@ __all__ = [
     "paired_proportions_interval",
     "paired_upper_limit",
     "poststratified_drop",
+    "promised_half_width",
     "round_half_up",
     "sample_size",
     "sequential_boundaries",
