@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import io
 import math
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -140,14 +141,15 @@ def stored(path: Path) -> Iterator[Matrix]:
 
 
 def from_csv(spec: str) -> Matrix:
-    """The table that a specification picks out of a file; items with a cell missing are left out."""
+    """The table that a specification picks out of a file, without items that lack a cell."""
     path, *parts = spec.split(",")
     options = dict(part.split("=", 1) for part in parts)
     item, score = options.pop("item"), options.pop("score")
     names, baseline = options.pop("condition").split("+"), options.pop("baseline", None)
-    opened = gzip.open(path, "rt") if path.endswith(".gz") else open(path, encoding="utf-8")
+    data = Path(path).read_bytes()
+    text = (gzip.decompress(data) if path.endswith(".gz") else data).decode()
     cells: dict[str, dict[str, float]] = {}
-    with opened as file:
+    with io.StringIO(text) as file:
         for row in csv.DictReader(file):
             if any(row[column] != value for column, value in options.items()):
                 continue
@@ -265,10 +267,14 @@ def report(matrix: Matrix, shares: Sequence[float], seeds: int) -> list[str]:
     print(f"\n{matrix.name} ({kind}): {len(y):,} items × {y.shape[1]} conditions = "
           f"{y.size:,} calls; baseline {100 * y[:, 0].mean():.1f} %, brittleness {share:.3f}, "
           f"average drop {drop:.2f} points")  # fmt: skip
-    print("         |  brittleness within         cover  promise   |  average drop within, points"
-          "   cover  promise   | one recipe within   worst recipe")
-    print("   calls |    mask   items   cells      mask            |    mask   items   cells  "
-          "       mask           |   mask    items     covers")
+    print(
+        "         |  brittleness within         cover  promise   |  average drop within, points"
+        "   cover  promise   | one recipe within   worst recipe"
+    )
+    print(
+        "   calls |    mask   items   cells      mask            |    mask   items   cells  "
+        "       mask           |   mask    items     covers"
+    )
     lowest: dict[str, dict[str, float]] = {goal: {} for goal in GOALS}
     fifth: dict[str, dict[str, Tally]] = {}
     for part in shares:
@@ -292,9 +298,10 @@ def report(matrix: Matrix, shares: Sequence[float], seeds: int) -> list[str]:
               f"{100 * d['cells'].within:7.2f}      {100 * d['mask'].coverage:5.1f} %  "
               f"{_ratio(d['mask'])}  | {typical['mask']:6.1f}  {typical['items']:6.1f}    "
               f"{100 * worst:5.1f} %", flush=True)  # fmt: skip
-    luck = np.random.default_rng(0).binomial(seeds, 0.95, (4000, len(recipes))).min(axis=1) / seeds
+    counts = np.random.default_rng(0).binomial(seeds, 0.95, (4000, len(recipes)))
+    luck = counts.min(axis=1) / seeds
     low, high = np.quantile(luck, (0.025, 0.975))
-    print(f"  the worst of {len(recipes)} recipes would cover {100 * low:.1f} to {100 * high:.1f} % "
+    print(f"  the worst of {len(recipes)} would cover {100 * low:.1f} to {100 * high:.1f} % "
           f"by luck in {seeds} seeds")  # fmt: skip
     return [*_reached(matrix, lowest, fifth)]
 

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from falter.core.errors import InvalidValue
 from falter.core.ids import step_seed
 from falter.core.rng import Rng
+from falter.stats._goals import BrittlenessPrecision, DropPrecision, Goal, MicroPrecision
 from falter.stats._mask import balanced_mask
 
-__all__ = ["Layout", "budget_layout", "promised_half_width"]
+__all__ = ["Layout", "budget_layout", "planned_half_widths", "promised_half_width"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -94,15 +95,20 @@ def budget_layout(
 
 
 def promised_half_width(
-    half_width: float, items: int, planned: int, *, population: int | None = None,
+    half_width: float,
+    items: int,
+    planned: int,
+    *,
+    population: int | None = None,
     mask_share: float = 1.0,
-) -> float:  # fmt: skip
-    """The half-width that `planned` items will have, from that of the first `items` of them.
+) -> float:
+    """The half-width that n `planned` items will have, from that h of the first m `items` of them.
 
-        super-population: h √(n/m)        finite: h √(((1 − m/N) + (m/N) f)/((1 − n/N) + (n/N) f) n/m)
+        super-population: h √(m/n)
+        finite: h √(m/n · g(n)/g(m)), g(n) = 1 − n/N + f n/N
 
     f, the `mask_share`, is the part of an item's variance that comes from asking only some of its
-    conditions; of a finite `population` it stays when all items are asked.
+    conditions; of a finite `population` N it stays when all items are asked.
     """
     if items < 1 or planned < 1:
         raise InvalidValue("items", (items, planned), "one item or more, now and as planned")
@@ -111,6 +117,55 @@ def promised_half_width(
         now, then = items / population, planned / population
         ratio *= (1.0 - then + then * mask_share) / (1.0 - now + now * mask_share)
     return half_width * math.sqrt(max(0.0, ratio))
+
+
+def planned_half_widths(
+    *,
+    items: int,
+    population: int,
+    conditions: int,
+    per_item: int,
+    discordance: float = 0.1,
+    accuracy: float = 0.7,
+    level: float = 0.95,
+) -> dict[str, float]:
+    """The half-widths that a layout promises before anything is asked, for exactly these items.
+
+    `brittleness`, the `average` drop and the drop of one `recipe`, of `items` of the `population`,
+    each asked in the baseline and `per_item` of the other `conditions`. What it takes is assumed:
+    a change of the prompt turns a share `discordance` of the answers, and so much is right. Then
+    two cells of an item differ that often, and brittleness is that share of p (1 - p).
+    """
+    others = conditions - 1
+    share = discordance * others / conditions / (2.0 * accuracy * (1.0 - accuracy))
+    goals: dict[str, tuple[Goal, float]] = {
+        "average": (
+            MicroPrecision(
+                half_width=0.02, discordance=discordance, conditions=others, per_item=per_item
+            ),
+            items,
+        ),
+        "recipe": (
+            DropPrecision(half_width=0.02, discordance=discordance),
+            items * per_item / others,
+        ),
+    }
+    if per_item > 1 and 0.0 < share <= others / conditions:
+        goals["brittleness"] = (
+            BrittlenessPrecision(
+                half_width=0.03,
+                brittleness=share,
+                accuracy=accuracy,
+                conditions=conditions,
+                per_item=per_item,
+            ),
+            items,
+        )
+    widths = {}
+    for name, (goal, count) in goals.items():
+        variance = goal.spread.sampled / count - goal.spread.items / population
+        widths[name] = goal.best(math.sqrt(max(0.0, variance)), level)
+    return widths
 
 
 def _draw(key: str, seed: int, name: str = "order") -> float:
