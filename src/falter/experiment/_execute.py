@@ -16,7 +16,7 @@ from falter.core.errors import RunStopped, StoreBusy, StoreError
 from falter.core.interfaces import Case, Client
 from falter.core.records import CUT, Request, Response, Run
 from falter.experiment._resolve import PanelPlan, Resolved
-from falter.plan import Cost, Shard, count_cells, estimate_cost, plan
+from falter.plan import Cost, Shard, estimate_cost
 from falter.runner import Lane, Progress, run_lanes
 from falter.store import PlannedCell, Store
 
@@ -53,7 +53,7 @@ def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPla
     run = resolved.run
     counted: set[bytes] = set()
     return [
-        (p, estimate_cost(_requests(p, run.draws, run.repeats), p.target, missing, counted))
+        (p, estimate_cost(p.requests(run.draws, run.repeats), p.target, missing, counted))
         for p in resolved.panels
     ]
 
@@ -61,9 +61,7 @@ def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPla
 def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
     """Record the run, and what started it. True if all of its answers are stored already."""
     run = resolved.run
-    cells = sum(
-        count_cells(len(p.items), p.conditions, run.draws, run.repeats) for p in resolved.panels
-    )
+    cells = sum(p.cells(run.draws, run.repeats) for p in resolved.panels)
     made_by = {"command": command} if command else {}
     origin = {**run.origin, **made_by, "cells": str(cells)}
     if not store.begin_run(replace(run, origin=origin)):
@@ -146,11 +144,11 @@ def _lanes(resolved: Resolved, recorder: _Recorder, shard: Shard | None) -> list
     lanes = []
     for places in by_model.values():
         panels = [resolved.panels[place] for place in places]
-        counts = [count_cells(len(p.items), p.conditions, run.draws, run.repeats) for p in panels]
+        counts = [p.cells(run.draws, run.repeats) for p in panels]
         lanes.append(
             Lane(
                 requests=itertools.chain.from_iterable(
-                    _requests(p, run.draws, run.repeats) for p in panels
+                    p.requests(run.draws, run.repeats) for p in panels
                 ),
                 client=panels[0].client,
                 concurrency=panels[0].concurrency,
@@ -175,10 +173,6 @@ def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bo
         return all(scorer.score(case).outcome == "truncated" for scorer in scorers)
 
     return is_cut
-
-
-def _requests(panel: PanelPlan, draws: int, repeats: int) -> Iterator[Request]:
-    return plan(panel.items, panel.conditions, panel.target, draws=draws, repeats=repeats)
 
 
 class _Recorder:

@@ -35,6 +35,7 @@ from falter.experiment._permits import check_permits
 from falter.experiment._resolve import PanelPlan, Resolved, connect, load_tasks, resolve
 from falter.experiment._rewrites import bank_in
 from falter.experiment._study import read_study
+from falter.experiment._thrift import refuse_with_gate
 from falter.gate import GatePlan, Schedule, plan_gate, schedule
 from falter.plan import Cost, count_cells, estimate_cost, plan
 from falter.tasks import Task, hash_order
@@ -188,6 +189,7 @@ class _Arm:
 @contextlib.contextmanager
 def gate_in(gate: Gate, store_path: Path) -> Iterator[OpenGate]:
     """The gate resolved and planned, with the store open for as long as rewrites may be read."""
+    refuse_with_gate(gate.experiment)
     with contextlib.ExitStack() as stack:
         arms = tuple(
             _Arm(

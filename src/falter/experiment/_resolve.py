@@ -14,6 +14,7 @@ from falter.core.records import (
     Item,
     Panel,
     Recipe,
+    Request,
     Run,
     Sampling,
 )
@@ -36,7 +37,7 @@ from falter.experiment._remedies import (
     require_readable,
     with_reasoning,
 )
-from falter.plan import Asking, Condition, Target
+from falter.plan import Asked, Asking, Condition, Target, count_cells, plan
 from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
 from falter.tasks import (
     DataSpec,
@@ -72,7 +73,7 @@ ROWS = "rows"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelPlan:
-    """A panel with what is needed to run it."""
+    """A panel with what is needed to run it; `asked` where a budget leaves cells out."""
 
     panel: Panel
     task: Task
@@ -83,6 +84,22 @@ class PanelPlan:
     concurrency: int
     because: str = ""
     thinks: bool = False
+    asked: Asked | None = None
+
+    def requests(self, draws: int, repeats: int = 1, items: int | None = None) -> Iterator[Request]:
+        """Everything that is asked, in order; of the first `items`, where given."""
+        return plan(
+            self.items[:items],
+            self.conditions,
+            self.target,
+            draws=draws,
+            repeats=repeats,
+            asked=self.asked,
+        )
+
+    def cells(self, draws: int, repeats: int) -> int:
+        """How many requests these are."""
+        return count_cells(len(self.items), self.conditions, draws, repeats, self.asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

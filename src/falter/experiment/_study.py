@@ -37,7 +37,8 @@ from falter.experiment._remedies import RemedyUnfit
 from falter.experiment._resolve import PanelPlan, Resolved, connect, resolve
 from falter.experiment._rewrites import bank_in
 from falter.experiment._shelf import TaskShelf
-from falter.plan import Cost, Shard, plan
+from falter.experiment._thrift import laid_out, refuse_with_protocol
+from falter.plan import Cost, Shard
 from falter.protocols import (
     SINGLE_RUN,
     Part,
@@ -146,6 +147,7 @@ def read_study(
     preset = study.preset or protocol.presets[0]
     if preset not in protocol.presets:
         raise UnknownName(f"preset of {protocol.name}", preset, protocol.presets)
+    refuse_with_protocol(protocol.name, rest)
     if rest.get("recipes") and not protocol.takes_recipes:
         raise UsageError(
             f"The protocol {protocol.name} has its own recipes",
@@ -279,7 +281,8 @@ class _Resolver:
 
     def _resolved(self, experiment: Experiment) -> Resolved:
         bank = self.stack.enter_context(bank_in(experiment, self.path))
-        return resolve(experiment, bank, loaded=self.shelf.of(experiment), clients=self.clients)
+        tasks = self.shelf.of(experiment)
+        return laid_out(resolve(experiment, bank, loaded=tasks, clients=self.clients))
 
 
 def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
@@ -384,9 +387,7 @@ def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
         }
         for part, resolved in study.parts
         for panel in resolved.panels[:1]
-        for request in plan(
-            panel.items[:items], panel.conditions, panel.target, draws=resolved.run.draws
-        )
+        for request in panel.requests(resolved.run.draws, items=items)
     ]
 
 
@@ -400,8 +401,8 @@ def carry_out_study(
 ) -> StoredStudy:
     """Run what is missing of every part, in order, and record which runs belong together.
 
-    `command` is what started it. Clients are opened once for all parts, not at all if every answer
-    is stored. What can be checked comes first. Of a `shard` all is planned, its own share sent.
+    `command` started it. Clients are opened once, not at all if every answer is stored. What can
+    be checked comes first. Of a `shard` all is planned, its own share sent.
     """
     if shard is not None and study.judging:
         why = f"--shard {shard} cannot be judged: a judge needs the answers of all shards"
