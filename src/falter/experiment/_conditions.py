@@ -18,7 +18,7 @@ from falter.perturbations import (
 )
 from falter.plan import Condition
 from falter.remedies import Remedy
-from falter.tasks import Piece, Task, Template, pick
+from falter.tasks import Piece, Task, Template, hash_order
 
 __all__ = ["conditions", "template_for"]
 
@@ -74,14 +74,14 @@ def conditions(
             hint="show some, for example --demonstrations 5; or drop --perturb-demonstrations",
         )
     template = template_for(task, scorer)
-    builders: dict[tuple[str | None, int], tuple[Build, list[_Example]]] = {}
+    builders: dict[tuple[str | None, int, int], tuple[Build, list[_Example]]] = {}
 
     def base(recipe: Recipe) -> tuple[Build, list[_Example]]:
         count = demonstrations if recipe.demonstrations is None else recipe.demonstrations
-        key = recipe.template, count
+        key = recipe.template, count, recipe.examples
         if key not in builders:
             own = template if key[0] is None else _other(template, key[0], task)
-            items = pick(held_out, count, seed + 1) if count else ()
+            items = _examples(held_out, count, recipe.examples, seed + 1)
             examples = [_example(own, item) for item in items]
             builders[key] = _base_prompt(own, [e.demonstration for e in examples]), examples
         return builders[key]
@@ -96,6 +96,13 @@ def conditions(
         return Condition(recipe=recipe, make=make, random=bool(recipe.steps))
 
     return tuple(map(condition, recipes))
+
+
+def _examples(held_out: Sequence[Item], count: int, number: int, seed: int) -> Sequence[Item]:
+    """A set of examples, in the order of the file; no two sets have one in common."""
+    first = number * count
+    chosen = {item.key for item in hash_order(held_out, seed)[first : first + count]}
+    return [item for item in held_out if item.key in chosen]
 
 
 def _other(template: Template, source: str, task: Task) -> Template:

@@ -13,8 +13,8 @@ RECIPE_SETS: dict[str, tuple[str, ...]] = {
         "reorder_documents", "move_context", "demonstration_order", "ignore_above", "identity",
     ),
     "everyday": (
-        "human_typos", "casing", "punctuation", "whitespace", "voice", "learner", "tone_rules",
-        "identity",
+        "human_typos", "autocorrect", "casing", "punctuation", "whitespace", "voice", "learner",
+        "tone_rules", "identity",
     ),
     "format": (
         "input_format", "format_json", "format_yaml", "format_xml", "format_markdown",

@@ -22,9 +22,11 @@ from falter.perturbations._rearranging import (
     reordered,
     template_units,
 )
+from falter.perturbations._shown import demonstration_delimiter
 from falter.text import Replacement, replace_spans
 
 __all__ = [
+    "demonstration_delimiter",
     "demonstration_order",
     "mixed_positions",
     "move_context",

@@ -13,7 +13,9 @@ from falter.core.interfaces import Parameter
 from falter.core.records import Span
 from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
+from falter.perturbations._autocorrect import autocorrect
 from falter.perturbations._casing import casing
+from falter.perturbations._distractors import distractor_context
 from falter.perturbations._dropping import drop_stop_words
 from falter.perturbations._human_typos import human_typos
 from falter.perturbations._invisible import invisible
@@ -36,8 +38,10 @@ from falter.perturbations._wording import (
 from falter.text import Replacement, kept_words, uncovered
 
 __all__ = [
+    "autocorrect",
     "casing",
     "contractions",
+    "distractor_context",
     "drop_stop_words",
     "homoglyphs",
     "homophones",
