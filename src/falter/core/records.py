@@ -225,8 +225,9 @@ class Recipe:
     """A chain of steps, plus what else defines the condition. `label` is for people only.
 
     `template` is the source of another template, `sampling` the settings that differ from the
-    run's, `demonstrations` another number of examples, `examples` which other set of them,
-    `output_format` the required form of the answer. `repeat` shifts the repeat index: the `identity` condition is the baseline asked again.
+    run's, `demonstrations` another number of examples, `examples` another set of them,
+    `output_format` the required form of the answer. `repeat` shifts the repeat index: the
+    `identity` condition is the baseline asked again.
     """
 
     label: str

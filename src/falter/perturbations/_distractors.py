@@ -44,7 +44,8 @@ _ABOUT_THE_TEXT = re.compile(
     r"\b(?:translat\w*|summar\w*|sentiment|paraphras\w*|rephras\w*|rewrit\w*|reword\w*|proofread\w*"
     r"|(?:complete|continue|finish|write|draft) (?:a|an|the|this|me)\b"
     r"|following (?:\w+ )?(?:sentences?|text|paragraphs?|words?|story|poem|email|dialogue|code)"
-    r"|shorten\w*|classif\w*|reviews?|passages?|tone|headlines?|title|abstracts?|correct (?:the|this|any)"
+    r"|shorten\w*|classif\w*|reviews?|passages?|tone|headlines?|title|abstracts?"
+    r"|correct (?:the|this|any)"
     r"|(?:letters|words|characters|sentences|vowels|syllables) (?:in|of|are|does))\b",
     re.IGNORECASE,
 )

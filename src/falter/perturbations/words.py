@@ -12,8 +12,8 @@ from itertools import pairwise
 from falter.core.interfaces import Parameter
 from falter.core.records import Span
 from falter.core.rng import Rng
-from falter.perturbations._base import site_perturbation
 from falter.perturbations._autocorrect import autocorrect
+from falter.perturbations._base import site_perturbation
 from falter.perturbations._casing import casing
 from falter.perturbations._distractors import distractor_context
 from falter.perturbations._dropping import drop_stop_words
