@@ -47,15 +47,9 @@ __all__ = [
 ]
 
 SectionKind = Literal[
-    "system",
-    "instruction",
-    "input",
-    "document",
-    "choices",
-    "output_format",
-    "cue",
-    "added",
-]
+    "system", "instruction", "input", "document", "choices", "output_format", "cue", "added",
+    "reply",
+]  # fmt: skip
 VariantStatus = Literal["baseline", "changed", "unchanged", "not_applicable", "no_rewrite"]
 RewriteStatus = Literal["ok", "refused", "empty", "identical", "cut", "broken", "rejected"]
 Outcome = Literal["scored", "unparsed", "truncated", "refused", "failed"]

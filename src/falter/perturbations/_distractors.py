@@ -42,11 +42,19 @@ _FILE = Parameter(
 # A task about the text itself has another answer with another sentence in it.
 _ABOUT_THE_TEXT = re.compile(
     r"\b(?:translat\w*|summar\w*|sentiment|paraphras\w*|rephras\w*|rewrit\w*|reword\w*|proofread\w*"
-    r"|(?:complete|continue|finish|write|draft) (?:a|an|the|this|me)\b"
-    r"|following (?:\w+ )?(?:sentences?|text|paragraphs?|words?|story|poem|email|dialogue|code)"
     r"|shorten\w*|classif\w*|reviews?|passages?|tone|headlines?|title|abstracts?"
     r"|correct (?:the|this|any)"
     r"|(?:letters|words|characters|sentences|vowels|syllables) (?:in|of|are|does))\b",
+    re.IGNORECASE,
+)
+_WITH_A_TEXT = re.compile(
+    r"\b(?:(?:complete|continue|finish|write|draft|generate) (?:a|an|the|this|me|my|[1-9])\b"
+    r"|following (?:\w+ )?(?:sentences?|text|paragraphs?|words?|story|poem|email|dialogue|code)\b)",
+    re.IGNORECASE,
+)
+_POINTS_BACK = re.compile(
+    r"\b(?:he|him|his|she|hers?|they|them|their|it|its|this|that|these|those|such|there|both"
+    r"|another|others?|latter|former|(?:a|the) (?:second|third|fourth|rest|remaining|same))\b",
     re.IGNORECASE,
 )
 _WHOLE = 4  # words of a sentence; fewer may be the number of a list
@@ -55,7 +63,11 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 
 def _about_the_text(prompt: Prompt) -> bool:
     kinds = ("system", "instruction", "output_format", "input", "cue")
-    return any(s.kind in kinds and _ABOUT_THE_TEXT.search(s.text) for s in prompt.sections)
+    return any(
+        (s.kind in kinds and _ABOUT_THE_TEXT.search(s.text))
+        or (s.kind == "input" and _WITH_A_TEXT.search(s.text))
+        for s in prompt.sections
+    )
 
 
 @lru_cache(maxsize=64)
@@ -101,14 +113,16 @@ def _strange(prompt: Prompt, file: str | None, language: str) -> list[str]:
 
 
 def _gaps(prompt: Prompt, section: Section) -> list[int]:
-    """Where a sentence may begin inside the text: behind one that ends on the same line."""
+    """Where a sentence may begin inside the text: behind one that ends on the same line, and before
+    one that does not point back with a pronoun, which would point at something else then."""
     closed, text = closed_spans(prompt, section), section.text
     return [
         start
-        for (before, end), (start, _) in pairwise(sentences(text))
+        for (before, end), (start, last) in pairwise(sentences(text))
         if text[start - 1] == " "
         and text[end - 1] in ".!?"
         and len(text[before:end].split()) >= _WHOLE
+        and not _POINTS_BACK.search(text, start, last)
         and not overlaps(closed, start - 1, start + 1)
     ]
 

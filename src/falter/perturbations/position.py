@@ -23,6 +23,7 @@ from falter.perturbations._rearranging import (
     template_units,
 )
 from falter.perturbations._shown import demonstration_delimiter
+from falter.perturbations._turns import role_placement, sharded_turns
 from falter.text import Replacement, replace_spans
 
 __all__ = [
@@ -33,6 +34,8 @@ __all__ = [
     "move_output_instructions",
     "reorder_bullets",
     "reorder_documents",
+    "role_placement",
+    "sharded_turns",
 ]
 
 _FAMILY = _GROUP = "position"
