@@ -15,7 +15,7 @@ RECIPE_SETS: dict[str, tuple[str, ...]] = {
     ),
     "everyday": (
         "human_typos", "autocorrect", "casing", "punctuation", "whitespace", "voice", "learner",
-        "tone_rules", "identity",
+        "tone_rules", "paraphrase_rules", "identity",
     ),
     "format": (
         "input_format", "format_json", "format_yaml", "format_xml", "format_markdown",
