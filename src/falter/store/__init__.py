@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from falter.store._batches import Batches
 from falter.store._following import (
     cell_ranges,
     changes,
@@ -44,6 +45,7 @@ from falter.store._studies import (
 from falter.store._verify import VerifyReport, verify
 
 __all__ = [
+    "Batches",
     "CellRange",
     "MergeReport",
     "PlannedCell",
