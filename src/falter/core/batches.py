@@ -6,7 +6,7 @@ the runner brings the two together.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -92,8 +92,9 @@ class ListedBatch:
 
 
 class BatchDesk(Protocol):
-    """One model's batches at one provider."""
+    """One model's batches at one provider, whose form of a file is called `form`."""
 
+    form: str
     most_requests: int
     most_bytes: int
 
@@ -106,6 +107,10 @@ class BatchDesk(Protocol):
         """One request, as a line of JSON. `ValueError` where it cannot be written."""
         ...
 
+    def file_line(self, request: Request) -> bytes:
+        """The same for a file that somebody hands in by hand."""
+        ...
+
     async def check(self) -> None:
         """Raise `PreflightError` where the server has no batches; nothing is sent yet."""
         ...
@@ -113,7 +118,8 @@ class BatchDesk(Protocol):
     async def submit(self, mark: str, lines: Sequence[bytes]) -> str | None:
         """Hand a batch in; its name, or None where nobody knows whether it arrived.
 
-        Raises where it was refused for certain. It is never handed in a second time.
+        The name is empty where it arrived and got none that can be used. Raises where it was
+        refused for certain. It is never handed in a second time.
         """
         ...
 
@@ -125,7 +131,7 @@ class BatchDesk(Protocol):
         """How a batch stands."""
         ...
 
-    def results(self, name: str, asked: str) -> AsyncIterator[BatchLine]:
+    def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]:
         """Every line of a batch that has ended, in the provider's order."""
         ...
 
@@ -150,6 +156,10 @@ class BatchBook(Protocol):
 
     def open(self, model: Model) -> list[StoredBatch]:
         """A model's batches whose answers may still come, the oldest first."""
+        ...
+
+    def names(self, model: Model) -> set[str]:
+        """What the provider called a model's batches, whatever became of them."""
         ...
 
     def keys(self, batch: StoredBatch) -> list[str]: ...

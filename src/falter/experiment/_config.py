@@ -52,6 +52,7 @@ PRICE = Block(
     output=Setting("the price of a million tokens of answers", low=0, default=0.0),
     currency=Setting("the currency of these"),
     cached=Setting("the price of a million tokens of a beginning that the provider kept", low=0),
+    batch=Setting("the share of these that a batch costs", low=0, high=1, default=0.5),
 )
 
 
@@ -234,6 +235,8 @@ class Experiment:
         "--rewrites", shape=File(), metavar="FILE", off="bank.jsonl")
     unparsed: Literal["wrong", "excluded"] = setting("how unreadable answers count",
         "--unparsed", default="wrong", identity="always", on="wrong")
+    batch: bool = setting("hand the requests in as the provider's batches: for half the price, "
+        "within a day", "--batch", default=False, off="true")
     level: float = setting("the level of the intervals", default=0.95, low=0.5, high=0.9999,
         identity="always", on="0.95")
 

@@ -53,6 +53,8 @@ __all__ = [
     "hold_out",
     "load_task",
     "load_tasks",
+    "require_batches",
+    "require_judge",
     "resolve",
     "task_scorers",
 ]
@@ -127,6 +129,8 @@ def resolve(
             used = tuple(with_labels(scorer, labels) for scorer in used)
             for scorer in used:
                 _require_fit(scorer, spec, task, client.capabilities)
+                if experiment.batch:
+                    require_batches(spec, client, scorer)
                 _require_targets(scorer, task, items)
             by_name |= {scorer.name: scorer for scorer in used}
             panels += [
@@ -359,6 +363,33 @@ def _require_fit(scorer: Scorer, spec: ModelSpec, task: Task, able: Capabilities
         raise UsageError(
             f"The scorer '{scorer.name}' needs choices, which the task '{task.name}' does not have",
             hint=f"use scorer {written}, or another of 'falter list scorers' for free answers",
+        )
+
+
+def require_judge(spec: ModelSpec, judge: Client, *, batch: bool) -> None:
+    """Raise unless the model can judge, in batches if that is how all is asked."""
+    if not judge.capabilities.generates:
+        raise UsageError(
+            f"The judge '{spec.name}' cannot write text",
+            hint="name a model that generates text",
+        )
+    if batch:
+        require_batches(spec, judge)
+
+
+def require_batches(spec: ModelSpec, client: Client, scorer: Scorer | None = None) -> None:
+    """Raise unless what the scorer asks of the model may be handed in as a batch."""
+    if not client.capabilities.batches:
+        raise UsageError(
+            f"'{spec.name}' takes no batches",
+            hint="leave --batch out; of the clients that come with falter, those of OpenAI (and "
+            "hosts with its interface), Anthropic and Gemini take them",
+        )
+    if scorer is not None and scorer.needs_scores:
+        raise UsageError(
+            f"The scorer '{scorer.name}' needs log-probabilities, which are not asked in batches",
+            hint=f"use scorer {usual_scorer(choices=True, likelihoods=False)}, or leave --batch "
+            "out",
         )
 
 

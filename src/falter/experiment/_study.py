@@ -32,7 +32,15 @@ from falter.experiment._findings import part_result
 from falter.experiment._gate_settings import GateSpec
 from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
-from falter.experiment._resolve import PanelPlan, Resolved, connect, load_task, load_tasks, resolve
+from falter.experiment._resolve import (
+    PanelPlan,
+    Resolved,
+    connect,
+    load_task,
+    load_tasks,
+    require_judge,
+    resolve,
+)
 from falter.experiment._rewrites import bank_in
 from falter.plan import Cost, Shard, plan
 from falter.protocols import (
@@ -196,11 +204,8 @@ class _Resolver:
         self.spec, self.path, self.stack = spec, path, stack
         self.clients = tuple(connect(model) for model in spec.experiment.models)
         self.judge = None if spec.judge is None else connect(spec.judge)
-        if spec.judge is not None and self.judge and not self.judge.capabilities.generates:
-            raise UsageError(
-                f"The judge '{spec.judge.name}' cannot write text",
-                hint="name a model that generates text",
-            )
+        if spec.judge is not None and self.judge is not None:
+            require_judge(spec.judge, self.judge, batch=spec.experiment.batch)
         self.shelf = _TaskShelf(spec)
 
     def study(self) -> ResolvedStudy:

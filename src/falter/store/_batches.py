@@ -12,11 +12,11 @@ from falter.core.batches import OPEN_STATES, BatchState, StoredBatch
 from falter.core.codec import from_json, to_json
 from falter.core.errors import UnknownName
 from falter.core.ids import digest, short
-from falter.core.records import Model, Response
+from falter.core.records import Model, Response, Run
 from falter.store._marks import blob, checksum, name_of
 from falter.store._store import Store
 
-__all__ = ["Batches"]
+__all__ = ["Batches", "planned_keys", "put_answers"]
 
 CHUNK = 500
 LONGEST_WORD = 500
@@ -45,14 +45,10 @@ class Batches:
             taken = self.held(missing)
             ours = [key for key in dict.fromkeys(keys) if key in missing and key not in taken]
             if ours:
-                self._db.execute(
-                    "INSERT OR IGNORE INTO models (id, body) VALUES (?, ?)",
-                    (blob(model.id), orjson.dumps(to_json(model))),
-                )
                 number = self._db.execute(
                     "INSERT INTO batches (id, model, state, asked, said, created_at, changed_at) "
-                    "SELECT ?1, number, 'sending', ?2, '', ?3, ?3 FROM models WHERE id = ?4",
-                    (blob(mark), asked, now, blob(model.id)),
+                    "VALUES (?1, ?2, 'sending', ?3, '', ?4, ?4)",
+                    (blob(mark), _number(self._store, model), asked, now),
                 ).lastrowid
                 self._db.executemany(
                     "INSERT INTO batch_keys VALUES (?, ?)", [(number, blob(key)) for key in ours]
@@ -89,10 +85,14 @@ class Batches:
             raise UnknownName("batch", name, [b.name or short(b.mark) for b in batches])
         return matching[0]
 
+    def names(self, model: Model) -> set[str]:
+        return {b.name for b in self._where("m.id = ?", blob(model.id)) if b.name is not None}
+
     def keys(self, batch: StoredBatch) -> list[str]:
         with self._store.reading():
             rows = self._db.execute(
-                "SELECT key FROM batch_keys WHERE batch = (SELECT number FROM batches WHERE id = ?)",
+                "SELECT k.key FROM batch_keys k JOIN batches b ON b.number = k.batch "
+                "WHERE b.id = ?",
                 (blob(batch.mark),),
             )
             return [name_of(key) for (key,) in rows]
@@ -128,17 +128,7 @@ class Batches:
         return replace(batch, state=state, name=name, said=said, changed_at=now)
 
     def land(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
-        answers = [(r, orjson.dumps(r)) for r in responses if r.failure is None]
-        failures = [(blob(r.key), r.received_at, r.failure) for r in responses if r.failure]
-        with self._store.transaction():
-            (model,) = self._db.execute(
-                "SELECT model FROM batches WHERE id = ?", (blob(batch.mark),)
-            ).fetchone()
-            self._db.executemany(
-                "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)",
-                [(blob(r.key), model, r.received_at, body, checksum(body)) for r, body in answers],
-            )
-            self._db.executemany("INSERT INTO failures VALUES (?, ?, ?)", failures)
+        put_answers(self._store, batch.model, responses)
 
     def _where(self, condition: str, *values: object) -> list[StoredBatch]:
         with self._store.reading():
@@ -157,3 +147,35 @@ class Batches:
                 )
                 for mark, body, name, state, asked, said, created_at, changed_at, requests in rows
             ]
+
+
+def put_answers(store: Store, model: Model, responses: Sequence[Response]) -> None:
+    """Store what is known by no more than its key: answers and failures of one model."""
+    answers = [(r, orjson.dumps(r)) for r in responses if r.failure is None]
+    failures = [(blob(r.key), r.received_at, r.failure) for r in responses if r.failure]
+    with store.transaction():
+        number = _number(store, model)
+        store.db.executemany(
+            "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)",
+            [(blob(r.key), number, r.received_at, body, checksum(body)) for r, body in answers],
+        )
+        store.db.executemany("INSERT INTO failures VALUES (?, ?, ?)", failures)
+
+
+def planned_keys(store: Store, run: Run) -> dict[str, int]:
+    """The requests of a run, each with the number of a panel that asks it."""
+    query = "SELECT key, min(panel) FROM cells WHERE run = ? GROUP BY key"
+    with store.reading():
+        return {
+            name_of(key): panel for key, panel in store.db.execute(query, (store.number(run.id),))
+        }
+
+
+def _number(store: Store, model: Model) -> int:
+    """The number of a model, which is stored when it is new."""
+    store.db.execute(
+        "INSERT OR IGNORE INTO models (id, body) VALUES (?, ?)",
+        (blob(model.id), orjson.dumps(to_json(model))),
+    )
+    row = store.db.execute("SELECT number FROM models WHERE id = ?", (blob(model.id),))
+    return int(row.fetchone()[0])

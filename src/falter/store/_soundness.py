@@ -41,7 +41,11 @@ COLUMNS: dict[str, str] = {
     "batches": "number, id, model, name, state, asked, said, created_at, changed_at",
     "batch_keys": "batch, key",
 }
-_KEYS = {"variants": 4, "cells": 3, "batch_keys": 2}  # how many columns order the table; otherwise the first
+_KEYS = {
+    "variants": 4,
+    "cells": 3,
+    "batch_keys": 2,
+}  # how many columns order the table; otherwise the first
 
 
 class Unsound(Exception):
