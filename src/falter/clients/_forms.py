@@ -17,6 +17,7 @@ from falter.clients import _anthropic_batches, _gemini_batches, _openai_batches
 from falter.clients._answers import Answer, failed_key
 from falter.clients._batch_lines import word
 from falter.clients._openai_replies import read_chat, read_completion
+from falter.clients._settings import FORMS
 from falter.clients.anthropic import read_message
 from falter.clients.gemini import read_candidates
 from falter.core.batches import BatchClient, BatchLine, custom_id, key_of
@@ -24,12 +25,12 @@ from falter.core.errors import UsageError, printable
 from falter.core.interfaces import Client
 from falter.core.records import ContinuationScore, Request
 
-__all__ = ["FORMS", "ResultLine", "is_named", "read_result", "request_line", "usual_form"]
+__all__ = ["ResultLine", "is_named", "read_result", "request_line", "usual_form"]
 
-PLAIN = "jsonl"
-FORMS = ("openai", "anthropic", "gemini", PLAIN)
+PLAIN = FORMS[-1]
 VERSION = re.compile(r"(?:[-@:_.](?:\d[\d.-]*|v\d[\d.]*|latest|preview))*", re.I)
 LONGEST_REASON = 300
+MOST_TOKENS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,15 +135,17 @@ def _read_plain(data: Mapping[str, Any]) -> BatchLine:
 
 def _score(value: Any) -> ContinuationScore | None:
     """A log-probability with its number of tokens; None where it is none that could be."""
-    logprob, tokens = (_part({"score": value}, "score").get(n) for n in ("logprob", "tokens"))
-    number = isinstance(logprob, (int, float)) and not isinstance(logprob, bool)
-    if not number or not math.isfinite(logprob) or logprob > 0:
+    fields = value if isinstance(value, dict) else {}
+    logprob, tokens = fields.get("logprob"), fields.get("tokens")
+    if (
+        not isinstance(logprob, (int, float))
+        or isinstance(logprob, bool)
+        or type(tokens) is not int
+    ):
         return None
-    return ContinuationScore(logprob=float(logprob), tokens=tokens) if _counts(tokens) else None
-
-
-def _counts(tokens: Any) -> bool:
-    return type(tokens) is int and 0 < tokens < 1_000_000
+    if not math.isfinite(logprob) or logprob > 0 or not 0 < tokens < MOST_TOKENS:
+        return None
+    return ContinuationScore(logprob=float(logprob), tokens=tokens)
 
 
 def _read_openai(data: Any) -> Answer:

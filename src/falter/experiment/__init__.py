@@ -68,6 +68,12 @@ from falter.experiment._prices import (
 )
 from falter.experiment._probe import probe_text, probed
 from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
+from falter.experiment._requests import (
+    Exported,
+    ImportedResults,
+    export_requests,
+    import_results,
+)
 from falter.experiment._rescore import rescored_study
 from falter.experiment._resolve import PanelPlan, Resolved, connect, resolve
 from falter.experiment._reviews import (
@@ -127,11 +133,13 @@ __all__ = [
     "DesignError",
     "Experiment",
     "ExperimentSettings",
+    "Exported",
     "Gate",
     "GateResult",
     "GateSpec",
     "Generated",
     "Imported",
+    "ImportedResults",
     "Infeasible",
     "JudgeCalibration",
     "Judged",
@@ -175,6 +183,7 @@ __all__ = [
     "demonstration_changes",
     "design_errors",
     "encoder_if_there",
+    "export_requests",
     "export_sheet",
     "gate_in",
     "gate_study",
@@ -182,6 +191,7 @@ __all__ = [
     "identity_settings",
     "import_bank",
     "import_bundled",
+    "import_results",
     "import_reviews",
     "items_in",
     "judge_rewrites",

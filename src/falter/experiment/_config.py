@@ -39,8 +39,8 @@ from falter.tasks import DataSpec, target_column
 
 __all__ = [
     "EXPERIMENT", "STUDY", "Experiment", "ModelSpec", "StepSpec", "StudySettings",
-    "identity_settings", "overlay", "override", "read_experiment", "read_file", "read_settings",
-    "read_study_settings",
+    "identity_settings", "listed", "overlay", "override", "read_experiment", "read_file",
+    "read_settings", "read_study_settings",
 ]  # fmt: skip
 
 # The table
@@ -361,6 +361,11 @@ def _consistent(experiment: Experiment) -> Experiment:
             hint="drop one of the two",
         )
     return experiment
+
+
+def listed(recipes: Any) -> tuple[Any, ...]:
+    """Recipes as an experiment file has them: one, or a list."""
+    return tuple(recipes) if isinstance(recipes, (list, tuple)) else (recipes,) if recipes else ()
 
 
 def identity_settings(experiment: Experiment) -> dict[str, Any]:

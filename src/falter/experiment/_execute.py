@@ -29,6 +29,7 @@ __all__ = [
     "opened",
     "planned_cost",
     "record_run",
+    "recorded_plan",
     "run_async",
     "watching",
 ]
@@ -134,6 +135,19 @@ def _require_read_batches(lanes: Sequence[Lane], book: Batches) -> None:
 
 def _say(text: str) -> None:
     print(printable(text), file=sys.stderr)
+
+
+def recorded_plan(resolved: Resolved, store: Store) -> Iterator[tuple[Client, list[Request]]]:
+    """A run's requests, a stretch at a time, each in the store's plan when it is yielded."""
+    run = resolved.run
+    with _Recorder(run, store) as recorder:
+        for place, p in enumerate(resolved.panels):
+            count = count_cells(len(p.items), p.conditions, run.draws, run.repeats)
+            record = recorder.of([place], [count])
+            for stretch in batched(_requests(p, run.draws, run.repeats), PLAN_COMMIT):
+                record(stretch)
+                yield p.client, stretch
+    store.finish_plan(run)
 
 
 def _finished(run: Run, store: Store) -> int:

@@ -49,12 +49,12 @@ __all__ = [
     "PanelPlan",
     "Resolved",
     "connect",
+    "connect_judge",
     "distinct",
     "hold_out",
     "load_task",
     "load_tasks",
     "require_batches",
-    "require_judge",
     "resolve",
     "task_scorers",
 ]
@@ -366,8 +366,11 @@ def _require_fit(scorer: Scorer, spec: ModelSpec, task: Task, able: Capabilities
         )
 
 
-def require_judge(spec: ModelSpec, judge: Client, *, batch: bool) -> None:
-    """Raise unless the model can judge, in batches if that is how all is asked."""
+def connect_judge(spec: ModelSpec | None, *, batch: bool) -> Client | None:
+    """The model that judges, if there is one; in batches if that is how all is asked."""
+    if spec is None:
+        return None
+    judge = connect(spec)
     if not judge.capabilities.generates:
         raise UsageError(
             f"The judge '{spec.name}' cannot write text",
@@ -375,6 +378,7 @@ def require_judge(spec: ModelSpec, judge: Client, *, batch: bool) -> None:
         )
     if batch:
         require_batches(spec, judge)
+    return judge
 
 
 def require_batches(spec: ModelSpec, client: Client, scorer: Scorer | None = None) -> None:

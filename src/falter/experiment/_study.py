@@ -15,6 +15,7 @@ from falter.core.records import BASELINE, Run
 from falter.experiment._config import (
     Experiment,
     ModelSpec,
+    listed,
     override,
     read_experiment,
     read_study_settings,
@@ -36,9 +37,9 @@ from falter.experiment._resolve import (
     PanelPlan,
     Resolved,
     connect,
+    connect_judge,
     load_task,
     load_tasks,
-    require_judge,
     resolve,
 )
 from falter.experiment._rewrites import bank_in
@@ -203,9 +204,7 @@ class _Resolver:
     def __init__(self, spec: StudySpec, path: Path, stack: contextlib.ExitStack) -> None:
         self.spec, self.path, self.stack = spec, path, stack
         self.clients = tuple(connect(model) for model in spec.experiment.models)
-        self.judge = None if spec.judge is None else connect(spec.judge)
-        if spec.judge is not None and self.judge is not None:
-            require_judge(spec.judge, self.judge, batch=spec.experiment.batch)
+        self.judge = connect_judge(spec.judge, batch=spec.experiment.batch)
         self.shelf = _TaskShelf(spec)
 
     def study(self) -> ResolvedStudy:
@@ -330,7 +329,7 @@ def _user_settings(
         demonstrations=experiment.demonstrations if sets_demonstrations else None,
         repeats=experiment.repeats if "repeats" in spec.settings else None,
         scorer=experiment.scorer,
-        recipes=_listed(spec.settings.get("recipes")),
+        recipes=listed(spec.settings.get("recipes")),
         remedies=spec.remedies,
         judge=spec.judge is not None,
         judge_scores=judge is None or judge.capabilities.scores,
@@ -342,11 +341,6 @@ def _user_settings(
             if task.has_choices
         ),
     )
-
-
-def _listed(recipes: Any) -> tuple[Any, ...]:
-    """Recipes as an experiment file has them: one, or a list."""
-    return tuple(recipes) if isinstance(recipes, (list, tuple)) else (recipes,) if recipes else ()
 
 
 def _kind(task: Task) -> TaskKind:
