@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from falter import __version__
-from falter.clients import ClientSettings, clients
-from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError, nearest
+from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError
 from falter.core.interfaces import Capabilities, Client, ConstrainedScorer, RewriteBank, Scorer
 from falter.core.records import (
     Item,
@@ -20,6 +19,7 @@ from falter.core.records import (
 )
 from falter.experiment._conditions import conditions, template_for
 from falter.experiment._config import Experiment, ModelSpec, Prompts, identity_settings
+from falter.experiment._connect import connect, require_batches
 from falter.experiment._labels import (
     reads_labels,
     require_label_scorer,
@@ -55,7 +55,6 @@ from falter.tasks import (
 __all__ = [
     "PanelPlan",
     "Resolved",
-    "connect",
     "distinct",
     "hold_out",
     "load_task",
@@ -152,6 +151,8 @@ def resolve(
             used = tuple(with_reasoning(with_labels(s, labels), of_run) for s in used)
             for scorer in used:
                 _require_fit(scorer, spec, task, client.capabilities)
+                if experiment.batch:
+                    require_batches(spec, client, scorer)
                 _require_targets(scorer, task, items)
             by_name |= {scorer.name: scorer for scorer in used}
             panels += [
@@ -301,21 +302,6 @@ def _shown_from(recipe: Recipe, usual: int) -> int:
 
 
 # Models and scorers
-
-
-def connect(spec: ModelSpec) -> Client:
-    name, mark, rest = spec.name.partition(":")
-    if not mark and name not in clients.names() and nearest(name, clients.names()) is None:
-        raise UsageError(
-            f"Unknown model '{name}'",
-            hint=f"a model on a server is named with its client, as in 'openai:{name}'; 'falter "
-            "list clients' has the others",
-        )
-    connector = clients.get(name)
-    shared = {f.name for f in fields(ClientSettings)} & {f.name for f in fields(spec)} - {"name"}
-    given = {name: getattr(spec, name) for name in shared}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return connector(ClientSettings(name=rest, **chosen))
 
 
 def task_scorers(

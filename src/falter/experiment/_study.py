@@ -16,10 +16,12 @@ from falter.core.records import BASELINE, Run
 from falter.experiment._config import (
     Experiment,
     ModelSpec,
+    listed,
     override,
     read_experiment,
     read_study_settings,
 )
+from falter.experiment._connect import connect, connect_judge
 from falter.experiment._execute import (
     Watch,
     carry_out,
@@ -34,7 +36,7 @@ from falter.experiment._gate_settings import GateSpec
 from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
 from falter.experiment._remedies import RemedyUnfit
-from falter.experiment._resolve import PanelPlan, Resolved, connect, resolve
+from falter.experiment._resolve import PanelPlan, Resolved, resolve
 from falter.experiment._rewrites import bank_in
 from falter.experiment._shelf import TaskShelf
 from falter.experiment._thrift import laid_out, refuse_with_protocol
@@ -199,12 +201,7 @@ class _Resolver:
     def __init__(self, spec: StudySpec, path: Path, stack: contextlib.ExitStack) -> None:
         self.spec, self.path, self.stack = spec, path, stack
         self.clients = tuple(connect(model) for model in spec.experiment.models)
-        self.judge = None if spec.judge is None else connect(spec.judge)
-        if spec.judge is not None and self.judge and not self.judge.capabilities.generates:
-            raise UsageError(
-                f"The judge '{spec.judge.name}' cannot write text",
-                hint="name a model that generates text",
-            )
+        self.judge = connect_judge(spec.judge, batch=spec.experiment.batch)
         self.shelf = TaskShelf(spec.experiment, spec.protocol.name)
 
     def study(self) -> ResolvedStudy:
@@ -310,7 +307,7 @@ def _user_settings(
         demonstrations=experiment.demonstrations if sets_demonstrations else None,
         repeats=experiment.repeats if "repeats" in spec.settings else None,
         scorer=experiment.scorer,
-        recipes=_listed(spec.settings.get("recipes")),
+        recipes=listed(spec.settings.get("recipes")),
         remedies=spec.remedies,
         judge=spec.judge is not None,
         judge_scores=judge is None or judge.capabilities.scores,
@@ -322,11 +319,6 @@ def _user_settings(
             if task.has_choices
         ),
     )
-
-
-def _listed(recipes: Any) -> tuple[Any, ...]:
-    """Recipes as an experiment file has them: one, or a list."""
-    return tuple(recipes) if isinstance(recipes, (list, tuple)) else (recipes,) if recipes else ()
 
 
 def _kind(task: Task) -> TaskKind:
