@@ -18,6 +18,7 @@ from falter.tasks._memory import (
     source_name,
     target_column,
 )
+from falter.tasks._sizes import sized_by_description
 from falter.tasks._task import Task, hash_order, pick, tasks
 from falter.tasks._template import Piece, Template
 
@@ -40,6 +41,7 @@ __all__ = [
     "read_template_file",
     "rows_at",
     "rule_faults",
+    "sized_by_description",
     "source_name",
     "target_column",
     "tasks",
