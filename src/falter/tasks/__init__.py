@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from falter.tasks._enterprise_data import read_yaml
 from falter.tasks._enterprise_rules import Domain, read_domain, read_issues, rule_faults
 from falter.tasks._files import (
     DataSpec,
@@ -39,6 +40,7 @@ __all__ = [
     "read_issues",
     "read_rows",
     "read_template_file",
+    "read_yaml",
     "rows_at",
     "rule_faults",
     "sized_by_description",
