@@ -194,6 +194,35 @@ def test_a_batch_that_never_arrived_is_handed_in_again(
     assert states(path) == ["lost", "read"]
 
 
+def test_killed_before_a_batch_is_made(server: BatchServer, tmp_path: Path) -> None:
+    """Written down and never handed in: looked for in vain, and then handed in."""
+    path = tmp_path / "a.db"
+    server.stall = "upload"
+    with FalterProcess(command(server, path, "openai", "--batch")) as process:
+        assert server.stalled.wait(60)
+        process.send(signal.SIGKILL)
+        asyncio.run(process.ended())
+    assert states(path) == ["sending"]
+    assert not ask(server, path, "openai")
+    assert states(path) == ["lost", "read"]
+    assert len(server.batches) == 1
+    assert set(server.paid.values()) == {1}
+    assert len(server.paid) == CELLS
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+def test_results_that_break_off_are_read_again(
+    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], dialect: str
+) -> None:
+    path = tmp_path / "a.db"
+    server.stall = "break"
+    assert not ask(server, path, dialect)
+    assert "the results broke off" in capsys.readouterr().err
+    assert len(answers(path)) == CELLS
+    assert None not in answers(path).values()
+    assert set(server.paid.values()) == {1}
+
+
 def test_a_strangers_batch_is_put_back(server: BatchServer, tmp_path: Path) -> None:
     """Anthropic's batches take no mark: one with as many requests may be somebody else's."""
     path = tmp_path / "a.db"
