@@ -16,7 +16,7 @@ from falter.core.errors import PreflightError, RunStopped, StoreBusy, StoreError
 from falter.core.interfaces import Case, Client
 from falter.core.records import CUT, Request, Response, Run
 from falter.experiment._resolve import PanelPlan, Resolved
-from falter.plan import Cost, Shard, batched, count_cells, estimate_cost, plan
+from falter.plan import Cost, Shard, batched, estimate_cost
 from falter.runner import Lane, Progress, run_batches, run_lanes
 from falter.store import Batches, PlannedCell, Store
 
@@ -55,7 +55,7 @@ def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPla
     run = resolved.run
     counted: set[bytes] = set()
     return [
-        (p, estimate_cost(_requests(p, run.draws, run.repeats), p.target, missing, counted))
+        (p, estimate_cost(p.requests(run.draws, run.repeats), p.target, missing, counted))
         for p in resolved.panels
     ]
 
@@ -63,9 +63,7 @@ def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPla
 def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
     """Record the run, and what started it. True if all of its answers are stored already."""
     run = resolved.run
-    cells = sum(
-        count_cells(len(p.items), p.conditions, run.draws, run.repeats) for p in resolved.panels
-    )
+    cells = sum(p.cells(run.draws, run.repeats) for p in resolved.panels)
     made_by = {"command": command} if command else {}
     origin = {**run.origin, **made_by, "cells": str(cells)}
     if not store.begin_run(replace(run, origin=origin)):
@@ -147,9 +145,9 @@ def recorded_plan(resolved: Resolved, store: Store) -> Iterator[tuple[Client, li
     run = resolved.run
     with _Recorder(run, store) as recorder:
         for place, p in enumerate(resolved.panels):
-            count = count_cells(len(p.items), p.conditions, run.draws, run.repeats)
+            count = p.cells(run.draws, run.repeats)
             record = recorder.of([place], [count])
-            for stretch in batched(_requests(p, run.draws, run.repeats), PLAN_COMMIT):
+            for stretch in batched(p.requests(run.draws, run.repeats), PLAN_COMMIT):
                 record(stretch)
                 yield p.client, stretch
     store.finish_plan(run)
@@ -191,7 +189,7 @@ def _lanes(resolved: Resolved, recorder: _Recorder, shard: Shard | None) -> list
     lanes = []
     for places in by_model.values():
         panels = [resolved.panels[place] for place in places]
-        counts = [count_cells(len(p.items), p.conditions, run.draws, run.repeats) for p in panels]
+        counts = [p.cells(run.draws, run.repeats) for p in panels]
         lanes.append(
             Lane(
                 requests=_Planned(panels, run),
@@ -220,10 +218,6 @@ def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bo
     return is_cut
 
 
-def _requests(panel: PanelPlan, draws: int, repeats: int) -> Iterator[Request]:
-    return plan(panel.items, panel.conditions, panel.target, draws=draws, repeats=repeats)
-
-
 class _Planned(Iterable[Request]):
     """The requests of some panels, planned anew whenever they are gone through."""
 
@@ -232,7 +226,7 @@ class _Planned(Iterable[Request]):
 
     def __iter__(self) -> Iterator[Request]:
         for panel in self._panels:
-            yield from _requests(panel, self._run.draws, self._run.repeats)
+            yield from panel.requests(self._run.draws, self._run.repeats)
 
 
 class _Recorder:
