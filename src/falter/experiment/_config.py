@@ -238,8 +238,8 @@ class Experiment:
         "--rewrites", shape=File(), metavar="FILE", off="bank.jsonl")
     unparsed: Literal["wrong", "excluded"] = setting("how unreadable answers count",
         "--unparsed", default="wrong", identity="always", on="wrong")
-    batch: bool = setting("hand the requests in as the provider's batches: for half the price, "
-        "within a day", "--batch", default=False, off="true")
+    batch: bool = setting("ask in the provider's batches: half the price, within a day",
+        "--batch", default=False, off="true")
     level: float = setting("the level of the intervals", default=0.95, low=0.5, high=0.9999,
         identity="always", on="0.95")
 

@@ -72,9 +72,11 @@ def export_requests(
             resolved.rewrites.require()
     files = _Files(output, per_file)
     book, seen, held = Batches(store), set[str](), 0
+    known = {stored.run.id for stored in store.runs()}
     with files:
         for _, resolved in study.parts:
-            record_run(resolved, store, command)
+            if resolved.run.id not in known:
+                record_run(resolved, store, command)
             for client, stretch in recorded_plan(resolved, store):
                 missing = store.missing(list({request.key for request in stretch} - seen))
                 waiting = book.held(missing)
