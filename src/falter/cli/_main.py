@@ -24,6 +24,7 @@ from falter.cli._mend import mend
 from falter.cli._perturb import perturb
 from falter.cli._plan import plan
 from falter.cli._power import power
+from falter.cli._recommend import recommend
 from falter.cli._report import report
 from falter.cli._rescore import rescore
 from falter.cli._rewrites import rewrites
@@ -68,6 +69,7 @@ for _command in (
     analyze,
     power,
     perturb,
+    recommend,
     rewrites,
     judge,
     generate,

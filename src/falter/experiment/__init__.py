@@ -68,6 +68,7 @@ from falter.experiment._prices import (
 )
 from falter.experiment._probe import probe_text, probed
 from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
+from falter.experiment._recommend import Proposal, TaskProposals, proposals
 from falter.experiment._rescore import rescored_study
 from falter.experiment._resolve import PanelPlan, Resolved, connect, resolve
 from falter.experiment._reviews import (
@@ -144,6 +145,7 @@ __all__ = [
     "PlannedGoal",
     "Prepared",
     "PriceList",
+    "Proposal",
     "RatedTexts",
     "Resolved",
     "ResolvedStudy",
@@ -154,6 +156,7 @@ __all__ = [
     "StoredResults",
     "StudySettings",
     "StudySpec",
+    "TaskProposals",
     "VariantSet",
     "Watch",
     "analyze_cells",
@@ -208,6 +211,7 @@ __all__ = [
     "price_lists",
     "probe_text",
     "probed",
+    "proposals",
     "read_baseline",
     "read_experiment",
     "read_file",
