@@ -44,7 +44,7 @@ def _print(one: TaskProposals) -> None:
         for row in rows:
             lost = ", ".join(f"{check} in {count}" for check, count in row.lost.items())
             note = "" if row.worth_it else "; not proposed"
-            note += f"; check what is lost: {lost}" if lost and row.worth_it else ""
+            note += f"; the check of meaning names {lost}" if lost and row.worth_it else ""
             click.echo(f"    {row.recipe:<26}changes {row.changed} of {row.prompts}{note}")
     named = " ".join(f"-r {name}" for name in one.chosen)
     click.echo(f"\nadd to 'falter run': {named}\n")

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from falter.analysis import Rewording, meaning
-from falter.experiment._config import Experiment
+from falter.experiment._config import Experiment, StepSpec
 from falter.experiment._variants import VariantSet, variant_sets
-from falter.perturbations import ADVICE, Advice, traits_of
+from falter.perturbations import ADVICE, NOISE_FLOOR, Advice, traits_of
 
 __all__ = ["Proposal", "TaskProposals", "proposals"]
 
@@ -47,14 +47,14 @@ class TaskProposals:
     def chosen(self) -> tuple[str, ...]:
         """The recipes worth running, each once, with the noise floor."""
         names = [proposal.recipe for proposal in self.proposals if proposal.worth_it]
-        return (*dict.fromkeys(names), "identity")
+        return (*dict.fromkeys(names), NOISE_FLOOR)
 
 
 def proposals(experiment: Experiment) -> list[TaskProposals]:
     """What to run on each task of an experiment; its own recipes are not looked at."""
     looked_at = min(experiment.limit or LOOKED_AT, LOOKED_AT)
     names = tuple(dict.fromkeys(name for advice in ADVICE for name in advice.recipes))
-    recipes = tuple(((name, {}),) for name in names)
+    recipes: tuple[tuple[StepSpec, ...], ...] = tuple(((name, {}),) for name in names)
     trial = replace(experiment, recipes=recipes, grid=None, limit=looked_at, draws=1)
     return [_of_set(one) for one in variant_sets(trial)]
 

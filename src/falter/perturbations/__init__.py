@@ -1,6 +1,6 @@
 """Floor 1: the transforms, one family a module, and the machinery that chains them."""
 
-from falter.perturbations._advice import ADVICE, Advice, traits_of
+from falter.perturbations._advice import ADVICE, NOISE_FLOOR, Advice, traits_of
 from falter.perturbations._asking import added, with_instruction
 from falter.perturbations._base import (
     PromptPerturbation,
@@ -28,6 +28,7 @@ from falter.perturbations.configuration import OTHER_TEMPLATE, SettingPerturbati
 __all__ = [
     "ADVICE",
     "DEFAULT_RECIPES",
+    "NOISE_FLOOR",
     "OTHER_TEMPLATE",
     "RECIPE_SETS",
     "Advice",

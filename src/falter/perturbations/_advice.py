@@ -11,7 +11,7 @@ from falter.perturbations._prose import prose_at
 from falter.perturbations._rearranging import template_units
 from falter.text import sentences
 
-__all__ = ["ADVICE", "Advice", "traits_of"]
+__all__ = ["ADVICE", "NOISE_FLOOR", "Advice", "traits_of"]
 
 
 class Advice(NamedTuple):
@@ -91,6 +91,9 @@ ADVICE = (
     ),
 )
 """In the order in which they are proposed."""
+
+NOISE_FLOOR = "identity"
+"""What every set of recipes needs beside it: the same prompt again."""
 
 _JSON = re.compile(r"\bJSON\b")
 _TOOL = re.compile(r'"parameters"\s*:\s*\{|"input_schema"\s*:\s*\{')
