@@ -26,6 +26,7 @@ from falter.analysis._meaning import (
     MEANING_CHECKS,
     Cosine,
     Rewording,
+    answer_places,
     equal_prompts,
     meaning,
 )
@@ -112,6 +113,7 @@ __all__ = [
     "analysis_title",
     "answer_figure",
     "answer_of",
+    "answer_places",
     "answers",
     "brittleness_bars",
     "compare_sides",

@@ -69,6 +69,7 @@ from falter.experiment._prices import (
 )
 from falter.experiment._probe import probe_text, probed
 from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
+from falter.experiment._recommend import Proposal, TaskProposals, proposals
 from falter.experiment._requests import (
     Exported,
     ImportedResults,
@@ -154,6 +155,7 @@ __all__ = [
     "PlannedGoal",
     "Prepared",
     "PriceList",
+    "Proposal",
     "RatedTexts",
     "Resolved",
     "ResolvedStudy",
@@ -164,6 +166,7 @@ __all__ = [
     "StoredResults",
     "StudySettings",
     "StudySpec",
+    "TaskProposals",
     "VariantSet",
     "Watch",
     "analyze_cells",
@@ -220,6 +223,7 @@ __all__ = [
     "price_lists",
     "probe_text",
     "probed",
+    "proposals",
     "read_baseline",
     "read_experiment",
     "read_file",

@@ -22,6 +22,7 @@ from falter.experiment._config import (
     read_study_settings,
 )
 from falter.experiment._connect import connect, connect_judge
+from falter.experiment._copied import copied_answers
 from falter.experiment._execute import (
     Watch,
     carry_out,
@@ -239,20 +240,16 @@ class _Resolver:
                 )
                 continue
             by_part.append((part, resolved))
-            for remark in remarks:
+            for remark in (*remarks, *copied_answers(resolved)):
                 parts_of_remark.setdefault(remark, []).append(part.name)
         notes += [
             f"{' and '.join(names)}: {remark}." if spec.protocol.name else f"{remark}."
             for remark, names in parts_of_remark.items()
         ]
         return ResolvedStudy(
-            spec=spec,
-            parts=tuple(by_part),
-            judging=tuple(judging),
-            clients=self.clients,
-            judge=self.judge,
-            notes=tuple(notes),
-        )
+            spec=spec, parts=tuple(by_part), judging=tuple(judging), clients=self.clients,
+            judge=self.judge, notes=tuple(notes),
+        )  # fmt: skip
 
     def _part(self, part: Part) -> tuple[Resolved, list[str]]:
         """A part with remarks on it; recipes whose rewrites are all missing are left out.
