@@ -152,7 +152,7 @@ class _Log:
             "metadata": {
                 "falter_run": self.run.id,
                 "recipe": whole_text(self.recipe.label),
-                "simulated": self.panel.model.simulated,
+                "is_simulated": self.panel.model.simulated,
                 "seed": self.run.seed,
             },
         }  # fmt: skip
