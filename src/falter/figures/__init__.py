@@ -29,6 +29,7 @@ from falter.figures._kinds import (
     Value,
     Verdict,
 )
+from falter.figures._labels import without_shared_labels
 from falter.figures._study import Study, StudyPart
 from falter.figures._walk import estimates, renamed
 
@@ -62,4 +63,5 @@ __all__ = [
     "Verdict",
     "estimates",
     "renamed",
+    "without_shared_labels",
 ]
