@@ -2,11 +2,11 @@
 
     python bench/findings.py drop | rankings | quantised | remedies [--store FILE] [--to FOLDER]
 
-Runs the experiment into a store of its own (`findings-NAME.db`; what is stored is not asked again),
+Runs the experiment into a store of its own (`findings-*.db`; what is stored is not asked again),
 prints the tables, and writes NAME.svg and NAME.json, the numbers of the figure, to docs/findings.
-The pages there say what the numbers mean and what cannot be concluded. `rankings` reads the answers
-of `quantised`; `drop` needs the model that `python bench/real_models.py 0.5b` puts together, the
-others need SmolLM2 alone. The time counted is that of this process, asking and analysing.
+The pages there say what the numbers mean and what cannot be concluded. The first three read the
+same answers, which the first of them asks for. All need SmolLM2 alone, which is fetched once. The
+time counted is that of this process, asking and analysing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "bench")]
+sys.path[:0] = [str(ROOT / "src")]
 
 import falter  # noqa: E402
 from falter.core.records import Estimate  # noqa: E402
@@ -29,7 +29,6 @@ from falter.experiment import Result  # noqa: E402
 from falter.figures import Breakdown, Forest, ForestRow, Grid, Unit  # noqa: E402
 from falter.figures.numbers import shown  # noqa: E402
 from falter.report import picture  # noqa: E402
-from real_models import MODELS  # noqa: E402
 
 AS_IT_COMES = "smollm2"
 QUANTISED = ("smollm2:q8_0", "smollm2:q4_0", "smollm2:q2_k")
@@ -45,31 +44,16 @@ REMEDIES = {
     "limit": 60,
     "models": [{"name": AS_IT_COMES, "concurrency": 1}],
     "recipes": ["typos", "pad_newlines"],
-    "remedies": ["tidy_lines", "correct_spelling", "mention_slips", "noisy_examples", "vote"],
+    "remedies": ["tidy_lines", "correct_spelling", "mention_slips", "noisy_examples"],
 }
-
-
-def written() -> dict[str, Any]:
-    """Letters written by a model of half a billion parameters, sampled, so that it may turn."""
-    model = MODELS["0.5b"]
-    if not model.is_here:
-        sys.exit(f"{model.file} is not here\n\nhint: python bench/real_models.py 0.5b")
-    return {
-        "task": "basics",
-        "limit": 32,
-        "scorer": "choice_letter",
-        "sampling": {"temperature": 0.7},
-        "models": [{"name": f"gguf:{model.path}", "concurrency": 1}],
-        "recipes": ["typos", "drop_stop_words", "pad_newlines", "identity"],
-    }
 
 
 # Figures
 
 
 def parts(result: Result) -> Breakdown:
-    """Each recipe's drop in its parts, as the report has them."""
-    figure = result.figure("parts")
+    """Each recipe's drop in its parts, for the model as it comes."""
+    figure = result.figure("parts-1")
     assert isinstance(figure, Breakdown)
     return figure
 
@@ -141,7 +125,7 @@ class Finding:
 
     question: str
     store: str
-    settings: Callable[[], dict[str, Any]]
+    settings: dict[str, Any]
     figure: Callable[[Result], Forest | Breakdown]
     tables: tuple[str, ...]
 
@@ -149,29 +133,29 @@ class Finding:
 FINDINGS = {
     "drop": Finding(
         question="Of this drop, how much is real?",
-        store="drop",
-        settings=written,
+        store="quantised",
+        settings=SEVERAL,
         figure=parts,
-        tables=("parts", "drops"),
+        tables=("parts-1", "drops-1"),
     ),
     "rankings": Finding(
         question="How many changed rankings are chance?",
         store="quantised",
-        settings=lambda: SEVERAL,
+        settings=SEVERAL,
         figure=rankings,
         tables=("rankings-changed", "ranks"),
     ),
     "quantised": Finding(
         question="Does a coarser quantisation falter more?",
         store="quantised",
-        settings=lambda: SEVERAL,
+        settings=SEVERAL,
         figure=differences,
         tables=("models-compared", "drops-at-once"),
     ),
     "remedies": Finding(
         question="Which remedy helps?",
         store="remedies",
-        settings=lambda: REMEDIES,
+        settings=REMEDIES,
         figure=gains,
         tables=("remedies-answer", "remedies", "remedies-halves"),
     ),
@@ -202,7 +186,7 @@ def processor_minutes() -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("name", choices=FINDINGS)
-    parser.add_argument("--store", type=Path, help="by default findings-NAME.db")
+    parser.add_argument("--store", type=Path, help="by default one of its own here")
     parser.add_argument("--to", type=Path, default=ROOT / "docs" / "findings")
     options = parser.parse_args(arguments)
     finding = FINDINGS[options.name]
@@ -212,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def watch(progress: Sequence[Any]) -> None:
         sent[0] = max(sent[0], sum(lane.sent for lane in progress))
 
-    result = falter.run(finding.settings(), store=store, watch=watch)
+    result = falter.run(finding.settings, store=store, watch=watch)
     figure = finding.figure(result)
     drawn = picture(figure)
     print(finding.question, result.summary(*finding.tables, width=150), sep="\n\n")
