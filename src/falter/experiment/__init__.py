@@ -106,6 +106,7 @@ from falter.experiment._study import (
     study_in,
     study_of,
 )
+from falter.experiment._thrift import promise
 from falter.experiment._variants import VariantSet, variant_sets
 
 __all__ = [
@@ -208,6 +209,7 @@ __all__ = [
     "price_lists",
     "probe_text",
     "probed",
+    "promise",
     "read_baseline",
     "read_experiment",
     "read_file",

@@ -12,9 +12,9 @@ import numpy as np
 from falter.core.errors import UsageError
 from falter.experiment._config import Experiment
 from falter.experiment._resolve import PanelPlan, Resolved
-from falter.stats import Layout, budget_layout
+from falter.stats import Layout, budget_layout, planned_half_widths
 
-__all__ = ["laid_out", "refuse_with_gate", "refuse_with_protocol"]
+__all__ = ["laid_out", "promise", "refuse_with_gate", "refuse_with_protocol"]
 
 FEWEST = 20
 """Items below which a layout tells next to nothing."""
@@ -103,7 +103,29 @@ def _masked(panel: PanelPlan, layout: Layout) -> PanelPlan:
         for i in layout.order
     }
     items = tuple(item for item in panel.items if item.key in asked)
-    return replace(panel, items=items, asked=asked)
+    return replace(panel, items=items, asked=asked, available=len(panel.items))
+
+
+def promise(panel: PanelPlan) -> dict[str, Any] | None:
+    """What a budget leaves of a panel and how wide its intervals should come out; None without one.
+
+    Half-widths for exactly the items there are, if a changed prompt turns one answer in ten.
+    """
+    if panel.asked is None or not panel.asked:
+        return None
+    changing = {c.recipe.id for c in panel.conditions if c.recipe.perturbs}
+    counts = [len(changing & recipes) for recipes in panel.asked.values()]
+    return {
+        "items_available": panel.available,
+        "recipes": len(changing),
+        "recipes_an_item": [min(counts), max(counts)],
+        "half_widths": planned_half_widths(
+            items=len(panel.items),
+            population=panel.available,
+            conditions=len(changing) + 1,
+            per_item=min(counts),
+        ),
+    }
 
 
 def refuse_with_protocol(name: str, settings: Mapping[str, Any]) -> None:

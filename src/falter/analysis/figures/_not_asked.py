@@ -36,8 +36,8 @@ def not_asked_figures(panel: PanelResult) -> Iterator[Figure]:
             Column(name="not asked", unit="count", over="Items"),
             Column(name="All items, points", unit="points",
                    about="what the whole table would say, estimated from the cells asked"),
-            Column(name="promised ±", unit="points", over="Half-width"),
-            Column(name="came out ±", unit="points", over="Half-width"),
+            Column(name="promised ±", unit="percent", over="Half-width, points"),
+            Column(name="came out ±", unit="percent", over="Half-width, points"),
         ),
         rows=tuple(rows),
     )  # fmt: skip
