@@ -52,6 +52,7 @@ from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
 from falter.experiment._mend import mended_settings, with_mending
 from falter.experiment._permits import check_permits
+from falter.experiment._planned import planned_prompts, planned_study
 from falter.experiment._power import (
     GOALS,
     Assumptions,
@@ -99,8 +100,6 @@ from falter.experiment._study import (
     ResolvedStudy,
     StudySpec,
     carry_out_study,
-    planned_prompts,
-    planned_study,
     read_study,
     rewriting_experiments,
     study_in,
