@@ -296,10 +296,11 @@ def stopping(matrix: Matrix, seeds: int) -> Iterator[str]:
                     held.append(inside[-1])
                     reached.append((high - low) / 2.0 <= bound)
             always.append(all(inside))
-        yield (f"{matrix.name}: stop at {goal} within ± {bound:g}, {LOOKS} looks at half of all: "
-               f"{np.mean(calls) / matrix.calls:.0%} of the calls, reached in {np.mean(reached):.0%}"
-               f"; holds where it stops {100 * np.mean(held):.1f} %, at every look "
-               f"{100 * np.mean(always):.1f} %")  # fmt: skip
+        yield (
+            f"{matrix.name}: stop at {goal} within ± {bound:g}, {LOOKS} looks at half of all: "
+            f"{np.mean(calls) / matrix.calls:.0%} of the calls, reached in {np.mean(reached):.0%}; "
+            f"holds where it stops {np.mean(held):.1%}, at every look {np.mean(always):.1%}"
+        )
 
 
 # What a report says about items like these
@@ -344,8 +345,8 @@ def like_these(seeds: int) -> Iterator[str]:
         for number, pairs in found.items():
             values = np.array([value for value, _ in pairs if value is not None])
             z = (values.mean() - truth[number]) / (values.std(ddof=1) / math.sqrt(len(values)))
-            yield (f"{name}, a fifth of 600 × 16: {number} covers "
-                   f"{100 * np.mean([hit for _, hit in pairs]):.1f} %, bias {z:+.1f} errors")  # fmt: skip
+            covered = 100 * np.mean([hit for _, hit in pairs])
+            yield f"{name}, a fifth: {number} covers {covered:.1f} %, bias {z:+.1f} errors"
 
 
 # The table of results

@@ -242,7 +242,7 @@ class Experiment:
         "verdict at this margin, in points", "--decide", low=0.1, high=50, identity="when set",
         off="5")
     looks: int = setting("how often 'precision' or 'decide' looks and may stop", "--looks",
-        default=4, low=2, high=6, on="4")
+        default=4, low=2, high=6, off="4")
     seed: int = setting("the seed of everything random", "--seed", default=0, low=0, on="0")
     sampling: Sampling | None = setting("how answers are written", shape=SAMPLING,
         identity="always")
