@@ -86,12 +86,26 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """The price of a million tokens; `cached`, of those of a beginning that the provider kept."""
+    """The price of a million tokens; `cached`, of those of a beginning that the provider kept.
+
+    `batch` is the share of these prices that the same request costs in a batch.
+    """
 
     input: float
     output: float
     currency: str = "USD"
     cached: float | None = None
+    batch: float = 0.5
+
+    @property
+    def in_batches(self) -> Price:
+        """The price of the same in batches, which keep no beginnings that could be counted on."""
+        return Price(
+            input=self.input * self.batch,
+            output=self.output * self.batch,
+            currency=self.currency,
+            batch=1.0,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

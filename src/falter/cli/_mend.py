@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from falter.cli._progress import Meter
 from falter.cli._typed import typed_command
 from falter.core.errors import UsageError, printable
 from falter.experiment import (
+    NothingToApply,
+    Result,
     carry_out_study,
     mended_settings,
     read_study,
@@ -85,18 +88,33 @@ def mend(
             stored = carry_out_study(study, store, meter, meter.heading, command=typed_command())
         result = stored_result(store, stored, store_path)
         failed = sum(part.failed for part in result.study.parts)
-        mended = None if apply_path is None else mended_settings(result, settings)
+        mended = None if apply_path is None or failed else _mended(result, settings)
     show(result.study, **forms)
-    if apply_path is not None and not failed:
-        if mended is None:
-            click.echo(f"no remedy is confirmed, so {apply_path} is not written", err=True)
-        else:
-            with apply_path.open("x", encoding="utf-8") as file:
-                file.write(mended)
-            click.echo(f"wrote {apply_path}", err=True)
+    if apply_path is not None and mended is not None:
+        _write(mended, apply_path)
     if failed:
         click.echo(f"error: {failed:,} cells failed; run the same command again", err=True)
     return 1 if failed else 0
+
+
+def _mended(result: Result, settings: Mapping[str, Any]) -> str | NothingToApply:
+    """The experiment with the confirmed remedy, or why there is none."""
+    try:
+        return mended_settings(result, settings)
+    except NothingToApply as error:
+        return error
+
+
+def _write(mended: str | NothingToApply, path: Path) -> None:
+    """Write the new file, or say why it is not written."""
+    if isinstance(mended, NothingToApply):
+        click.echo(f"{mended.message}, so {path} is not written", err=True)
+        if mended.hint:
+            click.echo(f"hint: {mended.hint}", err=True)
+        return
+    with path.open("x", encoding="utf-8") as file:
+        file.write(mended)
+    click.echo(f"wrote {path}", err=True)
 
 
 def _require_beside(path: Path, folder: Path) -> None:

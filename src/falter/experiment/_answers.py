@@ -20,6 +20,7 @@ from falter.core.ids import short
 from falter.core.interfaces import Scorer
 from falter.core.records import Run
 from falter.experiment._labels import run_scorers
+from falter.experiment._remedies import with_reasoning
 from falter.figures import Column, Examples, Figure, Grid, Study
 from falter.scorers import scorers
 from falter.store import Store, StoredRun, find_study
@@ -131,7 +132,7 @@ def _alternatives(run: Run, chosen: dict[str, Scorer]) -> list[Scorer]:
         scorer
         for name in scorers.names()
         if name not in chosen
-        for scorer in (scorers.get(name),)
+        for scorer in (with_reasoning(scorers.get(name), run.experiment),)
         if scorer.answer_kind in kinds
         and scorer.style in styles
         and not (scorer.needs_scores or scorer.needs_baseline)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from falter.core.errors import UsageError
 from falter.core.interfaces import RewriteBank, Scorer
 from falter.core.records import Demonstration, Item, Prompt, Recipe, Variant
+from falter.experiment._remedies import noisy_recipes
 from falter.perturbations import (
     OTHER_TEMPLATE,
     Ledger,
@@ -18,7 +19,7 @@ from falter.perturbations import (
 )
 from falter.plan import Condition
 from falter.remedies import Remedy
-from falter.tasks import Piece, Task, Template, pick
+from falter.tasks import Piece, Task, Template, hash_order
 
 __all__ = ["conditions", "template_for"]
 
@@ -74,15 +75,17 @@ def conditions(
             hint="show some, for example --demonstrations 5; or drop --perturb-demonstrations",
         )
     template = template_for(task, scorer)
-    builders: dict[tuple[str | None, int], tuple[Build, list[_Example]]] = {}
+    builders: dict[tuple[str | None, int, int], tuple[Build, list[_Example]]] = {}
+    shown = demonstrations or (0 if remedy is None else remedy.examples)
+    noise = noisy_recipes(recipes) if remedy is not None and remedy.noise else []
 
     def base(recipe: Recipe) -> tuple[Build, list[_Example]]:
-        count = demonstrations if recipe.demonstrations is None else recipe.demonstrations
-        key = recipe.template, count
+        count = shown if recipe.demonstrations is None else recipe.demonstrations
+        key = recipe.template, count, recipe.examples
         if key not in builders:
             own = template if key[0] is None else _other(template, key[0], task)
-            items = pick(held_out, count, seed + 1) if count else ()
-            examples = [_example(own, item) for item in items]
+            items = _examples(held_out, count, recipe.examples, seed + 1)
+            examples = _with_noise([_example(own, item) for item in items], noise, seed)
             builders[key] = _base_prompt(own, [e.demonstration for e in examples]), examples
         return builders[key]
 
@@ -96,6 +99,13 @@ def conditions(
         return Condition(recipe=recipe, make=make, random=bool(recipe.steps))
 
     return tuple(map(condition, recipes))
+
+
+def _examples(held_out: Sequence[Item], count: int, number: int, seed: int) -> Sequence[Item]:
+    """A set of examples, in the order of the file; no two sets have one in common."""
+    first = number * count
+    chosen = {item.key for item in hash_order(held_out, seed)[first : first + count]}
+    return [item for item in held_out if item.key in chosen]
 
 
 def _other(template: Template, source: str, task: Task) -> Template:
@@ -132,6 +142,26 @@ def _example(template: Template, item: Item) -> _Example:
         answer = str(target)
     demonstration = Demonstration(sections=prompt.sections, answer=answer)
     return _Example(key=item.key, prompt=prompt, demonstration=demonstration)
+
+
+def _with_noise(
+    examples: Sequence[_Example], recipes: Sequence[Recipe], seed: int
+) -> list[_Example]:
+    """The examples, each perturbed by one of the recipes in turn, once and for every prompt."""
+    if not recipes:
+        return list(examples)
+    return [
+        replace(
+            example,
+            demonstration=replace(
+                example.demonstration,
+                sections=perturb_demonstration(
+                    example.key, example.prompt, recipes[n % len(recipes)], seed, 0
+                ),
+            ),
+        )
+        for n, example in enumerate(examples)
+    ]
 
 
 def _shower(

@@ -39,8 +39,8 @@ from falter.tasks import DataSpec, target_column
 
 __all__ = [
     "EXPERIMENT", "STUDY", "Experiment", "ModelSpec", "Precision", "StepSpec", "StudySettings",
-    "identity_settings", "overlay", "override", "read_experiment", "read_file", "read_settings",
-    "read_study_settings",
+    "identity_settings", "listed", "overlay", "override", "read_experiment", "read_file",
+    "read_settings", "read_study_settings",
 ]  # fmt: skip
 
 # The table
@@ -52,6 +52,7 @@ PRICE = Block(
     output=Setting("the price of a million tokens of answers", low=0, default=0.0),
     currency=Setting("the currency of these"),
     cached=Setting("the price of a million tokens of a beginning that the provider kept", low=0),
+    batch=Setting("the share of these that a batch costs", low=0, high=1, default=0.5),
 )
 
 
@@ -256,6 +257,8 @@ class Experiment:
         "--rewrites", shape=File(), metavar="FILE", off="bank.jsonl")
     unparsed: Literal["wrong", "excluded"] = setting("how unreadable answers count",
         "--unparsed", default="wrong", identity="always", on="wrong")
+    batch: bool = setting("hand the requests in as the provider's batches: for half the price, "
+        "within a day", "--batch", default=False, off="true")
     level: float = setting("the level of the intervals", default=0.95, low=0.5, high=0.9999,
         identity="always", on="0.95")
 
@@ -380,6 +383,11 @@ def _consistent(experiment: Experiment) -> Experiment:
             hint="drop one of the two",
         )
     return experiment
+
+
+def listed(recipes: Any) -> tuple[Any, ...]:
+    """Recipes as an experiment file has them: one, or a list."""
+    return tuple(recipes) if isinstance(recipes, (list, tuple)) else (recipes,) if recipes else ()
 
 
 def identity_settings(experiment: Experiment) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from falter.core.errors import UnknownName, UsageError
 from falter.core.interfaces import Scorer
 from falter.core.records import Run
 from falter.experiment._config import Experiment
+from falter.experiment._remedies import with_reasoning
 from falter.scorers import scorers
 from falter.scorers.answers import Label
 from falter.tasks import Task
@@ -67,4 +68,7 @@ def with_labels(scorer: Scorer, labels: Mapping[str, Sequence[str]]) -> Scorer:
 def run_scorers(run: Run) -> dict[str, Scorer]:
     """The scorers of a stored run, with the labels that it was planned with."""
     labels = run.experiment.get("labels") or {}
-    return {p.scorer: with_labels(scorers.get(p.scorer), labels) for p in run.panels}
+    return {
+        p.scorer: with_reasoning(with_labels(scorers.get(p.scorer), labels), run.experiment)
+        for p in run.panels
+    }

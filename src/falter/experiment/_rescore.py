@@ -12,6 +12,7 @@ from falter.core.interfaces import Scorer
 from falter.core.records import Item, Run
 from falter.experiment._answers import part_of_study
 from falter.experiment._labels import reads_labels, run_scorers, with_labels
+from falter.experiment._remedies import with_reasoning
 from falter.figures import Study
 from falter.scorers import scorers
 from falter.store import Store, StoredRun
@@ -38,7 +39,8 @@ def rescored_study(
         raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
     with Store(path) as store:
         stored = part_of_study(store, name, part)
-        run, other = stored.run, scorers.get(scorer)
+        run = stored.run
+        other = with_reasoning(scorers.get(scorer), run.experiment)
         other.check()
         items = store.items(run)
         other = with_labels(other, _labels(run, items, labels))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from falter import __version__
-from falter.clients import ClientSettings, clients
-from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError, nearest
+from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError
 from falter.core.interfaces import Capabilities, Client, ConstrainedScorer, RewriteBank, Scorer
 from falter.core.records import (
     Item,
@@ -20,6 +19,7 @@ from falter.core.records import (
 )
 from falter.experiment._conditions import conditions, template_for
 from falter.experiment._config import Experiment, ModelSpec, Prompts, identity_settings
+from falter.experiment._connect import connect, require_batches
 from falter.experiment._labels import (
     reads_labels,
     require_label_scorer,
@@ -30,8 +30,14 @@ from falter.experiment._labels import (
 from falter.experiment._needs import Needs, Stretch, ledger_for, needs_from
 from falter.experiment._prompts import prompt_task, without_prompt
 from falter.experiment._recipes import recipes_of
+from falter.experiment._remedies import (
+    examples_of,
+    remedy_of,
+    require_fit_remedy,
+    require_readable,
+    with_reasoning,
+)
 from falter.plan import Asked, Asking, Condition, Target, count_cells, plan
-from falter.remedies import remedy_from
 from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
 from falter.tasks import (
     DataSpec,
@@ -49,7 +55,6 @@ from falter.tasks import (
 __all__ = [
     "PanelPlan",
     "Resolved",
-    "connect",
     "distinct",
     "hold_out",
     "load_task",
@@ -133,6 +138,7 @@ def resolve(
     distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
     if not experiment.models:
         raise UsageError("The experiment names no model", hint="give at least one, e.g. smollm2")
+    require_fit_remedy(experiment, recipes)
     loaded = load_tasks(experiment) if loaded is None else loaded
     labels = {task.name: task_labels(experiment, task) for task in loaded}
     ready = [connect(spec) for spec in experiment.models] if clients is None else clients
@@ -145,9 +151,12 @@ def resolve(
         held_out, items = hold_out(task, experiment, recipes)
         for spec, client in connected:
             used = task_scorers(experiment, loaded, n, spec, client.capabilities)
-            used = tuple(with_labels(scorer, labels) for scorer in used)
+            of_run = {"remedy": experiment.remedy}
+            used = tuple(with_reasoning(with_labels(s, labels), of_run) for s in used)
             for scorer in used:
                 _require_fit(scorer, spec, task, client.capabilities)
+                if experiment.batch:
+                    require_batches(spec, client, scorer)
                 _require_targets(scorer, task, items)
             by_name |= {scorer.name: scorer for scorer in used}
             panels += [
@@ -274,7 +283,7 @@ def hold_out(
     task: Task, experiment: Experiment, recipes: Sequence[Recipe]
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Demonstrations, the same for every item, recipe and model; and the items to be asked."""
-    count = max(experiment.demonstrations, *(recipe.demonstrations or 0 for recipe in recipes))
+    count = max(_shown_from(recipe, examples_of(experiment)) for recipe in recipes)
     if count >= len(task.items):
         raise InvalidValue(
             "demonstrations", count, f"fewer than the {len(task.items)} items of '{task.name}'"
@@ -285,22 +294,18 @@ def hold_out(
     return held_out, pick(others, experiment.limit, experiment.seed)
 
 
-# Models and scorers
-
-
-def connect(spec: ModelSpec) -> Client:
-    name, mark, rest = spec.name.partition(":")
-    if not mark and name not in clients.names() and nearest(name, clients.names()) is None:
+def _shown_from(recipe: Recipe, usual: int) -> int:
+    """How many items a recipe takes its examples from: its own set, and those before it."""
+    count = usual if recipe.demonstrations is None else recipe.demonstrations
+    if recipe.examples and not count:
         raise UsageError(
-            f"Unknown model '{name}'",
-            hint=f"a model on a server is named with its client, as in 'openai:{name}'; 'falter "
-            "list clients' has the others",
+            f"'{recipe.label}' shows other examples, but none are shown",
+            hint="show some, for example --demonstrations 5; or drop it",
         )
-    connector = clients.get(name)
-    shared = {f.name for f in fields(ClientSettings)} & {f.name for f in fields(spec)} - {"name"}
-    given = {name: getattr(spec, name) for name in shared}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return connector(ClientSettings(name=rest, **chosen))
+    return max(usual, count * (1 + recipe.examples))
+
+
+# Models and scorers
 
 
 def task_scorers(
@@ -438,8 +443,10 @@ def _panel(
     others: Sequence[Scorer],
     bank: RewriteBank | None,
 ) -> PanelPlan:
+    remedy = remedy_of(experiment)
     if scorer.needs_scores:
         _require_scorable(recipes, scorer)
+    require_readable(remedy, scorer, _constrains(scorer))
     of_recipes = conditions(
         task,
         scorer,
@@ -449,13 +456,13 @@ def _panel(
         seed=experiment.seed,
         bank=bank,
         perturb_demonstrations=experiment.perturb_demonstrations,
-        remedy=None if experiment.remedy is None else remedy_from(experiment.remedy),
+        remedy=remedy,
     )
     sampling = experiment.sampling or Sampling()
     own_limit = bool(experiment.sampling is not None and sampling.max_tokens)
     thinks = client.capabilities.reasons and not own_limit
     if not own_limit:
-        least = REASONING_LIMIT if thinks else 0
+        least = REASONING_LIMIT if thinks else 0 if remedy is None else remedy.reply_tokens
         sampling = replace(sampling, max_tokens=max(least, _max_tokens(task, scorer, others)))
     if task.stop and not sampling.stop:
         sampling = replace(sampling, stop=task.stop)

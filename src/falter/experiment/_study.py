@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,10 +16,12 @@ from falter.core.records import BASELINE, Run
 from falter.experiment._config import (
     Experiment,
     ModelSpec,
+    listed,
     override,
     read_experiment,
     read_study_settings,
 )
+from falter.experiment._connect import connect, connect_judge
 from falter.experiment._execute import (
     Watch,
     carry_out,
@@ -32,8 +35,10 @@ from falter.experiment._gate_settings import GateSpec
 from falter.experiment._looks import is_enough, looks, looks_of
 from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
-from falter.experiment._resolve import Resolved, connect, load_task, load_tasks, resolve
+from falter.experiment._remedies import RemedyUnfit
+from falter.experiment._resolve import Resolved, resolve
 from falter.experiment._rewrites import bank_in
+from falter.experiment._shelf import TaskShelf
 from falter.experiment._thrift import laid_out, refuse_with_protocol
 from falter.plan import Shard
 from falter.protocols import (
@@ -82,10 +87,9 @@ class StudySpec:
     gate: GateSpec | None = None
     remedies: tuple[str, ...] = ()
 
-    @property
-    def own_tasks(self) -> bool:
-        """Whether the user named tasks or data instead of the protocol's."""
-        return bool(self.experiment.tasks) or self.experiment.data is not None
+    def names_remedy(self, remedy: str) -> bool:
+        """Whether the user asked for this remedy, by itself or for a vote."""
+        return any(remedy in re.split("[:+]", text) for text in self.remedies)
 
     @property
     def title(self) -> str:
@@ -167,7 +171,7 @@ def rewriting_experiments(spec: StudySpec) -> list[Experiment]:
     """The experiments with recipes that need rewrites, without models."""
     if not spec.protocol.name:
         return [spec.experiment]
-    shelf = _TaskShelf(spec)
+    shelf = TaskShelf(spec.experiment, spec.protocol.name)
     settings = _user_settings(spec, (), shelf)
     parts, _ = placed_parts(spec.protocol.parts(settings), settings)
     experiments = [_experiment(spec, part, shelf) for part in parts if part.judges is None]
@@ -195,13 +199,8 @@ class _Resolver:
     def __init__(self, spec: StudySpec, path: Path, stack: contextlib.ExitStack) -> None:
         self.spec, self.path, self.stack = spec, path, stack
         self.clients = tuple(connect(model) for model in spec.experiment.models)
-        self.judge = None if spec.judge is None else connect(spec.judge)
-        if spec.judge is not None and self.judge and not self.judge.capabilities.generates:
-            raise UsageError(
-                f"The judge '{spec.judge.name}' cannot write text",
-                hint="name a model that generates text",
-            )
-        self.shelf = _TaskShelf(spec)
+        self.judge = connect_judge(spec.judge, batch=spec.experiment.batch)
+        self.shelf = TaskShelf(spec.experiment, spec.protocol.name)
 
     def study(self) -> ResolvedStudy:
         spec = self.spec
@@ -226,6 +225,11 @@ class _Resolver:
                 continue
             try:
                 resolved, remarks = self._part(part)
+            except RemedyUnfit as error:
+                if spec.names_remedy(str(part.experiment.get("remedy"))):
+                    raise
+                notes.append(f"{part.title}: left out. {error.message}.")
+                continue
             except _NothingLeft:
                 notes.append(
                     f"{part.title}: left out, no rewrites are bundled for these texts and no "
@@ -276,31 +280,6 @@ class _Resolver:
         return laid_out(resolve(experiment, bank, loaded=tasks, clients=self.clients))
 
 
-class _TaskShelf:
-    """Tasks by name, each read once. `data` names those of the user's own data, one a template."""
-
-    def __init__(self, spec: StudySpec) -> None:
-        own = load_tasks(spec.experiment) if spec.own_tasks else []
-        names = spec.experiment.tasks or tuple(task.name for task in own)
-        self.own = dict(zip(names, own, strict=True)) if own else {}
-        self.data = [task.name for task in own] if spec.experiment.data is not None else []
-        if spec.protocol.name and len(self.data) > 1:
-            raise UsageError(
-                f"The protocol {spec.protocol.name} takes one template, not {len(self.data)}",
-                hint="give one, or run the templates without the protocol",
-            )
-        self._loaded: dict[str, Task] = dict(self.own)
-
-    def of(self, experiment: Experiment) -> list[Task]:
-        names = experiment.tasks
-        if experiment.data is not None and self.data:
-            names = tuple(self.data)
-        for name in names:
-            if name not in self._loaded:
-                self._loaded[name] = load_task(name)
-        return [self._loaded[name] for name in names]
-
-
 def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
     """The user's settings that every part has in its own hands."""
     default = Experiment()
@@ -315,7 +294,7 @@ def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
 
 
 def _user_settings(
-    spec: StudySpec, clients: Sequence[Client], shelf: _TaskShelf, judge: Client | None = None
+    spec: StudySpec, clients: Sequence[Client], shelf: TaskShelf, judge: Client | None = None
 ) -> UserSettings:
     experiment = spec.experiment
     sets_demonstrations = "demonstrations" in spec.settings
@@ -326,7 +305,7 @@ def _user_settings(
         demonstrations=experiment.demonstrations if sets_demonstrations else None,
         repeats=experiment.repeats if "repeats" in spec.settings else None,
         scorer=experiment.scorer,
-        recipes=_listed(spec.settings.get("recipes")),
+        recipes=listed(spec.settings.get("recipes")),
         remedies=spec.remedies,
         judge=spec.judge is not None,
         judge_scores=judge is None or judge.capabilities.scores,
@@ -340,11 +319,6 @@ def _user_settings(
     )
 
 
-def _listed(recipes: Any) -> tuple[Any, ...]:
-    """Recipes as an experiment file has them: one, or a list."""
-    return tuple(recipes) if isinstance(recipes, (list, tuple)) else (recipes,) if recipes else ()
-
-
 def _kind(task: Task) -> TaskKind:
     if task.has_choices:
         return "choices"
@@ -355,7 +329,7 @@ def _kind(task: Task) -> TaskKind:
 
 
 def _experiment(
-    spec: StudySpec, part: Part, shelf: _TaskShelf, only: Sequence[int] = ()
+    spec: StudySpec, part: Part, shelf: TaskShelf, only: Sequence[int] = ()
 ) -> Experiment:
     """A part as an experiment: its own settings, and the user's where it has none."""
     if not spec.protocol.name:

@@ -12,9 +12,9 @@ from falter.experiment._conditions import conditions, template_for
 from falter.experiment._config import Experiment
 from falter.experiment._needs import ledger_for, needs_from
 from falter.experiment._recipes import recipes_of
+from falter.experiment._remedies import remedy_of
 from falter.experiment._resolve import distinct, hold_out, load_tasks, task_scorers
 from falter.plan import Condition
-from falter.remedies import remedy_from
 from falter.tasks import Task
 
 __all__ = ["VariantSet", "open_sets", "variant_sets"]
@@ -107,7 +107,7 @@ def _set(
         seed=experiment.seed,
         bank=bank,
         perturb_demonstrations=experiment.perturb_demonstrations,
-        remedy=None if experiment.remedy is None else remedy_from(experiment.remedy),
+        remedy=remedy_of(experiment),
     )
     return VariantSet(
         task=task, scorer=scorer, items=items, conditions=of_recipes, draws=experiment.draws

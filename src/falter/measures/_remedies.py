@@ -62,6 +62,7 @@ def confirmed_remedy(
     margin: float = 0.05,
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
+    together: int = 1,
 ) -> ConfirmedRemedy:
     """Which of several remedies helps, if one does: picked on one half of the items, then tested.
 
@@ -72,20 +73,27 @@ def confirmed_remedy(
     lies above 0 again and no loss beyond the margin is shown on clean prompts. So a false claim
     comes about in at most (1 − level)/2 of studies in which nothing helps, however many remedies
     are tried. Intervals are those of `micro_average`.
+
+    With as many as `together` remedies picked at once, for other models or tasks, the intervals on
+    the second half are simultaneous by Bonferroni's rule, at 1 − (1 − level)/together each, so that
+    the bound holds for any false claim among them. Who was picked is known from the first halves
+    alone, so only those count.
     """
+    if together < 1:
+        raise InvalidValue("together", together, "1 or more")
     if not 0.0 <= margin < 1.0:
         raise InvalidValue("margin", margin, "a number from 0 to below 1", hint="5 points are 0.05")
     first = _first_half(items if clusters is None else clusters, seed)
 
-    def effect(name: str, rows: NDArray[np.bool_]) -> RemedyEffect:
+    def effect(name: str, rows: NDArray[np.bool_], family: int = 1) -> RemedyEffect:
         own = None if clusters is None else [c for c, r in zip(clusters, rows, strict=True) if r]
-        return _effect(scores[name], rows, own, level)
+        return _effect(scores[name], rows, own, level, family)
 
     everyone = np.ones(len(items), dtype=bool)
     on_first = {name: effect(name, first) for name in scores}
     fit = [name for name in scores if _is_fit(on_first[name], margin)]
     picked = max(fit, key=lambda name: on_first[name].gain.value or 0.0, default=None)
-    on_second = None if picked is None else effect(picked, ~first)
+    on_second = None if picked is None else effect(picked, ~first, together)
     return ConfirmedRemedy(
         effects={name: effect(name, everyone) for name in scores},
         on_first=on_first,
@@ -109,21 +117,31 @@ def _effect(
     rows: NDArray[np.bool_],
     clusters: Sequence[Hashable] | None,
     level: float,
+    family: int,
 ) -> RemedyEffect:
     gain = np.asarray(scores.gain, dtype=np.float64)[rows]
     clean = np.asarray(scores.clean, dtype=np.float64)[rows, None]
     return RemedyEffect(
-        gain=_mean(gain, "remedy_gain", "gain over these recipes", clusters, level),
-        clean=_mean(clean, "remedy_clean", "change on clean prompts", clusters, level),
+        gain=_mean(gain, "remedy_gain", "gain over these recipes", clusters, level, family),
+        clean=_mean(clean, "remedy_clean", "change on clean prompts", clusters, level, family),
     )
 
 
 def _mean(
-    values: Floats, measure: str, what: str, clusters: Sequence[Hashable] | None, level: float
+    values: Floats,
+    measure: str,
+    what: str,
+    clusters: Sequence[Hashable] | None,
+    level: float,
+    family: int,
 ) -> Estimate:
-    estimate = micro_average(values, clusters=clusters, level=level)
+    """The mean over items; one of a family has an interval that holds for all of it at once."""
+    own = 1.0 - (1.0 - level) / family
+    estimate = micro_average(values, clusters=clusters, level=own)
     what = f"{what}, with the remedy less without it, items like these"
-    return replace(estimate, measure=measure, estimand=what)
+    how = f", simultaneous over {family}, bonferroni" if family > 1 else ""
+    method = f"{estimate.method}{how}" if estimate.method else ""
+    return replace(estimate, measure=measure, estimand=what, level=level, method=method)
 
 
 def _gains(effect: RemedyEffect) -> bool:

@@ -28,7 +28,7 @@ from falter.protocols._tables import (
     recipes_grid,
     tasks_grid,
 )
-from falter.protocols.mend import MEND, confirmed
+from falter.protocols.mend import MEND, VOTE, confirmed, voters_of
 
 __all__ = [
     "AGAIN",
@@ -37,6 +37,7 @@ __all__ = [
     "PREFERENCE",
     "SIMILARITY",
     "SINGLE_RUN",
+    "VOTE",
     "Need",
     "Part",
     "PartResult",
@@ -58,4 +59,5 @@ __all__ = [
     "quoted",
     "recipes_grid",
     "tasks_grid",
+    "voters_of",
 ]

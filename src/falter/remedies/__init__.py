@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from falter.remedies import _case, _white_space, _wording  # noqa: F401  (they register)
+from falter.remedies import (  # noqa: F401  (they register)
+    _case,
+    _examples,
+    _spelling,
+    _thinking,
+    _white_space,
+    _wording,
+)
 from falter.remedies._base import PLACE, Remedy, remedies, remedy, remedy_from
 
 __all__ = ["PLACE", "Remedy", "remedies", "remedy", "remedy_from"]

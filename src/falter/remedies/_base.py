@@ -22,11 +22,18 @@ class Remedy:
     """Something done to every prompt before it is sent, perturbed or not: a pure function.
 
     It sees the prompt as it arrives, and never the item, the recipe or the right answer.
+    `reasons` says that it asks for reasoning before the answer, which takes `reply_tokens`.
+    `examples` is how many solved examples it shows ahead of every prompt; with `noise` they are
+    perturbed as the items of the experiment are.
     """
 
     name: str
     summary: str
     change: Change
+    reasons: bool = False
+    reply_tokens: int = 0
+    examples: int = 0
+    noise: bool = False
 
     def __call__(self, prompt: Prompt) -> Prompt:
         return self.change(prompt)
@@ -35,12 +42,23 @@ class Remedy:
 remedies: Registry[Remedy] = Registry("remedy", "falter.remedies")
 
 
-def remedy(name: str) -> Callable[[Change], Change]:
+def remedy(
+    name: str,
+    *,
+    reasons: bool = False,
+    reply_tokens: int = 0,
+    examples: int = 0,
+    noise: bool = False,
+) -> Callable[[Change], Change]:
     """Register a function from prompt to prompt as a remedy; its first line says what it does."""
 
     def register(change: Change) -> Change:
         summary = (change.__doc__ or "").strip().partition("\n")[0]
-        remedies.register(name, Remedy(name=name, summary=summary, change=change))
+        made = Remedy(
+            name=name, summary=summary, change=change, reasons=reasons,
+            reply_tokens=reply_tokens, examples=examples, noise=noise,
+        )  # fmt: skip
+        remedies.register(name, made)
         return change
 
     return register
@@ -48,6 +66,11 @@ def remedy(name: str) -> Callable[[Change], Change]:
 
 def remedy_from(text: str) -> Remedy:
     """A remedy by its name, or a text of the user's own with `{prompt}` in it, once."""
+    if text.partition(":")[0] == "vote":
+        raise InvalidValue(
+            "remedy", text, "something done to one prompt; a vote asks several for one answer",
+            hint="'falter mend' compares votes with other remedies",
+        )  # fmt: skip
     if "{" not in text:
         return remedies.get(text)
     before, place, after = text.partition(PLACE)

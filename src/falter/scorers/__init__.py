@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from falter.scorers._aligned_json import AlignedScore, json_rouge, json_similarity
-from falter.scorers._base import TextScorer, scorers, second_reader
+from falter.scorers._base import TextScorer, after_reasoning, scorers, second_reader
 from falter.scorers._choosing import ScorerNames, named_scorers, usual_reason, usual_scorer
 from falter.scorers._entities import EntityMatch, entity_match
 from falter.scorers._keyed import answer_parts
@@ -24,6 +24,7 @@ __all__ = [
     "ScorerNames",
     "TextScorer",
     "TokenMatch",
+    "after_reasoning",
     "answer_parts",
     "bertscore",
     "entity_match",

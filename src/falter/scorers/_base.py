@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 
 from falter.core.interfaces import AnswerKind, Case, Scorer, Style
 from falter.core.records import CUT, Outcome, Response, Score
@@ -11,7 +12,7 @@ from falter.scorers._keyed import answer_parts, parts_as_json
 from falter.scorers._reply import in_form, without_sequel
 from falter.scorers.reading import declines
 
-__all__ = ["TextScorer", "scorers", "second_reader"]
+__all__ = ["TextScorer", "after_reasoning", "scorers", "second_reader"]
 
 scorers: Registry[Scorer] = Registry("scorer", "falter.scorers")
 
@@ -28,7 +29,19 @@ _LONGEST_EXTRACT = 1000  # characters
 def second_reader(scorer: Scorer) -> Scorer | None:
     """The scorer that reads the same replies more leniently, if one is named."""
     name = getattr(scorer, "second_reader", None)  # a scorer of the user's own may not say
-    return None if name is None else scorers.get(name)
+    if name is None:
+        return None
+    second = scorers.get(name)
+    return after_reasoning(second) if getattr(scorer, "reasoned", False) else second
+
+
+def after_reasoning(scorer: Scorer) -> Scorer:
+    """The scorer for replies that reason before they answer, whatever their recipe says."""
+    if not isinstance(scorer, TextScorer):
+        return scorer
+    other = copy(scorer)
+    other.reasoned = True
+    return other
 
 
 class TextScorer(ABC):
@@ -59,6 +72,7 @@ class TextScorer(ABC):
     left them. With `needs_baseline` there is also `case.baseline`, the reply to the clean prompt;
     if there is no such reply, the case is `failed` before `read`. `second_reader` names a scorer
     that reads the same replies more leniently; a report then tells bad reading from wrong answers.
+    `reasoned` is set where a remedy asks every prompt for reasoning.
     """
 
     name: str
@@ -72,6 +86,7 @@ class TextScorer(ABC):
     needs_baseline: bool = False
     second_reader: str | None = None
     whole_reply: bool = False
+    reasoned: bool = False
 
     def check(self) -> None:  # noqa: B027  (a subclass may do without)
         """Raise when something that it needs is missing. By default it needs nothing."""
@@ -105,7 +120,7 @@ class TextScorer(ABC):
     def _answered(self, text: str, case: Case) -> Score:
         """The score of the answer inside a reply, without its form and its reasoning."""
         recipe = case.variant.recipe
-        form, reasons = recipe.output_format, recipe.reasons
+        form, reasons = recipe.output_format, recipe.reasons or self.reasoned
         schema = case.variant.prompt.schema
         if schema is not None:
             form = form or schema.form

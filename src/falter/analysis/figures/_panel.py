@@ -211,7 +211,7 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
         of="recipe",
         scale="drops",
         columns=(
-            Column(name="p", unit="p", about="allows for all recipes compared here"),
+            Column(name="p", unit="p", about="adjusted for all recipes compared here"),
             Column(name="Changed", unit="count", about="items whose prompt really changed"),
             Column(name="Lost", unit="count", about="items whose answer turned wrong"),
             Column(name="Gained", unit="count", about="items whose answer turned right"),

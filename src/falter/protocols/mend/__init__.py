@@ -9,9 +9,10 @@ from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings,
 from falter.protocols.mend._figures import mend_figures
 from falter.protocols.mend._parts import parts_of
 from falter.protocols.mend._scores import PanelRemedies, panels_of_remedies
+from falter.protocols.mend._vote import VOTE, voters_of
 from falter.rewrites import Agreement
 
-__all__ = ["MEND", "confirmed"]
+__all__ = ["MEND", "VOTE", "confirmed", "voters_of"]
 
 
 class MendProtocol(Protocol):

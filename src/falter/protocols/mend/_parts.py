@@ -1,4 +1,4 @@
-"""The parts: prompts as they are, and the same ones after each remedy."""
+"""The parts: prompts as they are, the same ones after each remedy, and the votes of several."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from falter.core.errors import DuplicateName
 from falter.protocols._protocol import Part, UserSettings
+from falter.protocols.mend._vote import VOTE, voters_of
 from falter.remedies import remedies, remedy_from
 
 __all__ = ["AS_IS", "parts_of"]
@@ -24,15 +25,20 @@ def parts_of(settings: UserSettings) -> tuple[Part, ...]:
         own["scorer"] = settings.scorer
     if settings.demonstrations is not None:
         own["demonstrations"] = settings.demonstrations
-    names = settings.remedies or tuple(remedies.names())
+    names = settings.remedies or (*remedies.names(), VOTE)
     for name in names:
         if names.count(name) > 1:
             raise DuplicateName(
                 f"The remedy '{name}' is named twice", hint="name every remedy once"
             )
+    votes = {name: voters for name in names if (voters := voters_of(name)) is not None}
+    single = [name for name in names if name not in votes]
+    asked = dict.fromkeys((*single, *(voter for voters in votes.values() for voter in voters)))
     return (
         Part(name=AS_IS, title="As it is", experiment=own),
-        *(_part(name, own) for name in names),
+        *(_part(name, own) for name in asked),
+        # The first voter's answers are those to the prompts as they are; the others are above.
+        *(Part(name=name, title=f"With {name}", experiment=own) for name in votes),
     )
 
 
