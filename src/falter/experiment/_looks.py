@@ -14,13 +14,13 @@ from itertools import islice
 from typing import Any
 
 from falter.analysis import Analysis, Settings, analyse_tables, run_tables
+from falter.core.errors import UsageError
 from falter.experiment._config import Experiment, Precision
 from falter.experiment._labels import run_scorers
 from falter.experiment._resolve import PanelPlan, Resolved
-from falter.stats import sequential_boundaries
 from falter.store import Store
 
-__all__ = ["is_enough", "looks", "looks_of"]
+__all__ = ["is_enough", "look_level", "looks", "looks_of", "refuse_export"]
 
 
 def looks(experiment: Experiment) -> bool:
@@ -31,10 +31,21 @@ def looks(experiment: Experiment) -> bool:
 def look_level(count: int, level: float) -> float:
     """The level of every look's intervals with which all `count` looks together hold `level`.
 
-    Pocock's spending: next to the same boundary z at all looks; 2 Φ(z) − 1 at the largest
+        1 − (1 − level)/count
+
+    Bonferroni's, which holds however far apart the looks are. Boundaries like Pocock's suppose that
+    information grows evenly; of a finite table it grows faster at the end, and they fall short.
     """
-    z = max(sequential_boundaries(count, alpha=1.0 - level, kind="pocock").z)
-    return math.erf(z / math.sqrt(2.0))
+    return 1.0 - (1.0 - level) / count
+
+
+def refuse_export(experiment: Experiment) -> None:
+    """Raise if requests are to be written to files for a run that looks at answers on the way."""
+    if looks(experiment):
+        raise UsageError(
+            "A run that looks at its answers cannot be written to files in one go",
+            hint="leave 'precision' and 'decide' out; 'budget' alone can be exported",
+        )
 
 
 def looks_of(resolved: Resolved) -> Iterator[Resolved]:
