@@ -145,6 +145,8 @@ def test_a_budget_is_kept_and_said(settings):
     assert whole.run.id != result.run.id
     assert whole.analysis.panels[0].not_asked is None
     assert before <= {row["request"] for row in whole.scores()}
+    # A budget that pays for everything asks everything.
+    assert falter.run(**settings, budget=720).analysis.panels[0].counts.cells == 720
 
 
 def test_a_resumed_run_asks_the_same_cells(settings):

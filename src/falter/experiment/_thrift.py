@@ -16,6 +16,7 @@ from falter.stats import Layout, budget_layout, planned_half_widths
 
 __all__ = ["laid_out", "promise", "refuse_with_gate", "refuse_with_protocol"]
 
+ROUNDING = 1e-6
 FEWEST = 20
 """Items below which a layout tells next to nothing."""
 
@@ -73,7 +74,8 @@ def _layout(panel: PanelPlan, budget: float, resolved: Resolved) -> Layout:
     again = [n for n in range(len(costs)) if n not in changing]
     main = [costs[n] for n in changing]
     keys = [item.key for item in panel.items]
-    spent = budget * sum(main) / sum(costs)
+    # A hair more, so that rounding leaves no cell of a whole table out.
+    spent = budget * sum(main) / sum(costs) + ROUNDING
     width = min(len(main), 5)
     others = sum(main[1:]) / max(1, len(main) - 1)
     least = min(FEWEST, len(keys)) * (main[0] + (width - 1) * others)
@@ -89,10 +91,9 @@ def _layout(panel: PanelPlan, budget: float, resolved: Resolved) -> Layout:
     mask[:, changing] = layout.mask
     requests = layout.requests
     for n in again:
-        asked = math.floor((budget - requests) / costs[n]) if n == again[-1] else 0
-        asked = asked or math.floor((budget - spent) / len(again) / costs[n])
-        mask[list(layout.order[:asked]), n] = True
-        requests += costs[n] * min(asked, layout.items)
+        asked = layout.order[: math.floor((budget - spent) / len(again) / costs[n] + 2 * ROUNDING)]
+        mask[list(asked), n] = True
+        requests += costs[n] * len(asked)
     return Layout(mask=mask, order=layout.order, requests=requests)
 
 
