@@ -92,8 +92,8 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
             of = f" of {model} on {task}" if several else ""
             shown = n.shown(change, "percent")
             yield (
-                f"{_begun(arm)}: {measure}{of} changes by {shown.value} % over {articles} articles; "
-                f"{_sure(change, shown.interval)}."
+                f"{_begun(arm)}: {measure}{of} changes by {shown.value} % over "
+                f"{articles} articles; {_sure(change, shown.interval)}."
             )
 
 
