@@ -222,8 +222,8 @@ class Experiment:
         default=1, low=1, high=10_000, on="1")
     repeats: int = setting("how often to send every request", "--repeats", default=1, low=1,
         high=10_000, on="1")
-    budget: int | None = setting("how many requests the run may take: a balanced random part of "
-        "items and recipes is asked", "--budget", low=1, identity="when set", without="all",
+    budget: int | None = setting("the most requests: a balanced random part of the cells is asked",
+        "--budget", low=1, identity="when set", without="all",
         off="2000")
     seed: int = setting("the seed of everything random", "--seed", default=0, low=0, on="0")
     sampling: Sampling | None = setting("how answers are written", shape=SAMPLING,
