@@ -78,6 +78,14 @@ class SamplingSettings(TypedDict, total=False):
     seed: int | None
 
 
+class PrecisionSettings(TypedDict, total=False):
+    """When to stop."""
+
+    average: float | None
+    brittleness: float | None
+    recipe: float | None
+
+
 class BudgetSettings(TypedDict, total=False):
     """What a gate may spend."""
 
@@ -140,6 +148,9 @@ class ExperimentSettings(TypedDict, total=False):
     draws: int | None
     repeats: int | None
     budget: int | None
+    precision: PrecisionSettings | None
+    decide: float | None
+    looks: int | None
     seed: int | None
     sampling: SamplingSettings | None
     protect: str | Sequence[str] | None
