@@ -239,8 +239,8 @@ class Experiment:
         off="2000")
     precision: Precision | None = setting("stop before the budget is spent, once these intervals "
         "are narrow enough", shape=PRECISION)
-    decide: float | None = setting("stop before the budget is spent, once every recipe has a "
-        "verdict at this margin, in points", "--decide", low=0.1, high=50, identity="when set",
+    decide: float | None = setting("stop once every recipe has a verdict at this margin, in points",
+        "--decide", low=0.1, high=50, identity="when set",
         off="5")
     looks: int = setting("how often 'precision' or 'decide' looks and may stop", "--looks",
         default=4, low=2, high=6, off="4")
