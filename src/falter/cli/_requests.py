@@ -72,7 +72,9 @@ def export_command(
         exported = export_requests(study, store, output, form, per_file, typed_command())
     for path in exported.files:
         click.echo(str(path))
-    click.echo(f"{exported.requests:,} requests in {len(exported.files):,} files", err=True)
+    files = len(exported.files)
+    place = f"{files:,} files" if files != 1 else "1 file"
+    click.echo(f"{exported.requests:,} requests in {place}", err=True)
     if exported.held:
         click.echo(
             f"note: {exported.held:,} more are in batches that have not been read; "

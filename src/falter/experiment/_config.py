@@ -234,13 +234,13 @@ class Experiment:
         default=1, low=1, high=10_000, on="1")
     repeats: int = setting("how often to send every request", "--repeats", default=1, low=1,
         high=10_000, on="1")
-    budget: int | None = setting("how many requests the run may take: a balanced random part of "
-        "items and recipes is asked", "--budget", low=1, identity="when set", without="all",
+    budget: int | None = setting("the most requests: a balanced random part of the cells is asked",
+        "--budget", low=1, identity="when set", without="all",
         off="2000")
     precision: Precision | None = setting("stop before the budget is spent, once these intervals "
         "are narrow enough", shape=PRECISION)
-    decide: float | None = setting("stop before the budget is spent, once every recipe has a "
-        "verdict at this margin, in points", "--decide", low=0.1, high=50, identity="when set",
+    decide: float | None = setting("stop once every recipe has a verdict at this margin, in points",
+        "--decide", low=0.1, high=50, identity="when set",
         off="5")
     looks: int = setting("how often 'precision' or 'decide' looks and may stop", "--looks",
         default=4, low=2, high=6, off="4")
