@@ -53,6 +53,7 @@ from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
 from falter.experiment._mend import NothingToApply, mended_settings, with_mending
 from falter.experiment._permits import check_permits
+from falter.experiment._planned import planned_prompts, planned_study
 from falter.experiment._power import (
     GOALS,
     Assumptions,
@@ -107,13 +108,12 @@ from falter.experiment._study import (
     ResolvedStudy,
     StudySpec,
     carry_out_study,
-    planned_prompts,
-    planned_study,
     read_study,
     rewriting_experiments,
     study_in,
     study_of,
 )
+from falter.experiment._thrift import promise
 from falter.experiment._variants import VariantSet, variant_sets
 
 __all__ = [
@@ -223,6 +223,7 @@ __all__ = [
     "price_lists",
     "probe_text",
     "probed",
+    "promise",
     "proposals",
     "read_baseline",
     "read_experiment",

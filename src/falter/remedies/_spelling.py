@@ -120,8 +120,13 @@ def _is_known(word: str) -> bool:
         forms.add(word[:-1])
     joined = ((word[:at], word[at:]) for at in range(SHORTEST, len(word) - SHORTEST + 1))
     return any(len(form) > 3 and form in common_words() for form in forms) or any(
-        first in common_words() and second in common_words() for first, second in joined
+        _is_part(first) and _is_part(second) for first, second in joined
     )
+
+
+def _is_part(word: str) -> bool:
+    """Whether a word makes compounds; of three letters, only usual ones do."""
+    return word in _usual_words() or (len(word) > SHORTEST and word in common_words())
 
 
 def _near(word: str) -> dict[str, float]:

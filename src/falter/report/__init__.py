@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from falter.report._escape import line as shown_text
 from falter.report._rows import COLUMNS, figure_rows, figure_table
+from falter.report.drawing import picture
 from falter.report.forms import (
     as_csv,
     as_json,
@@ -25,6 +26,7 @@ __all__ = [
     "figure_table",
     "frame",
     "html",
+    "picture",
     "shown_text",
     "terminal",
     "terminal_figures",

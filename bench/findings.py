@@ -1,0 +1,221 @@
+"""Findings on real models that run here, each a question with its figure. One command:
+
+    python bench/findings.py drop | rankings | quantised | remedies [--store FILE] [--to FOLDER]
+
+Runs the experiment into a store of its own (`findings-*.db`; what is stored is not asked again),
+prints the tables, and writes NAME.svg and NAME.json, the numbers of the figure, to docs/findings.
+The pages there say what the numbers mean and what cannot be concluded. The first three read the
+same answers, which the first of them asks for. All need SmolLM2 alone, which is fetched once. The
+time counted is that of this process, asking and analysing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "src")]
+
+import falter  # noqa: E402
+from falter.core.records import Estimate  # noqa: E402
+from falter.experiment import Result  # noqa: E402
+from falter.figures import Breakdown, Forest, ForestRow, Grid, Unit  # noqa: E402
+from falter.figures.numbers import shown  # noqa: E402
+from falter.report import picture  # noqa: E402
+
+AS_IT_COMES = "smollm2"
+QUANTISED = ("smollm2:q8_0", "smollm2:q4_0", "smollm2:q2_k")
+SEVERAL = {
+    "task": "basics",
+    "limit": 120,
+    "models": [{"name": name, "concurrency": 1} for name in (AS_IT_COMES, *QUANTISED)],
+    "recipes": ["typos", "word_split", "casing", "pad_newlines", "persona"],
+}
+REMEDIES = {
+    "protocol": "mend",
+    "task": "basics",
+    "limit": 60,
+    "models": [{"name": AS_IT_COMES, "concurrency": 1}],
+    "recipes": ["typos", "pad_newlines"],
+    "remedies": ["tidy_lines", "correct_spelling", "mention_slips", "noisy_examples"],
+}
+
+
+# Figures
+
+
+def parts(result: Result) -> Breakdown:
+    """Each recipe's drop in its parts, for the model as it comes."""
+    figure = result.figure("parts-1")
+    assert isinstance(figure, Breakdown)
+    return figure
+
+
+def rankings(result: Result) -> Forest:
+    """The share of changed rankings, and what chance alone gives."""
+    grid = _grid(result, "rankings-changed")
+    _, share, swapped, items, _ = grid.rows[0]
+    named = {
+        "rankings changed by a recipe": share,
+        "by chance: answers swapped": swapped,
+        "by chance: other items": items,
+    }
+    return _forest(named, "Rankings changed", "case", "percent", grid.title)
+
+
+def differences(result: Result) -> Forest:
+    """The average drop of each quantisation less that of the model as it comes, and the scores."""
+    grid = _grid(result, "models-compared")
+    drop = [column.name for column in grid.columns].index("Average drop, points")
+    named: dict[str, Any] = {}
+    for row in grid.rows:
+        first, second = str(row[1]), str(row[2])
+        if first == AS_IT_COMES and second in QUANTISED:
+            named[f"{second} less {first}"] = _turned(row[drop])
+    title = "Average drop of a quantisation less that of the model as it comes"
+    return _forest(named, "Drop, difference", "model", "points", title)
+
+
+def gains(result: Result) -> Forest:
+    """What each remedy gains under perturbation."""
+    grid = _grid(result, "remedies")
+    named = {str(row[2]): row[3] for row in grid.rows}
+    return _forest(named, "Gain", "remedy", "gain", grid.title)
+
+
+def _grid(result: Result, name: str) -> Grid:
+    figure = result.figure(name)
+    assert isinstance(figure, Grid)
+    return figure
+
+
+def _forest(named: dict[str, Any], measured: str, of: str, unit: Unit, title: str) -> Forest:
+    rows = tuple(
+        ForestRow(label=label, kind="member", estimate=estimate)
+        for label, estimate in named.items()
+    )
+    return Forest(name=of, title=title, measured=measured, of=of, rows=rows, unit=unit)
+
+
+def _turned(estimate: Any) -> Estimate:
+    """The second less the first instead of the first less the second."""
+    assert isinstance(estimate, Estimate)
+
+    def minus(value: float | None) -> float | None:
+        return None if value is None else -value
+
+    return replace(
+        estimate,
+        value=minus(estimate.value),
+        low=minus(estimate.high),
+        high=minus(estimate.low),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A question, what is run for it, its figure, and the tables that are printed."""
+
+    question: str
+    store: str
+    settings: dict[str, Any]
+    figure: Callable[[Result], Forest | Breakdown]
+    tables: tuple[str, ...]
+
+
+FINDINGS = {
+    "drop": Finding(
+        question="Of this drop, how much is real?",
+        store="quantised",
+        settings=SEVERAL,
+        figure=parts,
+        tables=("parts-1", "drops-1"),
+    ),
+    "rankings": Finding(
+        question="How many changed rankings are chance?",
+        store="quantised",
+        settings=SEVERAL,
+        figure=rankings,
+        tables=("rankings-changed", "ranks"),
+    ),
+    "quantised": Finding(
+        question="Does a coarser quantisation falter more?",
+        store="quantised",
+        settings=SEVERAL,
+        figure=differences,
+        tables=("models-compared", "drops-at-once"),
+    ),
+    "remedies": Finding(
+        question="Which remedy helps?",
+        store="remedies",
+        settings=REMEDIES,
+        figure=gains,
+        tables=("remedies-answer", "remedies", "remedies-halves"),
+    ),
+}
+
+
+def numbers(figure: Forest | Breakdown) -> dict[str, str]:
+    """The numbers of a figure as its page has to say them, by row."""
+    if isinstance(figure, Breakdown):
+        return {row.label: shown(row.whole, figure.unit).text for row in figure.rows}
+    rows = [(row.label, row.estimate) for row in figure.rows]
+    return {label: shown(e, figure.unit).text for label, e in rows if e is not None}
+
+
+def minutes_before(folder: Path, run: str) -> float | None:
+    """How long the answers of this run took, when they were asked for."""
+    for path in sorted(folder.glob("*.json")):
+        known = json.loads(path.read_text("utf-8"))
+        if known["run"] == run:
+            return float(known["processor_minutes"])
+    return None
+
+
+def processor_minutes() -> float:
+    return sum(os.times()[:4]) / 60
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("name", choices=FINDINGS)
+    parser.add_argument("--store", type=Path, help="by default one of its own here")
+    parser.add_argument("--to", type=Path, default=ROOT / "docs" / "findings")
+    options = parser.parse_args(arguments)
+    finding = FINDINGS[options.name]
+    store = options.store or Path(f"findings-{finding.store}.db")
+    sent = [0]
+
+    def watch(progress: Sequence[Any]) -> None:
+        sent[0] = max(sent[0], sum(lane.sent for lane in progress))
+
+    result = falter.run(finding.settings, store=store, watch=watch)
+    figure = finding.figure(result)
+    drawn = picture(figure)
+    print(finding.question, result.summary(*finding.tables, width=150), sep="\n\n")
+    run = result.study.id
+    before = minutes_before(options.to, run)
+    spent = processor_minutes() if sent[0] or before is None else before
+    facts = {
+        "question": finding.question,
+        "run": run,
+        "processor_minutes": round(spent, 1),
+        "numbers": numbers(figure),
+    }
+    options.to.mkdir(parents=True, exist_ok=True)
+    (options.to / f"{options.name}.svg").write_text(f"{drawn}\n", encoding="utf-8")
+    text = json.dumps(facts, indent=2, ensure_ascii=False)
+    (options.to / f"{options.name}.json").write_text(f"{text}\n", encoding="utf-8")
+    print(f"{spent:.1f} minutes of processor; wrote {options.name}.svg and {options.name}.json")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
