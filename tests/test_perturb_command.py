@@ -58,7 +58,7 @@ def test_a_check_counts_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None
     assert _run(["perturb", "--check", "--json", "-p", "typos", *texts]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["texts"], row["changed"], row["not_applicable"]) == (3, 2, 1)
-    checks = "span number negation quantifier relation symbol word name"
+    checks = "span number negation quantifier relation symbol word name target"
     assert row["lost"] == dict.fromkeys(checks.split(), 0)
     assert 0 < row["cosine"] < 1
     assert row["edits_per_100_words"] > 10
