@@ -156,7 +156,7 @@ def _can_distract(
 
 @prompt_perturbation(
     "distractor_context",
-    title="sentences that have nothing to do with it",
+    title="sentences about something else",
     family="wording",
     group="distraction",
     scope=("input",),
