@@ -160,21 +160,23 @@ def _by_article(before: Sources, after: Sources, level: float) -> tuple[Estimate
         excluded=int(np.isnan(overlap).sum()),
         level=level,
     )
-    shares = [accuracy(column, level=level) for column in (changed, overlap)]
-    names = ("position_shift.changed", "position_shift.jaccard")
-    first, second = (
-        basis.undefined(
-            name, "insufficient_data", "no article has mapped sentences before and after"
-        )
-        if share.value is None
-        else basis.estimate(
-            name,
-            share.value,
-            Interval(low=share.low, high=share.high, level=level, method=share.method),
-        )
-        for name, share in zip(names, shares, strict=True)
-    )
+    named = (("position_shift.changed", changed), ("position_shift.jaccard", overlap))
+    first, second = (_share(basis, name, values) for name, values in named)
     return first, second
+
+
+def _share(basis: Basis, name: str, values: Floats) -> Estimate:
+    """The mean of numbers from 0 to 1, its interval held to that."""
+    present = values[~np.isnan(values)]
+    if not len(present):
+        why = "no article has mapped sentences before and after"
+        return basis.undefined(name, "insufficient_data", why)
+    of = accuracy(values, level=basis.level)
+    low, high = (
+        None if bound is None else min(max(bound, 0.0), 1.0) for bound in (of.low, of.high)
+    )
+    interval = Interval(low=low, high=high, level=basis.level, method=of.method)
+    return basis.estimate(name, float(present.mean()), interval)
 
 
 def _histograms(sources: Sources, lengths: Sequence[int], bins: int) -> tuple[Floats, int]:
