@@ -2,10 +2,11 @@
 
     python bench/first_screens.py FOLDER
 
-Every model is `simulated`, so what a reader should conclude is known: the brittle one loses much
-under noise in words, the sturdy one under nothing, and of the third one answer in seven says
-nothing that can be read. The items are sums, so that there are enough of them. Prints the first
-figure of each report and writes its page.
+Every model is `simulated`, so what a reader should conclude is known: the first one loses much
+under noise in words, the second one under nothing, and of the third one answer in seven says
+nothing that can be read. Their names and files say nothing of it, so that the reader has the pages
+alone. The items are sums, so that there are enough of them. Prints the first figure of each report
+and writes its page.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ RECIPES = ["typos", "word_split", "space_sequences", "persona", "pad_spaces", "i
 ITEMS = 600
 STEADY = dict.fromkeys(RECIPES, 0.0)
 MODELS: dict[str, dict[str, Any]] = {
-    "brittle": {
+    "model-a": {
         "effects": {**STEADY, "typos": 0.8, "word_split": 0.7, "space_sequences": 0.65},
         "interaction_sd": 0.3,
     },
-    "sturdy": {"mean": 1.2, "effects": STEADY, "interaction_sd": 0.0},
-    "unread": {"effects": STEADY, "unparsed": 0.14, "interaction_sd": 0.3},
+    "model-b": {"mean": 1.2, "effects": STEADY, "interaction_sd": 0.0},
+    "model-c": {"effects": STEADY, "unparsed": 0.14, "interaction_sd": 0.3},
 }
 
 

@@ -70,7 +70,7 @@ def built(name: str, path: Path, style: str) -> Iterator[tuple[Item, Prompt]]:
 
 def own(prompt: Prompt) -> str:
     """The prompt's own words, without what was added around them."""
-    return "".join("\n" if s.kind == "added" else s.text for s in prompt.sections)
+    return "".join("\n" if s.kind in ("added", "reply") else s.text for s in prompt.sections)
 
 
 def harms(before: Prompt, after: Prompt) -> set[str]:

@@ -81,12 +81,12 @@ def test_what_falters_by_how_much_how_sure_what_was_read_and_what_next() -> None
     assert words(of_recipes(*LOST, *OPEN)) == (
         "smollm2 on basics (62.0 of 100 as asked) loses 18 to 21 points under 3 of 8 recipes, "
         "beyond chance: typos, inserted spaces and split words.",
-        "How sure: the chance of any false alarm is at most 5 % over all 8 recipes; taken "
-        "together, the losses lie between 8.1 and 31 points.",
-        "5 of 8 recipes are undecided, which does not mean robust; a drop of 9.8 points is still "
-        "possible.",
-        "72 items. 900 answers: none failed, every answer was read.",
-        "Next: for ± 5 points on every undecided drop ask about 140 items.",
+        "How sure: the chance of any false alarm is at most 5 % over all 8 recipes; each "
+        "loss by itself lies between 8.1 and 31 points.",
+        "5 of 8 recipes are undecided (open-0, open-1, open-2 and 2 more), which does not mean "
+        "robust; a drop of 9.8 points is still possible.",
+        "72 items. No request failed; all 900 answers were read.",
+        "Next: for ± 2 points on every undecided drop ask about 840 items.",
     )
 
 
@@ -94,17 +94,39 @@ def test_nothing_falters() -> None:
     assert words(of_recipes(*SAME)) == (
         "Nothing falters: smollm2 on basics (62.0 of 100 as asked) is shown to stay within "
         "± 2 points under all 4 recipes.",
-        "72 items. 900 answers: none failed, every answer was read.",
+        "How sure: no recipe costs or adds more than 1.0 points, with 95 % confidence over all 4 "
+        "recipes.",
+        "72 items. No request failed; all 900 answers were read.",
+        "Next: nothing needs doing for ± 2 points; for ± 0.5 points on every drop ask about 290 "
+        "items.",
     )
 
 
 def test_nothing_decided_says_how_many_items_would_narrow_it() -> None:
-    first, *_, last = words(of_recipes(*OPEN))
+    first, sure, _, last = words(of_recipes(*OPEN))
     assert first == (
         "Nothing is decided: smollm2 on basics (62.0 of 100 as asked), all 5 recipes are "
-        "undecided; a drop of 9.8 points is still possible."
+        "undecided (open-0, open-1, open-2 and 2 more); a drop of 9.8 points is still possible."
     )
-    assert last == "Next: for ± 5 points on every undecided drop ask about 140 items."
+    assert sure == (
+        "How sure: no recipe costs or adds more than 9.8 points, with 95 % confidence over all 5 "
+        "recipes."
+    )
+    assert last == "Next: for ± 2 points on every undecided drop ask about 840 items."
+
+
+@pytest.mark.parametrize(
+    ("margin", "error", "goal"),
+    [(0.02, 0.1, "± 2 points"), (0.05, 0.1, "± 5 points"), (0.02, 0.009, "± 1 points"),
+     (0.02, 0.005, "± 0.5 points")],
+)  # fmt: skip
+def test_the_goal_is_the_margin_everywhere(margin: float, error: float, goal: str) -> None:
+    """Halved where the interval is as narrow already; no other number of points is a goal."""
+    panel = of_recipes(judged("typos", "undecided", 0.02, error), margin=margin)
+    assert words(panel)[-1].startswith(f"Next: for {goal} on the undecided drop ask about ")
+    held = of_recipes(*SAME, margin=margin)
+    assert f"within ± {100 * margin:g} points" in words(held)[0]
+    assert words(held)[-1].startswith(f"Next: nothing needs doing for ± {100 * margin:g} points; ")
 
 
 def test_some_lose_and_some_gain() -> None:
@@ -152,14 +174,19 @@ def test_many_unread_answers_come_before_everything() -> None:
         "150 of 900 answers (16.7 %) could not be read and count as wrong: look at them before you "
         "believe any drop."
     )
-    assert text[-2] == "72 items. 900 answers: none failed."
+    assert text[-2] == (
+        "72 items. No request failed; 750 of 900 answers were read, the other 150 count as wrong."
+    )
     assert "falter answers --unparsed" in text[-1]
 
 
 def test_few_unread_answers_are_counted_and_no_alarm() -> None:
     text = words(of_recipes(*SAME, counts=replace(counts(900, 800, unparsed=1, failed=2))))
     assert text[0].startswith("Nothing falters")
-    assert text[-1] == ("72 items. 898 answers: 2 failed, 1 could not be read and counts as wrong.")
+    assert text[-2] == (
+        "72 items. 2 requests failed and are left out; 897 of 898 answers were read, the other 1 "
+        "counts as wrong."
+    )
 
 
 def test_failed_requests_and_an_unfinished_run_come_first() -> None:
@@ -204,9 +231,9 @@ def test_one_item_and_one_recipe() -> None:
     text = words(of_recipes(bare, items=1, counts=counts(2, 1)))
     assert text[0] == (
         "Nothing is decided: smollm2 on basics (62.0 of 100 as asked), the one recipe is "
-        "undecided; there are too few items for an interval."
+        "undecided (typos); there are too few items for an interval."
     )
-    assert text[1] == "1 item. 2 answers: none failed, every answer was read."
+    assert text[1] == "1 item. No request failed; all 2 answers were read."
     assert len(text) == 2
 
 
@@ -226,11 +253,21 @@ def test_several_panels_are_counted_and_the_worst_comes_first() -> None:
     assert text[0].startswith("Of 3 panels (1 model on 1 task): 1 loses points")
     assert text[1].startswith("brittle on basics loses 18 to 21 points under all 3 recipes")
     assert (
-        "5 of 12 drops are undecided, which does not mean robust; one of 9.8 points is still "
-        "possible."
+        "5 of 12 drops are undecided (open-0, open-1, open-2 and 2 more), which does not mean "
+        "robust; one of 9.8 points is still possible."
     ) in text
     assert "sturdy on basics is shown to stay within ± 2 points under all 4 recipes." in text
-    assert "2,700 answers: none failed, every answer was read." in text
+    assert "No request failed; all 2,700 answers were read." in text
+
+
+def test_several_panels_that_hold_say_how_sure_and_what_next() -> None:
+    text = words(of_recipes(*SAME), replace(of_recipes(*SAME), model="other"))
+    assert text[0].startswith("Nothing falters in any of 2 panels")
+    assert (
+        "How sure: no recipe costs or adds more than 1.0 points, with 95 % confidence in each "
+        "panel."
+    ) in text
+    assert text[-1].startswith("Next: nothing needs doing for ± 2 points; for ± 0.5 points")
 
 
 # --- never more than the verdicts -----------------------------------------------------------------
@@ -297,7 +334,12 @@ def test_every_count_is_the_verdicts(one: PanelResult) -> None:
         bool(every) and verdicts["undecided"] == every
     )
     shown = verdicts["degraded"] + verdicts["improved"]
-    assert any(s.startswith("How sure") for s in sentences) == bool(shown)
+    if shown or every:
+        assert any(s.startswith("How sure") for s in sentences)
+    if shown:
+        assert any(s.startswith("How sure: the chance of any false alarm") for s in sentences)
+    if shown + verdicts["undecided"] == 0 and every:
+        assert any("Next: " in s for s in sentences)
 
 
 @given(panels=st.lists(random_panels(), min_size=2, max_size=9))

@@ -128,3 +128,19 @@ def test_an_item_has_one_persona_for_all_its_options() -> None:
     others = requests(recipes=["persona"], models=[{"name": "simulated", "options": {"seed": 5}}])
     assert [r.context for r in asked] == [r.context for r in others]
     assert len({r.context.partition("\n")[0] for r in asked[1::2]}) > 1
+
+
+def test_other_examples() -> None:
+    """Sets of examples have none in common, every recipe asks the same items, and none is an
+    example; without examples it is an error before anything is sent."""
+    chosen = ["demonstration_choice", "demonstration_choice:number=2", "demonstrations:count=3"]
+    (one,) = variant_sets(experiment(recipes=chosen, demonstrations=2))
+    base, first, second, more = list(one.variants())[:4]
+    assert {v.item.key for v in (base, first, second, more)} == {base.item.key}
+    sets = [{d.sections for d in v.prompt.demonstrations} for v in (base, first, second, more)]
+    assert [len(shown) for shown in sets] == [2, 2, 2, 3] and first.status == "changed"
+    assert not sets[0] & sets[1] and not sets[1] & sets[2] and not sets[0] & sets[2]
+    asked = {v.prompt.sections for v in one.variants()}
+    assert asked.isdisjoint(set().union(*sets))
+    with pytest.raises(UsageError, match="none are shown"):
+        variant_sets(experiment(recipes=["demonstration_choice"]))

@@ -33,6 +33,7 @@ from falter.figures import (
     Strips,
     Study,
     estimates,
+    without_shared_labels,
 )
 from falter.figures import numbers as n
 from falter.report import (
@@ -644,3 +645,23 @@ def test_the_page_fits_and_runs_nothing_in_a_browser(
             assert not logged, logged
 
     asyncio.run(looked())
+
+
+def test_what_all_rows_share_is_said_once() -> None:
+    """Not the last column that names rows, and nothing in a table of one row."""
+    columns = tuple(Column(name=name) for name in ("Model", "Data set", "ROUGE"))
+    grid = Grid(
+        name="scores",
+        text=("What it is.",),
+        columns=columns,
+        rows=(("m", "a", 1), ("m", "b", 2)),
+        labels=2,
+    )
+    short = without_shared_labels(grid)
+    assert isinstance(short, Grid)
+    assert short.text == ("What it is.", "All rows: model m.")
+    assert (short.labels, short.rows) == (1, (("a", 1), ("b", 2)))
+    same = replace(grid, rows=(("m", "a", 1), ("m", "a", 2)))
+    assert without_shared_labels(same).columns == columns[1:]  # type: ignore[union-attr]
+    alone = replace(grid, rows=grid.rows[:1])
+    assert without_shared_labels(alone) is alone

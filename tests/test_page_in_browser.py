@@ -132,6 +132,25 @@ def test_the_first_screen_holds_all_of_the_answer(browser: str, tmp_path: Path) 
     looked(browser, tmp_path, PAGES["one panel"](), look)
 
 
+def test_a_legend_stands_in_two_columns_on_a_telephone(browser: str, tmp_path: Path) -> None:
+    """And text that wraps begins below text, not below its mark."""
+    starts = """[...document.querySelectorAll('.legend')].map(l => new Set([...l.children].map(
+      e => Math.round(e.getBoundingClientRect().left))).size)"""
+    wrapped = """[...document.querySelectorAll('.legend li:has(>svg)')].filter(e => {
+      const r = document.createRange(); r.selectNodeContents(e.lastChild);
+      return new Set([...r.getClientRects()].map(b => Math.round(b.left))).size > 1;
+    }).length"""
+
+    async def look(page: BrowserPage) -> None:
+        await sized(page, 420, 900)
+        await page.value(ALL_OPEN)
+        columns = await page.value(starts)
+        assert columns and max(columns) <= 2
+        assert await page.value(wrapped) == 0
+
+    looked(browser, tmp_path, PAGES["one panel"](), look)
+
+
 def test_examples_are_chosen_without_script(browser: str, tmp_path: Path) -> None:
     """Lost, gained, and one recipe: what is chosen stays, all else goes."""
     count = "[...document.querySelectorAll('.example')].filter(e => e.getClientRects().length)"

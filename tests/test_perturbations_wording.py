@@ -94,3 +94,56 @@ def test_sets_share_recipes() -> None:
     )
     labels = [recipe.label for recipe in recipes_of(experiment)]
     assert len(labels) == len(set(labels))
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("What is the capital of France?", "what the capital of France is"),
+        ("Who wrote Hamlet?", "By whom was Hamlet written?"),
+        ("Who built the tower?", "By whom was the tower built?"),
+        ("Which of the following is not true?", "Of the following, which is not true?"),
+        ("Why do birds sing?", "For what reason do birds sing?"),
+        ("Where do bees sleep?", "In what place do bees sleep?"),
+        ("Which insect lives in a hive?", "which insect lives in a hive"),
+        ("Calculate the sum of 2 and 3.", "the sum of 2 and 3."),
+        ("What is the baby of a cat called?", None),
+        ("How many legs does a spider have?", None),
+        ("What is it made of?", None),
+        ("Where do they come from?", None),
+        ("Which birds did you see?", None),
+        ("Who painted the stars?", "who painted the stars"),
+        ("Why isn't it so?", None),
+    ],
+)
+def test_questions_in_other_words(text: str, want: str | None) -> None:
+    """A rule that surely fits, and nothing lost by it; everything else stays as it is."""
+    made = {perturb(text, "paraphrase_rules", seed=seed) for seed in range(12)}
+    if want is None:
+        assert made == {text}
+    else:
+        assert text not in made and any(want in one for one in made)
+    assert not any(meaning_flags(text, one) for one in made)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("Why does she say it doesn't fly?", "Why does she say it don't fly?"),
+        ("Is it the biggest of those birds?", "Is it the most biggest of them birds?"),
+        ("There are 30 that are not old.", "There's 30 that ain't old."),
+        ("The man who eats has gone.", "The man what eats has went."),
+        ("They were sold by themselves.", "They was sold by theirselves."),
+        ("They are not eaten by owls.", None),
+        (
+            "the fact that is known, in those days of old",
+            "the fact that is known, in them days of old",
+        ),
+        ("Did it really happen, or is it bigger than that?", None),
+    ],
+)
+def test_dialects(text: str, want: str | None) -> None:
+    """Features that leave one meaning: no negation is lost, and no passive is touched."""
+    made = perturb(text, "dialect")
+    assert made == (text if want is None else want)
+    assert {flag.check for flag in meaning_flags(text, made)} <= {"word"}

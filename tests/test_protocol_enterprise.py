@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from falter.experiment import Result, prepare, read_study, rewriting_experiments
 from falter.figures import Grid, HeatMap
 from falter.measures import corrected_rate, run_summary
 from falter.protocols import Part, UserSettings, _rubrics, placed_parts, protocols
+from falter.protocols.enterprise import _parts
 from falter.scorers.rating import read_rating
 from falter.store import Store
 
@@ -97,7 +99,7 @@ def test_the_papers_worked_example(tmp_path: Path, patch: pytest.MonkeyPatch) ->
 
     def change(request: Request, parts: Parts) -> Parts:
         number = numbers.setdefault(request.variant.item.key, len(numbers))
-        if request.variant.recipe.label != "casing" or number >= 10:
+        if request.variant.recipe.label != "whitespace" or number >= 10:
             return parts
         words = CHANGED if number < 3 else "in other words, which says as much"
         return dict.fromkeys(parts, words)
@@ -105,7 +107,7 @@ def test_the_papers_worked_example(tmp_path: Path, patch: pytest.MonkeyPatch) ->
     scripted(patch, "writer", writer(change))
     scripted(patch, "umpire", rating)
     result = study(tmp_path, task="enterprise_case", limit=20, judge="umpire")
-    found = line(result, "perturbations", "scripted:writer", "casing")
+    found = line(result, "perturbations", "scripted:writer", "whitespace")
     assert found["Pairs"] == 20
     assert found["Content delta, %: Strict"] == 0.5
     assert found["Quality delta, %: Strict"] == pytest.approx(0.3)
@@ -133,6 +135,8 @@ def test_broken_xml_is_not_available_in_one_figure_and_penalised_in_the_other(
         return text[:-2] if request.variant.recipe.output_format == "xml" else text
 
     scripted(patch, "writer", write)
+    forms = replace(_parts.PRESETS["quick"], recipes=(_parts.REFERENCE_FORM, *_parts.FORMS))
+    patch.setitem(_parts.PRESETS, "quick", forms)  # type: ignore[arg-type]
     result = study(tmp_path, limit=1)
     xml = line(result, "formats", "scripted:writer", "XML")
     assert (xml["Replies"], xml["Parsed"]) == (4, 0)
@@ -196,7 +200,7 @@ def test_what_a_judge_cannot_say_is_asked_once_more_and_then_counted(
     """Prose is asked again, briefly; what stays unread is changed if strict, else left out."""
 
     def change(request: Request, parts: Parts) -> Parts:
-        changed = request.variant.recipe.label in ("casing", "punctuation")
+        changed = request.variant.recipe.label in ("whitespace", "spelling")
         return (
             dict.fromkeys(parts, f"{CHANGED} {request.variant.recipe.label}") if changed else parts
         )
@@ -205,7 +209,7 @@ def test_what_a_judge_cannot_say_is_asked_once_more_and_then_counted(
         text = request.messages[0][1]
         if "The second reply:" not in text:
             return '{"rating": 3}'
-        if "CHANGED beyond all recognition now casing" in text:
+        if "CHANGED beyond all recognition now whitespace" in text:
             return "Hard to say."
         return '{"rating": 1}' if _rubrics.AGAIN in text else "They differ somewhat."
 
@@ -219,10 +223,10 @@ def test_what_a_judge_cannot_say_is_asked_once_more_and_then_counted(
         3,
     ]
     assert verdicts["Not read"] == 3
-    unread = line(result, "perturbations", "scripted:writer", "casing")
+    unread = line(result, "perturbations", "scripted:writer", "whitespace")
     assert unread["Content delta, %: Strict"] == 1.0
     assert unread["Content delta, %: Valid"] is None
-    read = line(result, "perturbations", "scripted:writer", "punctuation")
+    read = line(result, "perturbations", "scripted:writer", "spelling")
     assert (read["Content delta, %: Valid"], read["Quality delta, %: Valid"]) == (1.0, 0.0)
 
 
@@ -231,7 +235,7 @@ def test_a_judge_that_fails_leaves_pairs_missing(tmp_path: Path, patch: pytest.M
 
     def change(request: Request, parts: Parts) -> Parts:
         label = request.variant.recipe.label
-        return dict.fromkeys(parts, CHANGED) if label in ("casing", "spelling") else parts
+        return dict.fromkeys(parts, CHANGED) if label in ("whitespace", "spelling") else parts
 
     failed = "night-shift-split-at-midnight"
 
@@ -244,7 +248,7 @@ def test_a_judge_that_fails_leaves_pairs_missing(tmp_path: Path, patch: pytest.M
     scripted(patch, "writer", writer(change))
     scripted(patch, "umpire", failing)
     result = study(tmp_path, task="enterprise_case:hr", limit=8, judge="umpire")
-    assert line(result, "perturbations", "scripted:writer", "casing")["Pairs"] == 7
+    assert line(result, "perturbations", "scripted:writer", "whitespace")["Pairs"] == 7
 
 
 def test_hostile_replies_stay_behind_their_marks(tmp_path: Path, patch: pytest.MonkeyPatch) -> None:
@@ -300,7 +304,7 @@ def test_runs_are_summed_up_and_one_without_a_category_is_named(
     tmp_path: Path, patch: pytest.MonkeyPatch
 ) -> None:
     def write(request: Request) -> str:
-        own = request.repeat == 1 and request.variant.recipe.label == "casing"
+        own = request.repeat == 1 and request.variant.recipe.label == "whitespace"
         return answer(request, lambda _, parts: dict.fromkeys(parts, CHANGED) if own else parts)
 
     scripted(patch, "writer", write)
@@ -308,7 +312,7 @@ def test_runs_are_summed_up_and_one_without_a_category_is_named(
     runs = line(result, "runs", "scripted:writer")
     assert runs["Positional: SD"] == 0.0
     assert runs["General: SD"] > 0
-    perturbed = line(result, "perturbations", "scripted:writer", "casing")
+    perturbed = line(result, "perturbations", "scripted:writer", "whitespace")
     assert (perturbed["Pairs"], perturbed["Content delta, %: Strict"]) == (8, 0.5)
 
 

@@ -29,7 +29,7 @@ from falter import report
 from falter.analysis import Analysis, PanelResult
 from falter.core.records import Estimate
 from falter.experiment import shown_analysis
-from falter.figures import Column, Figure, Forest, Grid, Unit, estimates
+from falter.figures import Column, Figure, Forest, ForestRow, Grid, Unit, estimates
 from falter.figures import numbers as n
 from falter.report._escape import LIMIT, edited, escape, line, text_only
 from falter.report._tables import grids
@@ -485,6 +485,33 @@ def test_one_long_interval_does_not_squeeze_the_others() -> None:
     assert 'class="arrow"' in html(many_recipes())
     assert 'class="arrow"' not in html(one_panel())
     assert "◂" in printed(many_recipes(), 100)
+
+
+def test_one_word_for_worse_and_what_p_is_adjusted_for() -> None:
+    """Text, legend, tables and terminal call a verdict the same; p says what it allows for."""
+    for text in (html(two_by_two()), printed(two_by_two(), 120), as_json(two_by_two())):
+        assert "worse" in text
+        assert not re.search(r"\b(?:degraded|improved|equivalent)\b", text, re.IGNORECASE)
+    assert "p: adjusted for all recipes compared here." in html(one_panel())
+
+
+def test_an_overrun_of_a_pixel_or_two_has_no_arrow() -> None:
+    """The axis grows for a little; only what is far longer than the drops is cut."""
+
+    def forest(*bounds: tuple[float, float]) -> Forest:
+        rows = [
+            ForestRow(label=f"r{at}", kind="member",
+                      estimate=replace(estimate("accuracy_drop", 0.02), low=low, high=high))
+            for at, (low, high) in enumerate(bounds)
+        ]  # fmt: skip
+        return Forest(name="drops", measured="drop", of="recipe", scale="drops", rows=tuple(rows))
+
+    near = scales_of([forest((-0.052, 0.081), (-0.03, 0.07))])["drops"]
+    assert (near.low, near.high) == (-0.052, 0.081)
+    assert not near.beyond(-0.052) and not near.beyond(0.081)
+    far = scales_of([forest((-0.051, 0.5), (-0.03, 0.0701))])["drops"]
+    assert far.beyond(0.5) and far.high == 0.07
+    assert not far.beyond(0.0701)
 
 
 @given(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Literal
@@ -22,6 +22,7 @@ from falter.core.records import (
 )
 
 __all__ = [
+    "Asked",
     "Asking",
     "Condition",
     "Cost",
@@ -36,6 +37,8 @@ __all__ = [
 ]
 
 Asking = Literal["score", "chat", "plain"]
+Asked = Mapping[str, frozenset[str]]
+"""The recipes in which an item is asked, by key and id, where not all of them are."""
 CHARACTERS_A_TOKEN = 4
 FEWEST_KEPT = 1024
 """Tokens of a beginning below which providers keep nothing."""
@@ -83,12 +86,26 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """The price of a million tokens; `cached`, of those of a beginning that the provider kept."""
+    """The price of a million tokens; `cached`, of those of a beginning that the provider kept.
+
+    `batch` is the share of these prices that the same request costs in a batch.
+    """
 
     input: float
     output: float
     currency: str = "USD"
     cached: float | None = None
+    batch: float = 0.5
+
+    @property
+    def in_batches(self) -> Price:
+        """The price of the same in batches, which keep no beginnings that could be counted on."""
+        return Price(
+            input=self.input * self.batch,
+            output=self.output * self.batch,
+            currency=self.currency,
+            batch=1.0,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,14 +186,17 @@ def plan(
     *,
     draws: int = 1,
     repeats: int = 1,
+    asked: Asked | None = None,
 ) -> Iterator[Request]:
-    """Every request of one target, item by item, lazily.
+    """Every request of one target, item by item, lazily; of `asked`, where given, only those.
 
     The `identity` condition asks the baseline again under the repeats after its own, so that its
     requests count as new and are sent.
     """
     for item in items:
         for condition in conditions:
+            if asked is not None and condition.recipe.id not in asked[item.key]:
+                continue
             offset = condition.recipe.repeat * repeats
             for draw in range(draws if condition.random else 1):
                 variant = condition.make(item, draw)
@@ -184,9 +204,18 @@ def plan(
                     yield request(variant, target, offset + repeat)
 
 
-def count_cells(items: int, conditions: Sequence[Condition], draws: int, repeats: int) -> int:
+def count_cells(
+    items: int,
+    conditions: Sequence[Condition],
+    draws: int,
+    repeats: int,
+    asked: Asked | None = None,
+) -> int:
     """How many requests `plan` will yield for one target."""
-    return items * repeats * sum(draws if c.random else 1 for c in conditions)
+    costs = {c.recipe.id: repeats * (draws if c.random else 1) for c in conditions}
+    if asked is None:
+        return items * sum(costs.values())
+    return sum(costs[recipe] for recipes in asked.values() for recipe in recipes)
 
 
 def estimate_cost(

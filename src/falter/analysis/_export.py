@@ -11,16 +11,42 @@ from typing import Any
 from falter.analysis._table import scored_cells
 from falter.core.errors import InvalidValue, MissingExtra
 from falter.core.interfaces import Scorer
-from falter.core.records import Run
+from falter.core.records import Recipe, Run
 from falter.store import Store
 
 __all__ = ["score_rows", "write_scores"]
 
 BATCH = 4096
+OF_AN_ITEM = ("task", "model", "scorer", "item", "item_id")
 
 
 def score_rows(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> Iterator[dict[str, Any]]:
-    """Item, recipe, draw, repeat, model, outcome and value of every planned cell."""
+    """Item, recipe, draw, repeat, model, outcome and value of every planned cell.
+
+    Where a budget left cells out, an item's recipes that were not asked follow its own rows, with
+    the outcome `not_asked` and no value. Items of which nothing was asked have no row.
+    """
+    rows = _planned_rows(store, run, scorers)
+    if not run.experiment.get("layout"):
+        yield from rows
+        return
+    for _, group in itertools.groupby(rows, key=lambda row: [row[name] for name in OF_AN_ITEM]):
+        item = list(group)
+        yield from item
+        asked = {row["recipe_id"] for row in item}
+        yield from (_not_asked(item[0], recipe) for recipe in run.recipes if recipe.id not in asked)
+
+
+def _not_asked(row: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
+    """The row of a recipe in which the item of a row was not asked."""
+    known = {name: row[name] for name in (*OF_AN_ITEM, "tags")}
+    about = {"recipe": recipe.label, "group": recipe.group, "recipe_id": recipe.id}
+    return dict.fromkeys(row) | known | about | {"status": "not_asked", "outcome": "not_asked"}
+
+
+def _planned_rows(
+    store: Store, run: Run, scorers: Mapping[str, Scorer]
+) -> Iterator[dict[str, Any]]:
     for cell, score in scored_cells(store, run, scorers):
         panel = run.panels[cell.panel]
         variant, response = cell.variant, cell.response

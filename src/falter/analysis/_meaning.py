@@ -189,9 +189,8 @@ def body(prompt: Prompt) -> str:
 
 
 def _own(prompt: Prompt) -> str:
-    """The prompt's own words: what was added around them can take nothing away from them."""
-    texts = ("\n" if s.kind == "added" else s.text for s in prompt.sections if s.kind != "system")
-    return "".join(texts)
+    """The prompt's own words, whoever says them: what was added around them takes nothing away."""
+    return "".join("\n" if s.kind in ("added", "reply") else s.text for s in prompt.sections)
 
 
 def meaning_of_run(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from falter.analysis._not_asked import not_asked
 from falter.analysis._panel_notes import at_chance, notes_of_panel
 from falter.analysis._results import Counts, GroupResult, PanelResult, RecipeResult, Worst
 from falter.analysis._settings import Settings
@@ -59,6 +60,7 @@ class Signer:
                 f"recipes {len(table.recipes)}",
                 f"draws {table.draws}",
                 f"repeats {table.repeats}",
+                *_asked(table),
                 f"unparsed {settings.unparsed}",
                 f"level {settings.level:g}",
                 f"seed {settings.seed}",
@@ -69,6 +71,12 @@ class Signer:
         return replace(
             estimate, group={**self.about, **group}, seed=self.seed, signature=self.signature
         )
+
+
+def _asked(table: Table) -> tuple[str, ...]:
+    """What a budget left of the plan."""
+    layout = table.layout
+    return () if layout is None else (f"asked {layout['requests']} of {layout['of']} cells",)
 
 
 def panel_of(table: Table, settings: Settings) -> PanelResult:
@@ -113,6 +121,7 @@ class _Panel:
             notes=notes_of_panel(table, self.values, recipes),
             subjects=self._subjects(),
             at_chance=at_chance(table, self.values),
+            not_asked=not_asked(table, self.settings, self.sign),
         )
 
     def _subjects(self) -> Estimate | None:
@@ -278,7 +287,8 @@ class _Panel:
         """Items × conditions: whether the baseline stands in, because nothing was changed."""
         if not self.table.has_baseline:
             return None
-        idle: NDArray[np.bool_] = ~self.changed[:, list(columns)]
+        planned = self.table.in_plan.any(axis=2)
+        idle: NDArray[np.bool_] = (~self.changed & planned)[:, list(columns)]
         idle[:, 0] = False
         return idle
 

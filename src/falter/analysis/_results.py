@@ -14,9 +14,11 @@ from falter.measures import Churn, DropParts, FlipRate, MissingBounds, PromptSha
 
 __all__ = [
     "Analysis",
+    "AskedRecipe",
     "Counts",
     "GroupResult",
     "Meaning",
+    "NotAsked",
     "PanelResult",
     "RecipeParts",
     "RecipeResult",
@@ -111,6 +113,38 @@ class GroupResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskedRecipe:
+    """How many items were asked under a recipe, how many not, and its drop over all of them."""
+
+    label: str
+    asked: int
+    not_asked: int
+    drop: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotAsked:
+    """What a budget left out, and estimates about exactly the `items` there are.
+
+    `cells` of all the planned `of` were asked: of `items_asked` items the clean prompt, and the
+    fewest and the most recipes of `per_item`. `promised` are the half-widths that were expected
+    before: of `brittleness`, of the `average` drop, and of one `recipe`'s. `look` is the one that
+    it stopped at, and how many were planned; None where it did not look.
+    """
+
+    items: int
+    items_asked: int
+    cells: int
+    of: int
+    per_item: tuple[int, int]
+    brittleness: Estimate
+    average: Estimate
+    recipes: tuple[AskedRecipe, ...]
+    promised: Mapping[str, float]
+    look: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PanelResult:
     """Everything about one model on one task.
 
@@ -121,7 +155,8 @@ class PanelResult:
     (`plugin`, `crossed`) and name; `brittleness` is the plug-in share that the papers report.
     `subjects` is the baseline with every subject counting the same, where items have several.
     `parts` split the recipes' drops; they take a store, so results of others have none. `margin` is
-    that of the verdicts. `at_chance`: the baseline cannot be told from guessing.
+    that of the verdicts. `at_chance`: the baseline cannot be told from guessing. `not_asked` is
+    what a budget left out.
     """
 
     panel: Panel
@@ -151,6 +186,7 @@ class PanelResult:
     baseline_counts: Counts | None = None
     parts: tuple[RecipeParts, ...] = ()
     at_chance: bool = False
+    not_asked: NotAsked | None = None
 
     @property
     def verdicts(self) -> Mapping[Verdict, int]:

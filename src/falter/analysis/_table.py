@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,8 @@ class Table:
     `place` is the panel's among those of the run. A model that is scored in several ways on a task
     has several tables. All but the first are `rescored` and have the scorer in the task's name;
     what is said over tasks and models leaves them out, since they are about the same items.
+    `layout` is what a budget left of the plan: the `items` there are, those `asked`, and the
+    `requests` for them `of` all.
     """
 
     panel: Panel
@@ -77,6 +80,7 @@ class Table:
     place: int = 0
     rescored: bool = False
     merged: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    layout: Mapping[str, Any] | None = None
 
     @property
     def columns(self) -> list[int]:
@@ -115,10 +119,13 @@ class Table:
         return mask
 
     def carry(self, values: Floats) -> Floats:
-        """Values with the baseline's where a recipe did not change the prompt."""
+        """Values with the baseline's where a recipe did not change the prompt.
+
+        Nothing is known of a cell that the plan does not have, so nothing is carried there.
+        """
         if not self.has_baseline:
             return values
-        idle = ~self.changed()
+        idle = ~self.changed() & self.in_plan.any(axis=2)
         idle[:, [not recipe.perturbs for recipe in self.recipes]] = False
         before = values[:, :1]
         carried: Floats = np.where(idle if values.ndim == 2 else idle[:, :, None], before, values)
@@ -359,6 +366,7 @@ class TableBuilder:
             place=self.place,
             rescored=rescored,
             merged=merged,
+            layout=self.run.experiment.get("layout", {}).get(self.panel.task),
             recipes=self.run.recipes,
             items=items,
             value=value,

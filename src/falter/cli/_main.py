@@ -13,6 +13,7 @@ from falter import __version__
 from falter.cli._analyze import analyze
 from falter.cli._answers import answers
 from falter.cli._baseline import baseline
+from falter.cli._batch import batch
 from falter.cli._compare import compare
 from falter.cli._demo import demo
 from falter.cli._gate import gate
@@ -25,6 +26,7 @@ from falter.cli._perturb import perturb
 from falter.cli._plan import plan
 from falter.cli._power import power
 from falter.cli._report import report
+from falter.cli._requests import requests
 from falter.cli._rescore import rescore
 from falter.cli._rewrites import rewrites
 from falter.cli._run import run
@@ -74,6 +76,8 @@ for _command in (
     list_names,
     models,
     doctor,
+    batch,
+    requests,
     store,
     variants,
 ):

@@ -75,7 +75,8 @@ def _planned(study: ResolvedStudy, store_path: Path, price_list: str | None) -> 
         if store is not None:
             store.close()
     rows = [
-        ({"part": part.name} if protocol.name else {}) | panel_row(panel, cost, price_list)
+        ({"part": part.name} if protocol.name else {})
+        | panel_row(panel, cost, price_list, study.spec.experiment.batch)
         for part, panels in costs
         for panel, cost in panels
     ]

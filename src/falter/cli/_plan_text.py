@@ -13,7 +13,9 @@ from falter.report import shown_text
 __all__ = ["panel_row", "panel_text", "prompt_text", "together"]
 
 
-def panel_row(p: PanelPlan, cost: Cost, price_list: str | None) -> dict[str, Any]:
+def panel_row(
+    p: PanelPlan, cost: Cost, price_list: str | None, batch: bool = False
+) -> dict[str, Any]:
     """The calls, tokens and cost of one panel, and where they would go with whose key."""
     transport = getattr(p.client, "transport", None)
     return {
@@ -35,9 +37,18 @@ def panel_row(p: PanelPlan, cost: Cost, price_list: str | None) -> dict[str, Any
         "cost_at_most": cost.amount,
         "cached_tokens": cost.cached_tokens,
         "cost_if_cached": cost.amount_cached,
+        "cost_in_batches": in_batches(p, cost),
+        "batch": batch,
         "currency": cost.currency,
         "price_list": price_list,
     }
+
+
+def in_batches(p: PanelPlan, cost: Cost) -> float | None:
+    """What a panel costs in batches; None where it has no price, or its requests fit into none."""
+    able = p.client.capabilities.batches and p.target.asking != "score"
+    price = p.target.price
+    return cost.amount * price.batch if able and price and cost.amount is not None else None
 
 
 def panel_text(row: Mapping[str, Any]) -> str:
@@ -77,7 +88,14 @@ def _amount(row: Mapping[str, Any]) -> str:
     """The highest cost of a panel, or that the price list has no price for it."""
     if row["cost_at_most"] is None:
         return f"   no price in {row['price_list']}" if row["price_list"] else ""
+    if row["batch"]:
+        return (
+            f"   cost at most {row['cost_in_batches']:,.4f} {row['currency']} in batches "
+            f"({row['cost_at_most']:,.4f} without)"
+        )
     text = f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
+    if row["cost_in_batches"]:
+        text += f", {row['cost_in_batches']:,.4f} with --batch"
     if row["cost_if_cached"] is not None and row["cached_tokens"]:
         text += (
             f", {row['cost_if_cached']:,.4f} if the provider keeps shared beginnings "
@@ -96,7 +114,8 @@ def together(rows: Sequence[Mapping[str, Any]]) -> str:
     sums: dict[str, float] = {}
     for row in rows:
         if row["cost_at_most"] is not None:
-            sums[row["currency"]] = sums.get(row["currency"], 0.0) + row["cost_at_most"]
+            amount = row["cost_in_batches" if row["batch"] else "cost_at_most"]
+            sums[row["currency"]] = sums.get(row["currency"], 0.0) + amount
     costs = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in sums.items())
     unpriced = sum(row["cost_at_most"] is None for row in rows)
     if costs:

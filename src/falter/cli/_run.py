@@ -78,9 +78,10 @@ def run_and_show(
         for note in study.notes:
             click.echo(f"note: {printable(note)}", err=True)
         prices = {
-            panel.panel.model.label: panel.target.price
+            panel.panel.model.label: price.in_batches if price and spec.experiment.batch else price
             for _, resolved in study.parts
             for panel in resolved.panels
+            for price in [panel.target.price]
         }
         runs = [resolved.run for _, resolved in study.parts]
         with Store(store_path) as store:

@@ -9,6 +9,7 @@ from falter.clients._answers import Answer, RequestRefused, UnusableAnswer, fail
 from falter.clients._options import OptionTable
 from falter.clients._quantize import QUANTISATIONS, content_hash, quantised
 from falter.clients._settings import (
+    FORMS,
     ClientSettings,
     Connector,
     clients,
@@ -21,6 +22,13 @@ from falter.clients._settings import (
 if TYPE_CHECKING:
     from falter.clients._batching import Batcher
     from falter.clients._client import BaseClient, BatchClient, HttpClient
+    from falter.clients._forms import (
+        ResultLine,
+        is_named,
+        read_result,
+        request_line,
+        usual_form,
+    )
     from falter.clients._transport import Transport
     from falter.clients.function import offer
 else:
@@ -30,8 +38,13 @@ else:
         "BatchClient": "_client",
         "Batcher": "_batching",
         "HttpClient": "_client",
+        "ResultLine": "_forms",
         "Transport": "_transport",
+        "is_named": "_forms",
         "offer": "function",
+        "read_result": "_forms",
+        "request_line": "_forms",
+        "usual_form": "_forms",
     }
 
     def __getattr__(name: str) -> object:
@@ -41,6 +54,7 @@ else:
 
 
 __all__ = [
+    "FORMS",
     "QUANTISATIONS",
     "Answer",
     "BaseClient",
@@ -51,6 +65,7 @@ __all__ = [
     "HttpClient",
     "OptionTable",
     "RequestRefused",
+    "ResultLine",
     "Transport",
     "UnusableAnswer",
     "clients",
@@ -59,7 +74,11 @@ __all__ = [
     "failed",
     "is_code",
     "is_free",
+    "is_named",
     "offer",
     "quantised",
+    "read_result",
+    "request_line",
     "runs_code",
+    "usual_form",
 ]

@@ -10,7 +10,16 @@ from typing import Any, Self
 from falter.core.errors import EndpointError
 from falter.core.records import ContinuationScore, Request, Response, Usage
 
-__all__ = ["Answer", "RequestRefused", "UnusableAnswer", "failed", "refused", "split_reasoning"]
+__all__ = [
+    "Answer",
+    "RequestRefused",
+    "UnusableAnswer",
+    "failed",
+    "failed_key",
+    "refused",
+    "refused_key",
+    "split_reasoning",
+]
 
 LONGEST_TEXT = 1_000_000
 MOST_TOKENS = 10_000_000
@@ -72,6 +81,10 @@ class Answer:
 
     def response(self, request: Request, latency: float) -> Response:
         """This answer to a request, as it is stored: reasoning apart from the text."""
+        return self.stored(request.key, latency)
+
+    def stored(self, key: str, latency: float = 0.0) -> Response:
+        """The same where no more than the request's key is known."""
         text, reasoning, finish_reason = self.text, self.reasoning, self.finish_reason
         if text is not None and not self.scores:
             text, inside, whole = split_reasoning(text)
@@ -79,7 +92,7 @@ class Answer:
             if not whole and finish_reason != "length":
                 finish_reason = "unclosed_reasoning"
         return Response(
-            key=request.key,
+            key=key,
             text=text,
             scores=self.scores,
             finish_reason=finish_reason,
@@ -140,9 +153,19 @@ class RequestRefused(EndpointError):
 
 def failed(request: Request, reason: str) -> Response:
     """A response that says why there is no answer; the next run asks again."""
-    return Response(key=request.key, failure=reason, received_at=time())
+    return failed_key(request.key, reason)
+
+
+def failed_key(key: str, reason: str) -> Response:
+    """The same where no more than the request's key is known."""
+    return Response(key=key, failure=reason, received_at=time())
 
 
 def refused(request: Request, reason: str) -> Response:
     """A refusal that came instead of an answer: it is stored, and not asked again."""
-    return Response(key=request.key, text="", finish_reason=reason, received_at=time())
+    return refused_key(request.key, reason)
+
+
+def refused_key(key: str, reason: str) -> Response:
+    """The same where no more than the request's key is known."""
+    return Response(key=key, text="", finish_reason=reason, received_at=time())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -90,6 +91,42 @@ class Connection:
         except (TimeoutError, aiohttp.ClientError, OSError, replies.TooLargeError) as error:
             return self._broken(error, seconds)
 
+    async def exchange(
+        self, url: URL, body: bytes | None, kind: str, seconds: float, most: int
+    ) -> Reply | Outcome:
+        """One attempt at something larger than a request: a POST of this kind of body, or a GET."""
+        session, _ = self._open()
+        limit = aiohttp.ClientTimeout(total=seconds)
+        try:
+            if body is None:
+                coming = session.get(url, allow_redirects=False, timeout=limit, **self._proxy)
+            else:
+                coming = session.post(
+                    url, data=io.BytesIO(body), headers={"Content-Type": kind},
+                    allow_redirects=False, timeout=limit, **self._proxy,
+                )  # fmt: skip
+            return await self._reply(await coming, most)
+        except (TimeoutError, aiohttp.ClientError, OSError, replies.TooLargeError) as error:
+            return self._broken(error, seconds, most)
+
+    async def lines(self, url: URL, silence: float) -> AsyncIterator[bytes | Reply | Outcome]:
+        """The lines of a file as they come, each bounded; last, what went wrong if anything did.
+
+        `silence` is how many seconds may pass without a byte.
+        """
+        session, _ = self._open()
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=silence, sock_read=silence)
+        try:
+            response = await session.get(url, allow_redirects=False, timeout=limit, **self._proxy)
+            if response.status >= 300:
+                yield await self._reply(response)
+                return
+            async with contextlib.aclosing(replies.read_lines(response)) as lines:
+                async for line in lines:
+                    yield self._without_secrets(line)
+        except (TimeoutError, aiohttp.ClientError, OSError, replies.TooLargeError) as error:
+            yield self._broken(error, silence)
+
     async def close(self) -> None:
         """Close the connections. Safe to call twice; the next request opens new ones."""
         session, self._session = self._session, None
@@ -136,22 +173,29 @@ class Connection:
             self._deadlines = Deadlines(self._timeout)
         return self._session, self._deadlines
 
-    async def _reply(self, response: aiohttp.ClientResponse) -> Reply:
+    async def _reply(
+        self, response: aiohttp.ClientResponse, most: int = replies.LARGEST_BODY
+    ) -> Reply:
         """The whole body, bounded; read in one go where its size is known."""
         length, headers = response.content_length, response.headers
-        if length is None or length > replies.LARGEST_BODY or "Content-Encoding" in headers:
-            raw = await replies.read_bounded(response)
+        if length is None or length > most or "Content-Encoding" in headers:
+            raw = await replies.read_bounded(response, most)
         else:
             raw = await response.read()
+        return response.status, headers, self._without_secrets(raw)
+
+    def _without_secrets(self, raw: bytes) -> bytes:
         for written in self._written:
             if written in raw:
                 raw = raw.replace(written, "…".encode())
-        return response.status, headers, raw
+        return raw
 
-    def _broken(self, error: Exception, seconds: float) -> Outcome:
+    def _broken(
+        self, error: Exception, seconds: float, most: int = replies.LARGEST_BODY
+    ) -> Outcome:
         """No whole answer came."""
         if isinstance(error, replies.TooLargeError):
-            size = f"more than {replies.LARGEST_BODY // 2**20} MiB"
+            size = f"more than {most // 2**20} MiB"
             return Outcome(what="unusable answer", message=size, final=True)
         if isinstance(error, TimeoutError):
             return Outcome(what="timed out", message=f"no answer within {seconds:g} s")

@@ -35,7 +35,7 @@ class LlamaClient(BaseClient):
     def __init__(self, settings: ClientSettings, model: Model, *, chats: bool = True) -> None:
         self._lanes = max(1, min(MOST_LANES, os.cpu_count() or 1, settings.concurrency))
         self.capabilities = Capabilities(
-            generates=True, scores=True, chats=chats, lanes=self._lanes
+            generates=True, scores=True, chats=chats, lanes=self._lanes, keeps_prefixes=True
         )
         self.model = model
         self._pool = ThreadPoolExecutor(self._lanes, thread_name_prefix=model.client)

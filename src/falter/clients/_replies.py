@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ __all__ = [
     "listed_models",
     "read_bounded",
     "read_error",
+    "read_lines",
 ]
 
 LARGEST_BODY = 32 * 2**20
@@ -108,22 +109,39 @@ def listed_models(data: Any) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
-async def read_bounded(response: aiohttp.ClientResponse) -> bytes:
+async def read_bounded(response: aiohttp.ClientResponse, most: int = LARGEST_BODY) -> bytes:
     """The body of a reply of unknown size: chunked, compressed, or too large."""
-    if (response.content_length or 0) > LARGEST_BODY:
+    if (response.content_length or 0) > most:
         response.close()
         raise TooLargeError
     parts, size = [], 0
     try:
         async for part in response.content.iter_any():
             size += len(part)
-            if size > LARGEST_BODY:
+            if size > most:
                 raise TooLargeError
             parts.append(part)
     except BaseException:
         response.close()
         raise
     return b"".join(parts)
+
+
+async def read_lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
+    """The lines of a body of any size, of which none may be too large, as they come."""
+    begun = b""
+    try:
+        async for part in response.content.iter_any():
+            *whole, begun = (begun + part).split(b"\n") if b"\n" in part else (begun + part,)
+            if len(begun) > LARGEST_BODY:
+                raise TooLargeError
+            for line in whole:
+                if line.strip():
+                    yield line
+        if begun.strip():
+            yield begun
+    finally:
+        response.close()
 
 
 def connection_trouble(error: Exception) -> str:

@@ -13,6 +13,7 @@ from falter.core.interfaces import Client
 from falter.core.registry import Registry
 
 __all__ = [
+    "FORMS",
     "SECRET",
     "Api",
     "ClientSettings",
@@ -26,6 +27,8 @@ __all__ = [
 
 Api = Literal["chat", "completions"]
 APIS = ("chat", "completions")
+FORMS = ("openai", "anthropic", "gemini", "jsonl")
+"""The forms of requests and results in files: those of providers' batches, and falter's own."""
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET = re.compile(r"api[-_]?key|authori[sz]ation|password|passwd|secret|credential", re.I)

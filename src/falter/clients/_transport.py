@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -38,6 +38,10 @@ Read = Callable[[Any], Answer]
 
 CHARACTERS_A_TOKEN = 4
 CHECK_SECONDS = 10.0
+JSON = "application/json"
+LONG_CALL, SILENCE = 900.0, 120.0
+"""Seconds that the upload of a batch may take, and that may pass while its results come."""
+LARGEST_CALL = 256 * 2**20
 QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
 FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Codes of an error that is the provider's refusal of this prompt."""
@@ -182,6 +186,52 @@ class Transport:
                 return result, seconds
             await self._wait(attempt, result, tokens)
 
+    async def call(
+        self, url: URL, body: bytes | None = None, *, kind: str = JSON, once: bool = False
+    ) -> Any:
+        """The JSON of an endpoint that is no model's: a POST of the body, or a GET without one.
+
+        `once` is for what must not happen twice: an attempt of which nobody knows whether it was
+        carried out is not repeated. Raises what `ask` raises.
+        """
+        self._require_variables()
+        attempt = 0
+        while True:
+            attempt += 1
+            await self.limiter.acquire(0)
+            try:
+                reply = await self._connection.exchange(url, body, kind, LONG_CALL, LARGEST_CALL)
+            finally:
+                self.limiter.release()
+            data, outcome = self._json(reply)
+            if outcome is None:
+                return data
+            if once and (outcome.status is None or outcome.status >= 500):
+                raise RequestRefused(self.clean(outcome.message), status=outcome.status)
+            await self._wait(attempt, outcome, 0)
+
+    async def lines(self, url: URL) -> AsyncIterator[Any]:
+        """The JSON of each line of a file; None for a line that is none.
+
+        Raises what `ask` raises; where a file breaks off, whoever reads it begins again.
+        """
+        self._require_variables()
+        attempt = begun = 0
+        while True:
+            attempt += 1
+            outcome: Outcome | None = None
+            async for line in self._connection.lines(url, SILENCE):
+                if isinstance(line, bytes):
+                    begun += 1
+                    yield self._line(line)
+                else:
+                    outcome = line if isinstance(line, Outcome) else self._refused(*line)
+            if outcome is None:
+                return
+            if begun:
+                raise RequestRefused(f"the results broke off: {outcome.message}", status=None)
+            await self._wait(attempt, outcome, 0)
+
     async def check(self, model: str) -> None:
         """Raise `PreflightError` when the server is away, refuses the key or lacks the model."""
         self._require_variables()
@@ -251,6 +301,23 @@ class Transport:
             return Outcome(what="unusable answer", message=self.clean(str(error)))
         except ODD_JSON as error:
             return Outcome(what="unusable answer", message=self.clean(f"odd JSON: {error!r}"))
+
+    def _json(self, reply: Reply | Outcome) -> tuple[Any, Outcome | None]:
+        """The JSON in a reply, or how the attempt failed."""
+        if isinstance(reply, Outcome):
+            return None, reply
+        if reply[0] >= 300:
+            return None, self._refused(*reply)
+        try:
+            return self._connection.masked(orjson.loads(reply[2])), None
+        except orjson.JSONDecodeError as error:
+            return None, Outcome(what="unusable answer", message=f"not JSON: {error}")
+
+    def _line(self, line: bytes) -> Any:
+        try:
+            return self._connection.masked(orjson.loads(line))
+        except orjson.JSONDecodeError:
+            return None
 
     def _refused(self, status: int, headers: Mapping[str, str], raw: bytes) -> Outcome:
         """An answer came, with an error status."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from falter.clients._answers import Answer
+from falter.clients._anthropic_batches import AnthropicBatches
 from falter.clients._client import HttpClient
 from falter.clients._options import OptionTable
 from falter.clients._settings import ClientSettings, clients
@@ -12,7 +13,7 @@ from falter.clients._transport import Transport
 from falter.core.interfaces import Capabilities, Parameter
 from falter.core.records import Message, Model, Request, Response
 
-__all__ = ["Anthropic", "connect"]
+__all__ = ["Anthropic", "connect", "read_message"]
 
 THINKING = "tokens for thinking, on top of the limit"
 CACHE = "mark what stands before the last turn as a prefix to keep"
@@ -54,7 +55,8 @@ class Anthropic(HttpClient):
             may_drop=("temperature", "top_p", "stop_sequences"),
         )
         self._url = self.transport.url("messages")
-        self.capabilities = Capabilities(generates=True, scores=False)
+        self.capabilities = Capabilities(generates=True, scores=False, batches=True)
+        self.batches = AnthropicBatches(self.transport, self._body, read_message)
         self.model = Model(
             client="anthropic",
             name=settings.name,
@@ -65,7 +67,7 @@ class Anthropic(HttpClient):
 
     async def generate(self, request: Request) -> Response:
         """One answer, or a response that says why there is none."""
-        return await self.transport.answer(request, self._url, self._body, _read)
+        return await self.transport.answer(request, self._url, self._body, read_message)
 
     def _body(self, request: Request) -> dict[str, Any]:
         sampling, options = request.sampling, dict(self._options)
@@ -101,7 +103,7 @@ def _turns(messages: tuple[Message, ...], keeps: bool) -> tuple[Any, list[dict[s
     return system, turns
 
 
-def _read(data: Any) -> Answer:
+def read_message(data: Any) -> Answer:
     """The text blocks; thinking apart. Tokens that were written to or read from a cache count."""
     usage, reason = data["usage"], data["stop_reason"]
     cached = usage.get("cache_read_input_tokens") or 0

@@ -6,13 +6,14 @@ from typing import Any
 
 from falter.clients._answers import Answer, UnusableAnswer
 from falter.clients._client import HttpClient
+from falter.clients._gemini_batches import GeminiBatches
 from falter.clients._options import OptionTable
 from falter.clients._settings import ClientSettings, clients
 from falter.clients._transport import Transport
 from falter.core.interfaces import Capabilities, Parameter
 from falter.core.records import Model, Request, Response
 
-__all__ = ["Gemini", "connect"]
+__all__ = ["Gemini", "connect", "read_candidates"]
 
 BUDGET = "tokens for thinking, on top of the limit; 0 turns it off where a model allows it"
 SAFETY = "the threshold of every safety filter, such as BLOCK_NONE"
@@ -46,7 +47,8 @@ class Gemini(HttpClient):
             may_drop=("temperature", "topP", "stopSequences", "seed"),
         )
         self._url = self.transport.url(f"models/{settings.name}:generateContent")
-        self.capabilities = Capabilities(generates=True, scores=False)
+        self.capabilities = Capabilities(generates=True, scores=False, batches=True)
+        self.batches = GeminiBatches(self.transport, settings.name, self._body, read_candidates)
         known = {parameter.name for parameter in OPTIONS.known}
         self.model = Model(
             client="gemini",
@@ -61,7 +63,7 @@ class Gemini(HttpClient):
 
     async def generate(self, request: Request) -> Response:
         """One answer, or a response that says why there is none."""
-        return await self.transport.answer(request, self._url, self._body, _read)
+        return await self.transport.answer(request, self._url, self._body, read_candidates)
 
     def _body(self, request: Request) -> dict[str, Any]:
         turns = request.messages or (("user", request.context),)
@@ -96,7 +98,7 @@ class Gemini(HttpClient):
         return body
 
 
-def _read(data: Any) -> Answer:
+def read_candidates(data: Any) -> Answer:
     """The first candidate's text, thoughts apart; a prompt that was blocked has none."""
     usage = data.get("usageMetadata") or {}
     counted = {

@@ -14,6 +14,7 @@ import orjson
 
 from falter.clients._answers import Answer, RequestRefused, failed
 from falter.clients._client import HttpClient
+from falter.clients._openai_batches import OpenAIBatches
 from falter.clients._openai_replies import read_chat, read_completion
 from falter.clients._openai_scoring import Scoring, UnfitServer
 from falter.clients._options import OptionTable
@@ -87,7 +88,10 @@ class OpenAI(HttpClient):
             chats=self._chat,
             constrains=self._chat,
             reasons=asks_for_reasoning(fields),
+            batches=True,
         )
+        endpoint = "/v1/chat/completions" if self._chat else "/v1/completions"
+        self.batches = OpenAIBatches(self.transport, endpoint, self._body, self._read)
         self.model = Model(
             client="openai",
             name=settings.name,

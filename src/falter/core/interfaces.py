@@ -100,6 +100,9 @@ class Capabilities:
     requests it serves at once when the client itself is the bottleneck (None: as many as the
     user allows); `batch` is how many scoring requests it takes together. `constrains` says whether
     it can hold a model to a few replies, `reasons` whether the model was asked to think first.
+    With `keeps_prefixes` each lane remembers what it read last: prompts that begin alike are then
+    sent one after the other. `batches` says whether its provider answers many written requests
+    together, later and for less.
     """
 
     generates: bool
@@ -109,6 +112,8 @@ class Capabilities:
     batch: int = 1
     constrains: bool = False
     reasons: bool = False
+    keeps_prefixes: bool = False
+    batches: bool = False
 
 
 class Client(Protocol):

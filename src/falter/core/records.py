@@ -47,15 +47,9 @@ __all__ = [
 ]
 
 SectionKind = Literal[
-    "system",
-    "instruction",
-    "input",
-    "document",
-    "choices",
-    "output_format",
-    "cue",
-    "added",
-]
+    "system", "instruction", "input", "document", "choices", "output_format", "cue", "added",
+    "reply",
+]  # fmt: skip
 VariantStatus = Literal["baseline", "changed", "unchanged", "not_applicable", "no_rewrite"]
 RewriteStatus = Literal["ok", "refused", "empty", "identical", "cut", "broken", "rejected"]
 Outcome = Literal["scored", "unparsed", "truncated", "refused", "failed"]
@@ -225,8 +219,9 @@ class Recipe:
     """A chain of steps, plus what else defines the condition. `label` is for people only.
 
     `template` is the source of another template, `sampling` the settings that differ from the
-    run's, `demonstrations` another number of examples, `output_format` the required form of the
-    answer. `repeat` shifts the repeat index: the `identity` condition is the baseline asked again.
+    run's, `demonstrations` another number of examples, `examples` another set of them,
+    `output_format` the required form of the answer. `repeat` shifts the repeat index: the
+    `identity` condition is the baseline asked again.
     """
 
     label: str
@@ -238,6 +233,7 @@ class Recipe:
     language: str | None = None
     output_format: str | None = None
     repeat: int = 0
+    examples: int = 0
 
     @cached_property
     def id(self) -> str:
@@ -250,16 +246,15 @@ class Recipe:
             self.language,
             self.output_format,
             self.repeat,
+            *((self.examples,) if self.examples else ()),
         )
 
     @property
     def sets(self) -> bool:
         """Whether it changes more than the text: template, demonstrations or sampling."""
-        return (
-            self.template is not None
-            or self.demonstrations is not None
-            or any(name != "max_tokens" for name in self.sampling or ())
-        )
+        others = (self.template, self.demonstrations, self.examples or None)
+        sampling = any(name != "max_tokens" for name in self.sampling or ())
+        return sampling or any(other is not None for other in others)
 
     @property
     def reasons(self) -> bool:

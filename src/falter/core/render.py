@@ -47,14 +47,24 @@ def plain(prompt: Prompt) -> str:
 
 
 def messages(prompt: Prompt) -> tuple[Message, ...]:
-    """The prompt as chat messages: a system turn, a pair of turns a demonstration, the item."""
+    """The prompt as chat messages: a system turn, a pair of turns a demonstration, the item.
+
+    A section of the kind `reply` ends a turn of the item: it is what the assistant said then.
+    """
     out: list[Message] = []
     system = "".join(s.text for s in prompt.sections if s.kind == "system")
     if system:
         out.append(("system", system))
     for demonstration in prompt.demonstrations:
         out += [("user", _body(demonstration.sections)), ("assistant", demonstration.answer)]
-    out.append(("user", _body(prompt.sections)))
+    said: list[Section] = []
+    for section in prompt.sections:
+        if section.kind == "reply":
+            out += [("user", _body(said)), ("assistant", section.text.strip())]
+            said = []
+        else:
+            said.append(section)
+    out.append(("user", _body(said)))
     return tuple(out)
 
 

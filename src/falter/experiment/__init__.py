@@ -28,6 +28,7 @@ from falter.experiment._config import (
     read_settings,
     read_study_settings,
 )
+from falter.experiment._connect import connect
 from falter.experiment._d_study import DesignError, components_in, components_of, design_errors
 from falter.experiment._demonstrations import DemonstrationChanges, demonstration_changes
 from falter.experiment._execute import Watch, planned_cost, run_async
@@ -68,8 +69,14 @@ from falter.experiment._prices import (
 )
 from falter.experiment._probe import probe_text, probed
 from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
+from falter.experiment._requests import (
+    Exported,
+    ImportedResults,
+    export_requests,
+    import_results,
+)
 from falter.experiment._rescore import rescored_study
-from falter.experiment._resolve import PanelPlan, Resolved, connect, resolve
+from falter.experiment._resolve import PanelPlan, Resolved, resolve
 from falter.experiment._reviews import (
     Imported,
     Judged,
@@ -127,11 +134,13 @@ __all__ = [
     "DesignError",
     "Experiment",
     "ExperimentSettings",
+    "Exported",
     "Gate",
     "GateResult",
     "GateSpec",
     "Generated",
     "Imported",
+    "ImportedResults",
     "Infeasible",
     "JudgeCalibration",
     "Judged",
@@ -176,6 +185,7 @@ __all__ = [
     "demonstration_changes",
     "design_errors",
     "encoder_if_there",
+    "export_requests",
     "export_sheet",
     "gate_in",
     "gate_study",
@@ -183,6 +193,7 @@ __all__ = [
     "identity_settings",
     "import_bank",
     "import_bundled",
+    "import_results",
     "import_reviews",
     "items_in",
     "judge_rewrites",

@@ -19,7 +19,7 @@ from falter.perturbations import (
 )
 from falter.plan import Condition
 from falter.remedies import Remedy
-from falter.tasks import Piece, Task, Template, pick
+from falter.tasks import Piece, Task, Template, hash_order
 
 __all__ = ["conditions", "template_for"]
 
@@ -75,16 +75,16 @@ def conditions(
             hint="show some, for example --demonstrations 5; or drop --perturb-demonstrations",
         )
     template = template_for(task, scorer)
-    builders: dict[tuple[str | None, int], tuple[Build, list[_Example]]] = {}
+    builders: dict[tuple[str | None, int, int], tuple[Build, list[_Example]]] = {}
     shown = demonstrations or (0 if remedy is None else remedy.examples)
     noise = noisy_recipes(recipes) if remedy is not None and remedy.noise else []
 
     def base(recipe: Recipe) -> tuple[Build, list[_Example]]:
         count = shown if recipe.demonstrations is None else recipe.demonstrations
-        key = recipe.template, count
+        key = recipe.template, count, recipe.examples
         if key not in builders:
             own = template if key[0] is None else _other(template, key[0], task)
-            items = pick(held_out, count, seed + 1) if count else ()
+            items = _examples(held_out, count, recipe.examples, seed + 1)
             examples = _with_noise([_example(own, item) for item in items], noise, seed)
             builders[key] = _base_prompt(own, [e.demonstration for e in examples]), examples
         return builders[key]
@@ -99,6 +99,13 @@ def conditions(
         return Condition(recipe=recipe, make=make, random=bool(recipe.steps))
 
     return tuple(map(condition, recipes))
+
+
+def _examples(held_out: Sequence[Item], count: int, number: int, seed: int) -> Sequence[Item]:
+    """A set of examples, in the order of the file; no two sets have one in common."""
+    first = number * count
+    chosen = {item.key for item in hash_order(held_out, seed)[first : first + count]}
+    return [item for item in held_out if item.key in chosen]
 
 
 def _other(template: Template, source: str, task: Task) -> Template:

@@ -39,8 +39,8 @@ from falter.tasks import DataSpec, target_column
 
 __all__ = [
     "EXPERIMENT", "STUDY", "Experiment", "ModelSpec", "StepSpec", "StudySettings",
-    "identity_settings", "overlay", "override", "read_experiment", "read_file", "read_settings",
-    "read_study_settings",
+    "identity_settings", "listed", "overlay", "override", "read_experiment", "read_file",
+    "read_settings", "read_study_settings",
 ]  # fmt: skip
 
 # The table
@@ -52,6 +52,7 @@ PRICE = Block(
     output=Setting("the price of a million tokens of answers", low=0, default=0.0),
     currency=Setting("the currency of these"),
     cached=Setting("the price of a million tokens of a beginning that the provider kept", low=0),
+    batch=Setting("the share of these that a batch costs", low=0, high=1, default=0.5),
 )
 
 
@@ -221,6 +222,9 @@ class Experiment:
         default=1, low=1, high=10_000, on="1")
     repeats: int = setting("how often to send every request", "--repeats", default=1, low=1,
         high=10_000, on="1")
+    budget: int | None = setting("how many requests the run may take: a balanced random part of "
+        "items and recipes is asked", "--budget", low=1, identity="when set", without="all",
+        off="2000")
     seed: int = setting("the seed of everything random", "--seed", default=0, low=0, on="0")
     sampling: Sampling | None = setting("how answers are written", shape=SAMPLING,
         identity="always")
@@ -234,6 +238,8 @@ class Experiment:
         "--rewrites", shape=File(), metavar="FILE", off="bank.jsonl")
     unparsed: Literal["wrong", "excluded"] = setting("how unreadable answers count",
         "--unparsed", default="wrong", identity="always", on="wrong")
+    batch: bool = setting("hand the requests in as the provider's batches: for half the price, "
+        "within a day", "--batch", default=False, off="true")
     level: float = setting("the level of the intervals", default=0.95, low=0.5, high=0.9999,
         identity="always", on="0.95")
 
@@ -358,6 +364,11 @@ def _consistent(experiment: Experiment) -> Experiment:
             hint="drop one of the two",
         )
     return experiment
+
+
+def listed(recipes: Any) -> tuple[Any, ...]:
+    """Recipes as an experiment file has them: one, or a list."""
+    return tuple(recipes) if isinstance(recipes, (list, tuple)) else (recipes,) if recipes else ()
 
 
 def identity_settings(experiment: Experiment) -> dict[str, Any]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import itertools
+import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
-from falter.core.errors import RunStopped, StoreBusy, StoreError
+from falter.core.errors import PreflightError, RunStopped, StoreBusy, StoreError, printable
 from falter.core.interfaces import Case, Client
 from falter.core.records import CUT, Request, Response, Run
 from falter.experiment._resolve import PanelPlan, Resolved
-from falter.plan import Cost, Shard, count_cells, estimate_cost, plan
-from falter.runner import Lane, Progress, run_lanes
-from falter.store import PlannedCell, Store
+from falter.plan import Cost, Shard, batched, estimate_cost
+from falter.runner import Lane, Progress, run_batches, run_lanes
+from falter.store import Batches, PlannedCell, Store
 
 __all__ = [
     "Watch",
@@ -29,6 +29,7 @@ __all__ = [
     "opened",
     "planned_cost",
     "record_run",
+    "recorded_plan",
     "run_async",
     "watching",
 ]
@@ -53,7 +54,7 @@ def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPla
     run = resolved.run
     counted: set[bytes] = set()
     return [
-        (p, estimate_cost(_requests(p, run.draws, run.repeats), p.target, missing, counted))
+        (p, estimate_cost(p.requests(run.draws, run.repeats), p.target, missing, counted))
         for p in resolved.panels
     ]
 
@@ -61,9 +62,7 @@ def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPla
 def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
     """Record the run, and what started it. True if all of its answers are stored already."""
     run = resolved.run
-    cells = sum(
-        count_cells(len(p.items), p.conditions, run.draws, run.repeats) for p in resolved.panels
-    )
+    cells = sum(p.cells(run.draws, run.repeats) for p in resolved.panels)
     made_by = {"command": command} if command else {}
     origin = {**run.origin, **made_by, "cells": str(cells)}
     if not store.begin_run(replace(run, origin=origin)):
@@ -92,13 +91,19 @@ async def carry_out_together(
         for lane in _lanes(resolved, recorder, shard)
     ]
     progress = [lane.progress for lane in lanes]
-    stop = asyncio.Event()
+    stop, book = asyncio.Event(), Batches(store)
+    in_batches = any(resolved.experiment.batch for resolved in several)
+    if not in_batches:
+        _require_read_batches(lanes, book)
     with interruptible(stop), _settled_heap(), _stopped_by_the_store(progress):
         with contextlib.ExitStack() as stack:
             for recorder in recorders:
                 stack.enter_context(recorder)
             async with watching(watch, progress):
-                await run_lanes(lanes, store, stop)
+                if in_batches:
+                    await run_batches(lanes, store, book, stop, _say)
+                else:
+                    await run_lanes(lanes, store, stop)
         counted = [_finished(resolved.run, store) for resolved in several]
         store.check_place()
     if not all(counted) and (shard is None or any(p.failed for p in progress)):
@@ -108,6 +113,39 @@ async def carry_out_together(
             hint="'falter doctor' checks the endpoint; this run has nothing to report",
         )
     return progress
+
+
+def _require_read_batches(lanes: Sequence[Lane], book: Batches) -> None:
+    """Raise if a batch that nobody has read yet holds what would now be sent, and paid, again."""
+    if not book.any_open():
+        return
+    held: set[str] = set()
+    for lane in lanes:
+        for stretch in batched(lane.requests, PLAN_COMMIT):
+            held |= book.held({request.key for request in stretch})
+    if held:
+        raise PreflightError(
+            f"{len(held):,} of these requests are in batches that have not been read yet",
+            hint="the same command with --batch reads them; 'falter batch status' lists them, and "
+            "'falter batch forget' gives one up",
+        )
+
+
+def _say(text: str) -> None:
+    print(printable(text), file=sys.stderr)
+
+
+def recorded_plan(resolved: Resolved, store: Store) -> Iterator[tuple[Client, list[Request]]]:
+    """A run's requests, a stretch at a time, each in the store's plan when it is yielded."""
+    run = resolved.run
+    with _Recorder(run, store) as recorder:
+        for place, p in enumerate(resolved.panels):
+            count = p.cells(run.draws, run.repeats)
+            record = recorder.of([place], [count])
+            for stretch in batched(p.requests(run.draws, run.repeats), PLAN_COMMIT):
+                record(stretch)
+                yield p.client, stretch
+    store.finish_plan(run)
 
 
 def _finished(run: Run, store: Store) -> int:
@@ -146,12 +184,10 @@ def _lanes(resolved: Resolved, recorder: _Recorder, shard: Shard | None) -> list
     lanes = []
     for places in by_model.values():
         panels = [resolved.panels[place] for place in places]
-        counts = [count_cells(len(p.items), p.conditions, run.draws, run.repeats) for p in panels]
+        counts = [p.cells(run.draws, run.repeats) for p in panels]
         lanes.append(
             Lane(
-                requests=itertools.chain.from_iterable(
-                    _requests(p, run.draws, run.repeats) for p in panels
-                ),
+                requests=_Planned(panels, run),
                 client=panels[0].client,
                 concurrency=panels[0].concurrency,
                 progress=Progress(label=panels[0].panel.model.label, total=sum(counts)),
@@ -177,8 +213,15 @@ def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bo
     return is_cut
 
 
-def _requests(panel: PanelPlan, draws: int, repeats: int) -> Iterator[Request]:
-    return plan(panel.items, panel.conditions, panel.target, draws=draws, repeats=repeats)
+class _Planned(Iterable[Request]):
+    """The requests of some panels, planned anew whenever they are gone through."""
+
+    def __init__(self, panels: Sequence[PanelPlan], run: Run) -> None:
+        self._panels, self._run = panels, run
+
+    def __iter__(self) -> Iterator[Request]:
+        for panel in self._panels:
+            yield from panel.requests(self._run.draws, self._run.repeats)
 
 
 class _Recorder:

@@ -17,6 +17,7 @@ from falter.core.interfaces import Client, RewriteBank
 from falter.core.records import Item, Recipe, Request
 from falter.experiment._baseline import Baseline, read_baseline
 from falter.experiment._config import Experiment, read_settings
+from falter.experiment._connect import connect
 from falter.experiment._gate_checks import (
     check_baseline,
     check_cluster,
@@ -32,9 +33,10 @@ from falter.experiment._gate_lines import (
 from falter.experiment._gate_result import LineCost, infeasible_text
 from falter.experiment._gate_settings import GateSpec
 from falter.experiment._permits import check_permits
-from falter.experiment._resolve import PanelPlan, Resolved, connect, load_tasks, resolve
+from falter.experiment._resolve import PanelPlan, Resolved, load_tasks, resolve
 from falter.experiment._rewrites import bank_in
 from falter.experiment._study import read_study
+from falter.experiment._thrift import refuse_with_gate
 from falter.gate import GatePlan, Schedule, plan_gate, schedule
 from falter.plan import Cost, count_cells, estimate_cost, plan
 from falter.tasks import Task, hash_order
@@ -188,6 +190,7 @@ class _Arm:
 @contextlib.contextmanager
 def gate_in(gate: Gate, store_path: Path) -> Iterator[OpenGate]:
     """The gate resolved and planned, with the store open for as long as rewrites may be read."""
+    refuse_with_gate(gate.experiment)
     with contextlib.ExitStack() as stack:
         arms = tuple(
             _Arm(

@@ -138,6 +138,7 @@ class ExperimentSettings(TypedDict, total=False):
     remedy: str | None
     draws: int | None
     repeats: int | None
+    budget: int | None
     seed: int | None
     sampling: SamplingSettings | None
     protect: str | Sequence[str] | None

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from falter import __version__
-from falter.clients import ClientSettings, clients
-from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError, nearest
+from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError
 from falter.core.interfaces import Capabilities, Client, ConstrainedScorer, RewriteBank, Scorer
 from falter.core.records import (
     Item,
     Panel,
     Recipe,
+    Request,
     Run,
     Sampling,
 )
 from falter.experiment._conditions import conditions, template_for
 from falter.experiment._config import Experiment, ModelSpec, Prompts, identity_settings
+from falter.experiment._connect import connect, require_batches
 from falter.experiment._labels import (
     reads_labels,
     require_label_scorer,
@@ -36,7 +37,7 @@ from falter.experiment._remedies import (
     require_readable,
     with_reasoning,
 )
-from falter.plan import Asking, Condition, Target
+from falter.plan import Asked, Asking, Condition, Target, count_cells, plan
 from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
 from falter.tasks import (
     DataSpec,
@@ -54,7 +55,6 @@ from falter.tasks import (
 __all__ = [
     "PanelPlan",
     "Resolved",
-    "connect",
     "distinct",
     "hold_out",
     "load_task",
@@ -72,7 +72,7 @@ ROWS = "rows"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelPlan:
-    """A panel with what is needed to run it."""
+    """A panel with what is needed to run it; `asked` where a budget leaves cells out."""
 
     panel: Panel
     task: Task
@@ -83,6 +83,22 @@ class PanelPlan:
     concurrency: int
     because: str = ""
     thinks: bool = False
+    asked: Asked | None = None
+
+    def requests(self, draws: int, repeats: int = 1, items: int | None = None) -> Iterator[Request]:
+        """Everything that is asked, in order; of the first `items`, where given."""
+        return plan(
+            self.items[:items],
+            self.conditions,
+            self.target,
+            draws=draws,
+            repeats=repeats,
+            asked=self.asked,
+        )
+
+    def cells(self, draws: int, repeats: int) -> int:
+        """How many requests these are."""
+        return count_cells(len(self.items), self.conditions, draws, repeats, self.asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +151,8 @@ def resolve(
             used = tuple(with_reasoning(with_labels(s, labels), of_run) for s in used)
             for scorer in used:
                 _require_fit(scorer, spec, task, client.capabilities)
+                if experiment.batch:
+                    require_batches(spec, client, scorer)
                 _require_targets(scorer, task, items)
             by_name |= {scorer.name: scorer for scorer in used}
             panels += [
@@ -261,7 +279,7 @@ def hold_out(
     task: Task, experiment: Experiment, recipes: Sequence[Recipe]
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Demonstrations, the same for every item, recipe and model; and the items to be asked."""
-    count = max(examples_of(experiment), *(recipe.demonstrations or 0 for recipe in recipes))
+    count = max(_shown_from(recipe, examples_of(experiment)) for recipe in recipes)
     if count >= len(task.items):
         raise InvalidValue(
             "demonstrations", count, f"fewer than the {len(task.items)} items of '{task.name}'"
@@ -272,22 +290,18 @@ def hold_out(
     return held_out, pick(others, experiment.limit, experiment.seed)
 
 
-# Models and scorers
-
-
-def connect(spec: ModelSpec) -> Client:
-    name, mark, rest = spec.name.partition(":")
-    if not mark and name not in clients.names() and nearest(name, clients.names()) is None:
+def _shown_from(recipe: Recipe, usual: int) -> int:
+    """How many items a recipe takes its examples from: its own set, and those before it."""
+    count = usual if recipe.demonstrations is None else recipe.demonstrations
+    if recipe.examples and not count:
         raise UsageError(
-            f"Unknown model '{name}'",
-            hint=f"a model on a server is named with its client, as in 'openai:{name}'; 'falter "
-            "list clients' has the others",
+            f"'{recipe.label}' shows other examples, but none are shown",
+            hint="show some, for example --demonstrations 5; or drop it",
         )
-    connector = clients.get(name)
-    shared = {f.name for f in fields(ClientSettings)} & {f.name for f in fields(spec)} - {"name"}
-    given = {name: getattr(spec, name) for name in shared}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return connector(ClientSettings(name=rest, **chosen))
+    return max(usual, count * (1 + recipe.examples))
+
+
+# Models and scorers
 
 
 def task_scorers(

@@ -11,9 +11,9 @@ from falter.core.errors import DuplicateName, UsageError
 from falter.core.records import Item, Recipe, Request, Rewrite, Variant
 from falter.core.reviews import Review, Sample
 from falter.experiment._config import ModelSpec
+from falter.experiment._connect import connect
 from falter.experiment._execute import Watch
 from falter.experiment._needs import rewrite_label
-from falter.experiment._resolve import connect
 from falter.experiment._rewrites import ask_all, writing_target
 from falter.perturbations import RewritePerturbation, perturbations
 from falter.plan import Target, request

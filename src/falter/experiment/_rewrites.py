@@ -13,10 +13,11 @@ from falter.core.errors import UsageError
 from falter.core.interfaces import Client, RewriteBank
 from falter.core.records import Item, Recipe, Request, Sampling, Section, Variant
 from falter.experiment._config import Experiment, ModelSpec
+from falter.experiment._connect import connect
 from falter.experiment._execute import Watch, interruptible, opened, run_async, watching
 from falter.experiment._needs import Needs, ledger_for, model_made, needs_from, rewrite_label
 from falter.experiment._recipes import recipes_of
-from falter.experiment._resolve import Resolved, connect, resolve
+from falter.experiment._resolve import Resolved, resolve
 from falter.experiment._translations import TaskTranslations, needs_translations
 from falter.experiment._variants import open_sets
 from falter.perturbations import Wanted

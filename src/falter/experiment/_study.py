@@ -16,10 +16,12 @@ from falter.core.records import BASELINE, Run
 from falter.experiment._config import (
     Experiment,
     ModelSpec,
+    listed,
     override,
     read_experiment,
     read_study_settings,
 )
+from falter.experiment._connect import connect, connect_judge
 from falter.experiment._execute import (
     Watch,
     carry_out,
@@ -34,10 +36,11 @@ from falter.experiment._gate_settings import GateSpec
 from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
 from falter.experiment._remedies import RemedyUnfit
-from falter.experiment._resolve import PanelPlan, Resolved, connect, resolve
+from falter.experiment._resolve import PanelPlan, Resolved, resolve
 from falter.experiment._rewrites import bank_in
 from falter.experiment._shelf import TaskShelf
-from falter.plan import Cost, Shard, plan
+from falter.experiment._thrift import laid_out, refuse_with_protocol
+from falter.plan import Cost, Shard
 from falter.protocols import (
     SINGLE_RUN,
     Part,
@@ -146,6 +149,7 @@ def read_study(
     preset = study.preset or protocol.presets[0]
     if preset not in protocol.presets:
         raise UnknownName(f"preset of {protocol.name}", preset, protocol.presets)
+    refuse_with_protocol(protocol.name, rest)
     if rest.get("recipes") and not protocol.takes_recipes:
         raise UsageError(
             f"The protocol {protocol.name} has its own recipes",
@@ -197,12 +201,7 @@ class _Resolver:
     def __init__(self, spec: StudySpec, path: Path, stack: contextlib.ExitStack) -> None:
         self.spec, self.path, self.stack = spec, path, stack
         self.clients = tuple(connect(model) for model in spec.experiment.models)
-        self.judge = None if spec.judge is None else connect(spec.judge)
-        if spec.judge is not None and self.judge and not self.judge.capabilities.generates:
-            raise UsageError(
-                f"The judge '{spec.judge.name}' cannot write text",
-                hint="name a model that generates text",
-            )
+        self.judge = connect_judge(spec.judge, batch=spec.experiment.batch)
         self.shelf = TaskShelf(spec.experiment, spec.protocol.name)
 
     def study(self) -> ResolvedStudy:
@@ -279,7 +278,8 @@ class _Resolver:
 
     def _resolved(self, experiment: Experiment) -> Resolved:
         bank = self.stack.enter_context(bank_in(experiment, self.path))
-        return resolve(experiment, bank, loaded=self.shelf.of(experiment), clients=self.clients)
+        tasks = self.shelf.of(experiment)
+        return laid_out(resolve(experiment, bank, loaded=tasks, clients=self.clients))
 
 
 def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
@@ -307,7 +307,7 @@ def _user_settings(
         demonstrations=experiment.demonstrations if sets_demonstrations else None,
         repeats=experiment.repeats if "repeats" in spec.settings else None,
         scorer=experiment.scorer,
-        recipes=_listed(spec.settings.get("recipes")),
+        recipes=listed(spec.settings.get("recipes")),
         remedies=spec.remedies,
         judge=spec.judge is not None,
         judge_scores=judge is None or judge.capabilities.scores,
@@ -319,11 +319,6 @@ def _user_settings(
             if task.has_choices
         ),
     )
-
-
-def _listed(recipes: Any) -> tuple[Any, ...]:
-    """Recipes as an experiment file has them: one, or a list."""
-    return tuple(recipes) if isinstance(recipes, (list, tuple)) else (recipes,) if recipes else ()
 
 
 def _kind(task: Task) -> TaskKind:
@@ -384,9 +379,7 @@ def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
         }
         for part, resolved in study.parts
         for panel in resolved.panels[:1]
-        for request in plan(
-            panel.items[:items], panel.conditions, panel.target, draws=resolved.run.draws
-        )
+        for request in panel.requests(resolved.run.draws, items=items)
     ]
 
 
@@ -400,8 +393,8 @@ def carry_out_study(
 ) -> StoredStudy:
     """Run what is missing of every part, in order, and record which runs belong together.
 
-    `command` is what started it. Clients are opened once for all parts, not at all if every answer
-    is stored. What can be checked comes first. Of a `shard` all is planned, its own share sent.
+    `command` started it. Clients are opened once, not at all if every answer is stored. What can
+    be checked comes first. Of a `shard` all is planned, its own share sent.
     """
     if shard is not None and study.judging:
         why = f"--shard {shard} cannot be judged: a judge needs the answers of all shards"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from falter.figures._kinds import (
+    VERDICT_WORDS,
     Bar,
     Bars,
     Breakdown,
@@ -28,10 +29,12 @@ from falter.figures._kinds import (
     Value,
     Verdict,
 )
+from falter.figures._labels import without_shared_labels
 from falter.figures._study import Study, StudyPart
 from falter.figures._walk import estimates, renamed
 
 __all__ = [
+    "VERDICT_WORDS",
     "Bar",
     "Bars",
     "Breakdown",
@@ -60,4 +63,5 @@ __all__ = [
     "Verdict",
     "estimates",
     "renamed",
+    "without_shared_labels",
 ]

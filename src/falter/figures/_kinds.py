@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from falter.core.records import Estimate
 
 __all__ = [
+    "VERDICT_WORDS",
     "Bar",
     "Bars",
     "Breakdown",
@@ -43,6 +45,13 @@ Unit = Literal[
 Value = Estimate | str | int | float | None
 Verdict = Literal["degraded", "improved", "equivalent", "undecided"]
 """What the data show about a change. Colours and marks in a forest plot read nothing else."""
+VERDICT_WORDS: Mapping[Verdict, str] = {
+    "degraded": "worse",
+    "improved": "better",
+    "equivalent": "the same",
+    "undecided": "undecided",
+}
+"""What every form of a report calls the verdicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

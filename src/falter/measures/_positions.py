@@ -13,7 +13,7 @@ from falter.core.records import Estimate
 from falter.measures._accuracy import accuracy
 from falter.measures._estimates import Basis
 from falter.measures._resample import check_replications, signed_sums
-from falter.stats import Interval, item_mean
+from falter.stats import Interval
 
 __all__ = ["PositionDistribution", "PositionShift", "position_distribution", "position_shift"]
 
@@ -160,22 +160,21 @@ def _by_article(before: Sources, after: Sources, level: float) -> tuple[Estimate
         excluded=int(np.isnan(overlap).sum()),
         level=level,
     )
-    share = accuracy(changed, level=level)
-    if share.value is None:
-        why = "no article has mapped sentences before and after"
-        return (
-            basis.undefined("position_shift.changed", "insufficient_data", why),
-            basis.undefined("position_shift.jaccard", "insufficient_data", why),
+    shares = [accuracy(column, level=level) for column in (changed, overlap)]
+    names = ("position_shift.changed", "position_shift.jaccard")
+    first, second = (
+        basis.undefined(
+            name, "insufficient_data", "no article has mapped sentences before and after"
         )
-    interval = Interval(low=share.low, high=share.high, level=level, method=share.method)
-    return (
-        basis.estimate("position_shift.changed", share.value, interval),
-        basis.estimate(
-            "position_shift.jaccard",
-            float(overlap[~np.isnan(overlap)].mean()),
-            item_mean(overlap, level=level).interval,
-        ),
+        if share.value is None
+        else basis.estimate(
+            name,
+            share.value,
+            Interval(low=share.low, high=share.high, level=level, method=share.method),
+        )
+        for name, share in zip(names, shares, strict=True)
     )
+    return first, second
 
 
 def _histograms(sources: Sources, lengths: Sequence[int], bins: int) -> tuple[Floats, int]:

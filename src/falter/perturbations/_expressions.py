@@ -8,8 +8,10 @@ names, phone numbers, labels, list numbers, and whatever is joined to a word or 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from falter.core.records import Span
@@ -179,7 +181,8 @@ def _labels_line(text: str, start: int, end: int) -> bool:
     """Whether a line begins with this number as its label: `3. ` or `3) `."""
     if _FIRST.match(text, end) is None:
         return False
-    return not text[text.rfind("\n", 0, start) + 1 : start].strip(" \t(")
+    before = text[max(0, start - 80) : start].rstrip(" \t(")
+    return not before or before[-1] == "\n"
 
 
 def _in_ratio(text: str, start: int, end: int) -> bool:
@@ -195,7 +198,15 @@ def _belongs_to_name(text: str, start: int, word: str) -> bool:
     if not text[start - 1 : start].isspace() or _CAPITAL.match(word) is None:
         return False
     at = start - 1 - len(word)
-    return any(a <= at < b for a, b in names(text))
+    spans = _names(text)
+    nearest = bisect_right(spans, at, key=itemgetter(0)) - 1
+    return nearest >= 0 and at < spans[nearest][1]
+
+
+@lru_cache(maxsize=4)
+def _names(text: str) -> tuple[Span, ...]:
+    """The names, in order; every number of a text asks for them."""
+    return names(text)
 
 
 def _number(text: str, start: int, end: int, word: str) -> Term | None:

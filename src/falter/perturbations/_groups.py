@@ -10,11 +10,12 @@ RECIPE_SETS: dict[str, tuple[str, ...]] = {
         "word_merge", "persona", "emotion", "pad_quotes", "pad_spaces", "pad_newlines", "identity",
     ),
     "context": (
-        "reorder_documents", "move_context", "demonstration_order", "ignore_above", "identity",
+        "reorder_documents", "move_context", "demonstration_order", "demonstration_delimiter",
+        "distractor_context", "role_placement", "sharded_turns", "ignore_above", "identity",
     ),
     "everyday": (
-        "human_typos", "casing", "punctuation", "whitespace", "voice", "learner", "tone_rules",
-        "identity",
+        "human_typos", "autocorrect", "casing", "punctuation", "whitespace", "voice", "learner",
+        "tone_rules", "paraphrase_rules", "identity",
     ),
     "format": (
         "input_format", "format_json", "format_yaml", "format_xml", "format_markdown",

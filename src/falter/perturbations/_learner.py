@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 from falter.core.records import Span
-from falter.text import (
-    Replacement,
-    letter_symbols,
-    mentioned_words,
-    merged,
-    names,
-    overlaps,
-)
+from falter.perturbations._rules import Rule, rule_places
+from falter.text import Replacement
 
 __all__ = ["learner_errors"]
-
-Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
 
 def _words(*pairs: tuple[str, str]) -> Rule:
@@ -86,16 +78,4 @@ _RULES: tuple[Rule, ...] = (
 
 def learner_errors(text: str, blocked: Sequence[Span]) -> list[Replacement]:
     """The mistakes that can be made in a text, none inside another."""
-    closed = merged((*blocked, *names(text), *mentioned_words(text), *letter_symbols(text)))
-    taken: list[Replacement] = []
-    for start, end, new in sorted(_found(text)):
-        after_last = not taken or start >= taken[-1][1]
-        if after_last and text[start:end] != new and not overlaps(closed, start, end):
-            taken.append((start, end, new))
-    return taken
-
-
-def _found(text: str) -> Iterator[Replacement]:
-    for pattern, write in _RULES:
-        for match in pattern.finditer(text):
-            yield match.start(), match.end(), write(match)
+    return rule_places(text, blocked, _RULES)

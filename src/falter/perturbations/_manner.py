@@ -14,6 +14,7 @@ from falter.perturbations._casing import lowered_words
 from falter.perturbations._learner import learner_errors
 from falter.perturbations._marks import loose_marks
 from falter.perturbations._parameters import PROTECT, scope_parameter
+from falter.perturbations._prose import prose_at, with_section
 from falter.perturbations._resources import table
 from falter.text import (
     Replacement,
@@ -44,25 +45,8 @@ def _phrases() -> dict[str, dict[str, list[str]]]:
     return phrases
 
 
-def _prose(prompt: Prompt) -> int | None:
-    """The input section, if there is one that begins with words and has not been edited there."""
-    if prompt.program is not None:
-        return None  # nobody chats with a function's signature
-    inputs = [n for n, s in enumerate(prompt.sections) if s.kind == "input" and s.text.strip()]
-    if len(inputs) != 1:
-        return None
-    section = prompt.sections[inputs[0]]
-    start = len(section.text) - len(section.text.lstrip())
-    end = len(section.text.rstrip())
-    closed = closed_spans(prompt, section)
-    inside = overlaps(closed, start, start + 1) and section.text[start].isascii()
-    covered = sum(b - a for a, b in closed) > (end - start) / 2
-    edited = any(e.new_start <= start or e.new_end >= end for e in section.edits)
-    return None if covered or edited or (inside and section.text[start] in "`{<[") else inputs[0]
-
-
 def _can_tone(prompt: Prompt, tone: str, language: str) -> bool:
-    return _prose(prompt) is not None
+    return prose_at(prompt) is not None
 
 
 @prompt_perturbation(
@@ -81,7 +65,7 @@ def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
 
     The input itself stays as it is, word for word.
     """
-    at = _prose(prompt)
+    at = prose_at(prompt)
     if at is None:
         return prompt
     chosen = _phrases()[rng.choice(TONES) if tone == "any" else tone]
@@ -94,12 +78,7 @@ def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
     if after:
         stop = "" if section.text[end - 1] in ".?!:,;" else "."
         changes.append((end, end, f"{stop} {after}"))
-    return _with(prompt, at, replace_spans(section, changes))
-
-
-def _with(prompt: Prompt, at: int, section: Section) -> Prompt:
-    sections = (*prompt.sections[:at], section, *prompt.sections[at + 1 :])
-    return prompt.with_sections(sections)
+    return with_section(prompt, at, replace_spans(section, changes))
 
 
 # A learner's English

@@ -16,6 +16,7 @@ from falter.perturbations._parameters import checked_parameters
 __all__ = [
     "OTHER_TEMPLATE",
     "SettingPerturbation",
+    "demonstration_choice",
     "demonstrations",
     "identity",
     "setting",
@@ -95,6 +96,18 @@ def demonstrations(recipe: Recipe, count: int) -> Recipe:
 
 
 @setting(
+    "demonstration_choice",
+    Parameter(
+        name="number", type=int, default=1, low=1, high=20, help="which of the other sets: 1, 2, …"
+    ),
+    title="other examples",
+)
+def demonstration_choice(recipe: Recipe, number: int) -> Recipe:
+    """Shows as many other solved examples; no two sets have one in common."""
+    return replace(recipe, examples=number)
+
+
+@setting(
     "temperature",
     Parameter(
         name="value", type=float, default=0.6, low=0, high=2, help="the sampling temperature"
@@ -123,6 +136,7 @@ def settings_of(recipe: Recipe) -> list[SettingPerturbation]:
     """The settings in which a recipe differs from the run's."""
     differs = {
         demonstrations: recipe.demonstrations is not None,
+        demonstration_choice: bool(recipe.examples),
         temperature: "temperature" in (recipe.sampling or {}),
         template: recipe.template is not None,
         identity: bool(recipe.repeat),

@@ -22,15 +22,20 @@ from falter.perturbations._rearranging import (
     reordered,
     template_units,
 )
+from falter.perturbations._shown import demonstration_delimiter
+from falter.perturbations._turns import role_placement, sharded_turns
 from falter.text import Replacement, replace_spans
 
 __all__ = [
+    "demonstration_delimiter",
     "demonstration_order",
     "mixed_positions",
     "move_context",
     "move_output_instructions",
     "reorder_bullets",
     "reorder_documents",
+    "role_placement",
+    "sharded_turns",
 ]
 
 _FAMILY = _GROUP = "position"

@@ -12,8 +12,11 @@ from itertools import pairwise
 from falter.core.interfaces import Parameter
 from falter.core.records import Span
 from falter.core.rng import Rng
+from falter.perturbations._autocorrect import autocorrect
 from falter.perturbations._base import site_perturbation
 from falter.perturbations._casing import casing
+from falter.perturbations._dialect import dialect
+from falter.perturbations._distractors import distractor_context
 from falter.perturbations._dropping import drop_stop_words
 from falter.perturbations._human_typos import human_typos
 from falter.perturbations._invisible import invisible
@@ -21,6 +24,7 @@ from falter.perturbations._letters import homoglyphs, leetspeak, ocr
 from falter.perturbations._lexical import contractions, homophones, synonyms
 from falter.perturbations._manner import learner, tone_rules, voice
 from falter.perturbations._marks import punctuation, punctuation_spaces
+from falter.perturbations._reasked import paraphrase_rules
 from falter.perturbations._resources import misspellings, never_written
 from falter.perturbations._spacing import space_sequences, whitespace
 from falter.perturbations._typing import mistyped
@@ -36,8 +40,11 @@ from falter.perturbations._wording import (
 from falter.text import Replacement, kept_words, uncovered
 
 __all__ = [
+    "autocorrect",
     "casing",
     "contractions",
+    "dialect",
+    "distractor_context",
     "drop_stop_words",
     "homoglyphs",
     "homophones",
@@ -46,6 +53,7 @@ __all__ = [
     "learner",
     "leetspeak",
     "ocr",
+    "paraphrase_rules",
     "punctuation",
     "punctuation_spaces",
     "space_sequences",

@@ -1,14 +1,14 @@
-"""The mark on the names of simulated models, wherever a report shows them."""
+"""Names as people read them: simulated models with a mark, what all rows share said once."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 
-from falter.figures import Figure, Study, renamed
+from falter.figures import Figure, Study, renamed, without_shared_labels
 from falter.report._escape import clip
 
-__all__ = ["MARK", "marked", "model_names", "warning"]
+__all__ = ["MARK", "marked", "model_names", "readable", "warning"]
 
 MARK = " (simulated)"
 
@@ -20,6 +20,11 @@ def marked(study: Study, limit: int | None = 60) -> tuple[Figure, ...]:
     """
     rename = _renamer(study.simulated, limit)
     return tuple(renamed(figure, rename) for figure in study.figures)
+
+
+def readable(study: Study) -> tuple[Figure, ...]:
+    """The figures as people read them; what is the same in every row of a table is said once."""
+    return tuple(without_shared_labels(figure) for figure in marked(study))
 
 
 def model_names(study: Study, limit: int | None = 60) -> tuple[str, ...]:

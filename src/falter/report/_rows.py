@@ -8,6 +8,7 @@ from typing import Any
 
 from falter.core.records import Estimate
 from falter.figures import (
+    VERDICT_WORDS,
     Bars,
     Breakdown,
     Curves,
@@ -144,7 +145,7 @@ def _forest_rows(figure: Forest) -> Iterator[Row]:
             yield _cell(row.label, "for example", "text", word_diff(row.change))
         if row.estimate is not None:
             estimate = _cell(row.label, figure.measured, figure.unit, row.estimate)
-            yield estimate | {"text": row.verdict}
+            yield estimate | {"text": row.verdict and VERDICT_WORDS[row.verdict]}
         if row.together is not None:
             yield _cell(row.label, "all together", figure.unit, row.together)
         for column, value in zip(figure.columns, row.cells, strict=False):

@@ -11,6 +11,7 @@ from falter.figures import (
     Breakdown,
     Column,
     Figure,
+    Forest,
     Grid,
     Headline,
     Statement,
@@ -75,9 +76,9 @@ GUIDE = (
     "The interval in brackets is about other items of the same kind, not about other changes of "
     "the prompt: over many such sets of items, intervals like it contain the true value as often "
     "as their level says.",
-    "Each recipe has one verdict. It is degraded or improved where the interval that holds for all "
+    "Each recipe has one verdict. It is worse or better where the interval that holds for all "
     "recipes at once (the thin line) leaves out zero: its dot is filled and its number coloured. "
-    "It is equivalent (a ring) where the drop is shown to be smaller than the margin, and else "
+    "It is the same (a ring) where the drop is shown to be smaller than the margin, and else "
     "undecided, which does not mean robust: few items make wide intervals.",
     "The interval beside a drop (the thick line) is that recipe's alone. Among many changes "
     "without any effect some of these exclude zero by chance, which is why they decide nothing.",
@@ -173,7 +174,15 @@ def about(figure: Figure) -> str:
     bracketed = isinstance(figure, Grid | Bars | Breakdown | Headline)
     if levels and (bracketed or hasattr(figure, "measured")):
         sentences.append(f"Brackets contain {' and '.join(map(n.level, levels))} intervals.")
+    sentences += _about_p(figure)
     return " ".join(sentences)
+
+
+def _about_p(figure: Figure) -> list[str]:
+    """For what the p-values of a table are adjusted: a tooltip is not seen by everybody."""
+    columns = figure.columns if isinstance(figure, Grid | Forest) else ()
+    said = [f"{c.name}: {c.about}" for c in columns if c.unit == "p" and c.about]
+    return [f"{'; '.join(dict.fromkeys(said))}."] if said else []
 
 
 def _about_units(figure: Figure) -> list[str]:

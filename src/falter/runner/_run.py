@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -79,10 +80,11 @@ async def run_lanes(
     try:
         async with asyncio.TaskGroup() as group:
             for lane in lanes:
-                feed = _Feed(lane, store, buffer)
-                width = max(1, min(lane.concurrency, lane.client.capabilities.lanes or 1_000_000))
-                for _ in range(width):
-                    group.create_task(_work(feed, buffer, stop))
+                capabilities = lane.client.capabilities
+                width = max(1, min(lane.concurrency, capabilities.lanes or 1_000_000))
+                feed = _Feed(lane, store, buffer, width if capabilities.keeps_prefixes else 0)
+                for worker in range(width):
+                    group.create_task(_work(feed, worker, buffer, stop))
     except BaseExceptionGroup as group_error:
         raise _main_error(group_error) from group_error
     finally:
@@ -110,10 +112,16 @@ class _Feed:
     The plan is read a stretch at a time and looked up in the store, so a plan of a million
     requests is never in memory. A request that is in flight or on its way to the store is not
     sent again; once it is stored, the look-up finds it.
+
+    What is missing of a stretch is sent in plan order, by whichever worker is free. With `piles`,
+    it is sorted by its text and cut into so many piles, one a worker: each of the client's engines
+    then meets prompts that begin alike one after the other, and reads the shared beginning once.
     """
 
-    def __init__(self, lane: Lane, store: ResponseStore, buffer: Buffer) -> None:
+    def __init__(self, lane: Lane, store: ResponseStore, buffer: Buffer, piles: int = 0) -> None:
         self.lane = lane
+        self._sorts = piles > 0
+        self._piles: list[deque[Request]] = [deque() for _ in range(piles or 1)]
         self.progress = lane.progress
         self._store = store
         self._buffer = buffer
@@ -127,20 +135,36 @@ class _Feed:
         self._missing = self._stream()
         self.ended = False
 
-    def take(self, limit: int) -> list[Request]:
+    def take(self, limit: int, worker: int = 0) -> list[Request]:
         """Up to `limit` requests to send next; an empty list if there are none just now."""
         requests: list[Request] = []
         while len(requests) < limit and not self.ended:
-            try:
-                request = next(self._missing)
-            except StopIteration:
-                self.ended = True
+            request = self._next(worker)
+            if request is not None:
+                requests.append(request)
+                continue
+            missing = next(self._missing, None)
+            self.ended = missing is None
+            if not missing:
                 break
-            if request is None:
-                break
-            requests.append(request)
+            self._pile_up(missing)
         self.progress.sent += len(requests)
         return requests
+
+    def _next(self, worker: int) -> Request | None:
+        """From the worker's own pile; else the last of the highest one."""
+        pile = self._piles[worker % len(self._piles)]
+        if pile:
+            return pile.popleft()
+        highest = max(self._piles, key=len)
+        return highest.pop() if highest else None
+
+    def _pile_up(self, missing: list[Request]) -> None:
+        if self._sorts:
+            missing.sort(key=_text)
+        height = -(-len(missing) // len(self._piles))
+        for pile, first in zip(self._piles, range(0, len(missing), height), strict=False):
+            pile.extend(missing[first : first + height])
 
     def landed(self, request: Request, response: Response) -> None:
         """Count one response, also for the other cells that wait for the same request."""
@@ -188,20 +212,21 @@ class _Feed:
                 "this run has nothing to report",
             )
 
-    def _stream(self) -> Iterator[Request | None]:
-        """What is to be sent; None while all the rest is in the hands of another process."""
+    def _stream(self) -> Iterator[list[Request]]:
+        """What is to be sent; nothing while all the rest is in the hands of another process."""
         lane, progress = self.lane, self.progress
         for stretch in batched(lane.requests, LOOK_AHEAD):
             progress.planned += len(stretch)
             if lane.on_planned is not None:
                 lane.on_planned(stretch)
-            yield from self._unanswered(self._share_of(stretch))
-            if len(self._held) > MOST_HELD:
-                yield from self._again()
+            if missing := list(self._unanswered(self._share_of(stretch))):
+                yield missing
+            if len(self._held) > MOST_HELD and (missing := list(self._again())):
+                yield missing
         while self._held:
-            yield from self._again()
-            if self._held:
-                yield None
+            missing = list(self._again())
+            if missing or self._held:
+                yield missing
 
     def _share_of(self, stretch: Sequence[Request]) -> Sequence[Request]:
         share = self.lane.share
@@ -243,7 +268,14 @@ class _Feed:
                 progress.stored += 1
 
 
-async def _work(feed: _Feed, buffer: Buffer, stop: asyncio.Event) -> None:
+def _text(request: Request) -> tuple[str, ...]:
+    """What a model reads, for sorting: prompts that begin alike stand together."""
+    if request.messages:
+        return tuple(content for _, content in request.messages)
+    return (request.context,)
+
+
+async def _work(feed: _Feed, worker: int, buffer: Buffer, stop: asyncio.Event) -> None:
     client, batch = feed.lane.client, feed.lane.client.capabilities.batch
     while not stop.is_set():
         ready = await buffer.ready()
@@ -251,7 +283,7 @@ async def _work(feed: _Feed, buffer: Buffer, stop: asyncio.Event) -> None:
             raise buffer.error
         if not ready:
             return  # what is in flight may still land
-        requests = feed.take(batch)
+        requests = feed.take(batch, worker)
         if not requests and feed.ended:
             return
         if not requests:

@@ -29,6 +29,12 @@ from falter.stats._goals import (
 )
 from falter.stats._interval import Interval, no_interval, normal_quantile, outer
 from falter.stats._jackknife import jackknife, jackknife_error
+from falter.stats._layout import (
+    Layout,
+    budget_layout,
+    planned_half_widths,
+    promised_half_width,
+)
 from falter.stats._logistic_mixed import (
     LogisticMixed,
     MarginalDrop,
@@ -106,6 +112,7 @@ __all__ = [
     "ItemCorrelation",
     "ItemMean",
     "KrippendorffAlpha",
+    "Layout",
     "LogisticMixed",
     "MarginalDrop",
     "MarginalProbability",
@@ -136,6 +143,7 @@ __all__ = [
     "balanced_mask",
     "bonett_price",
     "bootstrap",
+    "budget_layout",
     "cheapest_design",
     "clopper_pearson",
     "cluster_parts",
@@ -174,7 +182,9 @@ __all__ = [
     "paired_difference",
     "paired_proportions_interval",
     "paired_upper_limit",
+    "planned_half_widths",
     "poststratified_drop",
+    "promised_half_width",
     "round_half_up",
     "sample_size",
     "sequential_boundaries",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from falter.store._batches import Batches, planned_keys, put_answers
 from falter.store._following import (
     cell_ranges,
     changes,
@@ -44,6 +45,7 @@ from falter.store._studies import (
 from falter.store._verify import VerifyReport, verify
 
 __all__ = [
+    "Batches",
     "CellRange",
     "MergeReport",
     "PlannedCell",
@@ -64,6 +66,8 @@ __all__ = [
     "find_study",
     "merge",
     "newest_response",
+    "planned_keys",
+    "put_answers",
     "put_reviews",
     "put_rewrites",
     "put_samples",

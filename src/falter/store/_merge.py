@@ -199,6 +199,16 @@ class _Union:
                 fresh.append((*cell, cell_mark(cell)))
         self._insert("cells", fresh)
 
+    def _put_batches(self, rows: list[Row]) -> None:
+        models = self._numbers["models"]
+        mapped = [(row[0], row[1], models[row[2]], *row[3:]) for row in rows]
+        columns = COLUMNS["batches"].removeprefix("number, ")
+        self._numbered("batches", mapped, columns)
+
+    def _put_batch_keys(self, rows: list[Row]) -> None:
+        numbers = self._numbers["batches"]
+        self._insert("batch_keys", [(numbers[batch], key) for batch, key in rows])
+
 
 class _Needed:
     """What some runs of a store consist of, by the first columns of the rows."""
@@ -213,6 +223,11 @@ class _Needed:
             return {value for (value,) in rows}
 
         self._keys, self._items = column("key"), column("item")
+        self._batches = {
+            batch
+            for batch, key in sound.db.execute("SELECT batch, key FROM batch_keys")
+            if key in self._keys
+        }
         self._variants, self._numbers = column("variant"), column("run")
         self._sound = sound
 
@@ -230,6 +245,8 @@ class _Needed:
             return row[1] in self._keys
         if table == "cells":
             return row[0] in self._numbers
+        if table in ("batches", "batch_keys"):
+            return row[0] in self._batches
         return True
 
 

@@ -117,6 +117,27 @@ MIGRATIONS: tuple[str, ...] = (
     """
     SELECT 1;
     """,
+    # Batches at providers, each written before it is handed in. `id` is the address that falter
+    # gives it, `name` what the provider calls it.
+    """
+    CREATE TABLE batches (
+        number INTEGER PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        model INTEGER NOT NULL,
+        name TEXT,
+        state TEXT NOT NULL,
+        asked TEXT NOT NULL,
+        said TEXT NOT NULL,
+        created_at REAL NOT NULL,
+        changed_at REAL NOT NULL
+    );
+    CREATE TABLE batch_keys (
+        batch INTEGER NOT NULL,
+        key BLOB NOT NULL,
+        PRIMARY KEY (batch, key)
+    ) WITHOUT ROWID;
+    CREATE INDEX batches_of_a_key ON batch_keys (key);
+    """,
 )
 
 

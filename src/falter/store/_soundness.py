@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 
+from falter.core.batches import BatchState
 from falter.core.codec import from_json
 from falter.core.records import Item, Model, Prompt, Recipe, Response, Rewrite, Run, Variant
 from falter.core.reviews import Review, Sample
@@ -37,8 +38,14 @@ COLUMNS: dict[str, str] = {
     "sheets": "row, sheet, sample",
     "reviews": "rowid, sample, rater, at, body",
     "cells": "run, panel, sequence, repeat, item, recipe, draw, variant, key, mark",
+    "batches": "number, id, model, name, state, asked, said, created_at, changed_at",
+    "batch_keys": "batch, key",
 }
-_KEYS = {"variants": 4, "cells": 3}  # how many columns order the table; otherwise the first
+_KEYS = {
+    "variants": 4,
+    "cells": 3,
+    "batch_keys": 2,
+}  # how many columns order the table; otherwise the first
 
 
 class Unsound(Exception):
@@ -59,6 +66,7 @@ class Soundness:
         self._unsound: set[tuple[Any, ...]] = set()  # variants
         self._places: set[bytes] = set()
         self._answered_by: dict[bytes, int] = {}
+        self._batches: set[int] = set()
 
     def rows(self, table: str) -> Iterator[tuple[Row, str | None]]:
         """Every row that can be read, and what is wrong with it."""
@@ -228,6 +236,25 @@ class Soundness:
         if where in self._places:
             raise Unsound(f"{place} of run {run.id[7:17]} is there twice")
         self._places.add(where)
+
+    # Batches
+
+    def _check_batches(self, row: Row) -> None:
+        number, key, model, name, state, asked, said, created_at, changed_at = row
+        words = [state, asked, said, *([] if name is None else [name])]
+        times = isinstance(created_at, float) and isinstance(changed_at, float)
+        if len(key) != 32 or not times or not all(isinstance(word, str) for word in words):
+            raise Unsound("batches: one cannot be read")
+        if state not in get_args(BatchState):
+            raise Unsound(f"batches: {key.hex()[:10]} has no state that falter knows")
+        if model not in self.models:
+            raise Unsound(f"batches: {key.hex()[:10]} names a model that is missing")
+        self._batches.add(number)
+
+    def _check_batch_keys(self, row: Row) -> None:
+        batch, key = row
+        if batch not in self._batches or len(key) != 32:
+            raise Unsound(f"batch_keys: {key.hex()[:10]} is in a batch that is missing")
 
 
 def _same(table: str, identity: str, key: bytes) -> None:

@@ -206,14 +206,20 @@ def _require_edits(perturbation: Perturbation, sample: Sample, after: Prompt) ->
         rebuilt = _rebuilt(before[name], section)
         _require(rebuilt == section.text, perturbation, "edits rebuild the text", sample.name)
     for section in after.sections:
-        if section.kind == "added":
+        if not _own(section):
             held = _rebuilt("", section) == section.text
             _require(held, perturbation, "added text is one edit", sample.name)
 
 
 def _own(section: Section) -> bool:
     """Whether it is one of the prompt's own sections, which are matched by name."""
-    return section.kind != "added"
+    return section.kind != "added" and not _is_new(section)
+
+
+def _is_new(section: Section) -> bool:
+    """Whether the whole text is one edit of nothing."""
+    edits = [(e.start, e.end, e.new_start, e.new_end) for e in section.edits]
+    return bool(section.text) and edits == [(0, 0, 0, len(section.text))]
 
 
 def _rebuilt(original: str, section: Section) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import get_args
 
 from falter.analysis._across_results import Across
 from falter.analysis._results import Analysis, PanelResult
+from falter.analysis.figures._phrases import within
 from falter.analysis.figures._pooled import brittleness_bars
 from falter.analysis.figures._rankings import ranking_figures
 from falter.core.records import Estimate
-from falter.figures import Column, Figure, Grid, Statement, Value, Verdict
+from falter.figures import VERDICT_WORDS, Column, Figure, Grid, Statement, Value
 from falter.figures import numbers as n
 
 __all__ = ["across_figures"]
@@ -50,14 +50,13 @@ def _panels(analysis: Analysis, across: Across) -> Iterator[Figure]:
     if not panels:
         return
     with_drops = any(not panel.has_no_baseline for panel in panels)
-    margin = n.decimal(100 * panels[0].margin)
     text = ["A panel is one model on one task. Cochran's Q tests whether its conditions differ."]
     if with_drops:
         text.append(
-            "Degraded and improved: the interval that holds for all recipes of the panel at once "
-            f"leaves out zero. Equivalent: the drop is shown to lie within ±{margin} points. "
-            "Undecided: the data show neither. The largest drop is drawn towards the others, "
-            "because it was picked for its size."
+            "Worse and better: the interval that holds for all recipes of the panel at once "
+            "leaves out zero. The same: the drop is shown to lie within "
+            f"{within(panels[0].margin)}. Undecided: the data show neither. The largest drop is "
+            "drawn towards the others, because it was picked for its size."
         )
     yield Grid(
         name="panels",
@@ -65,11 +64,11 @@ def _panels(analysis: Analysis, across: Across) -> Iterator[Figure]:
         columns=(
             Column(name="Model"),
             Column(name="Task"),
-            *(Column(name=verdict, unit="count", over="Recipes") for verdict in get_args(Verdict)),
+            *(Column(name=word, unit="count", over="Recipes") for word in VERDICT_WORDS.values()),
             Column(name="points", unit="points", over="Largest drop"),
             Column(name="under", over="Largest drop"),
             Column(name="Q", unit="coefficient"),
-            Column(name="p", unit="p"),
+            Column(name="p", unit="p", about="one test for each panel, not adjusted"),
         ),
         rows=tuple(_panel_row(panel, tested) for panel in panels),
         labels=2,
@@ -102,7 +101,7 @@ def _pairs(across: Across) -> Iterator[Figure]:
             Column(name="less"),
             Column(name="Baseline, + is better", unit="points"),
             Column(name="Average drop, points", unit="points"),
-            Column(name="p", unit="p", about="of the drops, allowing for all pairs of the task"),
+            Column(name="p", unit="p", about="of the drops, adjusted for all pairs of the task"),
             Column(name="Prompt share, points", unit="points"),
             Column(name="Flip rate, points", unit="points"),
         ),
@@ -185,7 +184,7 @@ def _unreadable(across: Across, level: float) -> Iterator[Figure]:
             Column(name="Task"),
             Column(name="Recipe"),
             Column(name="Points more", unit="points"),
-            Column(name="p", unit="p"),
+            Column(name="p", unit="p", about="one test for each recipe, not adjusted"),
         ),
         rows=tuple(
             (f.model, f.task, f.recipe, f.difference, f.difference.p_value) for f in across.failures

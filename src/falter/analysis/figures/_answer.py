@@ -19,14 +19,12 @@ from falter.analysis.figures._phrases import (
     of_verdict,
     recipes_counted,
     size,
+    within,
 )
 from falter.figures import Verdict
 from falter.figures import numbers as n
 
 __all__ = ["doubts", "evidence", "items_for", "next_steps", "panel_answer"]
-
-WIDTHS = (0.05, 0.02, 0.01)
-"""Half-widths of an interval that one may want, the coarsest first."""
 
 
 def panel_answer(panel: PanelResult, level: float, strict: bool) -> tuple[str, ...]:
@@ -96,28 +94,41 @@ def _verdicts(panel: PanelResult, level: float) -> Iterator[str]:
         yield f"{'It' if lost else subject} {moved('gains', gained, panel)}"
     if lost or gained:
         yield _how_sure(panel, level)
+    held = of_verdict(panel, "equivalent")
     yield from _held(panel, "it" if lost or gained else subject)
-    yield from _open(panel, "" if lost or gained or of_verdict(panel, "equivalent") else subject)
+    yield from _open(panel, "" if lost or gained or held else subject)
+    if not (lost or gained):
+        yield from _how_sure_of_none(panel, level)
 
 
 def _how_sure(panel: PanelResult, level: float) -> str:
-    """The chance of a false alarm, and how small or large the shown changes may be."""
-    words: dict[Verdict, tuple[str, str]] = {
-        "degraded": ("loss", "losses"), "improved": ("gain", "gains")
-    }  # fmt: skip
+    """The chance of a false alarm, and how small or large each shown change may be."""
+    words: dict[Verdict, str] = {"degraded": "loss", "improved": "gain"}
     reach = []
-    for verdict, names in words.items():
+    for verdict, name in words.items():
         shown = of_verdict(panel, verdict)
         bounds = [b for r in shown for b in (r.together.low, r.together.high) if b is not None]
         if bounds:
             low, high = (size(end(map(abs, bounds))) for end in (min, max))
-            changes = f"{names[0]} lies" if len(shown) == 1 else f"{names[1]} lie"
-            reach.append(f"the {changes} between {low} and {high} points")
+            one = f"the {name}" if len(shown) == 1 else f"each {name} by itself"
+            reach.append(f"{one} lies between {low} and {high} points")
     over = recipes_counted(len(panel.recipes), panel)
     return (
         f"How sure: the chance of any false alarm is at most {100 * (1 - level):.3g} % over "
-        f"{over}; taken together, {' and '.join(reach)}."
+        f"{over}; {' and '.join(reach)}."
     )
+
+
+def _how_sure_of_none(panel: PanelResult, level: float) -> Iterator[str]:
+    """Where no loss and no gain is shown: which changes the intervals of all recipes exclude."""
+    ends = [end for r in panel.recipes for end in (r.together.low, r.together.high)]
+    known = [abs(end) for end in ends if end is not None]
+    if known and len(known) == len(ends):
+        over = recipes_counted(len(panel.recipes), panel)
+        yield (
+            f"How sure: no recipe costs or adds more than {size(max(known))} points, with "
+            f"{100 * level:.3g} % confidence over {over}."
+        )
 
 
 def _held(panel: PanelResult, subject: str) -> Iterator[str]:
@@ -125,7 +136,7 @@ def _held(panel: PanelResult, subject: str) -> Iterator[str]:
     same = of_verdict(panel, "equivalent")
     if not same:
         return
-    margin = f"± {size(panel.margin).removesuffix('.0')} points"
+    margin = within(panel.margin)
     if len(same) == len(panel.recipes):
         yield (
             f"Nothing falters: {subject} is shown to stay within {margin} under "
@@ -151,11 +162,12 @@ def _open(panel: PanelResult, subject: str) -> Iterator[str]:
     none = "; there are too few items for an interval" if not bounds else none
     verb = "is" if len(undecided) == 1 else "are"
     count = recipes_counted(len(undecided), panel)
+    names = names_of(undecided, panel)
     if subject:
-        yield f"Nothing is decided: {subject}, {count} {verb} undecided{still}{none}."
+        yield f"Nothing is decided: {subject}, {count} {verb} undecided ({names}){still}{none}."
     else:
         lead = count[0].upper() + count[1:]
-        yield f"{lead} {verb} undecided, which does not mean robust{still}{none}."
+        yield f"{lead} {verb} undecided ({names}), which does not mean robust{still}{none}."
 
 
 def _not_the_wording(panel: PanelResult) -> Iterator[str]:
@@ -181,32 +193,40 @@ def _asked(panel: PanelResult) -> str:
 
 
 def evidence(counts: Counts, *, strict: bool) -> str:
-    """How many answers there are, and what became of the others, unless that was said first."""
+    """How many requests failed, and how many of the answers were read; what the others count as."""
     answers, unread = _answers(counts), _unread(counts)
-    failed = f"{n.whole(counts.failed)} failed" if counts.failed else "none failed"
-    rule = "count as wrong" if strict else "are left out"
-    if unread > MUCH_UNREAD * answers:
-        return f"{noun(answers, 'answer')}: {failed}."
+    failed = "No request failed" if not counts.failed else (
+        f"{noun(counts.failed, 'request')} failed and {_left_out(counts.failed)}"
+    )  # fmt: skip
+    if not answers:
+        return f"{failed}; there are no answers."
     if unread == 0:
-        read = "every answer was read"
-    elif unread == 1:
-        read = f"1 could not be read and {'counts as wrong' if strict else 'is left out'}"
-    else:
-        read = f"{n.whole(unread)} could not be read and {rule}"
-    return f"{noun(answers, 'answer')}: {failed}, {read}."
+        every = "the one answer was" if answers == 1 else f"all {n.whole(answers)} answers were"
+        return f"{failed}; {every} read."
+    read = f"{n.whole(answers - unread)} of {noun(answers, 'answer')}"
+    rule = _left_out(unread)
+    if strict:
+        rule = "counts as wrong" if unread == 1 else "count as wrong"
+    verb = "was" if answers - unread == 1 else "were"
+    return f"{failed}; {read} {verb} read, the other {n.whole(unread)} {rule}."
+
+
+def _left_out(count: int) -> str:
+    return "is left out" if count == 1 else "are left out"
 
 
 def next_steps(panels: Sequence[PanelResult], counts: Counts) -> Iterator[str]:
-    """What to do about it: one step, and the items that would narrow what is undecided."""
+    """What to do about it: one step, and the items that would narrow what is undecided, or all."""
+    undecided = sum(len(of_verdict(panel, "undecided")) for panel in panels)
     wanted = items_for(panels)
     more = ""
     if wanted is not None:
         width, items = wanted
-        undecided = sum(len(of_verdict(panel, "undecided")) for panel in panels)
-        drops = "the undecided drop" if undecided == 1 else "every undecided drop"
-        points = size(width).removesuffix(".0")
-        more = f"for ± {points} points on {drops} ask about {noun(items, 'item')}"
+        drops = {0: "every drop", 1: "the undecided drop"}.get(undecided, "every undecided drop")
+        more = f"for {within(width)} on {drops} ask about {noun(items, 'item')}"
         more += " of each task" if len({panel.panel.task for panel in panels}) > 1 else ""
+        if not undecided and all(_holds(panel) for panel in panels):
+            more = f"nothing needs doing for {within(panels[0].margin)}; {more}"
     steps = [part for part in (_step(panels, counts), more) if part]
     if steps:
         yield f"Next: {'; '.join(steps)}."
@@ -233,25 +253,33 @@ def _step(panels: Sequence[PanelResult], counts: Counts) -> str:
     return ""
 
 
+def _holds(panel: PanelResult) -> bool:
+    return bool(panel.recipes) and len(of_verdict(panel, "equivalent")) == len(panel.recipes)
+
+
 def items_for(panels: Sequence[PanelResult]) -> tuple[float, int] | None:
     """A half-width for the undecided drops, and about how many items of a task it takes.
 
         items × (widest half-width / wanted half-width)²
 
-    of the intervals that hold for all recipes together, rounded up to two digits; the wanted one
-    is the coarsest that is clearly below what there is. None where nothing is undecided, or no
-    interval is known.
+    of the intervals that hold for all recipes together, rounded up to two digits. The wanted one is
+    the margin, halved until it is clearly below what there is. Where all is shown to hold it is
+    about every drop. None where something is decided and nothing undecided, or no interval is
+    known.
     """
+    all_hold = bool(panels) and all(_holds(panel) for panel in panels)
     widths = [
         (panel.items, (recipe.together.high - recipe.together.low) / 2.0)
         for panel in panels
-        for recipe in of_verdict(panel, "undecided")
+        for recipe in (panel.recipes if all_hold else of_verdict(panel, "undecided"))
         if recipe.together.low is not None and recipe.together.high is not None
     ]
     widest = max((width for _, width in widths), default=0.0)
-    wanted = next((width for width in WIDTHS if width < 0.9 * widest), None)
-    if wanted is None or not math.isfinite(widest):
+    if not 0.0 < widest < math.inf:
         return None
+    wanted = panels[0].margin
+    while wanted >= 0.9 * widest:
+        wanted /= 2.0
     items = max(count * (width / wanted) ** 2 for count, width in widths)
     digit = 10.0 ** max(0, math.floor(math.log10(items)) - 1)
     return wanted, int(math.ceil(items / digit - 1e-9) * digit)

@@ -11,11 +11,13 @@ from falter.analysis.figures._answer import doubts, evidence, next_steps, panel_
 from falter.analysis.figures._phrases import (
     drop_of,
     listed,
+    listed_bounded,
     moved,
     noun,
     of_verdict,
     recipes_counted,
     size,
+    within,
 )
 from falter.figures import Statement
 from falter.figures import numbers as n
@@ -123,9 +125,8 @@ def _line(title: str, panel: PanelResult) -> str:
         return f"{title} {moved('loses', lost, panel)}"
     if gained:
         return f"{title} {moved('gains', gained, panel)}"
-    margin = f"± {size(panel.margin).removesuffix('.0')} points"
     every = recipes_counted(len(panel.recipes), panel)
-    return f"{title} is shown to stay within {margin} under {every}."
+    return f"{title} is shown to stay within {within(panel.margin)} under {every}."
 
 
 def _open(panels: Sequence[PanelResult]) -> Iterator[str]:
@@ -139,7 +140,9 @@ def _open(panels: Sequence[PanelResult]) -> Iterator[str]:
         if len(undecided) == total:
             count = f"All {noun(total, 'drop')}"
         still = f"; one of {size(max(bounds))} points is still possible" if bounds else ""
-        yield (f"{count} {verb} undecided, which does not mean robust{still}.")
+        often = Counter(recipe.everyday or recipe.label for recipe in undecided)
+        names = listed_bounded([name for name, _ in often.most_common()])
+        yield f"{count} {verb} undecided ({names}), which does not mean robust{still}."
 
 
 def _how_sure(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
@@ -147,6 +150,15 @@ def _how_sure(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
         yield (
             f"How sure: the chance of any false alarm is at most {100 * (1 - level):.3g} % in each "
             "panel."
+        )
+        return
+    recipes = [recipe for panel in panels for recipe in panel.recipes]
+    ends = [end for r in recipes for end in (r.together.low, r.together.high)]
+    known = [abs(end) for end in ends if end is not None]
+    if known and len(known) == len(ends):
+        yield (
+            f"How sure: no recipe costs or adds more than {size(max(known))} points, with "
+            f"{100 * level:.3g} % confidence in each panel."
         )
 
 

@@ -142,7 +142,12 @@ def _differences(result: SidesCompared) -> Grid:
             Column(name="Over the recipes", unit="points", over="Score, + is better"),
             Column(name="Clean prompt", unit="points", over="Score, + is better"),
             Column(name="Average drop", unit="points", over="+ suffers more"),
-            Column(name="p", unit="p", over="+ suffers more", about="of the drops, Holm's"),
+            Column(
+                name="p",
+                unit="p",
+                over="+ suffers more",
+                about="of the drops, adjusted for all pairs (Holm)",
+            ),
             Column(name="Prompt share", unit="points", over="+ suffers more"),
             Column(name="Flip rate", unit="points", over="+ suffers more"),
         ),

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from falter.analysis._results import Analysis, PanelResult
 from falter.analysis.figures._phrases import listed, noun
-from falter.figures import Figure, HeatMap
+from falter.figures import VERDICT_WORDS, Figure, HeatMap
 from falter.figures import numbers as n
 
 __all__ = ["drops_at_once"]
@@ -55,5 +55,10 @@ def _conclusion(panels: Sequence[PanelResult]) -> str:
     totals = {
         verdict: sum(panel.verdicts[verdict] for panel in panels) for verdict in panels[0].verdicts
     }
-    kinds = [f"{n.whole(count)} {verdict}" for verdict, count in totals.items() if count]
-    return f"Of {noun(sum(totals.values()), 'drop')}: {listed(kinds)}."
+    kinds = [
+        f"{n.whole(count)} {VERDICT_WORDS[verdict]}" for verdict, count in totals.items() if count
+    ]
+    return (
+        f"Of {noun(sum(totals.values()), 'drop')}: {listed(kinds)}. Intervals and p hold for all "
+        "recipes of a panel at once."
+    )

@@ -9,6 +9,7 @@ from typing import Literal
 
 from falter.analysis._results import Analysis, Counts, PanelResult
 from falter.analysis.figures._answer_of_all import answer_of_panel
+from falter.analysis.figures._not_asked import not_asked_figures
 from falter.analysis.figures._parts import parts_figures
 from falter.analysis.figures._verdicts import verdict_figures, verdict_text
 from falter.core.records import Estimate
@@ -109,7 +110,8 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
         *parts_figures(panel),
         *_examples(panel),
     )
-    numbers = (_headline(panel), *_read(panel), *_failed(panel), *_notes(panel))
+    asked = not_asked_figures(panel)
+    numbers = (_headline(panel), *asked, *_read(panel), *_failed(panel), *_notes(panel))
     details = (
         *(replace(figure, folded=True) for figure in _variance(panel)),
         *_recipes(panel),
@@ -209,7 +211,7 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
         of="recipe",
         scale="drops",
         columns=(
-            Column(name="p", unit="p", about="allows for all recipes compared here"),
+            Column(name="p", unit="p", about="adjusted for all recipes compared here"),
             Column(name="Changed", unit="count", about="items whose prompt really changed"),
             Column(name="Lost", unit="count", about="items whose answer turned wrong"),
             Column(name="Gained", unit="count", about="items whose answer turned right"),

@@ -12,6 +12,7 @@ from falter.figures import numbers as n
 __all__ = [
     "drop_of",
     "listed",
+    "listed_bounded",
     "moved",
     "names_of",
     "noun",
@@ -19,6 +20,7 @@ __all__ = [
     "recipes_counted",
     "size",
     "span",
+    "within",
 ]
 
 MOST_NAMED = 4
@@ -36,6 +38,11 @@ def span(values: Iterable[float]) -> str:
     ranked = sorted(abs(value) for value in values)
     low, high = size(ranked[0]), size(ranked[-1])
     return low if low == high else f"{low} to {high}"
+
+
+def within(margin: float) -> str:
+    """A margin as every sentence names it: `± 2 points`."""
+    return f"± {100 * margin:.3g} points"
 
 
 def noun(count: int, name: str) -> str:
@@ -64,10 +71,16 @@ def names_of(recipes: Sequence[RecipeResult], panel: PanelResult) -> str:
     """
     shared = Counter(recipe.everyday for recipe in panel.recipes)
     ranked = sorted(recipes, key=lambda recipe: -abs(drop_of(recipe)))
-    names = [
-        recipe.everyday if recipe.everyday and shared[recipe.everyday] == 1 else recipe.label
-        for recipe in ranked
-    ]
+    return listed_bounded(
+        [
+            recipe.everyday if recipe.everyday and shared[recipe.everyday] == 1 else recipe.label
+            for recipe in ranked
+        ]
+    )
+
+
+def listed_bounded(names: Sequence[str]) -> str:
+    """`a, b and c`, of many the first few: `a, b, c and 4 more`."""
     if len(names) <= MOST_NAMED:
         return listed(names)
     return f"{', '.join(names[:FIRST_NAMED])} and {n.whole(len(names) - FIRST_NAMED)} more"

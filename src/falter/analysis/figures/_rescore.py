@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from falter.analysis._rescore import ReadTwice
 from falter.analysis._results import Counts
-from falter.figures import Column, Figure, Forest, ForestRow, Grid, Statement, Value
+from falter.figures import VERDICT_WORDS, Column, Figure, Forest, ForestRow, Grid, Statement, Value
 from falter.figures import numbers as n
 
 __all__ = ["rescore_figures"]
@@ -97,8 +97,8 @@ def _drops(panel: ReadTwice, level: float) -> Forest:
             cells=(
                 one.drop,
                 other.drop,
-                one.verdict,
-                other.verdict,
+                VERDICT_WORDS[one.verdict],
+                VERDICT_WORDS[other.verdict],
                 _unread(one.counts),
                 _unread(other.counts),
                 panel.by_recipe.get(one.label, 0),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from falter.analysis._results import PanelResult
-from falter.figures import Column, Figure, Grid, Value, Verdict
+from falter.analysis.figures._phrases import within
+from falter.figures import VERDICT_WORDS, Column, Figure, Grid, Value
 from falter.figures import numbers as n
 
 __all__ = ["verdict_figures", "verdict_text"]
@@ -13,12 +14,7 @@ __all__ = ["verdict_figures", "verdict_text"]
 
 def verdict_text(panel: PanelResult, level: float) -> str:
     """How many recipes have which verdict, with the rule."""
-    words: dict[Verdict, str] = {
-        "degraded": "degraded",
-        "improved": "improved",
-        "equivalent": f"the same within ±{n.decimal(100 * panel.margin)} points",
-        "undecided": "undecided",
-    }
+    words = {**VERDICT_WORDS, "equivalent": f"the same within {within(panel.margin)}"}
     counts = panel.verdicts
     found = {words[verdict]: count for verdict, count in counts.items() if count}
     if len(panel.recipes) == 1:
@@ -28,7 +24,7 @@ def verdict_text(panel: PanelResult, level: float) -> str:
         text = f"Of {len(panel.recipes):,} recipes: {listed}."
     if counts["degraded"] or counts["improved"]:
         text += (
-            " The chance that any 'degraded' or 'improved' is wrong is at most "
+            " The chance that any 'worse' or 'better' is wrong is at most "
             f"{100 * (1 - level):.3g} %, over all of them together."
         )
     if counts["undecided"]:
@@ -50,7 +46,12 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
             Column(name="Recipe"),
             Column(name="Verdict"),
             Column(name="Drop, points", unit="points", over="All together"),
-            Column(name="p", unit="p", over="All together"),
+            Column(
+                name="p",
+                unit="p",
+                over="All together",
+                about="adjusted for all recipes compared here",
+            ),
             Column(name="p, equivalence", about="of two one-sided tests, for all together"),
             Column(name="at least", unit="points", over="With what is missing", about=worst),
             Column(name="at most", unit="points", over="With what is missing", about=worst),
@@ -59,7 +60,7 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
         rows=tuple(
             (
                 recipe.label,
-                recipe.verdict,
+                VERDICT_WORDS[recipe.verdict],
                 recipe.together,
                 recipe.together.p_value,
                 _equivalence(recipe.p_equivalent),
@@ -70,7 +71,7 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
             for recipe in panel.recipes
         ),
         text=(
-            "The interval of all together holds for every recipe at once; degraded and improved "
+            "The interval of all together holds for every recipe at once; worse and better "
             "are those where it leaves out zero.",
         ),
         folded=True,

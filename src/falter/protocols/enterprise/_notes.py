@@ -29,9 +29,9 @@ def notes_of(preset: str) -> tuple[str, ...]:
     if preset != "quick":
         return _PAPER
     return (
-        f"Preset quick: every category on {chosen.items} items of each task and "
-        f"{chosen.translated} for languages, {', '.join(chosen.multilingual)} and the pairs of "
-        f"{' and '.join(chosen.crosslingual)}. It shows that everything works; intervals are wide "
-        "or cannot be had.",
+        f"Preset quick: every category, with some of its recipes, on {chosen.items} items of each "
+        f"task and {chosen.translated} for languages, {', '.join(chosen.multilingual)} and the "
+        f"pairs of {' and '.join(chosen.crosslingual)}. It shows that everything works; "
+        "intervals are wide or cannot be had.",
         *_PAPER,
     )

@@ -108,8 +108,9 @@ def languages_of(recipe: Recipe) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Items of a task in each part, languages, and how often everything is asked."""
+    """Recipes, items of a task in each part, languages, and how often everything is asked."""
 
+    recipes: tuple[str, ...]
     items: int | None
     translated: int | None
     multilingual: tuple[str, ...]
@@ -119,13 +120,24 @@ class Preset:
 
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
+        recipes=(
+            *("whitespace", "spelling", "move_context", "mixed_positions"),
+            *(REFERENCE_FORM, "format_json", "format_xml", "spelling+whitespace"),
+        ),
         items=2,
         translated=1,
-        multilingual=("es", "de", "ja"),
+        multilingual=("es", "ja"),
         crosslingual=("en", "de"),
         runs=1,
     ),
-    "paper": Preset(items=None, translated=None, multilingual=LANGUAGES, crosslingual=ALL, runs=5),
+    "paper": Preset(
+        recipes=(*RULES, *REWRITES, *POSITIONS, REFERENCE_FORM, *FORMS, *COMPOUNDS),
+        items=None,
+        translated=None,
+        multilingual=LANGUAGES,
+        crosslingual=ALL,
+        runs=5,
+    ),
 }
 
 
@@ -133,9 +145,7 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
     """The parts in the order in which they run, then those of a judge."""
     preset = PRESETS[settings.preset]
     runs = settings.repeats or preset.runs
-    recipes = [
-        "identity", *RULES, *REWRITES, *POSITIONS, REFERENCE_FORM, *FORMS, *COMPOUNDS,
-    ]  # fmt: skip
+    recipes = ["identity", *preset.recipes]
     yield _part("main", "Wording, position and format", TASKS, recipes, preset.items, runs)
     recipes = [f"translate:to={language}" for language in preset.multilingual]
     recipes += [

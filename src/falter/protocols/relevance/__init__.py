@@ -83,19 +83,25 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
     """The change of the first measure under each way of rewording, with its interval."""
     grid = grid_named(figures, "relative-change")
     rows = grid.rows if grid is not None else ()
+    several = len({row[:2] for row in rows}) > 1
     for row in [row for row in rows if row[:3] == rows[0][:3]][:MOST_ROWS]:
         model, task, measure, arm, articles = row[:5]
         change = row[8]
         if isinstance(change, Estimate) and change.value is not None:
-            clear = change.low is not None and change.high is not None and (
-                change.low > 0.0 or change.high < 0.0
-            )  # fmt: skip
-            sure = "leaves out zero" if clear else "holds zero"
+            of = f" of {model} on {task}" if several else ""
             shown = n.shown(change, "percent")
             yield (
-                f"{arm}: {measure} of {model} on {task} changes by {shown.value} % over {articles} "
-                f"articles; its interval {shown.interval} {sure}."
+                f"{arm}: {measure}{of} changes by {shown.value} % over {articles} articles; "
+                f"{_sure(change, shown.interval)}."
             )
+
+
+def _sure(change: Estimate, interval: str) -> str:
+    """What the interval of a change says, in words."""
+    if change.low is None or change.high is None:
+        return "no article's score changed" if change.value == 0.0 else "no interval"
+    clear = change.low > 0.0 or change.high < 0.0
+    return f"its interval {interval} {'leaves out' if clear else 'holds'} zero"
 
 
 protocols.register("relevance", RelevanceProtocol())

@@ -177,16 +177,17 @@ def _legend(figure: Forest) -> Html:
     diamond = tag("svg", tag("path", d=_DIAMOND, class_="dot"), x=13, y=8, class_="at")
     line = tag("line", x1=13, x2=13, y1=0, y2=16, class_="average")
     thin = tag("line", x1=1, x2=25, y1=8, y2=8, class_="thin")
-    verdicts = {row.verdict for row in figure.rows}
+    verdicts = {row.verdict for row in figure.rows if row.kind == "member"}
     kinds = {row.kind for row in figure.rows if row.estimate is not None}
     keys = [
         *([(bar + dot, "worse", "worse")] if "degraded" in verdicts else []),
         *([(bar + dot, "better", "better")] if "improved" in verdicts else []),
-        *([(bar + dot, "same", "the same, within the margin")] if "equivalent" in verdicts else []),
+        *([(bar + dot, "same", "the same within the margin")]
+          if "equivalent" in verdicts else []),
         *([(bar + dot, "open", "undecided")] if "undecided" in verdicts else []),
-        *([(thin, "open", "interval that holds for all rows at once")]
+        *([(thin, "open", "interval, all together")]
           if figure.has_families else []),
-        *([(diamond, "open", "average of several recipes")] if kinds - {"member"} else []),
+        *([(diamond, "open", "average of several")] if kinds - {"member"} else []),
         *([(line, "open", "average of all")] if "total" in kinds else []),
     ]  # fmt: skip
     return tag(

@@ -14,6 +14,8 @@ __all__ = ["Scale", "scales_of"]
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
 _LEAST = 0.05
 _MARGIN = 0.04
+_SLACK = 0.25
+_SEEN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,9 @@ class Scale:
         return _MARGIN + (1 - 2 * _MARGIN) * min(1.0, max(0.0, share))
 
     def beyond(self, value: float) -> bool:
-        """Whether a value lies outside and needs an arrow."""
-        return not self.low - 1e-9 <= value <= self.high + 1e-9
+        """Whether a value lies outside and needs an arrow; a pixel or two need none."""
+        seen = _SEEN * (self.high - self.low)
+        return not self.low - seen <= value <= self.high + seen
 
 
 def scales_of(figures: Sequence[Figure]) -> dict[str, Scale]:
@@ -45,16 +48,24 @@ def scales_of(figures: Sequence[Figure]) -> dict[str, Scale]:
 
 
 def _scale(estimates: Sequence[Estimate]) -> Scale:
-    """Covers zero and every value; long intervals at most triple it."""
+    """Covers zero and every value; long intervals at most triple it, and a quarter more.
+
+    The quarter is for an interval that would be cut for the sake of a little.
+    """
     values = _finite(e.value for e in estimates)
     low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
     spread = max(high - low, _LEAST)
     lows, highs = _finite(e.low for e in estimates), _finite(e.high for e in estimates)
-    low = max(min((low, *lows)), low - spread)
-    high = min(max((high, *highs)), high + spread)
+    low, high = -_reach(-low, [-end for end in lows], spread), _reach(high, highs, spread)
     if high - low < _LEAST:
         low, high = min(low, -_LEAST / 2), max(high, _LEAST / 2)
     return Scale(low, high, _ticks(low, high))
+
+
+def _reach(high: float, ends: Sequence[float], spread: float) -> float:
+    """How far to the right: to the last end, but not far beyond the values."""
+    last, most = max((high, *ends)), high + spread
+    return last if last <= most + _SLACK * spread else most
 
 
 def _finite(values: Iterable[float | None]) -> list[float]:

@@ -24,7 +24,7 @@ from falter.figures import (
     Study,
     Value,
 )
-from falter.report._marks import marked, model_names, warning
+from falter.report._marks import model_names, readable, warning
 from falter.report._tables import grids
 from falter.report._words import (
     about,
@@ -102,7 +102,7 @@ def as_latex(study: Study) -> str:
     ]
     if text := warning(study):
         parts.append(_alarm(text))
-    figures = marked(study)
+    figures = readable(study)
     scales = scales_of(figures)
     section = ""
     for place, figure in enumerate(figures, start=first_number(study)):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from falter.core.ids import short
 from falter.figures import Breakdown, Examples, Figure, Grid, Headline, Statement, Study, Value
 from falter.figures import numbers as n
-from falter.report._marks import marked, model_names, warning
+from falter.report._marks import model_names, readable, warning
 from falter.report._tables import grids
 from falter.report._words import (
     about,
@@ -40,7 +40,7 @@ def as_markdown(study: Study) -> str:
     if alarm := warning(study):
         parts.append(f"> **{text(alarm, 2_000)}**")
     section = ""
-    for place, figure in enumerate(marked(study), start=first_number(study)):
+    for place, figure in enumerate(readable(study), start=first_number(study)):
         if figure.section and figure.section != section:
             parts.append(f"## {text(figure.section, 200)}")
         section = figure.section

@@ -18,7 +18,7 @@ from falter.figures import (
 )
 from falter.figures import numbers as n
 from falter.report._escape import line
-from falter.report._marks import marked, model_names, warning
+from falter.report._marks import model_names, readable, warning
 from falter.report._tables import word_diff
 from falter.report._words import about, counted, dashes, facts, first_number, opened
 from falter.report.drawing import Scale, scales_of
@@ -40,7 +40,7 @@ def terminal(study: Study, console: Console, names: Sequence[str] = ()) -> None:
     """
     chosen = set(names or study.headline or [figure.name for figure in study.figures])
     out = Printer(console)
-    figures = marked(study)
+    figures = readable(study)
     scales = scales_of(figures)
     out.heading(line(study.title, 200))
     if study.protocol:
@@ -115,7 +115,7 @@ def _headline(figure: Headline, out: Printer) -> None:
 
 
 def _examples(figure: Examples, out: Printer) -> None:
-    """Both prompts with their answers; the edits of the second are marked as in a word diff."""
+    """Both prompts with their answers; the edits of the second are readable as in a word diff."""
     for example in figure.examples:
         where = f"{line(example.recipe, 60)} on item {line(example.item, 60)}"
         turned = "" if example.turned == "same" else f"{example.turned}: "
@@ -166,8 +166,9 @@ def _foot(study: Study, out: Printer) -> None:
         out.prose(f"Note: {line(note, 1_000)}", "yellow")
     out.blank()
     out.prose(
-        "Drops are in points, + is worse; brackets contain intervals over items. ● degraded or "
-        "improved, ◎ equivalent, ○ undecided, ◆ ◇ averages.",
+        "Drops are in points, + is worse; brackets contain intervals over items. p is adjusted for "
+        "all recipes of a panel. ● worse or better, ◎ the same within the margin, ○ undecided, "
+        "◆ ◇ averages.",
         "dim",
     )
     if not study.protocol:

@@ -9,7 +9,7 @@ from falter.core.ids import short
 from falter.figures import Column, Grid, Study, Value
 from falter.figures import numbers as n
 from falter.report._escape import Html, line, text_only
-from falter.report._marks import marked, model_names, warning
+from falter.report._marks import model_names, readable, warning
 from falter.report._markup import label, tag
 from falter.report._words import (
     PAGE_GUIDE,
@@ -32,7 +32,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 def html(study: Study) -> str:
     """A self-contained page. Text from outside is escaped, bounded and shown as it is."""
-    figures = marked(study)
+    figures = readable(study)
     found = chapters(placed(figures, numbered=bool(study.protocol), first=first_number(study)))
     parts = [
         _header(study),

@@ -104,6 +104,8 @@ line.average{stroke:var(--avg);stroke-width:1.5;opacity:.75}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1.4rem;list-style:none;
 margin:.75rem 0 .5rem;padding:0;font-size:.8rem;color:var(--muted)}
 .legend svg{width:26px;height:16px;vertical-align:-3px;margin-right:.45rem;overflow:visible}
+.legend li:has(>svg){padding-left:calc(26px + .45rem)}
+.legend li>svg{margin-left:calc(-26px - .45rem)}
 .pair{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:1.25rem 2rem}
 .sides{grid-template-rows:repeat(4,auto);row-gap:0}
 .side{display:grid;grid-row:span 4;grid-template-rows:subgrid;align-content:start;align-items:start}
@@ -200,6 +202,7 @@ h1{font-size:1.5rem}
 .sides{grid-template-rows:auto}
 .side+.side{margin-top:1.25rem}
 .examples legend{float:none}
+.legend{display:grid;grid-template-columns:repeat(2,minmax(0,max-content))}
 .wide{display:none}
 .chart .num{white-space:normal}
 .chart .num b{display:block}

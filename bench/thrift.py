@@ -1,0 +1,354 @@
+"""How many requests does thrift save, and are its intervals right? One command.
+
+    python bench/thrift.py [--csv SPEC …] [--store FILE …] [--seeds 400] [--shares 0.1,0.2,…]
+
+Complete tables of items × conditions are replayed: a `budget` is laid out over them, as a run does
+it, all other cells are hidden, and what is estimated is held against the complete table. Nothing is
+tuned here: the layout and the estimators are those of `falter.stats` that a run uses.
+
+Tables: three drawn ones (`ProbitModel`: easy and hard items, prompts that break different items);
+a run of the `simulated` model, asked through falter; and what is named:
+
+    --csv "FILE,item=COLUMN,condition=COLUMN+COLUMN,score=COLUMN[,COLUMN=VALUE …][,baseline=NAME]"
+    --store FILE        every panel of the last run in a store, unchanged prompts as the baseline's
+
+Beside the budget's layout (`mask`) stand as many requests spent on whole rows of some items
+(`items`), and on cells drawn without any order (`cells`). `within` is the error that 95 % of the
+seeds stay below; `cover` how often a 95 % interval for exactly these items holds the truth. `worst
+recipe` is the recipe whose interval does worst; `by luck` is what the worst of so many would show
+if all covered 95 %. `promise` is the half-width that the first tenth of the items lets expect, over
+the one that came: 10 to 90 % of the seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import io
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.stats import (
+    Layout,
+    ProbitModel,
+    SampleEstimate,
+    budget_layout,
+    masked_components,
+    masked_drop,
+    promised_half_width,
+    simulate_outcomes,
+)
+
+Floats = NDArray[np.float64]
+
+SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.33, 0.5, 0.7)
+FIFTH = 0.2
+GOALS = {"brittleness": 0.03, "average drop": 0.02}
+EFFECTS = (0, 0, 0.03, 0.06, 0.09, 0.13, 0.17, 0.22, 0.27, 0.32, 0.0, 0.02, 0.05, 0.1, 0.14, 0.2)
+DRAWN = {
+    "drawn, brittle": ProbitModel(ability=0.3, effects=EFFECTS, interaction=0.9),
+    "drawn, sturdy": ProbitModel(ability=0.9, effects=EFFECTS, difficulty=1.2, interaction=0.35),
+    "drawn, nearly all right": ProbitModel(ability=2.0, effects=EFFECTS, interaction=0.3),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matrix:
+    """A complete table of outcomes: items × conditions, the baseline first."""
+
+    name: str
+    outcomes: Floats
+    real: bool
+
+    @property
+    def calls(self) -> int:
+        return int(self.outcomes.size)
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """Errors and coverage of one number over the seeds."""
+
+    truth: float
+    errors: list[float] = field(default_factory=list)
+    covered: list[bool] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+
+    def add(self, estimate: SampleEstimate, promised: float | None = None) -> None:
+        low, high = estimate.interval.low, estimate.interval.high
+        if estimate.value is None:
+            return
+        self.errors.append(abs(estimate.value - self.truth))
+        if low is None or high is None:
+            return
+        self.covered.append(low - 1e-9 <= self.truth <= high + 1e-9)
+        if promised is not None and estimate.standard_error:
+            self.ratios.append(promised / estimate.standard_error)
+
+    @property
+    def within(self) -> float:
+        return float(np.quantile(self.errors, 0.95)) if self.errors else math.nan
+
+    @property
+    def coverage(self) -> float:
+        return float(np.mean(self.covered)) if self.covered else math.nan
+
+
+# The tables
+
+
+def drawn() -> Iterator[Matrix]:
+    for name, model in DRAWN.items():
+        yield Matrix(name=name, outcomes=simulate_outcomes(model, 1000, seed=7), real=False)
+
+
+def own_run(items: int) -> Matrix:
+    """The table of a run of the simulated model, asked through falter and read from its store."""
+    import falter
+
+    rows = [{"question": f"What is {n} plus {n % 17}?", "answer": str(n + n % 17)}
+            for n in range(items)]  # fmt: skip
+    recipes = ["typos", "drop_stop_words", "space_sequences", "word_split",
+               "word_merge", "persona", "emotion", "pad_quotes", "pad_newlines", "pad_spaces",
+               "punctuation_spaces"]  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "own.db"
+        falter.run(data={"rows": rows, "target": "answer"}, template="{question}",
+                   models=["simulated"], recipes=recipes, store=store)  # fmt: skip
+        return next(stored(store))
+
+
+def stored(path: Path) -> Iterator[Matrix]:
+    """The panels of the last run in a store."""
+    from falter.analysis import run_tables
+    from falter.experiment import run_scorers
+    from falter.store import Store
+
+    with Store(path, writes=False) as store:
+        run = store.find_run().run
+        for table in run_tables(store, run, run_scorers(run)):
+            outcomes = table.carry(table.matrix())[:, [0, *table.columns]]
+            whole = outcomes[~np.isnan(outcomes).any(axis=1)]
+            name = f"{table.panel.model.label} on {table.panel.task}"
+            yield Matrix(name=name, outcomes=whole, real=not table.panel.model.simulated)
+
+
+def from_csv(spec: str) -> Matrix:
+    """The table that a specification picks out of a file, without items that lack a cell."""
+    path, *parts = spec.split(",")
+    options = dict(part.split("=", 1) for part in parts)
+    item, score = options.pop("item"), options.pop("score")
+    names, baseline = options.pop("condition").split("+"), options.pop("baseline", None)
+    data = Path(path).read_bytes()
+    text = (gzip.decompress(data) if path.endswith(".gz") else data).decode()
+    cells: dict[str, dict[str, float]] = {}
+    with io.StringIO(text) as file:
+        for row in csv.DictReader(file):
+            if any(row[column] != value for column, value in options.items()):
+                continue
+            condition = " ".join(row[name] for name in names)
+            keys = [row[name] for name in item.split("+")]
+            value = row[score]
+            cells.setdefault(condition, {})[" ".join(keys)] = float(value) if value else math.nan
+    conditions = sorted(cells)
+    if baseline is not None:
+        conditions.sort(key=lambda name: name != baseline)
+    items = sorted(set.intersection(*(set(column) for column in cells.values())))
+    outcomes = np.array([[cells[c][i] for c in conditions] for i in items])
+    outcomes = outcomes[~np.isnan(outcomes).any(axis=1)]
+    label = " ".join([Path(path).name.split(".")[0], *options.values()])
+    return Matrix(name=label, outcomes=outcomes, real=True)
+
+
+# The replay
+
+
+def replay(matrix: Matrix, share: float, seeds: int) -> dict[str, dict[str, Tally]]:
+    """By number (brittleness, average drop, each recipe) and by way of asking: its tally."""
+    y = matrix.outcomes
+    items, width = y.shape
+    keys = [str(i) for i in range(items)]
+    truth = truths(y)
+    tallies = {
+        number: {way: Tally(truth=value) for way in ("mask", "items", "cells")}
+        for number, value in truth.items()
+    }
+    for seed in range(seeds):
+        layout = budget_layout(keys, [1.0] * width, share * y.size, seed=seed)
+        hidden = np.where(layout.mask, y, np.nan)
+        early = promised(hidden, layout, items)
+        for number, estimate in estimates(hidden, items).items():
+            tallies[number]["mask"].add(estimate, early.get(number))
+        rng = np.random.default_rng(seed)
+        rows = rng.permutation(items)[: max(2, layout.requests // width)]
+        whole = np.full_like(y, np.nan)
+        whole[rows] = y[rows]
+        for number, estimate in estimates(whole, items).items():
+            tallies[number]["items"].add(estimate)
+        loose = np.full(y.size, np.nan)
+        chosen = rng.permutation(y.size)[: layout.requests]
+        loose[chosen] = y.ravel()[chosen]
+        for number, value in of_cells(loose.reshape(y.shape)).items():
+            tallies[number]["cells"].errors.append(abs(value - truth[number]))
+    return tallies
+
+
+def truths(y: Floats) -> dict[str, float]:
+    return {number: e.value for number, e in estimates(y, len(y)).items() if e.value is not None}
+
+
+def estimates(table: Floats, population: int) -> dict[str, SampleEstimate]:
+    """What a report says about exactly these items, of a table with hidden cells."""
+    about = {"population": population, "target": "finite"}
+    found = {
+        "brittleness": masked_components(table, baseline=0, **about).brittleness,
+        "average drop": masked_drop(table, 0, **about),
+    }
+    for column in range(1, table.shape[1]):
+        found[f"recipe {column}"] = masked_drop(table[:, [0, column]], 0, **about)
+    return found
+
+
+def of_cells(table: Floats) -> dict[str, float]:
+    """The plain estimates from cells without any order: column means, and pairs within items."""
+    columns = [c[~np.isnan(c)] for c in table.T]
+    means = [float(c.mean()) if len(c) else math.nan for c in columns]
+    drops = {f"recipe {n}": means[0] - mean for n, mean in enumerate(means) if n}
+    share = masked_components(table, target="finite").brittleness.value
+    drops = {name: value for name, value in drops.items() if not math.isnan(value)}
+    average = {"average drop": float(np.mean(list(drops.values())))} if drops else {}
+    return {"brittleness": math.nan if share is None else share, **average, **drops}
+
+
+def promised(hidden: Floats, layout: Layout, population: int) -> dict[str, float]:
+    """The standard error of the whole budget, from the first tenth of its items."""
+    first = list(layout.order[: max(20, layout.items // 10)])
+    table = hidden[first]
+    numbers: dict[str, tuple[SampleEstimate, SampleEstimate]] = {}
+    for target in ("super-population", "finite"):
+        about = {"population": population, "target": target}
+        for number, estimate in (
+            ("brittleness", masked_components(table, baseline=0, **about).brittleness),
+            ("average drop", masked_drop(table, 0, **about)),
+        ):
+            numbers[number] = (*numbers.get(number, ()), estimate)
+    promise = {}
+    for number, (wide, narrow) in numbers.items():
+        if not wide.standard_error or not narrow.standard_error:
+            continue
+        n = wide.items
+        of_all = wide.standard_error**2 * n
+        sampled = n / population
+        of_mask = (narrow.standard_error**2 * n - (1.0 - sampled) * of_all) / sampled
+        promise[number] = promised_half_width(
+            narrow.standard_error, n, layout.items, population=population,
+            mask_share=min(1.0, max(0.0, of_mask / of_all)),
+        )  # fmt: skip
+    return promise
+
+
+# The table of results
+
+
+def report(matrix: Matrix, shares: Sequence[float], seeds: int) -> list[str]:
+    """Print one matrix; the lines of the summary."""
+    y = matrix.outcomes
+    truth = truths(y)
+    recipes = [number for number in truth if number.startswith("recipe")]
+    kind = "real" if matrix.real else "simulated"
+    drop, share = 100 * truth["average drop"], truth.get("brittleness", math.nan)
+    print(f"\n{matrix.name} ({kind}): {len(y):,} items × {y.shape[1]} conditions = "
+          f"{y.size:,} calls; baseline {100 * y[:, 0].mean():.1f} %, brittleness {share:.3f}, "
+          f"average drop {drop:.2f} points")  # fmt: skip
+    print(
+        "         |  brittleness within         cover  promise   |  average drop within, points"
+        "   cover  promise   | one recipe within   worst recipe"
+    )
+    print(
+        "   calls |    mask   items   cells      mask            |    mask   items   cells  "
+        "       mask           |   mask    items     covers"
+    )
+    lowest: dict[str, dict[str, float]] = {goal: {} for goal in GOALS}
+    fifth: dict[str, dict[str, Tally]] = {}
+    for part in shares:
+        found = replay(matrix, part, seeds)
+        calls = round(part * y.size)
+        if abs(part - FIFTH) < 1e-9:
+            fifth = found
+        for goal, bound in GOALS.items():
+            for way in ("mask", "items", "cells"):
+                if found[goal][way].within <= bound:
+                    lowest[goal].setdefault(way, calls)
+        worst = min(found[r]["mask"].coverage for r in recipes)
+        typical = {
+            way: 100 * float(np.median([found[r][way].within for r in recipes]))
+            for way in ("mask", "items")
+        }
+        b, d = found["brittleness"], found["average drop"]
+        print(f"{calls:8,} | {b['mask'].within:7.3f} {b['items'].within:7.3f} "
+              f"{b['cells'].within:7.3f}   {100 * b['mask'].coverage:5.1f} %  {_ratio(b['mask'])}"
+              f"  | {100 * d['mask'].within:7.2f} {100 * d['items'].within:7.2f} "
+              f"{100 * d['cells'].within:7.2f}      {100 * d['mask'].coverage:5.1f} %  "
+              f"{_ratio(d['mask'])}  | {typical['mask']:6.1f}  {typical['items']:6.1f}    "
+              f"{100 * worst:5.1f} %", flush=True)  # fmt: skip
+    counts = np.random.default_rng(0).binomial(seeds, 0.95, (4000, len(recipes)))
+    luck = counts.min(axis=1) / seeds
+    low, high = np.quantile(luck, (0.025, 0.975))
+    print(f"  the worst of {len(recipes)} would cover {100 * low:.1f} to {100 * high:.1f} % "
+          f"by luck in {seeds} seeds")  # fmt: skip
+    return [*_reached(matrix, lowest, fifth)]
+
+
+def _ratio(tally: Tally) -> str:
+    if not tally.ratios:
+        return "   –    "
+    low, high = np.quantile(tally.ratios, (0.1, 0.9))
+    return f"{low:.2f}–{high:.2f}"
+
+
+def _reached(
+    matrix: Matrix, lowest: dict[str, dict[str, float]], fifth: dict[str, dict[str, Tally]]
+) -> Iterator[str]:
+    for goal, bound in GOALS.items():
+        unit = f"{bound:.2f}" if goal == "brittleness" else f"{100 * bound:g} points"
+        calls = lowest[goal].get("mask")
+        if calls is None:
+            yield f"{matrix.name}: {goal} within {unit} was reached at none of these budgets"
+        else:
+            plain = lowest[goal].get("items")
+            beside = f"{matrix.calls / plain:.1f} × by items" if plain else "not reached by items"
+            yield (f"{matrix.name}: {goal} within {unit} from {calls:,} calls on, "
+                   f"{matrix.calls / calls:.1f} × fewer than all ({beside})")  # fmt: skip
+        if fifth:
+            tally = fifth[goal]["mask"]
+            verdict = "holds" if tally.within <= bound else "does not hold"
+            yield (f"    with a fifth of the calls it {verdict}: {tally.within:.4f}, coverage "
+                   f"{100 * tally.coverage:.1f} %")  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--csv", action="append", default=[], metavar="SPEC")
+    parser.add_argument("--store", action="append", default=[], metavar="FILE")
+    parser.add_argument("--seeds", type=int, default=400)
+    parser.add_argument("--shares", default=",".join(map(str, SHARES)))
+    parser.add_argument("--only", action="store_true", help="only what --csv and --store name")
+    parser.add_argument("--items", type=int, default=600, help="items of the run of our own")
+    args = parser.parse_args()
+    shares = [float(part) for part in args.shares.split(",")]
+    matrices = [] if args.only else [*drawn(), own_run(args.items)]
+    matrices += [from_csv(spec) for spec in args.csv]
+    matrices += [m for path in args.store for m in stored(Path(path))]
+    lines = [line for matrix in matrices for line in report(matrix, shares, args.seeds)]
+    print("\n" + "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""`falter requests`: requests to files, and answers that were made elsewhere from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from falter.cli._options import (
+    STORE_PATH,
+    experiment_options,
+    protocol_options,
+    settings_from,
+    store_option,
+)
+from falter.cli._typed import typed_command
+from falter.clients import FORMS
+from falter.core.errors import StoreError, UsageError, printable
+from falter.core.ids import short
+from falter.experiment import ImportedResults, export_requests, import_results, read_study, study_in
+from falter.store import Store
+
+__all__ = ["requests"]
+
+
+@click.group()
+def requests() -> None:
+    """Requests as files, for whatever answers them elsewhere; and its answers back."""
+
+
+@requests.command("export")
+@experiment_options
+@protocol_options
+@store_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    help="The form of a line.  [default: that of the model's provider, else jsonl]",
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="FILE",
+    help="Where to write; part-%03d.jsonl for several files.",
+)
+@click.option(
+    "--per-file",
+    type=click.IntRange(1),
+    default=50_000,
+    show_default=True,
+    help="The most requests of a file, where the files are numbered.",
+)
+def export_command(
+    store_path: Path, form: str | None, output: str, per_file: int, **options: Any
+) -> None:
+    """Write the requests that have no answer yet, one a line. Sends nothing.
+
+    \b
+    falter requests export EXPERIMENT.yaml -o part-%03d.jsonl
+    vllm run-batch -i part-001.jsonl -o results.jsonl --model NAME      # for example
+    falter requests import RUN results.jsonl
+
+    The run is planned in the store. The form of a provider is what its batches, 'vllm run-batch'
+    and SGLang take; jsonl is plain: key, messages, sampling.
+    """  # fmt: skip
+    settings, folder = settings_from(options)
+    spec = read_study(settings, folder=folder)
+    with study_in(spec, store_path) as study, Store(store_path) as store:
+        command = typed_command().replace("falter requests export", "falter run", 1)
+        exported = export_requests(study, store, output, form, per_file, command)
+    for path in exported.files:
+        click.echo(str(path))
+    click.echo(f"{exported.requests:,} requests in {len(exported.files):,} files", err=True)
+    if exported.held:
+        click.echo(
+            f"note: {exported.held:,} more are in batches that have not been read; "
+            "'falter batch status' lists them",
+            err=True,
+        )
+    if study.judging:
+        click.echo(
+            "note: what a judge is to read is not known yet and not among them; 'falter run' asks "
+            "it when the answers are there",
+            err=True,
+        )
+    at = f" --store {store_path}" if store_path != STORE_PATH else ""
+    for run in exported.runs:
+        click.echo(f"falter requests import {short(run.id)} RESULTS.jsonl{at}", err=True)
+
+
+@requests.command("import")
+@click.argument("run")
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE...",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
+@store_option
+@click.option(
+    "--any-model",
+    is_flag=True,
+    help="Take answers of a model that calls itself by another name than the one that was asked.",
+)
+def import_command(run: str, files: tuple[Path, ...], store_path: Path, any_model: bool) -> int:
+    """Store answers that were made elsewhere, in the form of any provider's batches or as jsonl.
+
+    All lines are checked first. An answer that is stored already stays; what belongs to no request
+    of the RUN, is there twice or is no answer is counted and left out.
+    """  # fmt: skip
+    if not store_path.exists():
+        raise StoreError(f"The store {store_path} does not exist", hint="name it with --store")
+    with Store(store_path) as store:
+        stored = store.find_run(run)
+        if not stored.planned:
+            raise UsageError(
+                f"Run {short(stored.run.id)} is not planned in full",
+                hint="'falter requests export', with the same experiment, plans it",
+            )
+        report = import_results(store, stored.run, files, any_model=any_model)
+        planned, answered = store.counts(stored.run)
+    for line in _said(report):
+        click.echo(line, err=True)
+    click.echo(f"run {short(stored.run.id)} has {answered:,} of {planned:,} answers", err=True)
+    return 0
+
+
+def _said(report: ImportedResults) -> list[str]:
+    """What became of the lines, in words; what there is none of is left out."""
+    named = ", ".join(f"'{printable(name)}'" for name in list(report.models)[:3])
+    counts = [
+        (report.failed, "requests failed, and are still missing"),
+        (report.already, "answers were stored already, and stay as they were"),
+        (report.unanswered, "lines have no answer, and are still missing"),
+        (report.twice, "lines answer a request that an earlier line answers, which counts"),
+        (report.differing, "of these say something else than that earlier line"),
+        (report.unknown, "lines belong to no request of this run"),
+        (report.unreadable, "lines are no results in any form that falter reads"),
+        (sum(report.models.values()), f"answers are by a model that calls itself {named}"),
+    ]
+    return [
+        f"{report.stored:,} answers stored",
+        *(f"note: {count:,} {what}" for count, what in counts if count),
+    ]

@@ -1,0 +1,59 @@
+"""The clients of an experiment's models, and what they must be able to do."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from falter.clients import ClientSettings, clients
+from falter.core.errors import UsageError, nearest
+from falter.core.interfaces import Client, Scorer
+from falter.experiment._config import ModelSpec
+from falter.scorers import usual_scorer
+
+__all__ = ["connect", "connect_judge", "require_batches"]
+
+
+def connect(spec: ModelSpec) -> Client:
+    name, mark, rest = spec.name.partition(":")
+    if not mark and name not in clients.names() and nearest(name, clients.names()) is None:
+        raise UsageError(
+            f"Unknown model '{name}'",
+            hint=f"a model on a server is named with its client, as in 'openai:{name}'; 'falter "
+            "list clients' has the others",
+        )
+    connector = clients.get(name)
+    shared = {f.name for f in fields(ClientSettings)} & {f.name for f in fields(spec)} - {"name"}
+    given = {name: getattr(spec, name) for name in shared}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return connector(ClientSettings(name=rest, **chosen))
+
+
+def connect_judge(spec: ModelSpec | None, *, batch: bool) -> Client | None:
+    """The model that judges, if there is one; in batches if that is how all is asked."""
+    if spec is None:
+        return None
+    judge = connect(spec)
+    if not judge.capabilities.generates:
+        raise UsageError(
+            f"The judge '{spec.name}' cannot write text",
+            hint="name a model that generates text",
+        )
+    if batch:
+        require_batches(spec, judge)
+    return judge
+
+
+def require_batches(spec: ModelSpec, client: Client, scorer: Scorer | None = None) -> None:
+    """Raise unless what the scorer asks of the model may be handed in as a batch."""
+    if not client.capabilities.batches:
+        raise UsageError(
+            f"'{spec.name}' takes no batches",
+            hint="leave --batch out; of the clients that come with falter, those of OpenAI (and "
+            "hosts with its interface), Anthropic and Gemini take them",
+        )
+    if scorer is not None and scorer.needs_scores:
+        raise UsageError(
+            f"The scorer '{scorer.name}' needs log-probabilities, which are not asked in batches",
+            hint=f"use scorer {usual_scorer(choices=True, likelihoods=False)}, or leave --batch "
+            "out",
+        )

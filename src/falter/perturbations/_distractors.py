@@ -1,0 +1,185 @@
+"""Sentences that have nothing to do with the question, in the middle of it or around it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import islice, pairwise
+
+from falter.core.interfaces import Parameter
+from falter.core.records import Prompt, Section
+from falter.core.rng import Rng
+from falter.perturbations._base import closed_spans, prompt_perturbation
+from falter.perturbations._prose import prose_at, with_section
+from falter.perturbations._resources import lines, user_lines
+from falter.text import (
+    copied_words,
+    kept_words,
+    meaning_flags,
+    overlaps,
+    replace_spans,
+    sentences,
+)
+
+__all__ = ["distractor_context", "tells"]
+
+_PLACE = Parameter(
+    name="place",
+    type=str,
+    default="any",
+    help="before or after the input, or between two of its sentences; any: drawn for each item",
+    options=("after", "any", "before", "between"),
+)
+_SENTENCES = Parameter(
+    name="sentences", type=int, default=2, low=1, high=12, help="how many sentences"
+)
+_FILE = Parameter(
+    name="file",
+    type=str,
+    default=None,
+    help="a text file with sentences of your own, one a line; else those of the project",
+)
+# A task about the text itself has another answer with another sentence in it.
+_ABOUT_THE_TEXT = re.compile(
+    r"\b(?:translat\w*|summar\w*|sentiment|paraphras\w*|rephras\w*|rewrit\w*|reword\w*|proofread\w*"
+    r"|shorten\w*|classif\w*|reviews?|passages?|tone|headlines?|title|abstracts?"
+    r"|correct (?:the|this|any)"
+    r"|(?:letters|words|characters|sentences|vowels|syllables) (?:in|of|are|does))\b",
+    re.IGNORECASE,
+)
+_WITH_A_TEXT = re.compile(
+    r"\b(?:(?:complete|continue|finish|write|draft|generate) (?:a|an|the|this|me|my|[1-9])\b"
+    r"|following (?:\w+ )?(?:sentences?|text|paragraphs?|words?|story|poem|email|dialogue|code)\b)",
+    re.IGNORECASE,
+)
+_POINTS_BACK = re.compile(
+    r"\b(?:he|him|his|she|hers?|they|them|their|it|its|this|that|these|those|such|there|both"
+    r"|another|others?|latter|former|(?:a|the) (?:second|third|fourth|rest|remaining|same))\b",
+    re.IGNORECASE,
+)
+_WHOLE = 4  # words of a sentence; fewer may be the number of a list
+_WORD = re.compile(r"[^\W\d_]{4,}")
+
+
+def _about_the_text(prompt: Prompt) -> bool:
+    kinds = ("system", "instruction", "output_format", "input", "cue")
+    return any(
+        (s.kind in kinds and _ABOUT_THE_TEXT.search(s.text))
+        or (s.kind == "input" and _WITH_A_TEXT.search(s.text))
+        for s in prompt.sections
+    )
+
+
+@lru_cache(maxsize=64)
+def _pool(file: str | None, language: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    """The sentences, each with its content words; none with a number or a negation."""
+    if file is None:
+        every = lines(f"distractors_{language}.txt")
+    else:
+        every = user_lines("distractor_context.file", file)
+    return tuple(
+        (sentence, frozenset(_stems(sentence)))
+        for sentence in every
+        if not meaning_flags("", sentence, language)
+        and kept_words(language).isdisjoint(sentence.lower().split())
+    )
+
+
+def _stems(text: str) -> set[str]:
+    """The first five letters of each longer word: *farmer* and *farming* are near enough."""
+    return {word[:5] for word in _WORD.findall(text.lower())}
+
+
+def tells(sentence: str, prompt: Prompt) -> bool:
+    """Whether an answer of the prompt stands in the sentence: its target or an option."""
+    target = prompt.target if isinstance(prompt.target, str) else ""
+    return bool(copied_words(sentence, (*prompt.choices, target), each_word=True))
+
+
+def _strange(prompt: Prompt, file: str | None, language: str) -> list[str]:
+    """The sentences that share no longer word with the prompt and hold no answer of it."""
+    own: set[str] = set()
+    for section in prompt.sections:
+        if section.kind in ("input", "document", "choices"):
+            own |= _stems(section.text)
+    own |= _stems(" ".join(prompt.choices))
+    target = prompt.target if isinstance(prompt.target, str) else ""
+    own |= _stems(target)
+    return [
+        sentence
+        for sentence, stems in _pool(file, language)
+        if own.isdisjoint(stems) and not tells(sentence, prompt)
+    ]
+
+
+def _gaps(prompt: Prompt, section: Section) -> list[int]:
+    """Where a sentence may begin inside the text: behind one that ends on the same line, and before
+    one that does not point back with a pronoun, which would point at something else then."""
+    closed, text = closed_spans(prompt, section), section.text
+    return [
+        start
+        for (before, end), (start, last) in pairwise(sentences(text))
+        if text[start - 1] == " "
+        and text[end - 1] in ".!?"
+        and len(text[before:end].split()) >= _WHOLE
+        and not _POINTS_BACK.search(text, start, last)
+        and not overlaps(closed, start - 1, start + 1)
+    ]
+
+
+def _places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
+    """Where the sentences may stand, each with the offset in the section."""
+    section = prompt.sections[at]
+    text = section.text
+    found: list[tuple[str, int]] = []
+    if place in ("any", "before"):
+        found.append(("before", len(text) - len(text.lstrip())))
+    if place in ("any", "after") and text.rstrip()[-1] in ".?!":
+        found.append(("after", len(text.rstrip())))
+    gaps = _gaps(prompt, section) if place in ("any", "between") else []
+    if gaps:
+        found += [("between", gap) for gap in (gaps if place == "between" else gaps[-1:])]
+    return found
+
+
+def _can_distract(
+    prompt: Prompt, place: str, sentences: int, file: str | None, language: str
+) -> bool:
+    at = prose_at(prompt)
+    return (
+        at is not None
+        and not _about_the_text(prompt)
+        and bool(_places(prompt, at, place))
+        and bool(_strange(prompt, file, language))
+    )
+
+
+@prompt_perturbation(
+    "distractor_context",
+    title="sentences that have nothing to do with it",
+    family="wording",
+    group="distraction",
+    scope=("input",),
+    parameters=(_PLACE, _SENTENCES, _FILE),
+    invariants=("target", "choices", "numbers", "code", "negations", "lines"),
+    languages=("en",),
+    eligible=_can_distract,
+)
+def distractor_context(
+    prompt: Prompt, rng: Rng, place: str, sentences: int, file: str | None, language: str
+) -> Prompt:
+    """Puts sentences into the input that have nothing to do with it.
+
+    None holds the target or an option, a number, a negation or a quantifier, or shares a longer
+    word with the prompt. The words of the input stay as they are.
+    """
+    at = prose_at(prompt)
+    if at is None:
+        return prompt
+    strange = _strange(prompt, file, language)
+    chosen = [strange[n] for n in islice(rng.order(len(strange)), sentences)]
+    where, offset = rng.choice(_places(prompt, at, place))
+    text = " ".join(chosen)
+    new = f" {text}" if where == "after" else f"{text} "
+    section = replace_spans(prompt.sections[at], [(offset, offset, new)])
+    return with_section(prompt, at, section)

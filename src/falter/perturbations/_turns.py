@@ -1,0 +1,230 @@
+"""Who says what, and when: the instruction as a system message, the request over several turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice, pairwise
+
+from falter.core.interfaces import Parameter
+from falter.core.records import Demonstration, Edit, Prompt, Section, SectionKind, Span
+from falter.core.rng import Rng
+from falter.perturbations._asking import added
+from falter.perturbations._base import closed_spans, prompt_perturbation
+from falter.perturbations._prose import prose_at
+from falter.perturbations._rearranging import inner, template_units
+from falter.text import merged, overlaps, replace_spans, sentences
+
+__all__ = ["role_placement", "sharded_turns"]
+
+_FAMILY, _GROUP = "position", "turns"
+_MEANING = ("target", "choices", "numbers", "code", "negations")
+
+
+def _new(name: str, kind: SectionKind, text: str) -> Section:
+    """A section that was not there: one edit of nothing."""
+    edit = Edit(start=0, end=0, new_start=0, new_end=len(text))
+    return Section(name=name, kind=kind, text=text, edits=(edit,))
+
+
+def _lead(sections: tuple[Section, ...]) -> str:
+    """The template's own lines before what is put in, if they can be told from it."""
+    parts = template_units(sections)
+    if len(parts) < 2 or parts[0].role != "instruction" or parts[1].role != "context":
+        return ""
+    first, last = inner(sections)
+    return "".join(s.text for s in sections[first:last])[: parts[0].end]
+
+
+# The instruction as a system message
+
+_PLACE = Parameter(
+    name="place",
+    type=str,
+    default="system",
+    help="system: the instruction becomes the system message; user: the system message opens the "
+    "user's; both: the instruction stands in both",
+    options=("both", "system", "user"),
+)
+
+
+def _can_place(prompt: Prompt, place: str) -> bool:
+    if place == "user":
+        systems = [s for s in prompt.sections if s.kind == "system"]
+        return any(s.text.strip() for s in systems) and _has_user(prompt)
+    return _without_lead(prompt.sections, _lead(prompt.sections)) is not None
+
+
+def _has_user(prompt: Prompt) -> bool:
+    return any(s.kind != "system" and s.text.strip() for s in prompt.sections)
+
+
+def _without_lead(sections: tuple[Section, ...], lead: str) -> tuple[Section, ...] | None:
+    """The sections without their first lines; None if these are protected, edited or others."""
+    first, last = inner(sections)
+    text = "".join(section.text for section in sections[first:last])
+    if not lead.strip() or not text.startswith(lead) or text[len(lead) : len(lead) + 1] != "\n":
+        return None
+    left = len(lead)
+    out = list(sections)
+    for at in range(first, last):
+        section = sections[at]
+        gone = min(left, len(section.text))
+        if not gone:
+            break
+        kept = merged((*section.protected, *((e.new_start, e.new_end) for e in section.edits)))
+        if section.kind in ("input", "document", "choices") or overlaps(kept, 0, gone):
+            return None
+        left -= gone
+        if not left:
+            gone = len(section.text) - len(section.text[gone:].lstrip("\n"))
+        out[at] = replace_spans(section, [(0, gone, "")])
+    return tuple(out)
+
+
+@prompt_perturbation(
+    "role_placement",
+    title="the instruction in another role",
+    family=_FAMILY,
+    group=_GROUP,
+    scope=("system", "instruction"),
+    parameters=(_PLACE,),
+    invariants=("target", "choices"),  # what the examples repeat is said once
+    eligible=_can_place,
+)
+def role_placement(prompt: Prompt, rng: Rng, place: str) -> Prompt:
+    """Makes the instruction the system message, or the system message a part of the user's.
+
+    The instruction are the template's own lines before what is put in. Examples of the same
+    template lose it, too.
+    """
+    if place == "user":
+        return prompt.with_sections(tuple(_as_user(prompt.sections)))
+    lead = _lead(prompt.sections)
+    rest = _without_lead(prompt.sections, lead) or prompt.sections
+    start = next((n for n, s in enumerate(rest) if s.kind != "system"), 0)
+    gap = "\n\n" if any(s.text.strip() for s in rest[:start]) else ""
+    system = _new("role_placement", "system", gap + lead.strip("\n"))
+    if place == "both":
+        sections = prompt.sections
+        return prompt.with_sections((*sections[:start], system, *sections[start:]))
+    shown = tuple(_shown_without(demonstration, lead) for demonstration in prompt.demonstrations)
+    return replace(prompt, sections=(*rest[:start], system, *rest[start:]), demonstrations=shown)
+
+
+def _shown_without(demonstration: Demonstration, lead: str) -> Demonstration:
+    rest = _without_lead(demonstration.sections, lead)
+    return demonstration if rest is None else replace(demonstration, sections=rest)
+
+
+def _as_user(sections: Sequence[Section]) -> Iterator[Section]:
+    """The sections with the words of the system in the user's mouth, before everything else."""
+    for section in sections:
+        if section.kind == "system":
+            end = len(section.text.rstrip())
+            gap = [(end, len(section.text), "\n\n")] if end else []
+            yield replace(replace_spans(section, gap), kind="instruction")
+    yield from (section for section in sections if section.kind != "system")
+
+
+# A request over several turns
+
+_TURNS = Parameter(
+    name="turns", type=int, default=3, low=2, high=8, help="at most so many turns of the user"
+)
+_WAY = Parameter(
+    name="way",
+    type=str,
+    default="turns",
+    help="turns: one message after the other; one: the same pieces as lines of one message, the "
+    "control",
+    options=("one", "turns"),
+)
+_REPLIES = (
+    "Okay, go on.", "I see. Please go on.", "Got it. What else?", "Understood. Please continue.",
+    "Thanks, noted. What comes next?",
+)  # fmt: skip
+_WHOLE = 4  # words of a sentence; fewer may be the number of a list, or an initial
+
+
+def _cuts(prompt: Prompt) -> list[tuple[int, int, int]]:
+    """Where the request may be cut: the section, where the first piece ends, the next begins."""
+    cuts: list[tuple[int, int, int]] = []
+    lead = _lead(prompt.sections)
+    rest = _without_lead(prompt.sections, lead)
+    if rest is not None and lead:
+        pairs = enumerate(zip(prompt.sections, rest, strict=True))
+        changed = [(at, len(a.text) - len(b.text)) for at, (a, b) in pairs if a is not b]
+        at, gone = changed[-1]
+        before = sum(gone for _, gone in changed[:-1])
+        cuts.append((at, max(0, len(lead) - before), gone))
+    at_input = prose_at(prompt)
+    if at_input is not None and not prompt.sections[at_input].edits:
+        section = prompt.sections[at_input]
+        closed = closed_spans(prompt, section)
+        cuts += [
+            (at_input, end, start)
+            for (begin, end), (start, _) in pairwise(sentences(section.text))
+            if section.text[end - 1] in ".!?"
+            and len(section.text[begin:end].split()) >= _WHOLE
+            and not overlaps(closed, end, start)
+            and not overlaps(section.protected, end - 1, start + 1)
+        ]
+    return cuts
+
+
+def _can_shard(prompt: Prompt, turns: int, way: str) -> bool:
+    return bool(_cuts(prompt)) and not any(s.kind == "reply" for s in prompt.sections)
+
+
+@prompt_perturbation(
+    "sharded_turns",
+    title="the request over several turns",
+    family=_FAMILY,
+    group=_GROUP,
+    scope=("instruction", "input"),
+    parameters=(_TURNS, _WAY),
+    invariants=_MEANING,
+    eligible=_can_shard,
+)
+def sharded_turns(prompt: Prompt, rng: Rng, turns: int, way: str) -> Prompt:
+    """Tells the prompt over several turns of a chat, in its own order and words.
+
+    Cut are the instruction from the rest, and the sentences of the input from each other. Between
+    two turns the assistant says that it listens.
+    """
+    cuts = _cuts(prompt)
+    chosen = sorted(islice(rng.order(len(cuts)), turns - 1))
+    out: list[Section] = []
+    for at, section in enumerate(prompt.sections):
+        own = [cuts[n][1:] for n in chosen if cuts[n][0] == at]
+        for n, piece in enumerate(_pieces(section, own)):
+            if n and way == "turns":
+                out.append(_new("sharded_turns", "reply", f"\n\n{rng.choice(_REPLIES)}\n\n"))
+            elif n:
+                out.append(added("sharded_turns", "\n"))
+            if piece is not None:
+                out.append(piece)
+    return prompt.with_sections(tuple(out))
+
+
+def _pieces(section: Section, cuts: Sequence[Span]) -> list[Section | None]:
+    """A section in pieces, without the white space between them; the longest is the section, and
+    None stands where nothing is left."""
+    text = section.text
+    starts, ends = [0, *(start for _, start in cuts)], [*(end for end, _ in cuts), len(text)]
+    spans = list(zip(starts, ends, strict=True))
+    home = max(spans, key=lambda span: span[1] - span[0])
+    return [
+        _cut_to(section, span)
+        if span == home
+        else _new(f"{section.name}_{n}", section.kind, text[slice(*span)])
+        if span[0] < span[1]
+        else None
+        for n, span in enumerate(spans)
+    ]
+
+
+def _cut_to(section: Section, span: Span) -> Section:
+    gone = [(0, span[0], ""), (span[1], len(section.text), "")]
+    return replace_spans(section, [change for change in gone if change[0] < change[1]])

@@ -1,0 +1,181 @@
+"""Batches at providers: written down before they are handed in, so that no kill loses one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import orjson
+
+from falter.core.batches import OPEN_STATES, BatchState, StoredBatch
+from falter.core.codec import from_json, to_json
+from falter.core.errors import UnknownName
+from falter.core.ids import digest, short
+from falter.core.records import Model, Response, Run
+from falter.store._marks import blob, checksum, name_of
+from falter.store._store import Store
+
+__all__ = ["Batches", "planned_keys", "put_answers"]
+
+CHUNK = 500
+LONGEST_WORD = 500
+_OPEN = "state IN ({})".format(", ".join(f"'{state}'" for state in OPEN_STATES))
+_SELECT = """
+    SELECT b.id, m.body, b.name, b.state, b.asked, b.said, b.created_at, b.changed_at,
+           (SELECT count(*) FROM batch_keys k WHERE k.batch = b.number)
+    FROM batches b JOIN models m ON m.number = b.model
+"""
+
+
+class Batches:
+    """The batches of one store; `falter.core.batches.BatchBook` says what each method does."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._db = store.db
+
+    def record(self, model: Model, keys: Sequence[str], asked: str) -> StoredBatch | None:
+        now = time.time()
+        mark = digest("batch", model.id, now, *keys[:1], len(keys))
+        # Leased before it can be seen: another process would look for it at the provider.
+        self._store.claim([mark])
+        with self._store.transaction():
+            missing = self._store.missing(keys)
+            taken = self.held(missing)
+            ours = [key for key in dict.fromkeys(keys) if key in missing and key not in taken]
+            if ours:
+                number = self._db.execute(
+                    "INSERT INTO batches (id, model, state, asked, said, created_at, changed_at) "
+                    "VALUES (?1, ?2, 'sending', ?3, '', ?4, ?4)",
+                    (blob(mark), _number(self._store, model), asked, now),
+                ).lastrowid
+                self._db.executemany(
+                    "INSERT INTO batch_keys VALUES (?, ?)", [(number, blob(key)) for key in ours]
+                )
+        if not ours:
+            self._store.release([mark])
+            return None
+        return StoredBatch(
+            mark=mark, model=model, name=None, state="sending", asked=asked, said="",
+            created_at=now, changed_at=now, requests=len(ours),
+        )  # fmt: skip
+
+    def open(self, model: Model) -> list[StoredBatch]:
+        return self._where(f"m.id = ? AND b.{_OPEN}", blob(model.id))
+
+    def all(self) -> list[StoredBatch]:
+        """Every batch with the number of its requests that are answered, the oldest first."""
+        return [
+            replace(batch, answered=batch.requests - len(self._store.missing(self.keys(batch))))
+            for batch in self._where("1")
+        ]
+
+    def any_open(self) -> bool:
+        """Whether there is a batch whose answers may still come."""
+        with self._store.reading():
+            return self._db.execute(f"SELECT 1 FROM batches WHERE {_OPEN}").fetchone() is not None
+
+    def find(self, name: str) -> StoredBatch:
+        """The batch that the provider calls so, or whose address here begins so."""
+        batches = self.all()
+        digits = name.removeprefix("sha256:")
+        matching = [b for b in batches if name == b.name or short(b.mark, 64).startswith(digits)]
+        if len(matching) != 1 or not digits:
+            raise UnknownName("batch", name, [b.name or short(b.mark) for b in batches])
+        return matching[0]
+
+    def names(self, model: Model) -> set[str]:
+        return {b.name for b in self._where("m.id = ?", blob(model.id)) if b.name is not None}
+
+    def keys(self, batch: StoredBatch) -> list[str]:
+        with self._store.reading():
+            rows = self._db.execute(
+                "SELECT k.key FROM batch_keys k JOIN batches b ON b.number = k.batch "
+                "WHERE b.id = ?",
+                (blob(batch.mark),),
+            )
+            return [name_of(key) for (key,) in rows]
+
+    def held(self, keys: Collection[str]) -> set[str]:
+        identities, held = [blob(key) for key in keys], set()
+        with self._store.reading():
+            for start in range(0, len(identities), CHUNK):
+                part = identities[start : start + CHUNK]
+                rows = self._db.execute(
+                    "SELECT k.key FROM batch_keys k JOIN batches b ON b.number = k.batch "
+                    f"WHERE b.{_OPEN} AND k.key IN ({','.join('?' * len(part))})",
+                    part,
+                )
+                held |= {name_of(key) for (key,) in rows}
+        return held
+
+    def lease(self, batch: StoredBatch) -> bool:
+        return bool(self._store.claim([batch.mark]))
+
+    def mark(
+        self, batch: StoredBatch, state: BatchState, *, name: str | None, said: str = ""
+    ) -> StoredBatch:
+        """Its new state, and what the provider said; one that is no longer open is given back."""
+        now, said = time.time(), said[:LONGEST_WORD]
+        with self._store.transaction():
+            self._db.execute(
+                "UPDATE batches SET state = ?, name = ?, said = ?, changed_at = ? WHERE id = ?",
+                (state, name, said, now, blob(batch.mark)),
+            )
+        if state not in OPEN_STATES:
+            self._store.release([batch.mark])
+        return replace(batch, state=state, name=name, said=said, changed_at=now)
+
+    def land(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
+        put_answers(self._store, batch.model, responses)
+
+    def _where(self, condition: str, *values: object) -> list[StoredBatch]:
+        with self._store.reading():
+            rows = self._db.execute(f"{_SELECT} WHERE {condition} ORDER BY b.number", values)
+            return [
+                StoredBatch(
+                    mark=name_of(mark),
+                    model=from_json(Model, orjson.loads(body)),
+                    name=name,
+                    state=state,
+                    asked=asked,
+                    said=said,
+                    created_at=created_at,
+                    changed_at=changed_at,
+                    requests=requests,
+                )
+                for mark, body, name, state, asked, said, created_at, changed_at, requests in rows
+            ]
+
+
+def put_answers(store: Store, model: Model, responses: Sequence[Response]) -> None:
+    """Store what is known by no more than its key: answers and failures of one model."""
+    answers = [(r, orjson.dumps(r)) for r in responses if r.failure is None]
+    failures = [(blob(r.key), r.received_at, r.failure) for r in responses if r.failure]
+    with store.transaction():
+        number = _number(store, model)
+        store.db.executemany(
+            "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)",
+            [(blob(r.key), number, r.received_at, body, checksum(body)) for r, body in answers],
+        )
+        store.db.executemany("INSERT INTO failures VALUES (?, ?, ?)", failures)
+
+
+def planned_keys(store: Store, run: Run) -> dict[str, int]:
+    """The requests of a run, each with the number of a panel that asks it."""
+    query = "SELECT key, min(panel) FROM cells WHERE run = ? GROUP BY key"
+    with store.reading():
+        return {
+            name_of(key): panel for key, panel in store.db.execute(query, (store.number(run.id),))
+        }
+
+
+def _number(store: Store, model: Model) -> int:
+    """The number of a model, which is stored when it is new."""
+    store.db.execute(
+        "INSERT OR IGNORE INTO models (id, body) VALUES (?, ?)",
+        (blob(model.id), orjson.dumps(to_json(model))),
+    )
+    row = store.db.execute("SELECT number FROM models WHERE id = ?", (blob(model.id),))
+    return int(row.fetchone()[0])
