@@ -18,6 +18,9 @@ seeds stay below; `cover` how often a 95 % interval for exactly these items hold
 recipe` is the recipe whose interval does worst; `by luck` is what the worst of so many would show
 if all covered 95 %. `promise` is the half-width that the first tenth of the items lets expect, over
 the one that came: 10 to 90 % of the seeds.
+
+Then, matrix by matrix, runs that look and stop; and the measures of a report about items like
+these, on tables drawn anew for each seed.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ from falter.stats import (
     masked_drop,
     promised_half_width,
     simulate_outcomes,
+    simulated_truth,
 )
 
 Floats = NDArray[np.float64]
@@ -254,6 +258,97 @@ def promised(hidden: Floats, layout: Layout, population: int) -> dict[str, float
     return promise
 
 
+# Stopping early
+
+LOOKS = 4
+HALF = 0.5
+
+
+def stopping(matrix: Matrix, seeds: int) -> Iterator[str]:
+    """Looks at half of the calls, as `precision` does: what it takes, and what the interval holds.
+
+    `at every look`: how often all the intervals of all looks hold the truth together.
+    """
+    from falter.experiment._looks import look_level
+
+    y, level = matrix.outcomes, look_level(LOOKS, 0.95)
+    items, width = y.shape
+    keys, truth = [str(i) for i in range(items)], truths(y)
+    about = {"population": items, "target": "finite", "level": level}
+    for goal, bound in GOALS.items():
+        calls, held, always, reached = [], [], [], []
+        for seed in range(seeds):
+            layout = budget_layout(keys, [1.0] * width, HALF * y.size, seed=seed)
+            inside, stopped = [], None
+            for look in range(1, LOOKS + 1):
+                first = list(layout.order[: math.ceil(layout.items * look / LOOKS)])
+                hidden = np.where(layout.mask[first], y[first], np.nan)
+                if goal == "brittleness":
+                    interval = masked_components(hidden, baseline=0, **about).brittleness.interval
+                else:
+                    interval = masked_drop(hidden, 0, **about).interval
+                low = -math.inf if interval.low is None else interval.low
+                high = math.inf if interval.high is None else interval.high
+                inside.append(low <= truth[goal] <= high)
+                if stopped is None and ((high - low) / 2.0 <= bound or look == LOOKS):
+                    stopped = look
+                    calls.append(int(layout.mask[first].sum()))
+                    held.append(inside[-1])
+                    reached.append((high - low) / 2.0 <= bound)
+            always.append(all(inside))
+        yield (
+            f"{matrix.name}: stop at {goal} within ± {bound:g}, {LOOKS} looks at half of all: "
+            f"{np.mean(calls) / matrix.calls:.0%} of the calls, reached in {np.mean(reached):.0%}; "
+            f"holds where it stops {np.mean(held):.1%}, at every look {np.mean(always):.1%}"
+        )
+
+
+# What a report says about items like these
+
+
+def like_these(seeds: int) -> Iterator[str]:
+    """The measures of a report on budgeted tables, beside what the drawn model implies."""
+    from falter.measures import (
+        accuracy_drop,
+        flip_rate,
+        micro_average,
+        prompt_share,
+        variance_components,
+    )
+
+    keys = [str(i) for i in range(600)]
+    for name, model in DRAWN.items():
+        known, found = simulated_truth(model), {}
+        crossed = known.crossed
+        truth = {
+            "average drop": known.drops.mean(),
+            "one recipe": known.drops[9],
+            "flip rate": known.discordance.mean(),
+            "brittleness": known.plugin["brittleness"],
+            "prompt share": crossed["brittleness_main"] + crossed["brittleness_interaction"],
+        }
+        for seed in range(seeds):
+            layout = budget_layout(keys, [1.0] * 16, 0.2 * 600 * 16, seed=seed)
+            y = simulate_outcomes(model, 600, seed=10_000 + seed)
+            x = np.where(layout.mask, y, np.nan)[sorted(layout.order)]
+            there = ~np.isnan(x[:, 1:])
+            for number, e in {
+                "average drop": micro_average(x[:, :1] - x[:, 1:]),
+                "one recipe": accuracy_drop(x[:, 0], x[:, 10]),
+                "flip rate": flip_rate(x[:, :1], x[:, 1:, None], changed=there).rate,
+                "brittleness": variance_components(x).brittleness,
+                "prompt share": prompt_share(x[:, :, None]).share,
+            }.items():
+                inside = e.low is not None and e.high is not None
+                inside = inside and e.low <= truth[number] <= e.high
+                found.setdefault(number, []).append((e.value, inside))
+        for number, pairs in found.items():
+            values = np.array([value for value, _ in pairs if value is not None])
+            z = (values.mean() - truth[number]) / (values.std(ddof=1) / math.sqrt(len(values)))
+            covered = 100 * np.mean([hit for _, hit in pairs])
+            yield f"{name}, a fifth: {number} covers {covered:.1f} %, bias {z:+.1f} errors"
+
+
 # The table of results
 
 
@@ -340,13 +435,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=400)
     parser.add_argument("--shares", default=",".join(map(str, SHARES)))
     parser.add_argument("--only", action="store_true", help="only what --csv and --store name")
+    parser.add_argument("--parts", choices=("all", "replay", "stopping", "report"), default="all")
     parser.add_argument("--items", type=int, default=600, help="items of the run of our own")
     args = parser.parse_args()
     shares = [float(part) for part in args.shares.split(",")]
     matrices = [] if args.only else [*drawn(), own_run(args.items)]
     matrices += [from_csv(spec) for spec in args.csv]
     matrices += [m for path in args.store for m in stored(Path(path))]
-    lines = [line for matrix in matrices for line in report(matrix, shares, args.seeds)]
+    lines = []
+    if args.parts in ("all", "replay"):
+        lines += [line for matrix in matrices for line in report(matrix, shares, args.seeds)]
+    if args.parts in ("all", "stopping"):
+        lines += [line for matrix in matrices for line in stopping(matrix, args.seeds)]
+    if args.parts in ("all", "report"):
+        lines += like_these(args.seeds)
     print("\n" + "\n".join(lines))
 
 

@@ -73,8 +73,9 @@ class BatchServer:
 
     The script: `looks` is how often a batch is looked at before it ends, `ends_as` how it ends,
     `finished` how many of its lines are answered then, `broken` which prompts are refused with 400.
-    `stall` names a place (`create`, `look`, `read`) where the server says nothing more, once; it
-    sets `stalled` then. `on_create` may refuse a batch with a status and a body.
+    `stall` names a place (`upload`, `create`, `look`, `read`) where the server says nothing more,
+    once; it sets `stalled` then. With `break` the results end in the middle, once. `on_create` may
+    refuse a batch with a status and a body.
     """
 
     def __init__(self) -> None:
@@ -145,6 +146,7 @@ class BatchServer:
                 return _json({"error": {"message": "no such route"}}, 404)
             return await self._batch(request, raw, rest, gemini, claude)
         if rest == "files":
+            await self._stalls("upload")
             name = f"file-{len(self.files)}"
             self.files[name] = _uploaded(request, raw)
             return _json({"id": name})
@@ -294,7 +296,13 @@ class BatchServer:
         for number, line in enumerate(lines):
             if number == len(lines) // 2:
                 await self._stalls("read")
-            await response.write(json.dumps(line).encode() + b"\n")
+                if self.stall == "break" and request.transport is not None:
+                    self.stall = ""
+                    await asyncio.sleep(0.05)
+                    request.transport.abort()
+            data = json.dumps(line).encode() + b"\n"
+            await response.write(data[:9])
+            await response.write(data[9:])
         await response.write_eof()
         return response
 

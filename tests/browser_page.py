@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
+import functools
 import json
 import shutil
+import subprocess
+import tempfile
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +17,7 @@ from typing import Any
 
 import aiohttp
 
-__all__ = ["NAMES", "BrowserPage", "opened_page"]
+__all__ = ["NAMES", "BrowserPage", "dumped_page", "opened_page"]
 
 NAMES = ("chromium", "google-chrome", "chromium-browser", "google-chrome-stable")
 FLAGS = (
@@ -81,52 +85,78 @@ class BrowserPage:
 
 
 @contextlib.asynccontextmanager
-async def opened_page(browser: str, page: Path | str, folder: Path) -> AsyncIterator[BrowserPage]:
-    """A file or an address in a browser with a profile of its own; downloads go to the folder."""
+async def opened_page(
+    browser: str, page: Path | str, folder: Path, width: int | None = None
+) -> AsyncIterator[BrowserPage]:
+    """A file or an address in a tab with a storage of its own; downloads go to the folder.
+
+    A `width` is that of the window, without scroll bars.
+
+    The browser is started once in a process of tests, which takes longer than most pages.
+    """
     start = page if isinstance(page, str) else page.as_uri()
-    profile = folder / "profile"
-    command = (browser, *FLAGS, f"--user-data-dir={profile}", start)
-    quiet = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(*command, stdout=quiet, stderr=quiet)
-    try:
-        port = await _port(profile, process)
-        async with aiohttp.ClientSession() as session:
-            address = await _tab(session, port)
-            async with session.ws_connect(address, max_msg_size=0) as socket:
+    address = _started(browser)
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(address, max_msg_size=0) as whole,
+    ):
+        control = BrowserPage(whole)
+        context = (await control.send("Target.createBrowserContext"))["browserContextId"]
+        await control.send(
+            "Browser.setDownloadBehavior",
+            behavior="allow", downloadPath=str(folder), browserContextId=context,
+        )  # fmt: skip
+        try:
+            made = await control.send(
+                "Target.createTarget", url="about:blank", browserContextId=context
+            )
+            tab_address = f"{address.split('/devtools/')[0]}/devtools/page/{made['targetId']}"
+            async with session.ws_connect(tab_address, max_msg_size=0) as socket:
                 tab = BrowserPage(socket)
                 await tab.send("Page.enable")
                 await tab.send("Log.enable")
                 await tab.send("Runtime.enable")
-                await tab.send(
-                    "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder)
-                )
                 await tab.send("Emulation.setFocusEmulationEnabled", enabled=True)
+                if width is not None:
+                    await tab.send("Emulation.setDeviceMetricsOverride", width=width,
+                                   height=900, deviceScaleFactor=1, mobile=False)  # fmt: skip
+                    await tab.send("Emulation.setScrollbarsHidden", hidden=True)
+                await tab.send("Page.navigate", url=start)
                 await tab.loaded()
                 yield tab
-    finally:
-        process.kill()
-        await process.wait()
-        shutil.rmtree(profile, ignore_errors=True)
+        finally:
+            await control.send("Target.disposeBrowserContext", browserContextId=context)
 
 
-async def _port(profile: Path, process: asyncio.subprocess.Process) -> int:
-    """The port the browser chose, which it writes into its profile."""
-    file = profile / "DevToolsActivePort"
+def dumped_page(browser: str, page: Path, folder: Path, width: int = 1280) -> str:
+    """The page as the browser holds it once every script had its chance."""
+
+    async def dump() -> str:
+        async with opened_page(browser, page, folder, width) as tab:
+            dom: str = await tab.value("document.documentElement.outerHTML")
+            return f"<!DOCTYPE html>{dom}"
+
+    return asyncio.run(dump())
+
+
+@functools.cache
+def _started(browser: str) -> str:
+    """The address at which the running browser takes commands; it ends with this process."""
+    profile = Path(tempfile.mkdtemp(prefix="browser"))
+    command = (browser, *FLAGS, f"--user-data-dir={profile}", "about:blank")
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    atexit.register(_end, process, profile)
+    file = profile / "DevToolsActivePort"  # the browser writes the port that it chose
     until = time.monotonic() + PATIENCE
-    while time.monotonic() < until and process.returncode is None:
-        if file.exists() and "\n" in file.read_text():
-            return int(file.read_text().split("\n")[0])
-        await asyncio.sleep(0.1)
+    while time.monotonic() < until and process.poll() is None:
+        if file.exists() and "\n" in (text := file.read_text()):
+            port, path = text.split("\n")
+            return f"ws://127.0.0.1:{port}{path}"
+        time.sleep(0.05)
     raise AssertionError("the browser did not start")
 
 
-async def _tab(session: aiohttp.ClientSession, port: int) -> str:
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        async with session.get(f"http://127.0.0.1:{port}/json") as answer:
-            tabs = [tab for tab in await answer.json() if tab["type"] == "page"]
-        if tabs and tabs[0]["url"].startswith(("file:", "http:")):
-            address: str = tabs[0]["webSocketDebuggerUrl"]
-            return address
-        await asyncio.sleep(0.1)
-    raise AssertionError("the browser opened no page")
+def _end(process: subprocess.Popen[bytes], profile: Path) -> None:
+    process.kill()
+    process.wait()
+    shutil.rmtree(profile, ignore_errors=True)

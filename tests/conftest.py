@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,11 @@ from once import once, run_readme
 # reads this when it is imported, which is later.
 for library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# Where Python is told to keep nothing compiled, as images for containers do, each worker and each
+# program that a test starts would compile all of falter and of the tests anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # The same examples on every machine, so that a release never depends on luck. To search further:
 #     FALTER_EXPLORE=1 python -m pytest tests/test_text_relevance.py

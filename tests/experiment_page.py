@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from falter.experiment import EXAMPLE, EXPERIMENT, STUDY, Block, Setting
-from falter.experiment._config import DATA, MODEL, PRICE, SAMPLING, Model
+from falter.experiment._config import DATA, MODEL, PRECISION, PRICE, SAMPLING, Model
 from falter.experiment._gate_settings import BUDGET, GATE, Looks, Margins
 from falter.experiment._grid import Grid
 from falter.experiment._settings import Many
@@ -65,6 +65,7 @@ SECTIONS = (
     ),
     ("A price", "Under `price` of a model.", PRICE),
     ("How answers are written", "Under `sampling`.", SAMPLING),
+    ("When to stop", "Under `precision`, with a `budget`. [Thrift](thrift.md).", PRECISION),
     ("A gate", "Under `gate`, for `falter gate`. [What it decides](gate.md).", GATE),
     ("What a gate may spend", "Under `budget` of a gate.", BUDGET),
 )
@@ -131,6 +132,7 @@ Rows = Sequence[Mapping[str, Any]] | DataFrame
 def keywords() -> str:
     """The whole module."""
     below = {"Your own data": DATA, "A price": PRICE, "A model": MODEL, "Sampling": SAMPLING,
+             "When to stop": PRECISION,
              "What a gate may spend": BUDGET, "A gate": GATE}  # fmt: skip
     parts = [TYPES]
     for about, block in below.items():

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-import falter
 from falter.analysis import Analysis, Settings, Table, analyse_tables
 from falter.analysis._table import STATUSES, run_tables, score_cell
 from falter.core.interfaces import Case
@@ -29,7 +28,7 @@ from falter.core.records import (
     Variant,
     VariantStatus,
 )
-from falter.experiment import open_result
+from falter.experiment import carry_out_study, open_result, read_study, study_in
 from falter.protocols._protocol import Part, PartResult, ScoredCell
 from falter.scorers import scorers
 from falter.scorers.judging import DIMENSIONS
@@ -238,7 +237,9 @@ def ran(
     path: Path, name: str = "reasoning", judges: str | None = None, **settings: Any
 ) -> PartResult:
     """A part that was run to its end."""
-    run = falter.run(settings, store=path).run
+    with study_in(read_study(settings), path) as study, Store(path) as opened:
+        (part,) = carry_out_study(study, opened).parts
+        run = opened.find_run(part.run).run
     own = {p.scorer: scorers.get(p.scorer) for p in run.panels}
     with Store(path) as store:
         made = tuple(run_tables(store, run, own))

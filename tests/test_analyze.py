@@ -399,8 +399,9 @@ texts = st.lists(
 @given(texts)
 def test_no_name_across_panels_breaks_any_report(found: tuple[str, ...]) -> None:
     dirty = poisoned_across(found)
-    assert hidden(html(dirty)) == set()
-    Page(html(dirty))
+    page = html(dirty)
+    assert hidden(page) == set()
+    Page(page)
     rows = list(csv.reader(io.StringIO(as_csv(dirty), newline="")))
     assert {len(row) for row in rows} == {len(rows[0])}
     assert hidden(as_markdown(dirty)) == set()

@@ -271,6 +271,8 @@ NAMED: dict[str, set[str]] = {
     "protocols/_placing.py": {"numeric"},
     "protocols/_protocol.py": {"numeric"},
     "readers/_read.py": {"lm-eval"},
+    "report/exports/_hub.py": {"hf"},
+    "report/exports/_inspect.py": {"inspect"},
     "scorers/judging.py": {"relevance"},
     "stats/_jackknife.py": {"identity"},
     "tasks/_lm_eval_metrics.py": {"function"},

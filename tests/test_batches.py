@@ -7,6 +7,7 @@ import json
 import signal
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import pytest
 
 from batch_server import KEY, BatchServer
 from falter.cli._main import _run
+from falter.core.errors import FalterError
+from falter.experiment import carry_out_study, read_study, study_in
 from falter.runner import _batches as loop
 from falter.store import Batches, Store, merge, verify
-from falter_process import FalterProcess
+from falter_process import WEIGHTLESS, FalterProcess
 
 DIALECTS = ("openai", "anthropic", "gemini")
 CELLS = 18
@@ -36,6 +39,8 @@ def server(shared: BatchServer, monkeypatch: pytest.MonkeyPatch) -> BatchServer:
     monkeypatch.setattr(loop, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(loop, "LONGEST_PAUSE", 0.05)
     monkeypatch.setattr(loop, "SETTLED", -1.0)
+    for name, value in WEIGHTLESS.items():
+        monkeypatch.setenv(name, value)
     for variable in VARIABLES:
         monkeypatch.setenv(variable, KEY)
     return shared
@@ -49,22 +54,42 @@ def command(server: BatchServer, store: Path, dialect: str, *more: str) -> list[
     ]  # fmt: skip
 
 
+def ask(server: BatchServer, store: Path, dialect: str, *, batch: bool = True) -> str:
+    """The same run without its report, which takes longest; what it died of, if it did."""
+    settings = {
+        "task": "basics:core", "limit": 6, "recipes": ["typos", "casing"],
+        "scorer": "choice_letter", "batch": batch,
+        "models": [{"name": f"{dialect}:m", "base_url": server.url(dialect)}],
+    }  # fmt: skip
+    with study_in(read_study(settings), store) as study, Store(store) as opened:
+        try:
+            carry_out_study(study, opened)
+        except FalterError as error:
+            return f"{error.exit_code}: {error}"
+    return ""
+
+
+def answers(store: Path) -> dict[str, str | None]:
+    """What every request of the newest run was answered."""
+    with Store(store) as opened:
+        cells = opened.cells(opened.find_run().run)
+        return {cell.key: None if cell.response is None else cell.response.text for cell in cells}
+
+
+def wanted(server: BatchServer, folder: Path, dialect: str) -> dict[str, str | None]:
+    """What a run without batches is answered."""
+    assert not ask(server, folder / "direct.db", dialect, batch=False)
+    server.paid.clear()
+    server.direct = 0
+    return answers(folder / "direct.db")
+
+
 def report(store: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """All numbers of the newest run, without when and by which command it began."""
     capsys.readouterr()
     assert _run(["report", "--store", str(store), "--json"]) == 0
     shown: dict[str, Any] = json.loads(capsys.readouterr().out)
     return {name: value for name, value in shown.items() if name not in ("created_at", "origin")}
-
-
-def direct(
-    server: BatchServer, folder: Path, dialect: str, capsys: pytest.CaptureFixture[str]
-) -> dict[str, Any]:
-    """What a run without batches reports."""
-    assert _run(command(server, folder / "direct.db", dialect)) == 0
-    server.paid.clear()
-    server.direct = 0
-    return report(folder / "direct.db", capsys)
 
 
 def states(store: Path) -> list[str]:
@@ -78,26 +103,33 @@ def test_a_batch_says_what_direct_requests_say(
     server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], dialect: str
 ) -> None:
     """Results in another order, lines of nobody's, and every request paid once."""
-    wanted = direct(server, tmp_path, dialect, capsys)
+    same = wanted(server, tmp_path, dialect)
     server.looks = 3
     stranger = {"custom_id": "f" * 64, "response": {"status_code": 200, "body": {}}, "result": {}}
-    server.extra = (
-        [stranger, {"custom_id": "../../x"}, {"nothing": 1}] if dialect != "gemini" else []
-    )
+    if dialect != "gemini":
+        server.extra = [stranger, {"custom_id": "../../x"}, {"nothing": 1}]
     path = tmp_path / "batch.db"
-    assert _run(command(server, path, dialect, "--batch")) == 0
-    said = capsys.readouterr().err
-    assert report(path, capsys) == wanted
+    assert not ask(server, path, dialect)
+    assert ("3 lines too many" in capsys.readouterr().err) == (dialect != "gemini")
+    assert answers(path) == same
     assert set(server.paid.values()) == {1}
     assert len(server.paid) == CELLS
     assert server.direct == 1, "one goes ahead, so that refusals show at once"
-    assert ("3 lines too many" in said) == (dialect != "gemini")
     assert states(path) == ["read"]
     # Nothing is left to ask.
     before = len(server.asked)
-    assert _run(command(server, path, dialect, "--batch")) == 0
+    assert not ask(server, path, dialect)
     assert len(server.asked) == before
     assert KEY.encode() not in path.read_bytes()
+
+
+def test_the_report_is_the_same_to_the_last_digit(
+    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the command line, with every number of the report."""
+    for name, more in (("direct.db", ()), ("batch.db", ("--batch",))):
+        assert _run(command(server, tmp_path / name, "openai", *more)) == 0
+    assert report(tmp_path / "batch.db", capsys) == report(tmp_path / "direct.db", capsys)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +151,7 @@ def test_a_killed_process_pays_nothing_twice(
     place: str,
 ) -> None:
     """A real SIGKILL: while a batch is made, while it is waited for, amid its results."""
-    wanted = direct(server, tmp_path, dialect, capsys)
+    same = wanted(server, tmp_path, dialect)
     path = tmp_path / "killed.db"
     server.stall = place
     with FalterProcess(command(server, path, dialect, "--batch")) as process:
@@ -131,10 +163,10 @@ def test_a_killed_process_pays_nothing_twice(
         assert batch.state == ("sending" if place == "create" else "waiting")
         assert batch.requests == CELLS - 1
     # Without --batch, what it holds would be paid a second time.
-    assert _run(command(server, path, dialect)) == 2
-    assert f"{CELLS - 1} of these requests are in batches" in capsys.readouterr().err
-    assert _run(command(server, path, dialect, "--batch")) == 0
-    assert report(path, capsys) == wanted
+    said = ask(server, path, dialect, batch=False)
+    assert said.startswith(f"2: {CELLS - 1} of these requests are in batches")
+    assert not ask(server, path, dialect)
+    assert answers(path) == same
     assert len(server.batches) == 1
     assert len(server.paid) == CELLS
     assert set(server.paid.values()) == {1}
@@ -151,15 +183,44 @@ def test_a_batch_that_never_arrived_is_handed_in_again(
     server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The server breaks while it takes one, and does not have it afterwards."""
-    wanted = direct(server, tmp_path, "openai", capsys)
+    same = wanted(server, tmp_path, "openai")
     refusals = [(500, {"error": {"message": "out of order"}}), None]
     server.on_create = lambda size: refusals.pop(0)
     path = tmp_path / "a.db"
-    assert _run(command(server, path, "openai", "--batch")) == 0
+    assert not ask(server, path, "openai")
     assert "may have arrived" in capsys.readouterr().err
-    assert report(path, capsys) == wanted
+    assert answers(path) == same
     assert set(server.paid.values()) == {1}
     assert states(path) == ["lost", "read"]
+
+
+def test_killed_before_a_batch_is_made(server: BatchServer, tmp_path: Path) -> None:
+    """Written down and never handed in: looked for in vain, and then handed in."""
+    path = tmp_path / "a.db"
+    server.stall = "upload"
+    with FalterProcess(command(server, path, "openai", "--batch")) as process:
+        assert server.stalled.wait(60)
+        process.send(signal.SIGKILL)
+        asyncio.run(process.ended())
+    assert states(path) == ["sending"]
+    assert not ask(server, path, "openai")
+    assert states(path) == ["lost", "read"]
+    assert len(server.batches) == 1
+    assert set(server.paid.values()) == {1}
+    assert len(server.paid) == CELLS
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+def test_results_that_break_off_are_read_again(
+    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], dialect: str
+) -> None:
+    path = tmp_path / "a.db"
+    server.stall = "break"
+    assert not ask(server, path, dialect)
+    assert "the results broke off" in capsys.readouterr().err
+    assert len(answers(path)) == CELLS
+    assert None not in answers(path).values()
+    assert set(server.paid.values()) == {1}
 
 
 def test_a_strangers_batch_is_put_back(server: BatchServer, tmp_path: Path) -> None:
@@ -174,7 +235,7 @@ def test_a_strangers_batch_is_put_back(server: BatchServer, tmp_path: Path) -> N
     foreign = {f"{number:064x}": body for number, body in enumerate(ours.requests.values())}
     server.batches = {"batch_other": type(ours)("batch_other", "anthropic", foreign, None)}
     server.batches["batch_0"] = ours
-    assert _run(command(server, path, "anthropic", "--batch")) == 0
+    assert not ask(server, path, "anthropic")
     assert states(path) == ["read"]
     with Store(path) as store:
         assert Batches(store).all()[0].name == "batch_0"
@@ -185,11 +246,11 @@ def test_expired_batches_keep_their_finished_lines(
     server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], dialect: str
 ) -> None:
     """What a batch had finished when it expired is kept, and only the rest goes into another."""
-    wanted = direct(server, tmp_path, dialect, capsys)
+    same = wanted(server, tmp_path, dialect)
     server.ends_as, server.finished = "expired", 7
     path = tmp_path / "a.db"
-    assert _run(command(server, path, dialect, "--batch")) == 0
-    assert report(path, capsys) == wanted
+    assert not ask(server, path, dialect)
+    assert answers(path) == same
     sizes = [len(batch.requests) for batch in server.batches.values()]
     assert sizes == [17, 10, 3]
     assert set(server.paid.values()) == {1}
@@ -202,19 +263,20 @@ def test_an_error_file_is_read(
 ) -> None:
     """Refused lines are failures with the provider's words, without the key, and asked again."""
     path = tmp_path / "a.db"
-    assert _run(command(server, tmp_path / "d.db", dialect)) == 0
+    assert not ask(server, tmp_path / "d.db", dialect, batch=False)
     refused = set(sorted(server.paid)[3:6])
     server.reset()
     server.broken = refused.__contains__
-    assert _run(command(server, path, dialect, "--batch")) == 1
-    said = capsys.readouterr().err
-    assert "3 cells failed" in said
-    assert "the prompt is refused, says …" in said
-    assert KEY not in said
+    assert not ask(server, path, dialect)
+    assert KEY not in capsys.readouterr().err
+    with Store(path) as store:
+        failures = [cell.failure for cell in store.cells(store.find_run().run) if cell.failure]
+    assert len(failures) == 3
+    assert all("the prompt is refused, says …" in failure for failure in failures)
     assert len(server.batches) == 1
     assert len(server.paid) == CELLS - 3
     server.broken = lambda prompt: False
-    assert _run(command(server, path, dialect, "--batch")) == 0
+    assert not ask(server, path, dialect)
     assert set(server.paid.values()) == {1}
     assert KEY.encode() not in path.read_bytes()
 
@@ -225,10 +287,9 @@ def test_a_cancelled_batch_is_not_handed_in_at_once(
     """Its answers are kept; who cancelled it decides when the rest is asked."""
     path = tmp_path / "a.db"
     server.ends_as, server.finished = "cancelled", 5
-    assert _run(command(server, path, "openai", "--batch")) == 1
-    assert "a batch was cancelled at the provider" in capsys.readouterr().err
+    assert "a batch was cancelled at the provider" in ask(server, path, "openai")
     server.ends_as, server.finished = "completed", 100
-    assert _run(command(server, path, "openai", "--batch")) == 0
+    assert not ask(server, path, "openai")
     assert [len(batch.requests) for batch in server.batches.values()] == [
         17,
         11,
@@ -243,14 +304,14 @@ def test_a_provider_that_takes_less_at_once(
     path = tmp_path / "a.db"
     limit = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}
     server.fails = lambda batch: limit if len(batch.requests) > 5 else None
-    assert _run(command(server, path, "openai", "--batch")) == 0
+    assert not ask(server, path, "openai")
     assert "going on with 4 requests at a time" in capsys.readouterr().err
     assert set(server.paid.values()) == {1}
     assert len(server.paid) == CELLS
     server.reset()
     server.fails = lambda batch: {"code": "invalid_model", "message": "no such model"}
-    assert _run(command(server, tmp_path / "b.db", "openai", "--batch")) == 1
-    assert "batch_0 was refused: no such model" in capsys.readouterr().err
+    said = ask(server, tmp_path / "b.db", "openai")
+    assert "batch_0 was refused: no such model" in said
     assert states(tmp_path / "b.db") == ["refused"]
 
 
@@ -298,14 +359,13 @@ def test_a_lost_batch_is_given_up_by_hand_only(
         process.send(signal.SIGKILL)
         asyncio.run(process.ended())
     server.batches.clear()
-    assert _run(command(server, path, "openai", "--batch")) == 1
-    assert "the provider knows no batch batch_0" in capsys.readouterr().err
+    assert "the provider knows no batch batch_0" in ask(server, path, "openai")
     assert server.paid.total() == 1
     assert _run(["batch", "status", "--store", str(path)]) == 0
     assert "1 of 17" not in capsys.readouterr().out
     assert _run(["batch", "forget", "batch_0", "--store", str(path)]) == 0
     assert "17 requests will be asked once more" in capsys.readouterr().err
-    assert _run(command(server, path, "openai", "--batch")) == 0
+    assert not ask(server, path, "openai")
     assert states(path) == ["given up", "read"]
 
 
@@ -321,26 +381,21 @@ def test_interrupting_leaves_the_batch_to_the_next_run(server: BatchServer, tmp_
     assert (code, "1 batches go on at the provider" in err) == (1, True), err
     merge([path], tmp_path / "merged.db")
     server.looks = 0
-    assert _run(command(server, tmp_path / "merged.db", "openai", "--batch")) == 0
+    assert not ask(server, tmp_path / "merged.db", "openai")
     assert set(server.paid.values()) == {1}
     assert states(tmp_path / "merged.db") == ["read"]
 
 
-def test_two_processes_share_the_batches(server: BatchServer, tmp_path: Path) -> None:
+def test_two_that_share_a_store_share_the_batches(server: BatchServer, tmp_path: Path) -> None:
     """Whoever comes second waits for what the first handed in."""
     path = tmp_path / "a.db"
     server.looks = 2
-    line = command(server, path, "openai", "--batch")
-    with FalterProcess(line) as one, FalterProcess(line) as two:
-
-        async def both() -> list[tuple[int, str, str]]:
-            return list(await asyncio.gather(one.ended(), two.ended()))
-
-        ends = asyncio.run(both())
-    assert [code for code, _, _ in ends] == [0, 0], ends
-    assert ends[0][1] == ends[1][1]
+    with Store(path), ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(ask, server, path, "openai") for _ in range(2)]
+        assert [each.result(60) for each in both] == ["", ""]
     assert set(server.paid.values()) == {1}
     assert len(server.paid) == CELLS
+    assert set(states(path)) == {"read"}
 
 
 def test_the_plan_shows_half_the_price(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +14,9 @@ from click.testing import CliRunner, Result
 
 import falter
 from every_estimate import every_estimate
-from falter.cli._main import cli
+from falter.cli._main import _run, cli
 from falter.core.errors import FalterError, StoreError
+from falter.core.ids import short
 from falter.core.records import Estimate
 from falter.figures import estimates
 from falter.store import Store
@@ -286,6 +289,72 @@ def test_nothing_to_compare_is_refused(run: Callable[..., falter.Result], folder
     assert refused(*twice, store=folder / "s.db")[0] == "Two runs are called 'a'"
     assert refused(one, run(seed=1), models=["gpt"])[0] == "Unknown model 'gpt'"
     assert refused(one, run(seed=1), tasks=["basics"])[0] == "Unknown task 'basics'"
+
+
+def test_mistakes_on_the_command_line(run: Callable[..., falter.Result], folder: Path) -> None:
+    """Each has its exact message, exit code 2 and nothing on stdout."""
+    store = folder / "mistakes.db"
+
+    def of(name: str, rows: list[dict[str, str]], **settings: Any) -> str:
+        (folder / name).mkdir(exist_ok=True)
+        path = folder / name / f"{settings.pop('file', 'tickets')}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        usual: dict[str, Any] = {"data": {"path": str(path)}, "recipes": ["casing"]}
+        return short(run(**(usual | settings), store=store.name).run.id)
+
+    one = of("one", TICKETS)
+    seeded = of("one", TICKETS, seed=1)
+    keys = of("keys", [row | {"id": f"other {row['id']}"} for row in TICKETS])
+    texts = of("texts", [row | {"ticket": f"{row['ticket']} Soon."} for row in TICKETS])
+    task = of("task", TICKETS, file="letters")
+    recipe = of("one", TICKETS, recipes=["typos"])
+    style = of("one", TICKETS, recipes=["casing:style=upper"])
+    known = ", ".join(sorted((one, seeded, keys, texts, task, recipe, style)))
+    other_recipe = "run one of them with the other's recipes; a recipe with other parameters is "
+    other_recipe += "another recipe"
+    table: dict[tuple[str, ...], tuple[str, str]] = {
+        (one, "ffff"): ("Unknown run 'ffff'", f"known: {known}"),
+        (one, one): (
+            f"The run {one} is named twice", "its models are compared when it is named once",
+        ),
+        (f"a={one}", f"a={seeded}"): ("Two runs are called 'a'", "give each its own name"),
+        (one, keys): (
+            "These sides have no item of tickets in common",
+            "items are paired by their key: name a column of keys with --key when you run, and use "
+            "the same data",
+        ),
+        (one, texts): (
+            "These sides have other data under the same keys of tickets: billing-0 is not the same "
+            "item on each",
+            "compare runs on the same data; a key has to stay with its text",
+        ),
+        (one, task): (
+            f"These runs are not about the same data: {one} has tickets; {task} has letters",
+            "compare runs of the same task, or of a data file of the same name",
+        ),
+        (one, recipe): (
+            f"These sides have no recipe in common: {one[:6]}: casing; {recipe[:6]}: typos",
+            other_recipe,
+        ),
+        (one, style): (
+            f"These sides have no recipe in common: {one[:6]}: casing; {style[:6]}: "
+            "casing(style=upper)",
+            other_recipe,
+        ),
+        (one, f"{seeded}@gone.db"): (
+            "The store gone.db does not exist", "start a run, or name another",
+        ),
+        ("=",): ("'=' names no run", "write RUN, RUN@STORE or NAME=RUN, as in short=3f1c"),
+        (one, seeded, "--margin", "2"): (
+            "The margin 2 is not a difference of scores between 0 and 1", "2 points are 0.02",
+        ),
+    }  # fmt: skip
+    for arguments, (message, hint) in table.items():
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = _run(["compare", "--store", str(store), *arguments])
+        assert err.getvalue() == f"error: {message}\n\nhint: {hint}\n"
+        assert (code, out.getvalue()) == (2, "")
 
 
 def test_an_unfinished_run_is_refused_unless_it_may_be(

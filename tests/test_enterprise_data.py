@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import falter
+from falter.tasks import read_yaml
 
 DATA = Path(falter.__file__).parent / "tasks" / "data" / "enterprise"
 DOMAINS = ("it", "hr")
@@ -34,7 +34,7 @@ HOST = re.compile(r"@([A-Za-z0-9.-]+[A-Za-z0-9])|https?://([A-Za-z0-9.-]+)")
 
 
 def loaded(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return read_yaml(path.read_text(encoding="utf-8"))
 
 
 def items(folder: Path) -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ PARTS = {
 }
 
 
+@functools.cache
 def bundled() -> dict[str, dict[str, Any]]:
     return {p.stem: yaml.safe_load(p.read_text("utf-8")) for p in sorted(ITEMS.glob("*.yaml"))}
 

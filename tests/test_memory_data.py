@@ -97,6 +97,8 @@ def test_a_login_in_an_address_is_not_remembered() -> None:
 
     typed = Typed(["run", "--base-url", "http://me:secret@host/v1"])
     assert typed.command == "falter run --base-url http://…@host/v1"
+    typed = Typed(["run", "--model", f"gguf:{Path.home()}/models/m.gguf"])
+    assert typed.command == "falter run --model gguf:~/models/m.gguf"
 
 
 def test_values_are_those_that_a_file_would_hold() -> None:

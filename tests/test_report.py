@@ -9,7 +9,6 @@ import math
 import os
 import re
 import shutil
-import subprocess
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -24,6 +23,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import falter.report
+from browser_page import dumped_page
 from every_estimate import every_estimate
 from falter import report
 from falter.analysis import Analysis, PanelResult
@@ -290,19 +290,19 @@ texts = st.lists(
 def test_no_text_breaks_any_report(found: tuple[str, ...]) -> None:
     """Whatever labels, answers, prompts and reasons hold, every report stays what it is."""
     dirty = poisoned(found)
-    page = Page(html(dirty))
+    made = {form: render(dirty) for form, render in RENDERERS.items()}
+    page = Page(made["html"])
     assert not [a for _, a in page.elements for name in a if name.startswith("on")]
-    assert hidden(html(dirty)) == set()
-    json.loads(as_json(dirty))
-    rows = list(csv.reader(io.StringIO(as_csv(dirty), newline="")))
+    assert hidden(made["html"]) == set()
+    json.loads(made["json"])
+    rows = list(csv.reader(io.StringIO(made["csv"], newline="")))
     assert {len(row) for row in rows} == {len(rows[0])}
-    assert hidden(as_markdown(dirty)) == set()
-    for width in (60, 100):
-        shown = printed(dirty, width)
+    assert hidden(made["markdown"]) == set()
+    for width, shown in ((60, printed(dirty, 60)), (100, made["terminal"])):
         assert hidden(shown) == set()
         assert max(cell_len(part) for part in shown.splitlines()) <= width
-    for render in RENDERERS.values():
-        render(dirty).encode("utf-8")
+    for text in made.values():
+        text.encode("utf-8")
 
 
 # --- numbers ---------------------------------------------------------------------------------
@@ -771,18 +771,6 @@ def test_contrast_is_enough_to_read_and_to_see(theme: str) -> None:
 
 # --- a real browser --------------------------------------------------------------------------
 
-QUIET = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-)
-
 
 @pytest.fixture(scope="module")
 def browser() -> str:
@@ -802,15 +790,7 @@ def dumped(browser: str, page: str, folder: Path, width: int = 1280) -> str:
     """The page as the browser holds it once every script had its chance."""
     file = folder / "page.html"
     file.write_text(page, "utf-8")
-    size = f"--window-size={width},900"
-    for attempt in range(3):
-        profile = f"--user-data-dir={folder / f'profile{attempt}'}"
-        command = (browser, *QUIET, size, profile, "--dump-dom", file.as_uri())
-        done = subprocess.run(command, capture_output=True, timeout=120, check=False)
-        if done.returncode >= 0:  # else the browser itself crashed, whatever the page is
-            break
-    done.check_returncode()
-    return done.stdout.decode("utf-8")
+    return dumped_page(browser, file, folder, width)
 
 
 def _title(dom: str) -> str:

@@ -75,7 +75,7 @@ def test_plan_run_report(capsys: Capture) -> None:
     code, out, _ = falter_cli(capsys, "report", run_id, "--figure", "drops-1", "--csv")
     assert code == 0
     assert {row["figure"] for row in csv.DictReader(io.StringIO(out))} == {"drops-1"}
-    code, out, err = falter_cli(capsys, "report", "--parquet", "numbers.parquet")
+    code, out, err = falter_cli(capsys, "report", run_id, "--parquet", "numbers.parquet")
     assert (code, out) == (0, "") and Path("numbers.parquet").stat().st_size > 1_000
     code, out, err = falter_cli(capsys, "report", run_id, "--scores", "scores.csv")
     assert (code, out) == (0, "") and "scores.csv" in err

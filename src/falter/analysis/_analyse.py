@@ -11,7 +11,7 @@ from falter.analysis._meaning import Cosine, meaning_of_run
 from falter.analysis._panel import panel_of
 from falter.analysis._parts import parts_of_run
 from falter.analysis._results import Analysis
-from falter.analysis._settings import Settings
+from falter.analysis._settings import MARGIN, Settings
 from falter.analysis._table import OUTCOMES, Table, run_tables
 from falter.core.errors import StoreError
 from falter.core.ids import short
@@ -49,6 +49,7 @@ def analyse(
         level=run.experiment["level"],
         unparsed=run.experiment["unparsed"],
         everyday=everyday,
+        margin=run.experiment.get("decide", 100.0 * MARGIN) / 100.0,
     )
     analysis = analyse_tables(tables, settings)
     parts = parts_of_run(store, run, tables, scorers, settings)

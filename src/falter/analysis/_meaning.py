@@ -1,9 +1,10 @@
 """Whether a recipe kept what its prompts say: counts, checks that bite, and a cosine to describe.
 
 A check fails where something is lost: a protected span, a number, a negation, a quantifier, who
-does what in a passive, a letter that is a symbol, a name; or where a word became another one. The
-cosine of two prompts is a description and no check: a small encoder hardly sees an inserted *not*
-and takes heavy typos for another text.
+does what in a passive, a letter that is a symbol, a name; where a word became another one; or where
+the right answer stands in the text more or less often than before. The cosine of two prompts is a
+description and no check: a small encoder hardly sees an inserted *not* and takes heavy typos for
+another text.
 """
 
 from __future__ import annotations
@@ -21,26 +22,27 @@ from falter.core.ids import digest
 from falter.core.records import Prompt, Recipe, Run, VariantStatus
 from falter.figures import Segment
 from falter.store import Store
-from falter.text import MeaningCheck, meaning_flags
+from falter.text import MeaningCheck, copied_words, meaning_flags
 
 __all__ = [
     "MEANING_CHECKS",
     "Cosine",
     "Rewording",
+    "answer_places",
     "equal_prompts",
     "loses_meaning",
     "meaning",
     "meaning_of_run",
 ]
 
-MEANING_CHECKS: tuple[MeaningCheck, ...] = get_args(MeaningCheck)
+MEANING_CHECKS: tuple[str, ...] = (*get_args(MeaningCheck), "target")
 MOST_NAMED = 20
 SAMPLES = 3
 AROUND = 16  # characters that stayed, on each side of a change that is shown
 EDIT = 48
 CHECKED = 100  # items of a run
 COMPARED = 25  # of these, with a cosine
-_WORD = re.compile(r"\w+")
+_WORD, _LETTER = re.compile(r"\w+"), re.compile(r"[^\W\d_]")
 
 
 class Cosine(Protocol):
@@ -79,10 +81,15 @@ def meaning(
     status = Counter(rewording.status for rewording in rewordings)
     changed = [rewording for rewording in rewordings if rewording.status == "changed"]
     texts = [(body(rewording.before), body(rewording.after)) for rewording in changed]
-    losses = [
+    losses: list[tuple[str, str, str]] = [
         (rewording.item, flag.check, flag.lost)
         for rewording in changed
         for flag in meaning_flags(_own(rewording.before), _own(rewording.after), language)
+    ]
+    losses += [
+        (rewording.item, "target", lost)
+        for rewording in changed
+        for lost in _moved_answers(rewording.before, rewording.after)
     ]
     # An item that lost two numbers fails the check of numbers once.
     failed: Counter[str] = Counter(c for c, _ in {(check, item) for item, check, _ in losses})
@@ -180,7 +187,34 @@ def _tail(text: str) -> str:
 
 def loses_meaning(before: Prompt, after: Prompt, language: str = "en") -> bool:
     """Whether any check finds a loss between two prompts."""
-    return bool(meaning_flags(_own(before), _own(after), language))
+    flags = meaning_flags(_own(before), _own(after), language)
+    return bool(flags) or bool(_moved_answers(before, after))
+
+
+def answer_places(prompt: Prompt) -> int:
+    """How often the right answer stands in the prompt, its list of options left out.
+
+    Numbers are not looked for, since any text may hold them; nor is a single letter.
+    """
+    answer = _answer(prompt)
+    if len(answer) < 2 or not _LETTER.search(answer):
+        return 0
+    texts = "\n".join(s.text for s in prompt.sections if s.kind != "choices")
+    return len(copied_words(texts, (answer,), each_word=False))
+
+
+def _answer(prompt: Prompt) -> str:
+    if isinstance(prompt.target, int):
+        return prompt.choices[prompt.target] if prompt.choices else ""
+    return prompt.target or ""
+
+
+def _moved_answers(before: Prompt, after: Prompt) -> list[str]:
+    """The right answer, if the prompt says it less often than before, or more often."""
+    if _answer(before) != _answer(after):
+        return []  # a declared move of the target
+    old, new = answer_places(before), answer_places(after)
+    return [] if old == new else [f"{'+' if new > old else ''}{_answer(before)}"]
 
 
 def body(prompt: Prompt) -> str:

@@ -73,6 +73,7 @@ def not_asked(table: Table, settings: Settings, sign: Callable[..., Estimate]) -
             level=settings.level,
         ),
         look=_look(layout),
+        wanted=layout.get("wanted", {}),
     )
 
 

@@ -9,7 +9,9 @@ from typing import Literal
 from falter.core.ids import short
 from falter.core.records import Recipe
 
-__all__ = ["Settings"]
+__all__ = ["MARGIN", "Settings"]
+
+MARGIN = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,7 @@ class Settings:
     seed: int = 0
     level: float = 0.95
     unparsed: Literal["wrong", "excluded"] = "wrong"
-    margin: float = 0.02
+    margin: float = MARGIN
     replications: int = 2000
     notes: tuple[str, ...] = ()
     everyday: Callable[[Recipe], str] = lambda recipe: ""

@@ -25,6 +25,7 @@ from falter.cli._mend import mend
 from falter.cli._perturb import perturb
 from falter.cli._plan import plan
 from falter.cli._power import power
+from falter.cli._recommend import recommend
 from falter.cli._report import report
 from falter.cli._requests import requests
 from falter.cli._rescore import rescore
@@ -70,6 +71,7 @@ for _command in (
     analyze,
     power,
     perturb,
+    recommend,
     rewrites,
     judge,
     generate,

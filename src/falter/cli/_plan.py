@@ -28,6 +28,7 @@ from falter.experiment import (
     with_prices,
 )
 from falter.store import Store
+from falter.tasks import sized_by_description
 
 __all__ = ["plan"]
 
@@ -56,9 +57,10 @@ def plan(store_path: Path, prices: str | None, shown: int, as_json: bool, **opti
         listed = read_prices(prices)
         spec = replace(spec, experiment=with_prices(spec.experiment, listed))
         price_list = listed.name
-    with study_in(spec, store_path) as study:
+    with sized_by_description() as described, study_in(spec, store_path) as study:
         planned = _planned(study, store_path, price_list)
         planned["prompts"] = planned_prompts(study, shown)
+    planned["described"] = described
     if as_json:
         click.echo(json.dumps(planned, indent=2))
     else:
@@ -127,6 +129,12 @@ def _print(planned: dict[str, Any]) -> None:
         click.echo(f"{line}; items without one are left out on both sides")
     for line in planned["missing"]:
         click.echo(f"missing: {line}; 'falter rewrites prepare' makes them")
+    if planned["described"]:
+        click.echo(
+            f"not here, so planned with filler of the published sizes: "
+            f"{', '.join(planned['described'])}; items are as many as there are, tokens are "
+            "rough, and a recipe may apply to fewer texts than to the filler"
+        )
     for note in planned["notes"]:
         click.echo(f"note: {note}", err=True)
     shared = "Parts share requests, which are sent once, so the sums are upper bounds. "

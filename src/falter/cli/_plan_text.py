@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from falter.core.errors import printable
-from falter.experiment import PanelPlan
+from falter.experiment import PanelPlan, promise
 from falter.plan import Cost
 from falter.report import shown_text
 
@@ -30,6 +30,7 @@ def panel_row(
         "max_tokens": p.target.sampling.max_tokens,
         "thinks": p.thinks,
         "cells": cost.cells,
+        "budget": promise(p),
         "stored": cost.stored,
         "calls": cost.calls,
         "prompt_tokens": cost.prompt_tokens,
@@ -57,10 +58,43 @@ def panel_text(row: Mapping[str, Any]) -> str:
     return (
         f"{part}{row['model']} on {row['task']}, scored by {row['scorer']}\n"
         f"  scorer {row['scorer']}: {row['scorer_because']}\n"
-        f"  {row['items']:,} items × {row['recipes']:,} conditions = {row['cells']:,} cells"
+        f"  {_cells(row)} = {row['cells']:,} cells"
         f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
-        f"{_amount(row)}{_limit(row)}{_address(row)}"
+        f"{_amount(row)}{_limit(row)}{_promise(row)}{_address(row)}"
+    )
+
+
+def _cells(row: Mapping[str, Any]) -> str:
+    """The items and conditions; of a budget, those it leaves."""
+    budget = row["budget"]
+    if budget is None:
+        return f"{row['items']:,} items × {row['recipes']:,} conditions"
+    low, high = budget["recipes_an_item"]
+    recipes = f"{low}" if low == high else f"{low} or {high}"
+    return (
+        f"{row['items']:,} of {budget['items_available']:,} items × the clean prompt and "
+        f"{recipes} of {budget['recipes']:,} recipes"
+    )
+
+
+def _promise(row: Mapping[str, Any]) -> str:
+    """How wide the intervals should come out for what a budget leaves."""
+    if row["budget"] is None:
+        return ""
+    widths = row["budget"]["half_widths"]
+    parts = [
+        f"average drop ± {100 * widths['average']:.1f} points",
+        *(
+            [f"brittleness ± {100 * widths['brittleness']:.0f} %"]
+            if "brittleness" in widths
+            else []
+        ),
+        f"one recipe's drop ± {100 * widths['recipe']:.1f} points",
+    ]
+    return (
+        f"\n  to expect for these items, if a changed prompt turns one answer in ten: "
+        f"{', '.join(parts)}"
     )
 
 

@@ -17,9 +17,11 @@ from falter.core.errors import printable
 from falter.plan import Price
 from falter.runner import Progress
 
-__all__ = ["Meter"]
+__all__ = ["IN_BATCHES", "PLAIN_EVERY", "Meter"]
 
 PLAIN_EVERY = 10.0
+IN_BATCHES = 600.0
+"""Seconds between the lines of a run that waits for most of a day."""
 
 
 class _BarsWithLines(Bars):
@@ -37,11 +39,13 @@ class Meter:
     """Shows the progress of each model: rate, cost so far and time left.
 
     On a terminal it is a live bar, and below it the `lines` that it is told to show; elsewhere a
-    plain line every few seconds, for logs. `part` is the number of the part that runs.
+    plain line every few seconds (`every`), for logs. `part` is the number of the part that runs.
     """
 
-    def __init__(self, console: Console, prices: dict[str, Price | None]) -> None:
-        self._console = console
+    def __init__(
+        self, console: Console, prices: dict[str, Price | None], every: float = PLAIN_EVERY
+    ) -> None:
+        self._console, self._every = console, every
         self._prices = prices
         self.is_live = console.is_terminal
         self.part = 1
@@ -101,7 +105,7 @@ class Meter:
     def _plain(self, lanes: Sequence[Progress]) -> None:
         now = time.monotonic()
         ended = all(lane.done >= lane.total for lane in lanes)
-        if now - self._last_plain < PLAIN_EVERY and not ended:
+        if now - self._last_plain < self._every and not ended:
             return
         self._last_plain = now
         for lane in lanes:

@@ -11,6 +11,7 @@ from falter.analysis import write_scores
 from falter.cli._forms import FILE, form_options, show
 from falter.cli._options import store_option
 from falter.experiment import open_result
+from falter.report.exports import export_forms
 
 __all__ = ["report"]
 
@@ -22,11 +23,21 @@ __all__ = ["report"]
 @click.option(
     "--scores", "scores_path", type=FILE, help="Write one row for each score: .parquet or .csv."
 )
+@click.option(
+    "--export",
+    "exports",
+    type=(str, click.Path(path_type=Path)),
+    multiple=True,
+    metavar="FORM DIR",
+    help="Write all answers for another tool to a new folder: inspect (logs), hf (a data set), "
+    "otel (spans).",
+)
 @click.option("--partial", is_flag=True, help="Report a run that has not been finished.")
 def report(
     run: str | None,
     store_path: Path,
     scores_path: Path | None,
+    exports: tuple[tuple[str, Path], ...],
     partial: bool,
     **forms: Any,
 ) -> None:
@@ -36,14 +47,20 @@ def report(
     \b
     Every form has the same numbers. 'falter report RUN --figure drops --csv' prints one figure.
     """
+    for form, _ in exports:
+        export_forms.get(form)
     if not store_path.exists():
         raise click.UsageError(
             f"The store {store_path} does not exist; start a run, or name the store with --store"
         )
     result = open_result(store_path, run, incomplete=partial)
+    for form, folder in exports:
+        files = result.export(form, folder)
+        written = f"{len(files):,} file{'' if len(files) == 1 else 's'}"
+        click.echo(f"{form}: {written} in {folder}", err=True)
     if scores_path is not None:
         count = write_scores(result.scores(), scores_path)
         click.echo(f"{count:,} scores: {scores_path}", err=True)
-        if not any(forms.values()):
-            return
+    if (scores_path or exports) and not any(forms.values()):
+        return
     show(result.study, **forms)

@@ -69,8 +69,7 @@ def export_command(
     settings, folder = settings_from(options)
     spec = read_study(settings, folder=folder)
     with study_in(spec, store_path) as study, Store(store_path) as store:
-        command = typed_command().replace("falter requests export", "falter run", 1)
-        exported = export_requests(study, store, output, form, per_file, command)
+        exported = export_requests(study, store, output, form, per_file, typed_command())
     for path in exported.files:
         click.echo(str(path))
     click.echo(f"{exported.requests:,} requests in {len(exported.files):,} files", err=True)

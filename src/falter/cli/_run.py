@@ -19,7 +19,7 @@ from falter.cli._options import (
     settings_from,
     store_option,
 )
-from falter.cli._progress import Meter
+from falter.cli._progress import IN_BATCHES, PLAIN_EVERY, Meter
 from falter.cli._typed import typed_command
 from falter.core.errors import UsageError, printable
 from falter.core.ids import short
@@ -92,7 +92,11 @@ def run_and_show(
                     "best on a local disk ('falter store merge' joins them)",
                     err=True,
                 )
-            with Meter(Console(stderr=True), prices) as meter, contextlib.ExitStack() as beside:
+            every = IN_BATCHES if spec.experiment.batch else PLAIN_EVERY
+            with (
+                Meter(Console(stderr=True), prices, every) as meter,
+                contextlib.ExitStack() as beside,
+            ):
                 if meter.is_live and store.is_shared and shard is None:
                     drops = LiveDrops(store_path, lambda: dict(enumerate(runs, 1)).get(meter.part))
                     meter.lines = beside.enter_context(drops).shown

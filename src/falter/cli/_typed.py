@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -24,11 +26,15 @@ class Typed:
     file = False
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        self.command = _LOGIN.sub("…@", shlex.join(["falter", *arguments]))
+        typed = shlex.join(["falter", *arguments]).replace(f"{Path.home()}{os.sep}", f"~{os.sep}")
+        self.command = _LOGIN.sub("…@", typed)
 
 
 def typed_command() -> str:
-    """What was typed, without what stands before an @ in an address; empty where nobody typed."""
+    """What was typed, as it may be shown to others; empty where nobody typed.
+
+    Without what stands before an @ in an address, and with the home folder as `~`.
+    """
     typed = click.get_current_context().obj
     return typed.command if isinstance(typed, Typed) else ""
 

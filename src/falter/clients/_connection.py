@@ -173,10 +173,9 @@ class Connection:
             self._deadlines = Deadlines(self._timeout)
         return self._session, self._deadlines
 
-    async def _reply(
-        self, response: aiohttp.ClientResponse, most: int = replies.LARGEST_BODY
-    ) -> Reply:
+    async def _reply(self, response: aiohttp.ClientResponse, most: int | None = None) -> Reply:
         """The whole body, bounded; read in one go where its size is known."""
+        most = replies.LARGEST_BODY if most is None else most
         length, headers = response.content_length, response.headers
         if length is None or length > most or "Content-Encoding" in headers:
             raw = await replies.read_bounded(response, most)
@@ -190,12 +189,10 @@ class Connection:
                 raw = raw.replace(written, "…".encode())
         return raw
 
-    def _broken(
-        self, error: Exception, seconds: float, most: int = replies.LARGEST_BODY
-    ) -> Outcome:
+    def _broken(self, error: Exception, seconds: float, most: int | None = None) -> Outcome:
         """No whole answer came."""
         if isinstance(error, replies.TooLargeError):
-            size = f"more than {most // 2**20} MiB"
+            size = f"more than {(most or replies.LARGEST_BODY) // 2**20} MiB"
             return Outcome(what="unusable answer", message=size, final=True)
         if isinstance(error, TimeoutError):
             return Outcome(what="timed out", message=f"no answer within {seconds:g} s")

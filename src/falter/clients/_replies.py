@@ -109,7 +109,7 @@ def listed_models(data: Any) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
-async def read_bounded(response: aiohttp.ClientResponse, most: int = LARGEST_BODY) -> bytes:
+async def read_bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
     """The body of a reply of unknown size: chunked, compressed, or too large."""
     if (response.content_length or 0) > most:
         response.close()

@@ -150,7 +150,7 @@ class BatchBook(Protocol):
     def record(self, model: Model, keys: Sequence[str], asked: str) -> StoredBatch | None:
         """Write down what is about to be handed in, and lease it to this process.
 
-        Requests that are answered, or in a batch of another process, are left out.
+        Requests that are answered, or in the hands of another process, are left out.
         """
         ...
 
@@ -166,6 +166,10 @@ class BatchBook(Protocol):
 
     def held(self, keys: Collection[str]) -> set[str]:
         """Those of the requests that are in an open batch."""
+        ...
+
+    def is_free(self, key: str) -> bool:
+        """Whether a request that this process has claimed has no answer and is in no open batch."""
         ...
 
     def lease(self, batch: StoredBatch) -> bool:

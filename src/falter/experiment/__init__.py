@@ -53,6 +53,7 @@ from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
 from falter.experiment._mend import NothingToApply, mended_settings, with_mending
 from falter.experiment._permits import check_permits
+from falter.experiment._planned import planned_prompts, planned_study
 from falter.experiment._power import (
     GOALS,
     Assumptions,
@@ -69,6 +70,7 @@ from falter.experiment._prices import (
 )
 from falter.experiment._probe import probe_text, probed
 from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
+from falter.experiment._recommend import Proposal, TaskProposals, proposals
 from falter.experiment._requests import (
     Exported,
     ImportedResults,
@@ -106,13 +108,12 @@ from falter.experiment._study import (
     ResolvedStudy,
     StudySpec,
     carry_out_study,
-    planned_prompts,
-    planned_study,
     read_study,
     rewriting_experiments,
     study_in,
     study_of,
 )
+from falter.experiment._thrift import promise
 from falter.experiment._variants import VariantSet, variant_sets
 
 __all__ = [
@@ -154,6 +155,7 @@ __all__ = [
     "PlannedGoal",
     "Prepared",
     "PriceList",
+    "Proposal",
     "RatedTexts",
     "Resolved",
     "ResolvedStudy",
@@ -164,6 +166,7 @@ __all__ = [
     "StoredResults",
     "StudySettings",
     "StudySpec",
+    "TaskProposals",
     "VariantSet",
     "Watch",
     "analyze_cells",
@@ -220,6 +223,8 @@ __all__ = [
     "price_lists",
     "probe_text",
     "probed",
+    "promise",
+    "proposals",
     "read_baseline",
     "read_experiment",
     "read_file",

@@ -13,6 +13,7 @@ from falter.core.errors import InvalidValue, UsageError
 from falter.core.records import Run
 from falter.experiment._config import Experiment
 from falter.experiment._execute import Watch
+from falter.experiment._exports import export_result
 from falter.experiment._findings import part_results, shown_study
 from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._labels import run_scorers
@@ -78,6 +79,13 @@ class Result(Shown):
         """The same answers as another scorer reads them, beside this reading; asks nothing."""
         study = rescored_study(self.store, self.run.id, scorer, labels=labels)
         return Result(study, self.parts, self.store)
+
+    def export(self, form: str, folder: Path | str) -> list[Path]:
+        """Write the answers for another tool to a new folder: `inspect`, `hf` or `otel`.
+
+        >>> result.export("hf", "answers")
+        """
+        return export_result(form, self.study, self.parts, self.store, Path(folder))
 
     def scores(self) -> list[dict[str, Any]]:
         """One row for each score: item, recipe, model, outcome, value, what was read."""

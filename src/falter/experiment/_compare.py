@@ -409,6 +409,12 @@ def _compared(
 ) -> SidesCompared:
     sides = [tables.side(place, name) for place, name in zip(places, names, strict=True)]
     pairing = pair_sides(sides)
+    if not pairing.items and pairing.other_text:
+        raise UsageError(
+            f"These sides have other data under the same keys of {task}: "
+            f"{pairing.other_text[0]} is not the same item on each",
+            hint="compare runs on the same data; a key has to stay with its text",
+        )
     if not pairing.items:
         raise UsageError(
             f"These sides have no item of {task} in common",

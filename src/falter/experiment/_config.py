@@ -38,7 +38,7 @@ from falter.scorers import ScorerNames
 from falter.tasks import DataSpec, target_column
 
 __all__ = [
-    "EXPERIMENT", "STUDY", "Experiment", "ModelSpec", "StepSpec", "StudySettings",
+    "EXPERIMENT", "STUDY", "Experiment", "ModelSpec", "Precision", "StepSpec", "StudySettings",
     "identity_settings", "listed", "overlay", "override", "read_experiment", "read_file",
     "read_settings", "read_study_settings",
 ]  # fmt: skip
@@ -148,6 +148,18 @@ SAMPLING = Block(
     seed=Setting("the seed that is sent to the server", low=0),
 )
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """How narrow an interval has to be, for exactly the items there are: half its width."""
+
+    average: float | None = setting("of the average drop, in points", low=0.1, high=50, off="2")
+    brittleness: float | None = setting("of brittleness, in percent", low=0.1, high=50, off="3")
+    recipe: float | None = setting("of every recipe's drop, in points", low=0.1, high=50, off="5")
+
+
+PRECISION = Block(Precision)
+
 A_TEMPLATE = """\
 |
   Answer the question.
@@ -225,6 +237,13 @@ class Experiment:
     budget: int | None = setting("how many requests the run may take: a balanced random part of "
         "items and recipes is asked", "--budget", low=1, identity="when set", without="all",
         off="2000")
+    precision: Precision | None = setting("stop before the budget is spent, once these intervals "
+        "are narrow enough", shape=PRECISION)
+    decide: float | None = setting("stop before the budget is spent, once every recipe has a "
+        "verdict at this margin, in points", "--decide", low=0.1, high=50, identity="when set",
+        off="5")
+    looks: int = setting("how often 'precision' or 'decide' looks and may stop", "--looks",
+        default=4, low=2, high=6, off="4")
     seed: int = setting("the seed of everything random", "--seed", default=0, low=0, on="0")
     sampling: Sampling | None = setting("how answers are written", shape=SAMPLING,
         identity="always")
@@ -238,8 +257,8 @@ class Experiment:
         "--rewrites", shape=File(), metavar="FILE", off="bank.jsonl")
     unparsed: Literal["wrong", "excluded"] = setting("how unreadable answers count",
         "--unparsed", default="wrong", identity="always", on="wrong")
-    batch: bool = setting("hand the requests in as the provider's batches: for half the price, "
-        "within a day", "--batch", default=False, off="true")
+    batch: bool = setting("ask in the provider's batches: half the price, within a day",
+        "--batch", default=False, off="true")
     level: float = setting("the level of the intervals", default=0.95, low=0.5, high=0.9999,
         identity="always", on="0.95")
 

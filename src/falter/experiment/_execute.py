@@ -31,6 +31,7 @@ __all__ = [
     "record_run",
     "recorded_plan",
     "run_async",
+    "send",
     "watching",
 ]
 
@@ -91,19 +92,13 @@ async def carry_out_together(
         for lane in _lanes(resolved, recorder, shard)
     ]
     progress = [lane.progress for lane in lanes]
-    stop, book = asyncio.Event(), Batches(store)
-    in_batches = any(resolved.experiment.batch for resolved in several)
-    if not in_batches:
-        _require_read_batches(lanes, book)
+    stop, batch = asyncio.Event(), any(resolved.experiment.batch for resolved in several)
     with interruptible(stop), _settled_heap(), _stopped_by_the_store(progress):
         with contextlib.ExitStack() as stack:
             for recorder in recorders:
                 stack.enter_context(recorder)
             async with watching(watch, progress):
-                if in_batches:
-                    await run_batches(lanes, store, book, stop, _say)
-                else:
-                    await run_lanes(lanes, store, stop)
+                await send(lanes, store, stop, batch=batch)
         counted = [_finished(resolved.run, store) for resolved in several]
         store.check_place()
     if not all(counted) and (shard is None or any(p.failed for p in progress)):
@@ -113,6 +108,16 @@ async def carry_out_together(
             hint="'falter doctor' checks the endpoint; this run has nothing to report",
         )
     return progress
+
+
+async def send(lanes: Sequence[Lane], store: Store, stop: asyncio.Event, *, batch: bool) -> None:
+    """Ask what is missing, in batches or one by one; what an open batch holds is not asked anew."""
+    book = Batches(store)
+    if batch:
+        await run_batches(lanes, store, book, stop, _say)
+    else:
+        _require_read_batches(lanes, book)
+        await run_lanes(lanes, store, stop)
 
 
 def _require_read_batches(lanes: Sequence[Lane], book: Batches) -> None:

@@ -21,7 +21,7 @@ from falter.experiment._resolve import resolve
 from falter.protocols import Part
 from falter.scorers.parts import Parts
 from falter.store import Store
-from falter.tasks import Domain, Task, Template, rule_faults
+from falter.tasks import Domain, Task, Template, read_yaml, rule_faults
 
 __all__ = ["Generated", "apply_sheet", "generate_items", "items_in", "write_sheet"]
 
@@ -250,7 +250,7 @@ def items_in(folder: Path) -> dict[Path, dict[str, Any]]:
     faults: list[str] = []
     for path in paths:
         try:
-            rows[path] = yaml.safe_load(path.read_text("utf-8"))
+            rows[path] = read_yaml(path.read_text("utf-8"))
         except yaml.YAMLError as error:
             faults.append(f"{path.name}: {str(error).splitlines()[0]}")
             continue

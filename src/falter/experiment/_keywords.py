@@ -47,6 +47,7 @@ class PriceSettings(TypedDict, total=False):
     output: float | None
     currency: str | None
     cached: float | None
+    batch: float | None
 
 
 class ModelSettings(TypedDict, total=False):
@@ -75,6 +76,14 @@ class SamplingSettings(TypedDict, total=False):
     max_tokens: int | None
     stop: str | Sequence[str] | None
     seed: int | None
+
+
+class PrecisionSettings(TypedDict, total=False):
+    """When to stop."""
+
+    average: float | None
+    brittleness: float | None
+    recipe: float | None
 
 
 class BudgetSettings(TypedDict, total=False):
@@ -139,6 +148,9 @@ class ExperimentSettings(TypedDict, total=False):
     draws: int | None
     repeats: int | None
     budget: int | None
+    precision: PrecisionSettings | None
+    decide: float | None
+    looks: int | None
     seed: int | None
     sampling: SamplingSettings | None
     protect: str | Sequence[str] | None
@@ -146,6 +158,7 @@ class ExperimentSettings(TypedDict, total=False):
     rewriter: str | ModelSettings | None
     rewrites: str | None
     unparsed: Literal["wrong", "excluded"] | None
+    batch: bool | None
     level: float | None
     protocol: str | None
     preset: str | None

@@ -16,6 +16,7 @@ from falter.core.ids import short
 from falter.core.interfaces import Client
 from falter.core.records import Request, Response, Run
 from falter.experiment._execute import record_run, recorded_plan
+from falter.experiment._looks import refuse_export
 from falter.experiment._study import ResolvedStudy
 from falter.store import Batches, Store, planned_keys, put_answers
 
@@ -68,13 +69,16 @@ def export_requests(
     requests, nor those of two models.
     """
     for _, resolved in study.parts:
+        refuse_export(resolved.experiment)
         if resolved.rewrites is not None:
             resolved.rewrites.require()
     files = _Files(output, per_file)
     book, seen, held = Batches(store), set[str](), 0
+    known = {stored.run.id for stored in store.runs()}
     with files:
         for _, resolved in study.parts:
-            record_run(resolved, store, command)
+            if resolved.run.id not in known:
+                record_run(resolved, store, command)
             for client, stretch in recorded_plan(resolved, store):
                 missing = store.missing(list({request.key for request in stretch} - seen))
                 waiting = book.held(missing)

@@ -72,7 +72,10 @@ ROWS = "rows"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelPlan:
-    """A panel with what is needed to run it; `asked` where a budget leaves cells out."""
+    """A panel with what is needed to run it.
+
+    Where a budget leaves cells out, `asked` are those it keeps, of `available` items.
+    """
 
     panel: Panel
     task: Task
@@ -84,6 +87,7 @@ class PanelPlan:
     because: str = ""
     thinks: bool = False
     asked: Asked | None = None
+    available: int = 0
 
     def requests(self, draws: int, repeats: int = 1, items: int | None = None) -> Iterator[Request]:
         """Everything that is asked, in order; of the first `items`, where given."""

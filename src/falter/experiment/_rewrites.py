@@ -13,8 +13,8 @@ from falter.core.errors import UsageError
 from falter.core.interfaces import Client, RewriteBank
 from falter.core.records import Item, Recipe, Request, Sampling, Section, Variant
 from falter.experiment._config import Experiment, ModelSpec
-from falter.experiment._connect import connect
-from falter.experiment._execute import Watch, interruptible, opened, run_async, watching
+from falter.experiment._connect import connect, require_batches
+from falter.experiment._execute import Watch, interruptible, opened, run_async, send, watching
 from falter.experiment._needs import Needs, ledger_for, model_made, needs_from, rewrite_label
 from falter.experiment._recipes import recipes_of
 from falter.experiment._resolve import Resolved, resolve
@@ -30,7 +30,7 @@ from falter.rewrites import (
     read_bank,
     read_rewrite,
 )
-from falter.runner import Lane, Progress, run_lanes
+from falter.runner import Lane, Progress
 from falter.store import Store, StoreBank, authors, find_responses, put_rewrites, scan_rewrites
 
 __all__ = [
@@ -140,11 +140,12 @@ def prepare(
     statuses: Counter[str] = Counter()
     bank = StoreBank(store, rewriter.name)
     wanted, missing = _texts(experiments, bank)
+    batch = any(experiment.batch for experiment in experiments)
     for _ in range(ROUNDS):  # a chain of two rewrites asks for the second after the first
         before = missing
         if not before:
             break
-        statuses += _round(list(before.values()), rewriter, store, watch)
+        statuses += _round(list(before.values()), rewriter, store, watch, batch)
         wanted, missing = _texts(experiments, bank)
         if missing.keys() & before.keys():
             break
@@ -165,7 +166,11 @@ def _texts(
 
 
 def _round(
-    missing: Sequence[Wanted], rewriter: ModelSpec, store: Store, watch: Watch | None
+    missing: Sequence[Wanted],
+    rewriter: ModelSpec,
+    store: Store,
+    watch: Watch | None,
+    batch: bool,
 ) -> Counter[str]:
     """Ask for the missing texts once; the rewrites made, by status."""
     client = connect(rewriter)
@@ -178,7 +183,8 @@ def _round(
         texts_of.setdefault(request.key, []).append(wanted)
     statuses: Counter[str] = Counter()
     try:
-        ask_all(requests, client, rewriter, store, f"{rewriter.name}, rewriting", watch)
+        label = f"{rewriter.name}, rewriting"
+        ask_all(requests, client, rewriter, store, label, watch, batch=batch)
     finally:
         answers = find_responses(store, list(texts_of))
         rewrites = [
@@ -233,8 +239,12 @@ def ask_all(
     store: Store,
     label: str,
     watch: Watch | None,
+    *,
+    batch: bool = False,
 ) -> None:
-    """Send what the store lacks, and store every response as it lands."""
+    """Send what the store lacks, one by one or in batches, and store every response that comes."""
+    if batch:
+        require_batches(spec, client)
     progress = Progress(label=label, total=len(requests))
     lane = Lane(
         requests=requests, client=client, concurrency=spec.concurrency or 64, progress=progress
@@ -245,7 +255,7 @@ def ask_all(
         async with opened([client]):
             with interruptible(stop):
                 async with watching(watch, [progress]):
-                    await run_lanes([lane], store, stop)
+                    await send([lane], store, stop, batch=batch)
 
     run_async(run)
 

@@ -22,25 +22,26 @@ from falter.experiment._config import (
     read_study_settings,
 )
 from falter.experiment._connect import connect, connect_judge
+from falter.experiment._copied import copied_answers
 from falter.experiment._execute import (
     Watch,
     carry_out,
     check_scorers,
     opened,
-    planned_cost,
     record_run,
     run_async,
 )
 from falter.experiment._findings import part_result
 from falter.experiment._gate_settings import GateSpec
+from falter.experiment._looks import is_enough, looks, looks_of
 from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
 from falter.experiment._remedies import RemedyUnfit
-from falter.experiment._resolve import PanelPlan, Resolved, resolve
+from falter.experiment._resolve import Resolved, resolve
 from falter.experiment._rewrites import bank_in
 from falter.experiment._shelf import TaskShelf
 from falter.experiment._thrift import laid_out, refuse_with_protocol
-from falter.plan import Cost, Shard
+from falter.plan import Shard
 from falter.protocols import (
     SINGLE_RUN,
     Part,
@@ -60,8 +61,6 @@ __all__ = [
     "ResolvedStudy",
     "StudySpec",
     "carry_out_study",
-    "planned_prompts",
-    "planned_study",
     "read_study",
     "rewriting_experiments",
     "study_in",
@@ -239,20 +238,16 @@ class _Resolver:
                 )
                 continue
             by_part.append((part, resolved))
-            for remark in remarks:
+            for remark in (*remarks, *copied_answers(resolved)):
                 parts_of_remark.setdefault(remark, []).append(part.name)
         notes += [
             f"{' and '.join(names)}: {remark}." if spec.protocol.name else f"{remark}."
             for remark, names in parts_of_remark.items()
         ]
         return ResolvedStudy(
-            spec=spec,
-            parts=tuple(by_part),
-            judging=tuple(judging),
-            clients=self.clients,
-            judge=self.judge,
-            notes=tuple(notes),
-        )
+            spec=spec, parts=tuple(by_part), judging=tuple(judging), clients=self.clients,
+            judge=self.judge, notes=tuple(notes),
+        )  # fmt: skip
 
     def _part(self, part: Part) -> tuple[Resolved, list[str]]:
         """A part with remarks on it; recipes whose rewrites are all missing are left out.
@@ -354,35 +349,6 @@ def _experiment(
     return experiment
 
 
-def planned_study(
-    study: ResolvedStudy, store: Store | None
-) -> Iterator[tuple[Part, list[tuple[PanelPlan, Cost]]]]:
-    """What is still to be asked for each part. Sends nothing, writes nothing."""
-    for part, resolved in study.parts:
-        yield part, planned_cost(resolved, store)
-
-
-def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
-    """What would be sent for the first `items` of each part's first panel, as plain data."""
-    return [
-        {
-            "part": part.name,
-            "model": panel.panel.model.label,
-            "task": panel.panel.task,
-            "item": request.variant.item.key,
-            "recipe": request.variant.recipe.label,
-            "draw": request.variant.draw,
-            "status": request.variant.status,
-            "messages": [{"role": role, "content": text} for role, text in request.messages],
-            "context": request.context,
-            "continuations": list(request.continuations),
-        }
-        for part, resolved in study.parts
-        for panel in resolved.panels[:1]
-        for request in panel.requests(resolved.run.draws, items=items)
-    ]
-
-
 def carry_out_study(
     study: ResolvedStudy,
     store: Store,
@@ -399,6 +365,9 @@ def carry_out_study(
     if shard is not None and study.judging:
         why = f"--shard {shard} cannot be judged: a judge needs the answers of all shards"
         raise UsageError(why, hint="run shards without --judge, merge their stores, then judge")
+    if shard is not None and any(looks(resolved.experiment) for _, resolved in study.parts):
+        why = f"--shard {shard} cannot look: a look needs the answers of all shards"
+        raise UsageError(why, hint="leave 'precision' and 'decide' out; 'budget' alone can be cut")
     for _, resolved in study.parts:
         if resolved.rewrites is not None:
             resolved.rewrites.require()
@@ -445,14 +414,17 @@ async def _carry_out(
         async def run(part: Part, resolved: Resolved, clients: Sequence[Client]) -> None:
             if on_part is not None and part.title:
                 on_part(len(done) + 1, count, part.title)
-            is_complete = record_run(resolved, store, command)
-            if not is_complete:
-                for client in clients:
-                    if id(client) not in ready:
-                        await stack.enter_async_context(opened([client]))
-                        ready.add(id(client))
-                await carry_out(resolved, store, watch, shard)
-            done.append((part, resolved.run))
+            for look in looks_of(resolved):
+                is_complete = record_run(look, store, command)
+                if not is_complete:
+                    for client in clients:
+                        if id(client) not in ready:
+                            await stack.enter_async_context(opened([client]))
+                            ready.add(id(client))
+                    await carry_out(look, store, watch, shard)
+                if is_enough(look, store):
+                    break
+            done.append((part, look.run))
 
         for part, resolved in study.parts:
             await run(part, resolved, study.clients)

@@ -12,10 +12,11 @@ import numpy as np
 from falter.core.errors import UsageError
 from falter.experiment._config import Experiment
 from falter.experiment._resolve import PanelPlan, Resolved
-from falter.stats import Layout, budget_layout
+from falter.stats import Layout, budget_layout, planned_half_widths
 
-__all__ = ["laid_out", "refuse_with_gate", "refuse_with_protocol"]
+__all__ = ["laid_out", "promise", "refuse_with_gate", "refuse_with_protocol"]
 
+ROUNDING = 1e-6
 FEWEST = 20
 """Items below which a layout tells next to nothing."""
 
@@ -28,6 +29,7 @@ def laid_out(resolved: Resolved) -> Resolved:
     """
     budget, run = resolved.experiment.budget, resolved.run
     if budget is None:
+        refuse_without_budget(resolved.experiment)
         return resolved
     tasks = list(dict.fromkeys(p.panel.task for p in resolved.panels))
     first = {task: next(p for p in resolved.panels if p.panel.task == task) for task in tasks}
@@ -72,7 +74,8 @@ def _layout(panel: PanelPlan, budget: float, resolved: Resolved) -> Layout:
     again = [n for n in range(len(costs)) if n not in changing]
     main = [costs[n] for n in changing]
     keys = [item.key for item in panel.items]
-    spent = budget * sum(main) / sum(costs)
+    # A hair more, so that rounding leaves no cell of a whole table out.
+    spent = budget * sum(main) / sum(costs) + ROUNDING
     width = min(len(main), 5)
     others = sum(main[1:]) / max(1, len(main) - 1)
     least = min(FEWEST, len(keys)) * (main[0] + (width - 1) * others)
@@ -88,10 +91,9 @@ def _layout(panel: PanelPlan, budget: float, resolved: Resolved) -> Layout:
     mask[:, changing] = layout.mask
     requests = layout.requests
     for n in again:
-        asked = math.floor((budget - requests) / costs[n]) if n == again[-1] else 0
-        asked = asked or math.floor((budget - spent) / len(again) / costs[n])
-        mask[list(layout.order[:asked]), n] = True
-        requests += costs[n] * min(asked, layout.items)
+        asked = layout.order[: math.floor((budget - spent) / len(again) / costs[n] + 2 * ROUNDING)]
+        mask[list(asked), n] = True
+        requests += costs[n] * len(asked)
     return Layout(mask=mask, order=layout.order, requests=requests)
 
 
@@ -103,22 +105,56 @@ def _masked(panel: PanelPlan, layout: Layout) -> PanelPlan:
         for i in layout.order
     }
     items = tuple(item for item in panel.items if item.key in asked)
-    return replace(panel, items=items, asked=asked)
+    return replace(panel, items=items, asked=asked, available=len(panel.items))
+
+
+def promise(panel: PanelPlan) -> dict[str, Any] | None:
+    """What a budget leaves of a panel and how wide its intervals should come out; None without one.
+
+    Half-widths for exactly the items there are, if a changed prompt turns one answer in ten.
+    """
+    if panel.asked is None or not panel.asked:
+        return None
+    changing = {c.recipe.id for c in panel.conditions if c.recipe.perturbs}
+    counts = [len(changing & recipes) for recipes in panel.asked.values()]
+    return {
+        "items_available": panel.available,
+        "recipes": len(changing),
+        "recipes_an_item": [min(counts), max(counts)],
+        "half_widths": planned_half_widths(
+            items=len(panel.items),
+            population=panel.available,
+            conditions=len(changing) + 1,
+            per_item=min(counts),
+        ),
+    }
+
+
+def refuse_without_budget(experiment: Experiment) -> None:
+    """Raise if a run is to stop early and nobody said what it may take at most."""
+    for name in ("precision", "decide"):
+        if getattr(experiment, name) is not None:
+            raise UsageError(
+                f"'{name}' needs a 'budget', the most requests that the run may take",
+                hint="'falter plan --budget N' shows what to expect of N requests",
+            )
 
 
 def refuse_with_protocol(name: str, settings: Mapping[str, Any]) -> None:
     """Raise if a whole protocol is to be cut to a budget."""
-    if settings.get("budget") is not None:
-        raise UsageError(
-            f"The protocol {name} cannot be cut to a budget: its figures need every cell",
-            hint="leave 'budget' out, and set a 'limit' of items",
-        )
+    for setting in ("budget", "precision", "decide"):
+        if settings.get(setting) is not None:
+            raise UsageError(
+                f"The protocol {name} cannot be cut to a budget: its figures need every cell",
+                hint=f"leave '{setting}' out, and set a 'limit' of items",
+            )
 
 
 def refuse_with_gate(experiment: Experiment) -> None:
     """Raise if a gate is to be cut to a run's budget: it decides by looks of its own."""
-    if experiment.budget is not None:
-        raise UsageError(
-            "A gate does not take the 'budget' of a run",
-            hint="write it under 'gate:', as in 'gate: {budget: {calls: 4000}}'",
-        )
+    for setting in ("budget", "precision", "decide"):
+        if getattr(experiment, setting) is not None:
+            raise UsageError(
+                f"A gate does not take the '{setting}' of a run, since it has looks of its own",
+                hint="write what it may take under 'gate:', as in 'gate: {budget: {calls: 4000}}'",
+            )

@@ -1,5 +1,6 @@
 """Floor 1: the transforms, one family a module, and the machinery that chains them."""
 
+from falter.perturbations._advice import ADVICE, NOISE_FLOOR, Advice, traits_of
 from falter.perturbations._asking import added, with_instruction
 from falter.perturbations._base import (
     PromptPerturbation,
@@ -25,9 +26,12 @@ from falter.perturbations._steps import parse_step, resolve_step
 from falter.perturbations.configuration import OTHER_TEMPLATE, SettingPerturbation
 
 __all__ = [
+    "ADVICE",
     "DEFAULT_RECIPES",
+    "NOISE_FLOOR",
     "OTHER_TEMPLATE",
     "RECIPE_SETS",
+    "Advice",
     "Applied",
     "Ledger",
     "NoRewrite",
@@ -52,5 +56,6 @@ __all__ = [
     "site_perturbation",
     "step_rng",
     "text_key",
+    "traits_of",
     "with_instruction",
 ]

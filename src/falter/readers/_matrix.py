@@ -37,7 +37,7 @@ KINDS = {
     "truncated": TRUNCATED, "cut": TRUNCATED, "length": TRUNCATED,
     "refused": REFUSED, "refusal": REFUSED,
     "failed": FAILED, "error": FAILED, "timeout": FAILED,
-    "missing": MISSING,
+    "missing": MISSING, "not_asked": MISSING,
 }  # fmt: skip
 
 

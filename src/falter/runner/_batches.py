@@ -92,6 +92,7 @@ class _BatchWork:
                     "that it had are stored",
                     hint="the same command hands in what is missing once more",
                 )
+            self._again = {k: why for k, why in self._again.items() if k in self._lacking}
             if not self._again:
                 return
             rounds += not self._crowded
@@ -218,7 +219,11 @@ class _BatchWork:
         tomorrow in every line of a batch.
         """
         shared = self._store if isinstance(self._store, SharedStore) else None
-        if shared is not None and request.key not in shared.claim([request.key]):
+        if shared is not None and not shared.claim([request.key]):
+            return False
+        if not self._book.is_free(request.key):
+            if shared is not None:
+                shared.release([request.key])
             return False
         self.progress.sent += 1
         response = await self._client.generate(request)
@@ -237,9 +242,10 @@ class _BatchWork:
     async def _submit(self, keys: Sequence[str], lines: Sequence[bytes]) -> None:
         """One batch: written down, handed in, its name written down."""
         batch = self._book.record(self.model, keys, self.desk.asked)
+        ours = set() if batch is None else set(self._book.keys(batch))
+        self._again |= dict.fromkeys(set(keys) - ours, "another process had it")
         if batch is None:
             return
-        ours = set(self._book.keys(batch))
         chosen = [line for key, line in zip(keys, lines, strict=True) if key in ours]
         try:
             name = await self.desk.submit(batch.mark, chosen)

@@ -90,14 +90,12 @@ def cochran_q(
     if status == "ok" and value is not None:
         rng = np.random.Generator(np.random.PCG64(seed))
         least = value - 1e-9 * max(1.0, value)
-        if clusters is not None:
-            as_large = _as_large(varying, codes[varies], least, replications, rng)
-            p_value = (as_large + 1) / (replications + 1)
-        elif method == "chi2":
+        if clusters is None and method == "chi2":
             p_value = float(chdtrc(conditions - 1, value))
         else:
-            shuffled = (rng.permuted(varying, axis=1) for _ in range(replications))
-            p_value = (sum(bool(_q(t) >= least) for t in shuffled) + 1) / (replications + 1)
+            sums = varying if clusters is None else cluster_table(varying, codes[varies])
+            as_large = _as_large(varying, sums, least, replications, rng)
+            p_value = (as_large + 1) / (replications + 1)
     how = "permutation" if clusters is None else "permutation of whole clusters"
     is_chi2 = method == "chi2" and clusters is None
     return CochranQ(
@@ -116,16 +114,15 @@ def cochran_q(
 
 def _as_large(
     table: Floats,
-    codes: NDArray[np.intp],
+    sums: Floats,
     least: float,
     replications: int,
     rng: np.random.Generator,
 ) -> int:
-    """How many permutations of the conditions within whole clusters have a Q of `least`.
+    """How many permutations of the conditions within items or whole clusters have a Q of `least`.
 
-    Only the sums C_j of the conditions change, and these are made of the clusters' own.
+    Only the sums C_j of the conditions change, and these are made of the rows of `sums`.
     """
-    sums = cluster_table(table, codes)
     width, right = table.shape[1], float(table.sum())
     scale = (width - 1) / (width * right - float(np.square(table.sum(axis=1)).sum()))
     as_large = 0

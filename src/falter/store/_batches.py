@@ -42,7 +42,7 @@ class Batches:
         self._store.claim([mark])
         with self._store.transaction():
             missing = self._store.missing(keys)
-            taken = self.held(missing)
+            taken = self.held(missing) | self._store.claims.taken(missing)
             ours = [key for key in dict.fromkeys(keys) if key in missing and key not in taken]
             if ours:
                 number = self._db.execute(
@@ -109,6 +109,10 @@ class Batches:
                 )
                 held |= {name_of(key) for (key,) in rows}
         return held
+
+    def is_free(self, key: str) -> bool:
+        with self._store.transaction():  # after whatever another process is writing down just now
+            return bool(self._store.missing([key])) and not self.held([key])
 
     def lease(self, batch: StoredBatch) -> bool:
         return bool(self._store.claim([batch.mark]))

@@ -40,6 +40,12 @@ class Claims:
             return set(keys)
         return {key for key in keys if self._lock(key, fcntl.F_WRLCK)}
 
+    def taken(self, keys: Iterable[str]) -> set[str]:
+        """The keys that another store has a lease on. Leases nothing itself."""
+        if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._opened():
+            return set()
+        return {key for key in keys if self._is_taken(key)}
+
     def release(self, keys: Iterable[str]) -> None:
         """Give leases back: the requests are answered and stored, or will not be sent."""
         if self._file is not None:
@@ -60,12 +66,23 @@ class Claims:
                 return False
         return True
 
+    def _is_taken(self, key: str) -> bool:
+        assert self._file is not None
+        try:
+            found = fcntl.fcntl(self._file, fcntl.F_OFD_GETLK, _lock_of(key, fcntl.F_WRLCK))
+        except OSError:
+            return False
+        return bool(struct.unpack("hhqqi4x", found)[0] != fcntl.F_UNLCK)
+
     def _lock(self, key: str, kind: int) -> bool:
         assert self._file is not None
-        place = int(key[7:22], 16)  # sixty bits: an offset that every system takes
-        wanted = struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0)
         try:
-            fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, wanted)
+            fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, _lock_of(key, kind))
         except OSError as error:
             return error.errno not in _TAKEN
         return True
+
+
+def _lock_of(key: str, kind: int) -> bytes:
+    place = int(key[7:22], 16)  # sixty bits: an offset that every system takes
+    return struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0)

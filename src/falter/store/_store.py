@@ -102,12 +102,12 @@ class Store:
         self.db = connect(self.path, writes=writes)
         self.is_shared = shared(self.db)  # not so on most network file systems
         self._place = Place(self.path)
-        self._claims = Claims(self.path)
+        self.claims = Claims(self.path)
         self._looked_up = 0
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""
-        self._claims.close()
+        self.claims.close()
         self.db.close()
 
     def __enter__(self) -> Self:
@@ -159,16 +159,16 @@ class Store:
 
         What another process is sending is left out, and what one has stored since the look-up.
         """
-        ours = self._claims.claim(keys)
+        ours = self.claims.claim(keys)
         if ours and self._version() != self._looked_up:
             answered = ours - self.missing(list(ours))
-            self._claims.release(answered)
+            self.claims.release(answered)
             ours -= answered
         return ours
 
     def release(self, keys: Collection[str]) -> None:
         """Give back requests that were claimed."""
-        self._claims.release(keys)
+        self.claims.release(keys)
 
     # Plans
 

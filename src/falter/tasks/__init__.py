@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from falter.tasks._enterprise_data import read_yaml
 from falter.tasks._enterprise_rules import Domain, read_domain, read_issues, rule_faults
 from falter.tasks._files import (
     DataSpec,
@@ -18,6 +19,7 @@ from falter.tasks._memory import (
     source_name,
     target_column,
 )
+from falter.tasks._sizes import sized_by_description
 from falter.tasks._task import Task, hash_order, pick, tasks
 from falter.tasks._template import Piece, Template
 
@@ -38,8 +40,10 @@ __all__ = [
     "read_issues",
     "read_rows",
     "read_template_file",
+    "read_yaml",
     "rows_at",
     "rule_faults",
+    "sized_by_description",
     "source_name",
     "target_column",
     "tasks",

@@ -7,6 +7,7 @@ from typing import Any
 
 from falter.core.errors import FalterError, MissingExtra, TaskError, nearest
 from falter.tasks._files import Row, read_hub, read_rows
+from falter.tasks._sizes import described_rows
 from falter.tasks._template import LABELS
 
 __all__ = [
@@ -29,23 +30,31 @@ def located_rows(
     `argument` is a file or `hub:owner/name/config`; without one it is `hub`, the usual copy.
     """
     path = argument or f"hub:{hub}"
+    rows: Sequence[Row]
     if path.startswith("hub:"):
-        rows = _hub_rows(name, path.removeprefix("hub:"), split)
+        rows = _hub_rows(name, path.removeprefix("hub:"), split, usual=argument is None)
     else:
         rows = read_rows(path)
     for number, row in enumerate(rows, 1):
         yield row, f"{path}, row {number}"
 
 
-def _hub_rows(name: str, owner: str, split: str) -> list[Row]:
+def _hub_rows(name: str, owner: str, split: str, *, usual: bool) -> Sequence[Row]:
     hint = f"or use a local copy with --task {name}:PATH"
     try:
         return read_hub(owner, split)
-    except MissingExtra as error:
-        error.hint = f"{error.hint}; {hint}"
-        raise
     except FalterError as error:
-        raise TaskError(error.message, hint=f"check the name and the network; {hint}") from error
+        if usual and (described := described_rows(name)):
+            return described
+        raise _with_hint(error, hint) from error
+
+
+def _with_hint(error: FalterError, hint: str) -> FalterError:
+    """The error with what else would help."""
+    if isinstance(error, MissingExtra):
+        error.hint = f"{error.hint}; {hint}"
+        return error
+    return TaskError(error.message, hint=f"check the name and the network; {hint}")
 
 
 def column(row: Row, name: str, where: str) -> Any:

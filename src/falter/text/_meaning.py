@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from falter.text._kept import kept_words, negations, number_words, quantifiers
@@ -43,6 +43,12 @@ def meaning_flags(before: str, after: str, language: str = "en") -> tuple[Meanin
     word became another by a letter or two. *name*: one is lost. A language without word lists
     raises.
     """
+    if len(before) + len(after) > _SHORT:
+        return _flags(before, after, language)
+    return _known_flags(before, after, language)
+
+
+def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
     spans = Counter(before[start:end].strip() for start, end in protect(before))
     lost_spans = [text for text, count in spans.items() if after.count(text) < count]
     losses: list[tuple[MeaningCheck, list[str]]] = [("span", lost_spans)]
@@ -65,6 +71,12 @@ def meaning_flags(before: str, after: str, language: str = "en") -> tuple[Meanin
         ("name", _lost_names(before, after, language)),
     ]
     return tuple(MeaningFlag(check=check, lost=text) for check, texts in losses for text in texts)
+
+
+# A report asks twice about the same two texts, of each model and for each form. Memory stays
+# bounded: at most 4,096 pairs, none of them long.
+_SHORT = 16_000
+_known_flags = lru_cache(maxsize=4_096)(_flags)
 
 
 def _negations(old: Counter[str], new: Counter[str], language: str) -> list[str]:

@@ -29,6 +29,21 @@ def protect(text: str, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
     with sign and unit, dates, times, URLs, e-mail addresses, paths, identifiers, acronyms,
     placeholders, citations, tags and JSON, and what the user's regular expressions match.
     """
+    if len(text) > _LONGEST_KEPT:
+        return _spans(text, tuple(patterns))
+    return _kept(text, tuple(patterns))
+
+
+_LONGEST_KEPT = 20_000
+
+
+@lru_cache(maxsize=256)
+def _kept(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
+    """Every recipe asks about the texts of an item anew; long ones are not worth their memory."""
+    return _spans(text, patterns)
+
+
+def _spans(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
     spans: list[Span] = []
     if SUSPICIOUS.search(text) is not None or CODE_FIRST.match(text) is not None:
         spans += fences(text)

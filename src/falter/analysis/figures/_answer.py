@@ -13,6 +13,7 @@ from falter.analysis._panel_notes import MUCH_UNREAD
 from falter.analysis._results import Counts, PanelResult
 from falter.analysis.figures._phrases import (
     drop_of,
+    excluded,
     moved,
     names_of,
     noun,
@@ -98,7 +99,9 @@ def _verdicts(panel: PanelResult, level: float) -> Iterator[str]:
     yield from _held(panel, "it" if lost or gained else subject)
     yield from _open(panel, "" if lost or gained or held else subject)
     if not (lost or gained):
-        yield from _how_sure_of_none(panel, level)
+        yield from excluded(
+            panel.recipes, level, f"over {recipes_counted(len(panel.recipes), panel)}"
+        )
 
 
 def _how_sure(panel: PanelResult, level: float) -> str:
@@ -117,18 +120,6 @@ def _how_sure(panel: PanelResult, level: float) -> str:
         f"How sure: the chance of any false alarm is at most {100 * (1 - level):.3g} % over "
         f"{over}; {' and '.join(reach)}."
     )
-
-
-def _how_sure_of_none(panel: PanelResult, level: float) -> Iterator[str]:
-    """Where no loss and no gain is shown: which changes the intervals of all recipes exclude."""
-    ends = [end for r in panel.recipes for end in (r.together.low, r.together.high)]
-    known = [abs(end) for end in ends if end is not None]
-    if known and len(known) == len(ends):
-        over = recipes_counted(len(panel.recipes), panel)
-        yield (
-            f"How sure: no recipe costs or adds more than {size(max(known))} points, with "
-            f"{100 * level:.3g} % confidence over {over}."
-        )
 
 
 def _held(panel: PanelResult, subject: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from falter.analysis._results import Analysis, Counts, PanelResult
 from falter.analysis.figures._answer import doubts, evidence, next_steps, panel_answer
 from falter.analysis.figures._phrases import (
     drop_of,
+    excluded,
     listed,
     listed_bounded,
     moved,
@@ -131,6 +132,7 @@ def _line(title: str, panel: PanelResult) -> str:
 
 def _open(panels: Sequence[PanelResult]) -> Iterator[str]:
     """How much is undecided, over all panels, and how large it may still be."""
+    panels = [panel for panel in panels if not panel.has_no_baseline]
     undecided = [recipe for panel in panels for recipe in of_verdict(panel, "undecided")]
     bounds = [r.together.high for r in undecided if r.together.high is not None]
     if undecided:
@@ -152,14 +154,8 @@ def _how_sure(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
             "panel."
         )
         return
-    recipes = [recipe for panel in panels for recipe in panel.recipes]
-    ends = [end for r in recipes for end in (r.together.low, r.together.high)]
-    known = [abs(end) for end in ends if end is not None]
-    if known and len(known) == len(ends):
-        yield (
-            f"How sure: no recipe costs or adds more than {size(max(known))} points, with "
-            f"{100 * level:.3g} % confidence in each panel."
-        )
+    recipes = [r for panel in panels if not panel.has_no_baseline for r in panel.recipes]
+    yield from excluded(recipes, level, "in each panel")
 
 
 def _sum(every: Iterable[Counts]) -> Counts:

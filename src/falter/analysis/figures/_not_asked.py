@@ -11,6 +11,12 @@ from falter.figures import numbers as n
 
 __all__ = ["not_asked_figures"]
 
+WANTED = {
+    "average": "the average drop",
+    "brittleness": "brittleness",
+    "recipe": "every recipe's drop",
+}
+
 
 def not_asked_figures(panel: PanelResult) -> Iterator[Figure]:
     """The table of what was asked, with the promise beside what came; nothing without a budget."""
@@ -36,8 +42,8 @@ def not_asked_figures(panel: PanelResult) -> Iterator[Figure]:
             Column(name="not asked", unit="count", over="Items"),
             Column(name="All items, points", unit="points",
                    about="what the whole table would say, estimated from the cells asked"),
-            Column(name="promised ±", unit="points", over="Half-width"),
-            Column(name="came out ±", unit="points", over="Half-width"),
+            Column(name="promised ±", unit="percent", over="Half-width, points"),
+            Column(name="came out ±", unit="percent", over="Half-width, points"),
         ),
         rows=tuple(rows),
     )  # fmt: skip
@@ -55,8 +61,14 @@ def _words(asked: NotAsked) -> Iterator[str]:
     )
     if asked.look is not None:
         yield (
-            f"It stopped at look {asked.look[0]} of {asked.look[1]}. All intervals of this report "
-            "are as wide as so many looks demand."
+            f"It stopped at look {asked.look[0]} of at most {asked.look[1]}. Every interval of "
+            "this report is so wide that those of all looks together hold the level that was set."
+        )
+    for name, reached in asked.reached.items():
+        unit = " %" if name == "brittleness" else " points"
+        yield (
+            f"Wanted: {WANTED[name]} within ± {100 * asked.wanted[name]:g}{unit}: "
+            f"{'reached' if reached else 'not reached; it takes a larger budget, or more items'}."
         )
     yield (
         "Every other number of this report is about items like these. This table is about exactly "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from falter.analysis._results import PanelResult, RecipeResult
 from falter.figures import Verdict
@@ -11,6 +11,7 @@ from falter.figures import numbers as n
 
 __all__ = [
     "drop_of",
+    "excluded",
     "listed",
     "listed_bounded",
     "moved",
@@ -94,6 +95,21 @@ def of_verdict(panel: PanelResult, verdict: Verdict) -> list[RecipeResult]:
 def drop_of(recipe: RecipeResult) -> float:
     """The recipe's drop; 0 where there is none."""
     return recipe.drop.value or 0.0
+
+
+def excluded(recipes: Iterable[RecipeResult], level: float, over: str) -> Iterator[str]:
+    """Where no change is shown: which ones are excluded; nothing where an interval is missing."""
+    ends = [end for r in recipes for end in (r.together.low, r.together.high)]
+    known = [abs(end) for end in ends if end is not None]
+    if not known or len(known) < len(ends):
+        return
+    if max(known) >= 0.995:
+        yield "How sure: so few items exclude no change at all."
+        return
+    yield (
+        f"How sure: no recipe costs or adds more than {size(max(known))} points, with "
+        f"{100 * level:.3g} % confidence {over}."
+    )
 
 
 def moved(verb: str, recipes: Sequence[RecipeResult], panel: PanelResult) -> str:

@@ -80,7 +80,8 @@ def _chapters_of(
 
 
 def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
-    """The change of the first measure under each way of rewording, with its interval."""
+    """Relevant against irrelevant sentences; then the first measure under every rewording."""
+    yield from _against_control(figures)
     grid = grid_named(figures, "relative-change")
     rows = grid.rows if grid is not None else ()
     several = len({row[:2] for row in rows}) > 1
@@ -91,9 +92,31 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
             of = f" of {model} on {task}" if several else ""
             shown = n.shown(change, "percent")
             yield (
-                f"{arm}: {measure}{of} changes by {shown.value} % over {articles} articles; "
-                f"{_sure(change, shown.interval)}."
+                f"{_begun(arm)}: {measure}{of} changes by {shown.value} % over "
+                f"{articles} articles; {_sure(change, shown.interval)}."
             )
+
+
+def _against_control(figures: Sequence[Figure]) -> Iterator[str]:
+    """The protocol's question, answered for the first measure of each model and data set."""
+    grid = grid_named(figures, "controls")
+    rows = grid.rows if grid is not None else ()
+    several = len({row[:2] for row in rows}) > 1
+    for row in rows:
+        model, task, measure, arm, other, articles, net = row
+        if row[2:5] != rows[0][2:5] or not isinstance(net, Estimate) or net.value is None:
+            continue
+        of = f" of {model} on {task}" if several else ""
+        shown = n.shown(net, "percent")
+        yield (
+            f"{_begun(arm)} reworded, less {other} reworded: {measure}{of} changes by "
+            f"{shown.value} % of its mean over {articles} articles; {_sure(net, shown.interval)}."
+        )
+
+
+def _begun(text: object) -> str:
+    """The text with a capital, to begin a sentence."""
+    return str(text)[:1].upper() + str(text)[1:]
 
 
 def _sure(change: Estimate, interval: str) -> str:

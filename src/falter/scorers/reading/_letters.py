@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._cleaning import answer_part, boxed
@@ -108,11 +108,12 @@ def _squeezed(text: str) -> str:
     return re.sub(r"[\s$\\]|(?<=[\w√^])[{}]|[{}]$" if "{" not in text[:1] else r"[\s$\\]", "", text)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _marker(letters: tuple[str, ...], texts: tuple[str, ...]) -> Callable[[str], str]:
     """A function that puts tokens in the place of an option's letter, text or place."""
     count = len(texts)
-    text_of = _texts(texts, least=2 if letters else 1)
+    parts, shortest = _text_parts(texts, least=2 if letters else 1)
+    text_of = cache(partial(_text_pattern, parts))
     letter_of = _letter_pattern(letters)
     folded = {x.casefold(): i for i, x in enumerate(letters)}
     series = _series(texts)
@@ -123,8 +124,8 @@ def _marker(letters: tuple[str, ...], texts: tuple[str, ...]) -> Callable[[str],
 
     def marked(text: str) -> str:
         text = _without_formulas(text, letters)
-        if text_of is not None:
-            text = text_of.sub(lambda m: _OTHER[0] + token(int(str(m.lastgroup)[1:])), text)
+        if parts and len(text) >= shortest:  # a bare letter holds no text: nothing is compiled
+            text = text_of().sub(lambda m: _OTHER[0] + token(int(str(m.lastgroup)[1:])), text)
         text = letter_of.sub(letter, text) if letters else text
         for pattern, index in _places(count, series | _of_a_pair(text)):
             text = pattern.sub(token(index), text)
@@ -145,25 +146,35 @@ def _letter_pattern(letters: tuple[str, ...]) -> re.Pattern[str]:
     )
 
 
-def _texts(texts: Sequence[str], least: int) -> re.Pattern[str] | None:
-    """A pattern for the options' own texts, the longest first; equal texts name nothing."""
+def _text_parts(texts: Sequence[str], least: int) -> tuple[list[tuple[bool, str]], int]:
+    """Patterns for the options' own texts, the longest first, and the length of the shortest text.
+
+    Equal texts name nothing.
+    """
     folded = [t.strip().casefold() for t in texts]
     order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
-    parts = []
+    parts, shortest = [], 0
     for i in order:
         words = re.sub(
             r"^(?:the|an?|der|die|das|le|la|el|il) ", "", texts[i].strip(), flags=re.IGNORECASE
         )
         if not words or folded.count(folded[i]) > 1 or not words.strip(" ."):
             continue
-        body = r"\s+".join(re.escape(w) for w in words.rstrip(".").split())
+        plain = words.rstrip(".").split()
+        body = r"\s+".join(re.escape(w) for w in plain)
         if re.fullmatch(r"[^\W\d_]{3,}", words.split()[-1]):
             body += r"(?:s|es|n|en)?"
         has_edges = not re.search(r"[\u3040-\u9fff]", words)
         if not has_edges or len(words) >= least or words.isdigit():
             parts.append((has_edges, f"(?P<o{i}>{'(?:[$€£])?' if has_edges else ''}{body})"))
+            length = len(" ".join(plain))
+            shortest = min(shortest or length, length)
+    return parts, shortest
+
+
+def _text_pattern(parts: Sequence[tuple[bool, str]]) -> re.Pattern[str]:
     between = rf"{NO_WORD_BEFORE}(?<![$€£.,^-])", rf"{NO_WORD_AFTER}(?![.,]\d|\^|%)"
-    return re.compile(either(parts, *between), re.IGNORECASE) if parts else None
+    return re.compile(either(parts, *between), re.IGNORECASE)
 
 
 def _is_letter(match: re.Match[str], letter: str) -> bool:

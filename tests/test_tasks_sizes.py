@@ -1,0 +1,53 @@
+"""Plans for data sets that are not on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from falter.cli._main import cli
+from falter.core.errors import FalterError, TaskError
+from falter.tasks import _published, _sizes, sized_by_description, tasks
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No hub, and a few rows of each data set."""
+
+    def missing(name: str, split: str) -> None:
+        raise TaskError(f"no hub for {name}")
+
+    few = {name: (8, row) for name, (_, row) in _sizes._ROWS.items()}
+    monkeypatch.setattr(_published, "read_hub", missing)
+    monkeypatch.setattr(_sizes, "_ROWS", few)
+
+
+def test_every_described_data_set_goes_through_its_own_reader() -> None:
+    """As many items as rows, none like another; outside of a plan nothing is described."""
+    for name in _sizes._ROWS:
+        with sized_by_description() as described:
+            task = tasks.get(name)(None)
+        assert len({item.id for item in task.items}) == 8, name
+        assert described == [name]
+        with pytest.raises(FalterError, match="no hub"):
+            tasks.get(name)(None)
+
+
+def test_a_copy_that_the_user_names_is_never_described() -> None:
+    with sized_by_description(), pytest.raises(TaskError, match="no hub for mine/imdb"):
+        tasks.get("imdb")("hub:mine/imdb")
+
+
+def test_the_paper_is_planned_without_its_data(tmp_path: Path) -> None:
+    """24 configurations of each of the six data sets, and a line that says what was not there."""
+    arguments = ["plan", "--protocol", "consistency", "--preset", "paper", "--limit", "2"]
+    arguments += ["--model", "simulated", "--store", str(tmp_path / "falter.db")]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0
+    assert "together: 288 calls" in result.stdout
+    assert (
+        "not here, so planned with filler of the published sizes: imdb, boolq, mmlu, mmlu_pro, "
+        "gpqa, rewardbench;" in result.stdout
+    )

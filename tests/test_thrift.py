@@ -1,0 +1,228 @@
+"""A budget of requests: which cells it leaves, what their estimates are worth, what a run does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import falter
+from falter.core.errors import FalterError, InvalidValue
+from falter.measures import flip_rate, micro_average, prompt_share
+from falter.stats import (
+    ProbitModel,
+    budget_layout,
+    masked_components,
+    masked_drop,
+    planned_half_widths,
+    promised_half_width,
+    simulate_outcomes,
+    simulated_truth,
+)
+from falter.store import Store
+
+RECIPES = ["typos", "persona", "emotion", "pad_quotes", "pad_newlines", "word_split", "identity"]
+ROWS = [{"question": f"What is {n} plus {n % 17}?", "answer": str(n + n % 17)} for n in range(90)]
+
+
+SHARES = st.floats(0.3, 1.2)
+
+
+@given(st.integers(12, 60), st.integers(2, 9), SHARES, st.integers(0, 99), st.integers(1, 3))
+def test_a_layout_keeps_its_budget(items, conditions, share, seed, dear):
+    """Never more than the budget, the baseline always, recipes even, items in any order."""
+    keys = [f"item {n}" for n in range(items)]
+    costs = [1] * (conditions - 1) + [dear]
+    budget = share * items * sum(costs)
+    layout = budget_layout(keys, costs, budget, seed=seed)
+    assert layout.requests == (layout.mask @ np.array(costs)).sum() <= budget
+    assert len(set(layout.order)) == layout.items
+    rows = layout.mask[list(layout.order)]
+    assert rows[:, 0].all() and not np.delete(layout.mask, list(layout.order), axis=0).any()
+    low, high = layout.per_item
+    assert high - low <= 1 or share >= 1
+    if conditions > 2:
+        assert np.ptp(rows[:, 1:].sum(axis=0)) <= 4
+    again = budget_layout(keys[::-1], costs, budget, seed=seed)
+    if dear == 1 or layout.mask.all():
+        assert (again.mask[::-1] == layout.mask).all()
+
+
+def test_layouts_by_hand():
+    """Five conditions an item as long as items are left, then more conditions, then everything."""
+    keys = [str(n) for n in range(40)]
+    assert budget_layout(keys, [1] * 11, 100).per_item == (5, 5)
+    assert budget_layout(keys, [1] * 11, 100).items == 20
+    assert budget_layout(keys, [1] * 11, 210).per_item == (5, 6)
+    assert budget_layout(keys, [1] * 11, 210).items == 40
+    assert budget_layout(keys, [1] * 11, 440).mask.all()
+    with pytest.raises(InvalidValue, match="10 requests or more"):
+        budget_layout(keys, [1] * 11, 9)
+
+
+def test_the_promise_by_hand():
+    """Halved by four times the items; nothing is left of a whole table but the mask's part."""
+    assert promised_half_width(0.1, 25, 100) == pytest.approx(0.05)
+    assert promised_half_width(0.1, 25, 100, population=100, mask_share=0.0) == 0.0
+    kept = promised_half_width(0.1, 25, 100, population=100, mask_share=1.0)
+    assert kept == pytest.approx(0.05)
+    widths = planned_half_widths(items=1000, population=1000, conditions=16, per_item=15)
+    assert widths["average"] == widths["recipe"] == 0.0
+
+
+def test_masked_numbers_are_right():
+    """Over 100 seeds, estimates of exactly these items and of items like these cover 95 %."""
+    effects = (0, 0.05, 0.1, 0.2, 0.3, 0.0, 0.1, 0.15, 0.25, 0.02)
+    model = ProbitModel(ability=0.5, effects=effects, interaction=0.6)
+    truth, keys = simulated_truth(model), [str(n) for n in range(200)]
+    inside: dict[str, list[bool]] = {}
+
+    def note(name, low, high, value):
+        inside.setdefault(name, []).append(low <= value <= high)
+
+    for seed in range(100):
+        y = simulate_outcomes(model, 200, seed=seed)
+        layout = budget_layout(keys, [1.0] * 10, 600, seed=seed)
+        hidden = np.where(layout.mask, y, np.nan)
+        finite = {"population": 200, "target": "finite"}
+        share = masked_components(hidden, baseline=0, **finite).brittleness.interval
+        whole = masked_components(y, baseline=0, **finite).brittleness.value
+        note("brittleness, these", share.low, share.high, whole)
+        drop = masked_drop(hidden, 0, **finite).interval
+        note("average, these", drop.low, drop.high, (y[:, :1] - y[:, 1:]).mean())
+        rows = hidden[sorted(layout.order)]
+        average = micro_average(rows[:, :1] - rows[:, 1:])
+        note("average, like these", average.low, average.high, truth.drops.mean())
+        changed = ~np.isnan(rows[:, 1:])
+        flips = flip_rate(rows[:, :1], rows[:, 1:, None], changed=changed).rate
+        note("flips, like these", flips.low, flips.high, truth.discordance.mean())
+        crossed = truth.crossed
+        prompt = prompt_share(rows[:, :, None]).share
+        expected = crossed["brittleness_main"] + crossed["brittleness_interaction"]
+        note("prompt share, like these", prompt.low, prompt.high, expected)
+    for name, hits in inside.items():
+        assert np.mean(hits) >= 0.87, name
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return {
+        "data": {"rows": ROWS, "target": "answer"},
+        "template": "{question}",
+        "models": ["simulated"],
+        "recipes": RECIPES,
+        "store": tmp_path / "falter.db",
+    }
+
+
+def test_a_budget_is_kept_and_said(settings):
+    """A run asks what its budget pays for, says what it left, and asks the same when run again."""
+    result = falter.run(**settings, budget=200)
+    rows = result.scores()
+    asked = [row for row in rows if row["outcome"] != "not_asked"]
+    assert 190 <= len(asked) <= 200
+    items = {row["item"] for row in asked}
+    assert len(rows) == len(items) * (len(RECIPES) + 1)
+    assert all(row["value"] is None for row in rows if row["outcome"] == "not_asked")
+    panel = result.analysis.panels[0]
+    left = panel.not_asked
+    assert (left.items, left.items_asked, left.of) == (90, len(items), 90 * 8)
+    assert left.cells == panel.counts.cells == len(asked)
+    assert {r.asked + r.not_asked for r in left.recipes} == {90}
+    assert "exactly these 90 items" in left.average.estimand
+    assert left.average.low < left.average.value < left.average.high
+    assert f"asked {len(asked)} of 720 cells" in panel.signature
+    figure = result.figure("not-asked")
+    assert f"{len(asked)} of 720 cells were asked" in figure.text[0]
+    # Run again it is the same run; without the budget the rest is asked, and nothing twice.
+    again = falter.run(**settings, budget=200)
+    assert again.run.id == result.run.id
+    with Store(settings["store"], writes=False) as store:
+        before = {row["request"] for row in asked}
+        assert not store.missing(list(before))
+    whole = falter.run(**settings)
+    assert whole.run.id != result.run.id
+    assert whole.analysis.panels[0].not_asked is None
+    assert before <= {row["request"] for row in whole.scores()}
+    # A budget that pays for everything asks everything.
+    assert falter.run(**settings, budget=720).analysis.panels[0].counts.cells == 720
+
+
+def test_a_resumed_run_asks_the_same_cells(settings):
+    """What failed of a budgeted run is asked again, and nothing beside it."""
+    answered: list[str] = []
+    broken = [True]
+
+    def model(prompt: str) -> str:
+        if broken[0] and len(answered) >= 60:
+            raise ValueError("away")
+        answered.append(prompt)
+        return "1"
+
+    settings["models"] = [model]
+    cells = []
+    for broken[0] in (True, False):
+        rows = falter.run(**settings, budget=150, seed=3).scores()
+        cells.append({row["request"]: row["outcome"] for row in rows if row["request"]})
+    assert cells[0].keys() == cells[1].keys()
+    assert "failed" in cells[0].values() and "failed" not in cells[1].values()
+    assert len(answered) == len(cells[1]) <= 150
+    other = falter.run(**settings, budget=150, seed=4)
+    assert {row["request"] for row in other.scores()} - {None} != cells[0].keys()
+
+
+def test_two_models_are_asked_the_same_cells(settings):
+    """The mask knows no model, so that two can be compared item by item."""
+    settings["models"] = ["simulated", {"name": "simulated:other", "options": {"mean": 1.0}}]
+    result = falter.run(**settings, budget=400)
+    cells: dict[str, set[tuple[str, str]]] = {}
+    for row in result.scores():
+        if row["outcome"] != "not_asked":
+            cells.setdefault(row["model"], set()).add((row["item"], row["recipe"]))
+    first, second = cells.values()
+    assert first == second
+    assert len(first) + len(second) <= 400
+
+
+def test_a_run_stops_at_the_look_that_knows(settings):
+    """What is wanted loosely is known early, what nothing can show never, and both say so."""
+    early = falter.run(**settings, budget=500, precision={"average": 40})
+    layout = early.run.experiment["layout"]["rows"]
+    assert layout["look"] == [1, 4]
+    cells = [row for row in early.scores() if row["outcome"] != "not_asked"]
+    assert len(cells) == layout["requests"] < 200
+    left = early.analysis.panels[0].not_asked
+    assert left.reached == {"average": True}
+    assert early.analysis.level == 0.9875
+    assert any("look 1 of at most 4" in line for line in early.figure("not-asked").text)
+    late = falter.run(**settings, budget=500, precision={"recipe": 0.5}, looks=2)
+    assert late.run.experiment["layout"]["rows"]["look"] == [2, 2]
+    assert any("not reached" in line for line in late.figure("not-asked").text)
+    # The looks of one layout ask nested cells: what an early look asked, a later one has.
+    asked = {row["request"] for row in cells}
+    assert asked <= {row["request"] for row in late.scores()}
+    decided = falter.run(**settings, budget=500, decide=45, looks=2)
+    panel = decided.analysis.panels[0]
+    assert panel.margin == 0.45
+    assert {recipe.verdict for recipe in panel.recipes} == {"equivalent"}
+    assert decided.run.experiment["layout"]["rows"]["look"] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"budget": 60}, "too small"),
+        ({"budget": 200, "recipes": ["identity"]}, "needs a recipe"),
+        ({"precision": {"average": 2}}, "'precision' needs a 'budget'"),
+        ({"decide": 5}, "'decide' needs a 'budget'"),
+        ({"budget": 200, "protocol": "brittlebench", "recipes": None, "data": None,
+          "template": None}, "cannot be cut to a budget"),
+    ],
+    ids=["too small", "nothing to choose from", "precision alone", "decide alone",
+         "a protocol"],
+)  # fmt: skip
+def test_a_budget_that_cannot_be_kept_is_refused(settings, changed, message):
+    """Before anything is sent, with what would do."""
+    with pytest.raises(FalterError, match=message):
+        falter.run(**{k: v for k, v in (settings | changed).items() if v is not None})
