@@ -44,7 +44,7 @@ REMEDIES = {
     "limit": 60,
     "models": [{"name": AS_IT_COMES, "concurrency": 1}],
     "recipes": ["typos", "pad_newlines"],
-    "remedies": ["tidy_lines", "correct_spelling", "mention_slips", "noisy_examples"],
+    "remedies": ["tidy_lines", "correct_spelling", "mention_slips"],
 }
 
 
