@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import ctypes
 import functools
 import json
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -144,7 +147,10 @@ def _started(browser: str) -> str:
     """The address at which the running browser takes commands; it ends with this process."""
     profile = Path(tempfile.mkdtemp(prefix="browser"))
     command = (browser, *FLAGS, f"--user-data-dir={profile}", "about:blank")
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        preexec_fn=_ends_with_its_parent if sys.platform == "linux" else None,
+    )  # fmt: skip
     atexit.register(_end, process, profile)
     file = profile / "DevToolsActivePort"  # the browser writes the port that it chose
     until = time.monotonic() + PATIENCE
@@ -154,6 +160,11 @@ def _started(browser: str) -> str:
             return f"ws://127.0.0.1:{port}{path}"
         time.sleep(0.05)
     raise AssertionError("the browser did not start")
+
+
+def _ends_with_its_parent() -> None:
+    """Linux ends the browser when the tests are killed, too, which runs no exit handler."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
 def _end(process: subprocess.Popen[bytes], profile: Path) -> None:
