@@ -34,6 +34,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -210,7 +211,7 @@ def truths(y: Floats) -> dict[str, float]:
 
 def estimates(table: Floats, population: int) -> dict[str, SampleEstimate]:
     """What a report says about exactly these items, of a table with hidden cells."""
-    about = {"population": population, "target": "finite"}
+    about: dict[str, Any] = {"population": population, "target": "finite"}
     found = {
         "brittleness": masked_components(table, baseline=0, **about).brittleness,
         "average drop": masked_drop(table, 0, **about),
@@ -237,7 +238,7 @@ def promised(hidden: Floats, layout: Layout, population: int) -> dict[str, float
     table = hidden[first]
     numbers: dict[str, tuple[SampleEstimate, SampleEstimate]] = {}
     for target in ("super-population", "finite"):
-        about = {"population": population, "target": target}
+        about: dict[str, Any] = {"population": population, "target": target}
         for number, estimate in (
             ("brittleness", masked_components(table, baseline=0, **about).brittleness),
             ("average drop", masked_drop(table, 0, **about)),
@@ -274,7 +275,7 @@ def stopping(matrix: Matrix, seeds: int) -> Iterator[str]:
     y, level = matrix.outcomes, look_level(LOOKS, 0.95)
     items, width = y.shape
     keys, truth = [str(i) for i in range(items)], truths(y)
-    about = {"population": items, "target": "finite", "level": level}
+    about: dict[str, Any] = {"population": items, "target": "finite", "level": level}
     for goal, bound in GOALS.items():
         calls, held, always, reached = [], [], [], []
         for seed in range(seeds):
@@ -318,7 +319,8 @@ def like_these(seeds: int) -> Iterator[str]:
 
     keys = [str(i) for i in range(600)]
     for name, model in DRAWN.items():
-        known, found = simulated_truth(model), {}
+        known = simulated_truth(model)
+        found: dict[str, list[tuple[Any, ...]]] = {}
         crossed = known.crossed
         truth = {
             "average drop": known.drops.mean(),

@@ -720,7 +720,9 @@ def test_markdown_escapes_what_github_acts_upon() -> None:
 def test_the_front_door_is_sorted_and_complete() -> None:
     assert falter.report.__all__ == sorted(falter.report.__all__)
     public = {name for name in vars(falter.report) if name[0] not in "_@"}  # @ is pytest's
-    assert public - {"annotations", "drawing", "forms", "page"} == set(falter.report.__all__)
+    assert public - {"annotations", "drawing", "exports", "forms", "page"} == set(
+        falter.report.__all__
+    )
 
 
 @pytest.mark.parametrize("sample", [one_panel, two_by_two, undefined])
