@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from falter.analysis import write_scores
-from falter.cli._forms import FILE, form_options, show
+from falter.cli._forms import FILE, form_options, published_option, show
 from falter.cli._options import store_option
 from falter.experiment import open_result
 
@@ -22,11 +22,13 @@ __all__ = ["report"]
 @click.option(
     "--scores", "scores_path", type=FILE, help="Write one row for each score: .parquet or .csv."
 )
+@published_option
 @click.option("--partial", is_flag=True, help="Report a run that has not been finished.")
 def report(
     run: str | None,
     store_path: Path,
     scores_path: Path | None,
+    published: bool,
     partial: bool,
     **forms: Any,
 ) -> None:
@@ -40,7 +42,7 @@ def report(
         raise click.UsageError(
             f"The store {store_path} does not exist; start a run, or name the store with --store"
         )
-    result = open_result(store_path, run, incomplete=partial)
+    result = open_result(store_path, run, incomplete=partial, published=published)
     if scores_path is not None:
         count = write_scores(result.scores(), scores_path)
         click.echo(f"{count:,} scores: {scores_path}", err=True)
