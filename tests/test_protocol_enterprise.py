@@ -23,6 +23,7 @@ from falter.protocols import Part, UserSettings, _rubrics, placed_parts, protoco
 from falter.protocols.enterprise import _parts
 from falter.protocols.enterprise._published import overall_misfits, published_tables
 from falter.scorers.rating import read_rating
+from falter.stats import krippendorff_alpha
 from falter.store import Store
 
 CHANGED = "CHANGED beyond all recognition now"
@@ -229,6 +230,72 @@ def test_what_a_judge_cannot_say_is_asked_once_more_and_then_counted(
     assert unread["Content delta, %: Valid"] is None
     read = line(result, "perturbations", "scripted:writer", "spelling")
     assert (read["Content delta, %: Valid"], read["Quality delta, %: Valid"]) == (1.0, 0.0)
+
+
+def test_several_judges_rate_the_same_and_their_agreement_is_shown(
+    tmp_path: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first of two counts, the median of three; what one judge said is not asked again."""
+
+    def change(request: Request, parts: Parts) -> Parts:
+        words = {"whitespace": CHANGED, "spelling": "in other words, which says as much"}
+        return dict.fromkeys(parts, words.get(request.variant.recipe.label, "as ever"))
+
+    def strict(request: Request) -> str:
+        return '{"rating": 1}' if CHANGED in request.messages[0][1] else '{"rating": 3}'
+
+    scripted(patch, "writer", writer(change))
+    umpire = scripted(patch, "umpire", strict)
+    scripted(patch, "twin", strict)
+    scripted(patch, "kind", lambda request: '{"rating": 3}')
+
+    def content(*judges: str) -> tuple[Result, float]:
+        judge = judges[0] if len(judges) == 1 else list(judges)
+        result = study(tmp_path, task="enterprise_case", limit=2, judge=judge)
+        found = line(result, "perturbations", "scripted:writer", "whitespace")
+        return result, found["Content delta, %: Strict"]
+
+    alone, delta = content("umpire")
+    asked = len(umpire.requests)
+    assert (delta, asked > 0) == (1.0, True)
+    assert not any(shown.name == "judges" for shown in alone.figures)
+    assert content("kind", "umpire")[1] == 0.0
+    both, delta = content("umpire", "kind")
+    assert (delta, len(umpire.requests)) == (1.0, asked)
+    assert "first of 2 judges" in line_signature(both)
+    kappa = line(
+        both, "judges", "Do two replies say the same?", "scripted:umpire and scripted:kind"
+    )
+    assert kappa["Weighted kappa"] == 0.0
+    three, delta = content("kind", "umpire", "twin")
+    assert (delta, len(umpire.requests)) == (1.0, asked)
+    assert "median of 3 judges" in line_signature(three)
+    question = "Do two replies say the same?"
+    agreed = line(three, "judges", question, "scripted:umpire and scripted:twin")
+    assert (agreed["Krippendorff's alpha"], agreed["Weighted kappa"]) == (1.0, 1.0)
+    verdicts = [row[0] for row in figure(three, "verdicts").rows if row[1] == question]
+    assert verdicts == ["scripted:kind", "scripted:umpire", "scripted:twin"]
+    among = line(three, "judges", question, "all 3")
+    rows = [[3, 1, 1], [3, 3, 3]]  # of each item, whitespace and spelling
+    expected = krippendorff_alpha(rows * (int(among["Rated by two or more"]) // 2), "ordinal")
+    assert among["Krippendorff's alpha"] == pytest.approx(expected.value)
+    alpha = next(r for r in figure(three, "judges").rows if r[:2] == (question, "all 3"))[3]
+    assert alpha.signature and alpha.low is not None
+    assert {run.id for run in alone.runs.values()} & {run.id for run in three.runs.values()}
+    refused(capsys, tmp_path, "enterprise", "umpire", "umpire", why="'umpire' is named twice")
+    refused(capsys, tmp_path, "brittlebench", "umpire", "twin", why="takes one judge")
+
+
+def line_signature(result: Result) -> str:
+    row = next(r for r in figure(result, "robustness").rows)
+    return next(cell.signature for cell in row if isinstance(cell, Estimate))
+
+
+def refused(capsys: Any, folder: Path, protocol: str, *judges: str, why: str) -> None:
+    arguments = ["run", "--protocol", protocol, "--model", "writer"]
+    arguments += [word for judge in judges for word in ("--judge", judge)]
+    assert _run([*arguments, "--store", str(folder / "other.db")]) == 2
+    assert why in capsys.readouterr().err
 
 
 def test_a_judge_that_fails_leaves_pairs_missing(tmp_path: Path, patch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,7 @@ class PriceSettings(TypedDict, total=False):
     output: float | None
     currency: str | None
     cached: float | None
+    batch: float | None
 
 
 class ModelSettings(TypedDict, total=False):
@@ -146,9 +147,10 @@ class ExperimentSettings(TypedDict, total=False):
     rewriter: str | ModelSettings | None
     rewrites: str | None
     unparsed: Literal["wrong", "excluded"] | None
+    batch: bool | None
     level: float | None
     protocol: str | None
     preset: str | None
     remedies: str | Sequence[str] | None
-    judge: str | ModelSettings | None
+    judge: AnyModel | Sequence[AnyModel] | None
     gate: GateSettings | None

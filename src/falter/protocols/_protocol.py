@@ -125,8 +125,9 @@ class Protocol(ABC):
 
     A subclass lists its parts and makes the figures. `presets` are the sizes in which it can be
     run, the first by default; an unknown one is refused before. `headline` names the figures that
-    a summary shows; `takes_recipes` says whether the user names the recipes, and
-    `has_published_tables` whether `published` gives the numbers that its paper prints.
+    a summary shows; `takes_recipes` says whether the user names the recipes, `takes_judges` whether
+    several may judge, and `has_published_tables` whether `published` gives the numbers that its
+    paper prints.
     """
 
     name: str
@@ -134,6 +135,7 @@ class Protocol(ABC):
     presets: tuple[str, ...] = ("quick", "paper")
     headline: tuple[str, ...] = ()
     takes_recipes = False
+    takes_judges = False
     has_published_tables = False
 
     @abstractmethod

@@ -34,6 +34,7 @@ class Enterprise(Protocol):
     summary = "whether an application keeps its quality when wording, format and language change"
     presets = tuple(PRESETS)
     has_published_tables = True
+    takes_judges = True
     headline = ("answer", "robustness", "formats", "difficulty")
 
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
