@@ -6,7 +6,8 @@ Each row is a way to disturb `falter run` against a local server that counts how
 request arrived. `lost` are planned requests without a stored answer after the run was started once
 more, and problems that `store verify` finds; `doubled` are requests that were sent although their
 answer was stored; `again` are those whose answer was lost with a process or a disk and that had
-to be sent again. A full disk is a small tmpfs as root, otherwise a limit on the size of files.
+to be sent again. As root a full disk is a small tmpfs and a read-only store lies on one; otherwise
+they are a limit on the size of files, and modes.
 """
 
 from __future__ import annotations
@@ -184,14 +185,35 @@ async def read_only(bench: Bench) -> Row:
     await process.communicate()
     with Store(bench.store) as store:
         store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    bench.store.chmod(0o444)
-    line = [sys.executable, "-m", "falter", "report", "--store", str(bench.store), "--json"]
-    reader = await asyncio.create_subprocess_exec(
-        *line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment()
-    )
-    _, said = await reader.communicate()
-    bench.store.chmod(0o644)
+    with kept_from_writing(bench.store) as path:
+        line = [sys.executable, "-m", "falter", "report", "--store", str(path), "--json"]
+        reader = await asyncio.create_subprocess_exec(
+            *line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment()
+        )
+        _, said = await reader.communicate()
     return await bench.row("read-only report", [reader.returncode or 0], said)
+
+
+@contextlib.contextmanager
+def kept_from_writing(store: Path) -> Iterator[Path]:
+    """The store where nothing can be written: modes do not stop root, a read-only mount does."""
+    place = store.parent / "sealed"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "tmpfs", str(place)]
+    mounted = os.getuid() == 0 and not subprocess.run(mount, check=False).returncode
+    path = Path(shutil.copy(store, place))
+    if mounted:
+        subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+    else:
+        path.chmod(0o444)
+        place.chmod(0o555)
+    try:
+        yield path
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(place)], check=False)
+        else:
+            place.chmod(0o755)
 
 
 @contextlib.contextmanager
