@@ -152,5 +152,5 @@ class ExperimentSettings(TypedDict, total=False):
     protocol: str | None
     preset: str | None
     remedies: str | Sequence[str] | None
-    judge: AnyModel | Sequence[AnyModel] | None
+    judge: str | ModelSettings | Sequence[str | ModelSettings] | None
     gate: GateSettings | None
