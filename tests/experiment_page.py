@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from falter.experiment import EXAMPLE, EXPERIMENT, STUDY, Block, Setting
-from falter.experiment._config import DATA, MODEL, PRECISION, PRICE, SAMPLING, Model
+from falter.experiment._config import DATA, MODEL, PRECISION, PRICE, SAMPLING, Judges, Model
 from falter.experiment._gate_settings import BUDGET, GATE, Looks, Margins
 from falter.experiment._grid import Grid
 from falter.experiment._settings import Many
@@ -169,6 +169,8 @@ def python_type(shape: Shape[Any]) -> str:
             return {
                 "DataSettings": "str | DataSettings | RowsSettings | Rows",
             }.get(kind, kind)
+        case Judges():
+            return "str | ModelSettings | Sequence[str | ModelSettings]"
         case Many(entry=Model()):
             return "AnyModel | Sequence[AnyModel]"
         case Many(entry=entry):

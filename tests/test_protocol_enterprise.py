@@ -16,12 +16,14 @@ from enterprise_samples import Parts, answer, rating, scripted
 from every_estimate import every_estimate
 from falter.cli._main import _run
 from falter.core.records import Estimate, Request, Response
-from falter.experiment import Result, prepare, read_study, rewriting_experiments
+from falter.experiment import Result, open_result, prepare, read_study, rewriting_experiments
 from falter.figures import Grid, HeatMap
-from falter.measures import corrected_rate, run_summary
+from falter.measures import corrected_rate
 from falter.protocols import Part, UserSettings, _rubrics, placed_parts, protocols
 from falter.protocols.enterprise import _parts
+from falter.protocols.enterprise._published import overall_misfits, published_tables
 from falter.scorers.rating import read_rating
+from falter.stats import krippendorff_alpha
 from falter.store import Store
 
 CHANGED = "CHANGED beyond all recognition now"
@@ -230,6 +232,72 @@ def test_what_a_judge_cannot_say_is_asked_once_more_and_then_counted(
     assert (read["Content delta, %: Valid"], read["Quality delta, %: Valid"]) == (1.0, 0.0)
 
 
+def test_several_judges_rate_the_same_and_their_agreement_is_shown(
+    tmp_path: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first of two counts, the median of three; what one judge said is not asked again."""
+
+    def change(request: Request, parts: Parts) -> Parts:
+        words = {"whitespace": CHANGED, "spelling": "in other words, which says as much"}
+        return dict.fromkeys(parts, words.get(request.variant.recipe.label, "as ever"))
+
+    def strict(request: Request) -> str:
+        return '{"rating": 1}' if CHANGED in request.messages[0][1] else '{"rating": 3}'
+
+    scripted(patch, "writer", writer(change))
+    umpire = scripted(patch, "umpire", strict)
+    scripted(patch, "twin", strict)
+    scripted(patch, "kind", lambda request: '{"rating": 3}')
+
+    def content(*judges: str) -> tuple[Result, float]:
+        judge = judges[0] if len(judges) == 1 else list(judges)
+        result = study(tmp_path, task="enterprise_case", limit=2, judge=judge)
+        found = line(result, "perturbations", "scripted:writer", "whitespace")
+        return result, found["Content delta, %: Strict"]
+
+    alone, delta = content("umpire")
+    asked = len(umpire.requests)
+    assert (delta, asked > 0) == (1.0, True)
+    assert not any(shown.name == "judges" for shown in alone.figures)
+    assert content("kind", "umpire")[1] == 0.0
+    both, delta = content("umpire", "kind")
+    assert (delta, len(umpire.requests)) == (1.0, asked)
+    assert "first of 2 judges" in line_signature(both)
+    kappa = line(
+        both, "judges", "Do two replies say the same?", "scripted:umpire and scripted:kind"
+    )
+    assert kappa["Weighted kappa"] == 0.0
+    three, delta = content("kind", "umpire", "twin")
+    assert (delta, len(umpire.requests)) == (1.0, asked)
+    assert "median of 3 judges" in line_signature(three)
+    question = "Do two replies say the same?"
+    agreed = line(three, "judges", question, "scripted:umpire and scripted:twin")
+    assert (agreed["Krippendorff's alpha"], agreed["Weighted kappa"]) == (1.0, 1.0)
+    verdicts = [row[0] for row in figure(three, "verdicts").rows if row[1] == question]
+    assert verdicts == ["scripted:kind", "scripted:umpire", "scripted:twin"]
+    among = line(three, "judges", question, "all 3")
+    rows = [[3, 1, 1], [3, 3, 3]]  # of each item, whitespace and spelling
+    expected = krippendorff_alpha(rows * (int(among["Rated by two or more"]) // 2), "ordinal")
+    assert among["Krippendorff's alpha"] == pytest.approx(expected.value)
+    alpha = next(r for r in figure(three, "judges").rows if r[:2] == (question, "all 3"))[3]
+    assert alpha.signature and alpha.low is not None
+    assert {run.id for run in alone.runs.values()} & {run.id for run in three.runs.values()}
+    refused(capsys, tmp_path, "enterprise", "umpire", "umpire", why="'umpire' is named twice")
+    refused(capsys, tmp_path, "brittlebench", "umpire", "twin", why="takes one judge")
+
+
+def line_signature(result: Result) -> str:
+    row = next(r for r in figure(result, "robustness").rows)
+    return next(cell.signature for cell in row if isinstance(cell, Estimate))
+
+
+def refused(capsys: Any, folder: Path, protocol: str, *judges: str, why: str) -> None:
+    arguments = ["run", "--protocol", protocol, "--model", "writer"]
+    arguments += [word for judge in judges for word in ("--judge", judge)]
+    assert _run([*arguments, "--store", str(folder / "other.db")]) == 2
+    assert why in capsys.readouterr().err
+
+
 def test_a_judge_that_fails_leaves_pairs_missing(tmp_path: Path, patch: pytest.MonkeyPatch) -> None:
     """Nothing arrived, so nothing changed and nothing stayed: no number, and not 0 or 100."""
 
@@ -316,36 +384,24 @@ def test_runs_are_summed_up_and_one_without_a_category_is_named(
     assert (perturbed["Pairs"], perturbed["Content delta, %: Strict"]) == (8, 0.5)
 
 
-# Table 2: overall, then baseline, general, positional, format, multilingual, cross-lingual.
-TABLE_2 = {
-    "GPT 5.2": (91.01, 93.27, 90.68, 91.22, 91.25, 89.06, 90.56),
-    "GPT 4.1": (90.20, 95.31, 90.07, 86.89, 91.00, 86.82, 91.36),
-    "Ministral 3 8B": (89.40, 98.32, 92.49, 78.92, 89.45, 89.12, 87.66),
-    "GPT 5 Mini": (88.55, 93.86, 87.96, 87.87, 86.36, 85.74, 89.53),
-    "GPT OSS 120B": (87.29, 93.54, 88.21, 73.00, 89.10, 85.78, 88.53),
-    "GPT 5 Nano": (84.35, 92.95, 85.31, 83.04, 82.06, 77.67, 85.04),
-    "Mistral Small 3.2 24B": (82.45, 96.58, 84.50, 74.31, 85.26, 75.22, 78.82),
-    "GPT OSS 20B": (82.03, 92.09, 83.26, 66.29, 85.20, 82.07, 83.28),
-    "Gemma 3 12B": (79.48, 95.32, 82.88, 68.53, 75.49, 75.25, 79.83),
-    "Gemma 3 4B": (75.92, 93.45, 79.15, 66.26, 74.78, 67.24, 74.63),
-    "Llama 3.1 8B": (69.52, 92.80, 76.15, 63.33, 74.49, 56.97, 53.40),
-}
-CATEGORIES = ("baseline", "general", "positional", "format", "multilingual", "crosslingual")
-
-
 def test_the_papers_overall_is_the_mean_with_the_baseline_for_seven_of_eleven() -> None:
-    """The others are named on the page; the mean without the baseline is lower for all."""
-    others: dict[str, float] = {}
-    for model, (overall, *scores) in TABLE_2.items():
-        summary = run_summary([dict(zip(CATEGORIES, scores, strict=True))])
-        mean, without = summary.mean_incl_baseline.mean, summary.mean_excl_baseline.mean
-        assert mean is not None and without is not None and without < overall
-        if abs(mean - overall) > 0.01:
-            others[model] = round(overall - mean, 2)
-    assert set(others) == {"GPT 4.1", "Ministral 3 8B", "GPT OSS 120B", "Gemma 3 12B"}
-    assert others["GPT OSS 120B"] == 0.93
+    """The others are named on the page, with what is printed and what the mean is."""
+    misfits = overall_misfits()
+    assert set(misfits) == {"GPT 4.1", "Ministral 3 8B", "GPT OSS 120B", "Gemma 3 12B"}
+    printed, mean = misfits["GPT OSS 120B"]
+    assert round(printed - mean, 2) == 0.93
     page = (Path(__file__).parents[1] / "docs" / "protocols" / "enterprise.md").read_text("utf-8")
-    assert all(model in page for model in others)
+    assert all(model in page for model in misfits)
+
+
+def test_the_papers_tables_are_whole() -> None:
+    """Eleven models in each table, nine in that of formats, with every printed number."""
+    tables = published_tables()
+    counts = {n: (len(t), {len(row) for row in t.values()}) for n, t in tables.items()}
+    assert counts == {"overall": (12, {9}), "formats": (9, {5}), "languages": (12, {8})}
+    assert str(tables["formats"]["Mistral Small 3.2 24B"]["XML"]) == "35.00 ± 22.36"
+    missing = [(m, c) for m, row in tables["formats"].items() for c, n in row.items() if n is None]
+    assert missing == [("Gemma 3 12B", "XML")]
 
 
 def test_every_part_and_figure_is_on_the_page(tmp_path: Path, patch: pytest.MonkeyPatch) -> None:
@@ -355,9 +411,54 @@ def test_every_part_and_figure_is_on_the_page(tmp_path: Path, patch: pytest.Monk
     scripted(patch, "writer", writer())
     scripted(patch, "umpire", rating)
     result = study(tmp_path, limit=1, judge="umpire")
-    for shown in result.figures:
+    with_tables = open_result(tmp_path / "falter.db", published=True)
+    assert with_tables.figures[: len(result.figures)] == result.figures
+    for shown in with_tables.figures:
         assert f"`{shown.name}`" in page, shown.name
+    compare_with_the_paper(with_tables)
     assert json.loads(json.dumps(result.table("robustness")))
     assert {row[1] for row in figure(result, "tasks").rows} == {
         "enterprise_case", "enterprise_chat", "enterprise_questions", "enterprise_slots",
     }  # fmt: skip
+
+
+def compare_with_the_paper(result: Result) -> None:
+    """The run's own rows first, in the paper's way of counting; then all of the paper's."""
+    own = line(result, "published", "scripted:writer", "yours")
+    paper = line(result, "published", "GPT OSS 120B", "paper")
+    assert (paper["Overall: As printed"], paper["Overall: Mean of six"]) == (
+        "87.29 ± 2.54",
+        "86.36",
+    )
+    robustness = [own[f"Robustness: {title}"] for title in ("Baseline", "General", "Cross-lingual")]
+    assert robustness == [1.0, 1.0, 1.0]
+    assert (own["Overall: As printed"], own["Overall: Mean of six"]) == (None, 1.0)
+    words = " ".join(figure(result, "published").text)
+    assert "for 7 of 11 models" in words
+    assert "GPT 4.1 90.20 for 90.24, Ministral 3 8B 89.40 for 89.33" in words
+    assert "GPT OSS 120B 87.29 for 86.36, Gemma 3 12B 79.48 for 79.55" in words
+    assert "without a judge" not in words
+    formats = line(result, "published-formats", "scripted:writer", "yours")
+    assert (formats["JSON"], formats["Markdown"]) == (1.0, None)
+    assert line(result, "published-formats", "Gemma 3 12B")["XML"] == "N/A"
+    assert figure(result, "published-languages").rows[0][:2] == ("scripted:writer", "yours")
+
+
+def test_published_tables_are_refused_where_there_are_none(
+    tmp_path: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is sent, with the names of the protocols that have them."""
+    client = scripted(patch, "writer", writer())
+    store = ["--store", str(tmp_path / "falter.db")]
+    for what in (["--protocol", "consistency"], ["--task", "basics", "--recipe", "typos"]):
+        assert _run(["run", *what, "--model", "writer", "--published", *store]) == 2
+        error = capsys.readouterr().err
+        assert "no published tables" in error
+        assert "protocols that have them: enterprise" in error
+    assert not client.requests
+    falter.run(
+        task="basics", models=["simulated"], recipes=["typos"], limit=2,
+        store=tmp_path / "falter.db",
+    )  # fmt: skip
+    assert _run(["report", "--published", *store]) == 2
+    assert "A run without a protocol has no published tables" in capsys.readouterr().err

@@ -448,9 +448,14 @@ def test_a_protocols_settings_stand_beside_the_experiments() -> None:
     judge = {"name": "openai:j", "api": "chat"}
     study, rest = read_study_settings({**PLAIN, "protocol": "brittlebench", "judge": judge})
     assert (study.protocol, study.preset) == ("brittlebench", None)
-    assert study.judge == ModelSpec(name="openai:j", api="chat")
+    assert study.judges == (ModelSpec(name="openai:j", api="chat"),)
     assert rest == PLAIN
     assert read_study_settings(PLAIN)[0].protocol is None
+    several = read_study_settings({"protocol": "enterprise", "judge": [judge, "b"]})[0].judges
+    assert [one.name for one in several] == ["openai:j", "b"]
+    typed = [overlay({"judge": judge}, {"judge": names})["judge"] for names in (
+        ("openai:j",), ("b",), ("openai:j", "b"))]  # fmt: skip
+    assert typed == [judge, {"name": "b"}, [judge, {"name": "b"}]]
     with pytest.raises(InvalidValue, match=r"^judge\.api is 'x'; expected one of"):
         read_study_settings({"judge": {"name": "j", "api": "x"}})
     with pytest.raises(UnknownName, match="setting of an experiment 'protocol'"):

@@ -16,7 +16,15 @@ from falter.experiment import report_form, write_report
 from falter.figures import Study
 from falter.report import as_csv, as_json, as_latex, as_markdown, terminal
 
-__all__ = ["FILE", "FORM_NAMES", "form_options", "html_option", "show", "write_page"]
+__all__ = [
+    "FILE",
+    "FORM_NAMES",
+    "form_options",
+    "html_option",
+    "published_option",
+    "show",
+    "write_page",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,6 +56,9 @@ PRINTED = {"json": as_json, "csv": as_csv, "md": as_markdown, "latex": as_latex}
 FORM_NAMES = ("html_path", "parquet_path", "figures", *(f"show_{form}" for form in PRINTED))
 
 html_option = click.option("--html", "html_path", type=FILE, help="Write the report as a page.")
+published_option = click.option(
+    "--published", is_flag=True, help="Show the tables of the protocol's paper beside your numbers."
+)
 _FORMS = (
     html_option,
     click.option("--parquet", "parquet_path", type=FILE, help="Write one row for each number."),

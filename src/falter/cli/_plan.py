@@ -93,8 +93,9 @@ def _planned(study: ResolvedStudy, store_path: Path, price_list: str | None) -> 
         "preset": study.spec.preset or None,
         "runs": [resolved.run.id for _, resolved in study.parts],
         "panels": rows,
+        "judges": len(study.judges),
         "judge_calls_at_most": {
-            judging.part.name: protocol.judge_calls(judging.part, cells)
+            judging.part.name: len(study.judges) * protocol.judge_calls(judging.part, cells)
             for judging in study.judging
         },
         "missing_rewrites": sum(len(need.missing) for need in needs),
@@ -114,8 +115,9 @@ def _print(planned: dict[str, Any]) -> None:
     rows = planned["panels"]
     for row in rows:
         click.echo(panel_text(row))
+    judges = "the judge" if planned["judges"] == 1 else f"{planned['judges']} judges together"
     for name, calls in planned["judge_calls_at_most"].items():
-        click.echo(f"{name}: at most {calls:,} calls of the judge")
+        click.echo(f"{name}: at most {calls:,} calls of {judges}")
     if len(rows) > 1:
         click.echo(together(rows))
     for prompt in planned["prompts"]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from falter.analysis import write_scores
-from falter.cli._forms import FILE, form_options, show
+from falter.cli._forms import FILE, form_options, published_option, show
 from falter.cli._options import store_option
 from falter.experiment import open_result
 from falter.report.exports import export_forms
@@ -32,12 +32,14 @@ __all__ = ["report"]
     help="Write all answers for another tool to a new folder: inspect (logs), hf (a data set), "
     "otel (spans).",
 )
+@published_option
 @click.option("--partial", is_flag=True, help="Report a run that has not been finished.")
 def report(
     run: str | None,
     store_path: Path,
     scores_path: Path | None,
     exports: tuple[tuple[str, Path], ...],
+    published: bool,
     partial: bool,
     **forms: Any,
 ) -> None:
@@ -53,7 +55,7 @@ def report(
         raise click.UsageError(
             f"The store {store_path} does not exist; start a run, or name the store with --store"
         )
-    result = open_result(store_path, run, incomplete=partial)
+    result = open_result(store_path, run, incomplete=partial, published=published)
     for form, folder in exports:
         files = result.export(form, folder)
         written = f"{len(files):,} file{'' if len(files) == 1 else 's'}"

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from falter.cli._forms import html_option, write_page
+from falter.cli._forms import html_option, published_option, write_page
 from falter.cli._live_drops import LiveDrops
 from falter.cli._options import (
     STORE_PATH,
@@ -26,6 +26,7 @@ from falter.core.ids import short
 from falter.experiment import (
     StudySpec,
     carry_out_study,
+    check_published,
     read_study,
     stored_result,
     study_in,
@@ -42,12 +43,15 @@ __all__ = ["run", "run_and_show"]
 @protocol_options
 @store_option
 @html_option
+@published_option
 @click.option(
     "--shard",
     metavar="K/N",
     help="Ask the K-th of N shares, chosen by the hash of a request; 'falter store merge' joins.",
 )
-def run(store_path: Path, html_path: Path | None, shard: str | None, **options: Any) -> int:
+def run(
+    store_path: Path, html_path: Path | None, published: bool, shard: str | None, **options: Any
+) -> int:
     """Run an experiment; answers that are stored already are not asked for again.
 
     \b
@@ -59,21 +63,32 @@ def run(store_path: Path, html_path: Path | None, shard: str | None, **options: 
     """
     settings, folder = settings_from(options)
     share = None if shard is None else Shard.parse(shard)
-    if share is not None and html_path is not None:
+    shows = "--html" if html_path is not None else "--published" if published else ""
+    if share is not None and shows:
         raise UsageError(
-            "--shard asks for a share of the answers, and --html would report on that share",
-            hint="merge the stores of all shards, then: falter report --html FILE",
+            f"--shard asks for a share of the answers, and {shows} would report on that share",
+            hint=f"merge the stores of all shards, then: falter report {shows}"
+            + (" FILE" if shows == "--html" else ""),
         )
-    return run_and_show(read_study(settings, folder=folder), store_path, html_path, share)
+    spec = read_study(settings, folder=folder)
+    return run_and_show(spec, store_path, html_path, share, published=published)
 
 
 def run_and_show(
-    spec: StudySpec, store_path: Path, html_path: Path | None, shard: Shard | None = None
+    spec: StudySpec,
+    store_path: Path,
+    html_path: Path | None,
+    shard: Shard | None = None,
+    *,
+    published: bool = False,
 ) -> int:
     """Run to the end, print the summary, write the report. Exit code 1 if some requests failed.
 
-    A shard is not reported: its numbers would be those of a share.
+    A shard is not reported: its numbers would be those of a share. With `published`, the tables of
+    the protocol's paper are shown too, if it has any: checked before anything is sent.
     """
+    if published:
+        check_published(spec.protocol.name)
     with study_in(spec, store_path) as study:
         for note in study.notes:
             click.echo(f"note: {printable(note)}", err=True)
@@ -104,7 +119,7 @@ def run_and_show(
                 stored = carry_out_study(study, store, meter, meter.heading, shard, command)
             if shard is not None:
                 return _say_shard(store, stored, shard, store_path)
-            shown = stored_result(store, stored, store_path).study
+            shown = stored_result(store, stored, store_path, published=published).study
     terminal(shown, Console())
     if html_path is not None:
         write_page(shown, html_path)

@@ -32,7 +32,7 @@ from falter.experiment._connect import connect
 from falter.experiment._d_study import DesignError, components_in, components_of, design_errors
 from falter.experiment._demonstrations import DemonstrationChanges, demonstration_changes
 from falter.experiment._execute import Watch, planned_cost, run_async
-from falter.experiment._findings import shown_analysis
+from falter.experiment._findings import check_published, shown_analysis
 from falter.experiment._gate import Gate, Infeasible, OpenGate, gate_in, read_gate
 from falter.experiment._gate_figures import gate_study, lost_examples, plan_study
 from falter.experiment._gate_keywords import keyword_gate
@@ -180,6 +180,7 @@ __all__ = [
     "calibrate_judge",
     "carry_out_study",
     "check_permits",
+    "check_published",
     "compare",
     "compared_study",
     "components_in",

@@ -14,7 +14,7 @@ from falter.core.records import Run
 from falter.experiment._config import Experiment
 from falter.experiment._execute import Watch
 from falter.experiment._exports import export_result
-from falter.experiment._findings import part_results, shown_study
+from falter.experiment._findings import check_published, part_results, shown_study
 from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._labels import run_scorers
 from falter.experiment._rescore import rescored_study
@@ -164,21 +164,37 @@ def _with_models(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**settings, "models": [named(model) for model in models]} if models else settings
 
 
-def open_result(store: Path | str, name: str | None = None, *, incomplete: bool = False) -> Result:
+def open_result(
+    store: Path | str,
+    name: str | None = None,
+    *,
+    incomplete: bool = False,
+    published: bool = False,
+) -> Result:
     """The result of a stored run or study, named by the first digits of its id; else the newest.
 
-    A run that was not finished is refused unless it may be `incomplete`.
+    A run that was not finished is refused unless it may be `incomplete`. With `published`, the
+    tables of the protocol's paper stand at the end of the report.
     """
     path = Path(store)
     if not path.exists():
         raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
     with Store(path, writes=False) as opened:
-        return stored_result(opened, find_study(opened, name), path, incomplete=incomplete)
+        stored = find_study(opened, name)
+        return stored_result(opened, stored, path, incomplete=incomplete, published=published)
 
 
 def stored_result(
-    store: Store, stored: StoredStudy, path: Path, *, incomplete: bool = False
+    store: Store,
+    stored: StoredStudy,
+    path: Path,
+    *,
+    incomplete: bool = False,
+    published: bool = False,
 ) -> Result:
     """The result of a study in an open store."""
+    if published:
+        check_published(stored.protocol)
     results = part_results(store, stored, incomplete=incomplete)
-    return Result(shown_study(store, stored, results), results, path)
+    study = shown_study(store, stored, results, published=published)
+    return Result(study, results, path)

@@ -107,6 +107,24 @@ class Model(Shape[ModelSpec]):
 
 
 
+class Judges(Many[ModelSpec]):
+    """Models that judge; a single one is written, kept and hashed without a list."""
+
+    def read(self, value: Any, place: Place) -> tuple[ModelSpec, ...]:
+        if not isinstance(value, (list, tuple)):
+            return (self.entry.read(value, place),)
+        return super().read(value, place)
+
+    def typed(self, value: Any, place: Place, before: Any = None) -> Any:
+        known = {
+            entry["name"]: entry
+            for entry in (before if isinstance(before, (list, tuple)) else [before])
+            if isinstance(entry, Mapping) and "name" in entry
+        }
+        typed = [self.entry.typed(name, place, known.get(name)) for name in value]
+        return typed[0] if len(typed) == 1 else typed
+
+
 class Data(Block[DataSpec]):
     """A mapping, or the file alone, whose target is then the one column that is called so."""
 
@@ -275,8 +293,9 @@ class StudySettings:
     remedies: tuple[str, ...] = setting("the remedies to compare, if a protocol does so",
         "--remedies", default=(), shape=Columns(tuple), metavar="A,B,C", without="all of them",
         off="[tidy_lines, restate]")
-    judge: ModelSpec | None = setting("the model that rates reasoning, if a protocol asks "
-        "for it", "--judge", shape=Model(), metavar="NAME", off="openai:gpt-4o")
+    judges: tuple[ModelSpec, ...] = setting("the model that rates replies, or several that each "
+        "rate the same", "--judge", name="judge", default=(), shape=Judges(Model()),
+        metavar="NAME", off="openai:gpt-4o")
     gate: GateSpec | None = setting("what must hold for 'falter gate', which other commands leave "
         "alone", shape=GATE, above="What must hold, for 'falter gate'.")
 

@@ -28,10 +28,8 @@ def connect(spec: ModelSpec) -> Client:
     return connector(ClientSettings(name=rest, **chosen))
 
 
-def connect_judge(spec: ModelSpec | None, *, batch: bool) -> Client | None:
-    """The model that judges, if there is one; in batches if that is how all is asked."""
-    if spec is None:
-        return None
+def connect_judge(spec: ModelSpec, *, batch: bool) -> Client:
+    """A model that judges; in batches if that is how all is asked."""
     judge = connect(spec)
     if not judge.capabilities.generates:
         raise UsageError(

@@ -14,6 +14,7 @@ from falter.analysis import (
     run_tables,
     scored_cells,
 )
+from falter.core.errors import UsageError
 from falter.core.records import Run
 from falter.experiment._labels import run_scorers
 from falter.experiment._meaning import encoder_if_there
@@ -23,7 +24,7 @@ from falter.perturbations import everyday_name
 from falter.protocols import SINGLE_RUN, Part, PartResult, ScoredCell, protocols
 from falter.store import Store, StoredStudy, scan_rewrites
 
-__all__ = ["part_result", "part_results", "shown_analysis", "shown_study"]
+__all__ = ["check_published", "part_result", "part_results", "shown_analysis", "shown_study"]
 
 
 def part_results(
@@ -77,8 +78,22 @@ def part_result(store: Store, part: Part, run: Run, *, incomplete: bool = False)
     )
 
 
-def shown_study(store: Store, stored: StoredStudy, results: Sequence[PartResult]) -> Study:
-    """Every figure of a study, and what it was made of."""
+def check_published(name: str) -> None:
+    """Refuse a protocol whose paper's tables are not here; `name` is empty for a single run."""
+    if name and protocols.get(name).has_published_tables:
+        return
+    known = [other for other in protocols.names() if protocols.get(other).has_published_tables]
+    what = f"The protocol {name}" if name else "A run without a protocol"
+    raise UsageError(
+        f"{what} has no published tables to show",
+        hint=f"protocols that have them: {', '.join(known)}; leave --published out for others",
+    )
+
+
+def shown_study(
+    store: Store, stored: StoredStudy, results: Sequence[PartResult], *, published: bool = False
+) -> Study:
+    """Every figure of a study, and what it was made of; with the `published` tables at its end."""
     protocol = protocols.get(stored.protocol) if stored.protocol else SINGLE_RUN
     first = results[0].analysis
     models = {
@@ -89,6 +104,11 @@ def shown_study(store: Store, stored: StoredStudy, results: Sequence[PartResult]
         headline = protocol.headline
     else:
         title, headline = analysis_title(first), main_figures(first)
+    figures = protocol.figures(results, opinions(store).agreement)
+    if published:
+        printed = protocol.published(results)
+        figures = (*figures, *printed)
+        headline = (*headline, *(figure.name for figure in printed))
     return Study(
         id=stored.id,
         title=title,
@@ -102,7 +122,7 @@ def shown_study(store: Store, stored: StoredStudy, results: Sequence[PartResult]
         models=tuple(models),
         simulated=tuple(label for label, model in models.items() if model.simulated),
         parts=tuple(map(_study_part, results)),
-        figures=protocol.figures(results, opinions(store).agreement),
+        figures=figures,
         headline=headline,
         origin=dict(results[0].run.origin),
         notes=(*stored.notes, *protocol.notes(stored.preset)),

@@ -163,5 +163,5 @@ class ExperimentSettings(TypedDict, total=False):
     protocol: str | None
     preset: str | None
     remedies: str | Sequence[str] | None
-    judge: str | ModelSettings | None
+    judge: str | ModelSettings | Sequence[str | ModelSettings] | None
     gate: GateSettings | None

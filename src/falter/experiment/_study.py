@@ -37,7 +37,7 @@ from falter.experiment._looks import is_enough, looks, looks_of
 from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
 from falter.experiment._remedies import RemedyUnfit
-from falter.experiment._resolve import Resolved, resolve
+from falter.experiment._resolve import Resolved, distinct, resolve
 from falter.experiment._rewrites import bank_in
 from falter.experiment._shelf import TaskShelf
 from falter.experiment._thrift import laid_out, refuse_with_protocol
@@ -81,7 +81,7 @@ class StudySpec:
 
     protocol: Protocol
     preset: str
-    judge: ModelSpec | None
+    judges: tuple[ModelSpec, ...]
     experiment: Experiment
     settings: Mapping[str, Any]
     folder: Path
@@ -114,7 +114,7 @@ class ResolvedStudy:
     parts: tuple[tuple[Part, Resolved], ...]
     judging: tuple[JudgingPart, ...]
     clients: tuple[Client, ...]
-    judge: Client | None
+    judges: tuple[Client, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -123,7 +123,7 @@ def study_of(experiment: Experiment) -> StudySpec:
     return StudySpec(
         protocol=SINGLE_RUN,
         preset=SINGLE_RUN.presets[0],
-        judge=None,
+        judges=(),
         experiment=experiment,
         settings={},
         folder=Path(),
@@ -154,10 +154,15 @@ def read_study(
             f"The protocol {protocol.name} has its own recipes",
             hint="leave 'recipes' out, or run an experiment without a protocol",
         )
+    if len(study.judges) > 1 and not protocol.takes_judges:
+        raise UsageError(
+            f"The protocol {protocol.name} takes one judge, and {len(study.judges)} are named",
+            hint=f"keep one of {', '.join(judge.name for judge in study.judges)}",
+        )
     return StudySpec(
         protocol=protocol,
         preset=preset,
-        judge=study.judge,
+        judges=study.judges,
         experiment=read_experiment(
             rest, folder=folder, needs_models=needs_models, needs_tasks=False
         ),
@@ -200,12 +205,16 @@ class _Resolver:
     def __init__(self, spec: StudySpec, path: Path, stack: contextlib.ExitStack) -> None:
         self.spec, self.path, self.stack = spec, path, stack
         self.clients = tuple(connect(model) for model in spec.experiment.models)
-        self.judge = connect_judge(spec.judge, batch=spec.experiment.batch)
+        self.judges = tuple(
+            connect_judge(judge, batch=spec.experiment.batch) for judge in spec.judges
+        )
+        labels = [judge.model.label for judge in self.judges]
+        distinct(labels, [judge.name for judge in spec.judges], what="judge")
         self.shelf = TaskShelf(spec.experiment, spec.protocol.name)
 
     def study(self) -> ResolvedStudy:
         spec = self.spec
-        settings = _user_settings(spec, self.clients, self.shelf, self.judge)
+        settings = _user_settings(spec, self.clients, self.shelf, self.judges)
         parts, unavailable = placed_parts(spec.protocol.parts(settings), settings)
         if not parts:
             raise UsageError(
@@ -246,7 +255,7 @@ class _Resolver:
         ]
         return ResolvedStudy(
             spec=spec, parts=tuple(by_part), judging=tuple(judging), clients=self.clients,
-            judge=self.judge, notes=tuple(notes),
+            judges=self.judges, notes=tuple(notes),
         )  # fmt: skip
 
     def _part(self, part: Part) -> tuple[Resolved, list[str]]:
@@ -291,7 +300,7 @@ def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
 
 
 def _user_settings(
-    spec: StudySpec, clients: Sequence[Client], shelf: TaskShelf, judge: Client | None = None
+    spec: StudySpec, clients: Sequence[Client], shelf: TaskShelf, judges: Sequence[Client] = ()
 ) -> UserSettings:
     experiment = spec.experiment
     sets_demonstrations = "demonstrations" in spec.settings
@@ -304,8 +313,8 @@ def _user_settings(
         scorer=experiment.scorer,
         recipes=listed(spec.settings.get("recipes")),
         remedies=spec.remedies,
-        judge=spec.judge is not None,
-        judge_scores=judge is None or judge.capabilities.scores,
+        judge=bool(spec.judges),
+        judge_scores=all(judge.capabilities.scores for judge in judges),
         generates=all(client.capabilities.generates for client in clients),
         scores=all(client.capabilities.scores for client in clients),
         lists=all(
@@ -333,8 +342,7 @@ def _experiment(
         return spec.experiment
     settings = {**dict.fromkeys(OF_A_PART), **part.experiment}
     if part.judges is not None:  # its items come later
-        judge = () if spec.judge is None else (spec.judge,)
-        user = replace(spec.experiment, models=judge, tasks=(), data=None, template=None)
+        user = replace(spec.experiment, models=spec.judges, tasks=(), data=None, template=None)
         return override(user, settings, folder=spec.folder, needs_tasks=False)
     if not settings["demonstrations"]:
         settings["perturb_demonstrations"] = None
@@ -430,7 +438,6 @@ async def _carry_out(
             await run(part, resolved, study.clients)
         results: dict[str, PartResult] = {}
         for judging in study.judging:
-            assert study.judge is not None
             part = judging.part
             for other, other_run in done:
                 if other.name not in results:
@@ -441,7 +448,7 @@ async def _carry_out(
                 notes.append(f"{part.title}: left out. {error.message}.")
                 continue
             resolved = resolve(
-                judging.experiment, loaded=[task], clients=[study.judge], recipes=(BASELINE,)
+                judging.experiment, loaded=[task], clients=study.judges, recipes=(BASELINE,)
             )
-            await run(part, resolved, [study.judge])
+            await run(part, resolved, study.judges)
     return done, notes

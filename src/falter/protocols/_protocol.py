@@ -125,7 +125,9 @@ class Protocol(ABC):
 
     A subclass lists its parts and makes the figures. `presets` are the sizes in which it can be
     run, the first by default; an unknown one is refused before. `headline` names the figures that
-    a summary shows; `takes_recipes` says whether the user names the recipes.
+    a summary shows; `takes_recipes` says whether the user names the recipes, `takes_judges` whether
+    several may judge, and `has_published_tables` whether `published` gives the numbers that its
+    paper prints.
     """
 
     name: str
@@ -133,6 +135,8 @@ class Protocol(ABC):
     presets: tuple[str, ...] = ("quick", "paper")
     headline: tuple[str, ...] = ()
     takes_recipes = False
+    takes_judges = False
+    has_published_tables = False
 
     @abstractmethod
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
@@ -143,6 +147,10 @@ class Protocol(ABC):
         self, results: Sequence[PartResult], ratings: Agreement | None
     ) -> tuple[Figure, ...]:
         """The figures of the report. Calls no model. `ratings` are those of rewrites, if any."""
+
+    def published(self, results: Sequence[PartResult]) -> tuple[Figure, ...]:
+        """The tables that the paper prints, beside the numbers of the run; where it has any."""
+        return ()
 
     def judged(self, part: Part, results: Mapping[str, PartResult]) -> Task:
         """The items of a part that judges the answers of others, which have run, by name."""

@@ -14,6 +14,7 @@ from falter.protocols.enterprise._figures import main_figures, run_figures, size
 from falter.protocols.enterprise._judging import judged_task, main_results, most_calls
 from falter.protocols.enterprise._notes import notes_of
 from falter.protocols.enterprise._parts import PRESETS, parts_of
+from falter.protocols.enterprise._published import published_figures
 from falter.protocols.enterprise._samples import sample_figures
 from falter.protocols.enterprise._scores import Scores
 from falter.protocols.enterprise._splits import split_figures, supplementary_figures
@@ -32,6 +33,8 @@ class Enterprise(Protocol):
     name = "enterprise"
     summary = "whether an application keeps its quality when wording, format and language change"
     presets = tuple(PRESETS)
+    has_published_tables = True
+    takes_judges = True
     headline = ("answer", "robustness", "formats", "difficulty")
 
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
@@ -64,6 +67,12 @@ class Enterprise(Protocol):
             *chapter("Likeness and ratings", supplementary_figures(scores)),
             *chapter(APPENDIX, [*sample_figures(scores), counts], folded=True),
         )
+
+    def published(self, results: Sequence[PartResult]) -> tuple[Figure, ...]:
+        """The paper's tables of categories, formats and languages beside the run's numbers."""
+        analysis = results[0].analysis
+        scores = Scores(results, analysis.level, analysis.seed)
+        return chapter("The paper's tables", published_figures(scores))
 
 
 def _sentences(figures: Sequence[Figure]) -> Iterator[str]:

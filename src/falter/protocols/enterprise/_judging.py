@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median_low
 
 from falter.core.errors import TaskError
 from falter.core.records import Item
@@ -18,8 +19,10 @@ from falter.tasks import Task, Template
 __all__ = [
     "SAME",
     "judged_task",
+    "judges_of",
     "main_results",
     "most_calls",
+    "ratings_by_judge",
     "ratings_of",
     "unread_of",
     "verdicts_of",
@@ -41,7 +44,8 @@ def judged_task(part: Part, results: Mapping[str, PartResult]) -> Task:
     that could not be read.
     """
     if part.name.endswith(AGAIN):
-        items = _unread(results[part.name.removesuffix(AGAIN)])
+        stage = part.name.removesuffix(AGAIN)
+        items = _unread(results[stage]) if stage in results else ()
         return _task(part.name, items, BRIEFLY, "every verdict could be read")
     pairs = pairs_in(main_results(results))
     if part.name == COMPARING:
@@ -105,37 +109,67 @@ def _item(task: str, key: str, rubric: str, shown: str) -> Item:
     return Item(task=task, key=key, fields={"rubric": rubric, "shown": shown}, choices=RATINGS)
 
 
-def _unread(result: PartResult) -> Iterable[Item]:
+def _unread(result: PartResult, judges: Sequence[str] = ()) -> Iterable[Item]:
+    """The items whose verdicts could not be read, of these judges or of any."""
     for answered in result.cells():
+        if judges and answered.panel.model.label not in judges:
+            continue
         if answered.score is not None and answered.score.outcome in ("unparsed", "refused"):
             yield answered.cell.variant.item
 
 
-def ratings_of(results: Mapping[str, PartResult], stage: str) -> dict[str, float]:
-    """The verdicts of a stage by key, the second try where the first could not be read."""
-    ratings: dict[str, float] = {}
+def judges_of(results: Mapping[str, PartResult], stage: str) -> list[str]:
+    """The judges of a stage as the user named them; nobody where it was not run."""
+    panels = results[stage].run.panels if stage in results else ()
+    return list(dict.fromkeys(panel.model.label for panel in panels))
+
+
+def ratings_by_judge(results: Mapping[str, PartResult], stage: str) -> dict[str, dict[str, float]]:
+    """Each judge's verdicts by key, the second try where the first could not be read."""
+    ratings: dict[str, dict[str, float]] = {judge: {} for judge in judges_of(results, stage)}
     for name in (stage, stage + AGAIN):
         if name not in results:
             continue
         for answered in results[name].cells():
             score = answered.score
             if score is not None and score.outcome == "scored" and score.extracted:
-                ratings.setdefault(answered.cell.variant.item.key, float(score.extracted))
+                own = ratings[answered.panel.model.label]
+                own.setdefault(answered.cell.variant.item.key, float(score.extracted))
     return ratings
 
 
+def ratings_of(results: Mapping[str, PartResult], stage: str) -> dict[str, float]:
+    """The verdicts that count, by key: of three judges or more the median, else the first's.
+
+    Of an even number of verdicts the median is the lower middle one, so that it is one of them.
+    """
+    by_judge = ratings_by_judge(results, stage)
+    counting = [by_judge[judge] for judge in _counting(list(by_judge))]
+    keys = dict.fromkeys(key for own in counting for key in own)
+    return {key: median_low([own[key] for own in counting if key in own]) for key in keys}
+
+
+def _counting(judges: Sequence[str]) -> Sequence[str]:
+    """The judges whose verdicts are counted with: all from three on, else the first."""
+    return judges if len(judges) > 2 else judges[:1]
+
+
 def unread_of(results: Mapping[str, PartResult], stage: str) -> set[str]:
-    """The keys of a stage whose verdicts could not be read, at the second try either."""
+    """The keys of a stage for which no verdict that counts could be read, at either try."""
+    judges = _counting(judges_of(results, stage))
     names = [name for name in (stage, stage + AGAIN) if name in results]
-    unread = {item.key for name in names for item in _unread(results[name])}
+    unread = {item.key for name in names for item in _unread(results[name], judges)}
     return unread - set(ratings_of(results, stage))
 
 
-def verdicts_of(results: Mapping[str, PartResult], stage: str) -> tuple[int, int, int] | None:
-    """How many verdicts of a stage were asked for, read at once, and read at the second try."""
+def verdicts_of(results: Mapping[str, PartResult], stage: str) -> dict[str, tuple[int, int, int]]:
+    """For each judge: verdicts of a stage asked for, read at once, and read at the second try."""
     if stage not in results:
-        return None
+        return {}
     asked = {a.cell.variant.item.key for a in results[stage].cells()}
-    first = {stage: results[stage]}
-    at_once, in_all = len(ratings_of(first, stage)), len(ratings_of(results, stage))
-    return len(asked), at_once, in_all - at_once
+    at_once = ratings_by_judge({stage: results[stage]}, stage)
+    in_all = ratings_by_judge(results, stage)
+    return {
+        judge: (len(asked), len(at_once[judge]), len(in_all[judge]) - len(at_once[judge]))
+        for judge in in_all
+    }

@@ -14,6 +14,7 @@ __all__ = [
     "BASELINE",
     "CATEGORIES",
     "COMPARING",
+    "COMPOUND",
     "CROSSLINGUAL",
     "FORMAT",
     "MULTILINGUAL",

@@ -15,6 +15,7 @@ from falter.protocols._protocol import PartResult
 from falter.protocols._rubrics import VERSION
 from falter.protocols.enterprise._judging import (
     SAME,
+    judges_of,
     main_results,
     ratings_of,
     unread_of,
@@ -42,6 +43,7 @@ class Ratings:
     similarity: Mapping[str, float] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     quality: Mapping[str, float] = field(default_factory=dict)
+    judges: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, results: Mapping[str, PartResult]) -> Ratings:
@@ -50,6 +52,7 @@ class Ratings:
             similarity=ratings_of(results, COMPARING),
             unread=frozenset(unread_of(results, COMPARING)),
             quality=ratings_of(results, RATING),
+            judges=tuple(judges_of(results, COMPARING)),
         )
 
     def of_pair(self, pair: Pair) -> float | None:
@@ -91,7 +94,15 @@ class Ratings:
     def how(self) -> str:
         """How replies were compared, for signatures."""
         if self.judged:
-            return f"judge, rubrics {VERSION}"
+            count = len(self.judges)
+            who = (
+                "judge"
+                if count < 2
+                else "first of 2 judges"
+                if count == 2
+                else (f"median of {count} judges")
+            )
+            return f"{who}, rubrics {VERSION}"
         return f"ROUGE-L of the parts, the same from {ALIKE:g}; measures by rule, ±{TOLERANCE:g}"
 
 

@@ -8,6 +8,7 @@ from falter.core.errors import FalterError
 from falter.core.records import Estimate
 from falter.figures import Column, Figure, Grid, HeatMap, Value
 from falter.measures import accuracy, table_summary
+from falter.protocols.enterprise._agreement import judges_figures
 from falter.protocols.enterprise._figures import split_grid, title_of
 from falter.protocols.enterprise._judging import verdicts_of
 from falter.protocols.enterprise._pairs import Pair, Reply, replies_to
@@ -232,7 +233,7 @@ def _bare(value: float | None) -> Estimate:
 
 def supplementary_figures(scores: Scores) -> list[Figure]:
     """ROUGE-L, its JSON-aware form and MiniLM beside the ratings, and what the judge's were."""
-    return [*_likenesses(scores), *_judge(scores)]
+    return [*_likenesses(scores), *_judge(scores), *judges_figures(scores)]
 
 
 def _likenesses(scores: Scores) -> Iterator[Figure]:
@@ -300,10 +301,8 @@ def _judge(scores: Scores) -> Iterator[Figure]:
     """How many verdicts were asked for and read, at once and at the second try."""
     rows: list[tuple[Value, ...]] = []
     for stage, title in ((COMPARING, "Do two replies say the same?"), (RATING, "How good is it?")):
-        counts = verdicts_of(scores.by_name, stage)
-        if counts is not None:
+        for judge, counts in verdicts_of(scores.by_name, stage).items():
             asked, at_once, again = counts
-            judge = scores.by_name[stage].run.panels[0].model.label
             rows.append((judge, title, asked, at_once, again, asked - at_once - again))
     if rows:
         same = sum(1 for p in scores.pairs if not p.missing and not p.unread and p.same)
