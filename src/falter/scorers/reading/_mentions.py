@@ -81,16 +81,17 @@ def _re(*parts: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.IGNORECASE)
 
 
-_FILLER = (
-    r"(?:\s|nur|noch|seulement|sólo|solo|soltanto|alleen|só|apenas|lettre|letra|buchstabe|the|an?"
-    r"|my|of|one|option|answer|choice|label|category|class|tag|letter|queue|number"
+# Whole words and possessive: a reply of a hundred *a* can be cut up in one way only.
+_FILLERS = (
+    r"(?:\s|l'|\b(?:nur|noch|seulement|sólo|solo|soltanto|alleen|só|apenas|lettre|letra|buchstabe"
+    r"|the|an?|my|of|one|option|answer|choice|label|category|class|tag|letter|queue|number"
     r"|called|itself|simply|just|quite|rather|very|only|probably|likely|most likely|definitely"
     r"|clearly|therefore|really|still|indeed"
-    r"|die|der|das|dem|den|ein|eine|einer|wohl|option|la|le|les|l'|un|une|el|los|il|lo|uno|una"
-    r"|de|het|een|o|a|um|uma|opción|opzione|optie|opção|réponse|antwort|respuesta|risposta"
-    r"|antwoord|resposta|type)"
+    r"|die|der|das|dem|den|ein|eine|einer|wohl|la|le|les|un|une|el|los|il|lo|uno|una"
+    r"|de|het|een|o|um|uma|opción|opzione|optie|opção|réponse|antwort|respuesta|risposta"
+    r"|antwoord|resposta|type)\b)*+"
 )
-_LEADING = rf"(?:{_FILLER}*\s*{_QUOTE}*\s*)"
+_LEADING = rf"(?:{_FILLERS}{_QUOTE}*\s*)"
 _MARKED = _re(r"(?:^|\n)[\W_]*(?:\d+[.)]\s*)?(?:", FINAL, rf"){_LEADING}$")
 _CONCLUDED = _re(
     CONCLUSION,
@@ -317,7 +318,7 @@ class _Around:
         if _TICK.search(self.line):
             return 3, True
         lead = self.left.strip(" \t\"'“„«*_([-•>=→👉✅❌✔☑✓✗")
-        if re.fullmatch(rf"{_FILLER}*", lead, re.IGNORECASE) and re.fullmatch(
+        if re.fullmatch(_FILLERS, lead, re.IGNORECASE) and re.fullmatch(
             rf"{DRESS}*", self.right.strip(" ?？" if self.question else None)
         ):
             if self.question and _GRANTED.match(self.answer):
