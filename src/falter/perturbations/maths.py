@@ -127,7 +127,9 @@ def latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
     sign is included and escaped.
     """
     body = text[site.start : site.end]
-    if _POWER_OF_BRACKET.search(body) or _DOLLAR_APART.search(text[: site.left]):
+    if _POWER_OF_BRACKET.search(body) or _DOLLAR_APART.search(
+        text[max(0, site.left - 2) : site.left]
+    ):
         return None  # "$ 350": a dollar sign beside a formula's would open another formula
     before, after = text[site.left : site.start], text[site.end : site.right]
     inner = _latex(body, site)

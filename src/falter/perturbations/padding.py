@@ -155,9 +155,11 @@ def _with_character(section: Section, put: str) -> Section:
     places = uncovered((match.span() for match in _SPACE.finditer(section.text)), closed)
     if section.edits or not places:
         return replace_spans(section, [(start, end, put) for start, end in places])
-    text = section.text.replace(" ", put)
+    parts, done = [], 0
     for start, end in closed:
-        text = text[:start] + section.text[start:end] + text[end:]
+        parts += (section.text[done:start].replace(" ", put), section.text[start:end])
+        done = end
+    text = "".join((*parts, section.text[done:].replace(" ", put)))
     return Section(
         name=section.name,
         kind=section.kind,

@@ -104,6 +104,9 @@ _TAG = _re(
 )
 
 
+_OPENING = 200  # characters in which a clause says by its first words what it is
+
+
 def is_question(sentence: str) -> bool:
     """Whether a sentence asks; "right?" at its end only asks for agreement."""
     ends = sentence.rstrip("\"'”») \n*_").endswith(("?", "？"))
@@ -133,7 +136,12 @@ def _in_sentence(text: str, n: int, start: int, end: int) -> list[Clause]:
             part = Part.SAID if _TURN.match(text, left, right) else inherited
             if found and text[left - 1] in "(（":
                 part = found[-1].part
-        if unmarked and found and part is Part.SAID and _COMPLEMENT.match(text, left):
+        if (
+            unmarked
+            and found
+            and part is Part.SAID
+            and _COMPLEMENT.match(text, left, left + _OPENING)
+        ):
             part = found[-1].part  # what is said, thought or asked, without a comma
         inherited = part if part is Part.RULE else Part.SAID
         found.append(Clause(left, right, n, part))
@@ -146,7 +154,7 @@ def _under_condition(text: str, found: list[Clause]) -> list[Clause]:
     out: list[Clause] = []
     for first, last in zip(turns, [*turns[1:], len(found)], strict=True):
         group = found[first:last]
-        if any(_CONDITION.match(text, c.start) for c in group):
+        if any(_CONDITION.match(text, c.start, c.start + _OPENING) for c in group):
             group = [replace(c, part=Part.SUPPOSED) if c.part is Part.SAID else c for c in group]
         out += group
     return out
@@ -157,7 +165,7 @@ def _part(text: str, start: int, end: int) -> Part | None:
     if _ENDS_ASIDE.search(text, start, end):
         return Part.ASIDE
     for part in (Part.ASKED, Part.SUPPOSED, Part.ASIDE):
-        if _OPENED[part].match(text, start):
+        if _OPENED[part].match(text, start, start + _OPENING):
             return part
     for part, words in (
         (Part.BEFORE, _BEFORE),
@@ -167,7 +175,7 @@ def _part(text: str, start: int, end: int) -> Part | None:
     ):
         if words.search(text, start, end):
             return part
-    return Part.SAID if _OPENED[Part.SAID].match(text, start) else None
+    return Part.SAID if _OPENED[Part.SAID].match(text, start, start + _OPENING) else None
 
 
 def clause_at(found: list[Clause], at: int) -> Clause:

@@ -9,14 +9,16 @@ from falter.scorers.reading._words import FINAL, QUESTION_LINE
 __all__ = ["LONGEST", "answer_part", "boxed", "is_cut", "plain"]
 
 LONGEST = 20_000  # characters behind the thoughts; longer replies are not read
+_LONG = 400  # what is shorter is read as it is
 
 _TAG = r"(?:think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection|rationale)"
 _OPENED = re.compile(rf"<{_TAG}>|\[{_TAG}\]", re.IGNORECASE)
 _CLOSED = re.compile(rf"</{_TAG}>|\[/{_TAG}\]", re.IGNORECASE)
 _PRIVATE = re.compile("[\ue000-\uf8ff\u200b-\u200f\u2060\ufeff]")
-# A model that has lost its way repeats one sign by the thousand; a dozen say as much.
+# A model that has lost its way repeats a sign or a few words by the thousand; a dozen say as much.
 _BLANKS = re.compile(r"\s{13,}")
 _SAME = re.compile(r"([^\w\s])\1{12,}")
+_LOOP = re.compile(r"(\D{1,24}?)\1{24,}")
 _SEQUEL = re.compile(rf"\n\s*{QUESTION_LINE}\s*[:：]", re.IGNORECASE)
 _FINAL_LINE = re.compile(rf"^[\W_]*(?:{FINAL})", re.IGNORECASE)
 
@@ -36,6 +38,8 @@ def answer_part(text: str) -> str | None:
     )
     text = _BLANKS.sub(lambda m: "\n\n" if "\n" in m[0] else "    ", text)
     text = _SAME.sub(lambda m: m[1] * 12, text)
+    if len(text) > _LONG:
+        text = _LOOP.sub(lambda m: m[1] * 12, text)
     if not closings and (opening := _OPENED.search(text)):
         text = text[opening.end() :]
         lines = [line for line in text.strip().split("\n") if line.strip()]

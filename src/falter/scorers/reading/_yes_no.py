@@ -122,7 +122,7 @@ def read_yes_no(reply: str) -> Literal["yes", "no"] | None:
 
 _INTERIM = re.compile(
     r"^(?![\W_]*(?:so|thus|therefore|hence|answer|final|overall|result|verdict|conclusion)\b)"
-    r"[^\n\ue000-\uf8ff]*\w[^\n\ue000-\uf8ff]*[:.?)–—-]\s*[\ue000-\uefff](?=\W*$)",
+    r"[^\w\n\ue000-\uf8ff]*\w[^\n\ue000-\uf8ff]*[:.?)–—-]\s*[\ue000-\uefff](?=\W*$)",
     re.MULTILINE | re.IGNORECASE,
 )
 """Lines that each end in a yes or no of their own."""
