@@ -155,7 +155,8 @@ def _with_character(section: Section, put: str) -> Section:
     places = uncovered((match.span() for match in _SPACE.finditer(section.text)), closed)
     if section.edits or not places:
         return replace_spans(section, [(start, end, put) for start, end in places])
-    parts, done = [], 0
+    parts: list[str] = []
+    done = 0
     for start, end in closed:
         parts += (section.text[done:start].replace(" ", put), section.text[start:end])
         done = end
