@@ -48,6 +48,6 @@ def test_the_paper_is_planned_without_its_data(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "together: 288 calls" in result.stdout
     assert (
-        "not here, so planned with filler of the published sizes: imdb, boolq, mmlu, mmlu_pro, "
+        "not here, so planned with filler of about their size: imdb, boolq, mmlu, mmlu_pro, "
         "gpqa, rewardbench;" in result.stdout
     )

@@ -133,9 +133,9 @@ def _print(planned: dict[str, Any]) -> None:
         click.echo(f"missing: {line}; 'falter rewrites prepare' makes them")
     if planned["described"]:
         click.echo(
-            f"not here, so planned with filler of the published sizes: "
-            f"{', '.join(planned['described'])}; items are as many as there are, tokens are "
-            "rough, and a recipe may apply to fewer texts than to the filler"
+            f"not here, so planned with filler of about their size: "
+            f"{', '.join(planned['described'])}; numbers of items and "
+            "tokens are rough, and a recipe may apply to fewer texts than to the filler"
         )
     for note in planned["notes"]:
         click.echo(f"note: {note}", err=True)

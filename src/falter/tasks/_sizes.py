@@ -57,7 +57,7 @@ def _labelled(number: int, characters: int, count: int, labels: str) -> dict[str
     return {"text": _texts(number, characters, count), "label": list(labels[:count])}
 
 
-# Rows and mean lengths in characters, rounded, of the split that the task reads.
+# Rows of the split that the task reads, and lengths in characters: rough, from general knowledge.
 _Row = Callable[[int], dict[str, Any]]
 _ROWS: Mapping[str, tuple[int, _Row]] = {
     "imdb": (25_000, lambda n: {"text": _text(n, 1_290), "label": n % 2}),
