@@ -50,12 +50,12 @@ def test_the_embedded_model_falters(readme_run: Path, tmp_path: Path) -> None:
 
 def test_the_embedded_model_writes_letters_at_chance_level_and_says_so(tmp_path: Path) -> None:
     result = falter.run(
-        task="basics", models=["smollm2"], recipes=["identity"], limit=4,
+        task="basics", models=["smollm2"], recipes=["identity"], limit=8,
         scorer="choice_letter", store=tmp_path / "falter.db",
     )  # fmt: skip
     (panel,) = result.analysis.panels
     assert any("cannot be told from chance (25 %)" in note for note in panel.notes)
-    assert panel.counts.scored + panel.counts.unparsed == 8
+    assert panel.counts.scored + panel.counts.unparsed == 16
 
 
 def test_scores_do_not_depend_on_the_lane(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_simulated_model_is_as_brittle_as_it_was_told(tmp_path: Path) -> None:
     """Accuracies by the formula: Φ((mean − effect) / √(item² + interaction² + noise²))."""
     data = tmp_path / "d.jsonl"
     lines = [
-        f'{{"q": "Is number {n} even or odd, do you think?", "a": "yes"}}' for n in range(1500)
+        f'{{"q": "Is number {n} even or odd, do you think?", "a": "yes"}}' for n in range(3000)
     ]
     data.write_text("\n".join(lines))
     result = falter.run(
