@@ -46,7 +46,7 @@ _ADVERB_END = (
 )
 
 FEATURES: dict[str, tuple[Rule, ...]] = {
-    # the name that the Electronic World Atlas of Varieties of English has for it, shortened
+    # a name after that of the Electronic World Atlas of Varieties of English, from memory
     "adverbs_as_adjectives": (
         _swapped(rf"(?<=[a-z] )WORD{_ADVERB_END}", {f"{word}ly": word for word in _PLAIN}),
         _swapped(rf"\bWORD (?={_GRADED}\b)", {"really": "real"}),
