@@ -15,9 +15,11 @@ from falter.analysis.figures._phrases import (
     drop_of,
     excluded,
     moved,
+    moves_on_average,
     names_of,
     noun,
     of_verdict,
+    on_average,
     recipes_counted,
     size,
     within,
@@ -95,9 +97,13 @@ def _verdicts(panel: PanelResult, level: float) -> Iterator[str]:
         yield f"{'It' if lost else subject} {moved('gains', gained, panel)}"
     if lost or gained:
         yield _how_sure(panel, level)
+    together = moves_on_average(panel)
+    if together:
+        yield f"{subject} {on_average(panel, level)}"
+    named = bool(lost or gained or together)
     held = of_verdict(panel, "equivalent")
-    yield from _held(panel, "it" if lost or gained else subject)
-    yield from _open(panel, "" if lost or gained or held else subject)
+    yield from _held(panel, "it" if named else subject)
+    yield from _open(panel, "" if named or held else subject)
     if not (lost or gained):
         yield from excluded(
             panel.recipes, level, f"over {recipes_counted(len(panel.recipes), panel)}"
@@ -154,7 +160,9 @@ def _open(panel: PanelResult, subject: str) -> Iterator[str]:
     verb = "is" if len(undecided) == 1 else "are"
     count = recipes_counted(len(undecided), panel)
     names = names_of(undecided, panel)
-    if subject:
+    if moves_on_average(panel) and len(undecided) == len(panel.recipes):
+        yield f"By itself no recipe is decided ({names}){still}{none}."
+    elif subject:
         yield f"Nothing is decided: {subject}, {count} {verb} undecided ({names}){still}{none}."
     else:
         lead = count[0].upper() + count[1:]

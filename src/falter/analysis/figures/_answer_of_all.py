@@ -14,8 +14,10 @@ from falter.analysis.figures._phrases import (
     listed,
     listed_bounded,
     moved,
+    moves_on_average,
     noun,
     of_verdict,
+    on_average,
     recipes_counted,
     size,
     within,
@@ -30,6 +32,7 @@ MOST_PANELS = 6
 _KINDS = {
     "loses": ("loses points beyond chance", "lose points beyond chance"),
     "gains": ("only gains beyond chance", "only gain beyond chance"),
+    "moves": ("moves on average only", "move on average only"),
     "holds": ("is shown to hold under every recipe", "are shown to hold under every recipe"),
     "open": ("is undecided", "are undecided"),
     "no drops": ("has no drops", "have no drops"),
@@ -72,7 +75,9 @@ def _several(
     panels = [panel for _, panel in named]
     counts = _sum(panel.counts for panel in panels)
     shown = [
-        (title, panel) for title, panel in named if _kind(panel) in ("loses", "gains", "holds")
+        (title, panel)
+        for title, panel in named
+        if _kind(panel) in ("loses", "gains", "moves", "holds")
     ]
     ranked = sorted(shown, key=lambda pair: -_worst(pair[1]))
     left = len(ranked) - MOST_PANELS
@@ -81,7 +86,7 @@ def _several(
     return (
         *doubts(counts, strict=strict),
         _tally(panels),
-        *(_line(title, panel) for title, panel in ranked[:MOST_PANELS]),
+        *(_line(title, panel, level) for title, panel in ranked[:MOST_PANELS]),
         *([more] if more else []),
         *_open(panels),
         *_how_sure(panels, level),
@@ -98,6 +103,8 @@ def _kind(panel: PanelResult) -> str:
         return "loses"
     if counts["improved"]:
         return "gains"
+    if moves_on_average(panel):
+        return "moves"
     return "holds" if counts["equivalent"] == len(panel.recipes) else "open"
 
 
@@ -119,13 +126,15 @@ def _tally(panels: Sequence[PanelResult]) -> str:
     return f"Of {every}: {listed(kinds)}."
 
 
-def _line(title: str, panel: PanelResult) -> str:
+def _line(title: str, panel: PanelResult, level: float) -> str:
     """One panel in one sentence."""
     lost, gained = of_verdict(panel, "degraded"), of_verdict(panel, "improved")
     if lost:
         return f"{title} {moved('loses', lost, panel)}"
     if gained:
         return f"{title} {moved('gains', gained, panel)}"
+    if moves_on_average(panel):
+        return f"{title} {on_average(panel, level)}"
     every = recipes_counted(len(panel.recipes), panel)
     return f"{title} is shown to stay within {within(panel.margin)} under {every}."
 
