@@ -68,6 +68,16 @@ def test_answers_that_stand_in_their_items(tmp_path: Path) -> None:
     assert "but replace_spaces (1 of 2) would change it" in plan.output
     done = CliRunner().invoke(cli, ["recommend", *task])
     assert done.exit_code == 0 and "add to 'falter run': -r casing" in done.output
+    kinds = ("bill", "code") * 2
+    data.write_text(
+        "".join(
+            json.dumps({"text": f"{n}: a bill", "answer": kind}) + "\n"
+            for n, kind in enumerate(kinds)
+        )
+    )
+    template.write_text("A bill or a code?\n{text}\nKind:")
+    plan = CliRunner().invoke(cli, ["plan", *task, "--model", "simulated", *recipes])
+    assert plan.exit_code == 0 and "looked at" not in plan.output
 
 
 def test_the_check_finds_a_lost_and_an_added_answer() -> None:
