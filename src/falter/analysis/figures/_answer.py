@@ -27,7 +27,7 @@ from falter.analysis.figures._phrases import (
 from falter.figures import Verdict
 from falter.figures import numbers as n
 
-__all__ = ["doubts", "evidence", "items_for", "next_steps", "panel_answer"]
+__all__ = ["doubts", "evidence", "items_for", "next_steps", "panel_answer", "verdicts_read"]
 
 
 def panel_answer(panel: PanelResult, level: float, strict: bool) -> tuple[str, ...]:
@@ -208,6 +208,16 @@ def evidence(counts: Counts, *, strict: bool) -> str:
         rule = "counts as wrong" if unread == 1 else "count as wrong"
     verb = "was" if answers - unread == 1 else "were"
     return f"{failed}; {read} {verb} read, the other {n.whole(unread)} {rule}."
+
+
+def verdicts_read(counts: Counts) -> Iterator[str]:
+    """How often a judge was asked, and how many of its verdicts say nothing."""
+    asked, lost = counts.cells - counts.missing, _unread(counts) + counts.failed
+    if asked:
+        read = "every verdict could be read" if not lost else (
+            f"{n.whole(lost)} of its verdicts could not be read or never came"
+        )  # fmt: skip
+        yield f"The judge was asked {noun(asked, 'time')}; {read}."
 
 
 def _left_out(count: int) -> str:

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
 from falter.analysis._results import Analysis, Counts, PanelResult
-from falter.analysis.figures._answer import doubts, evidence, next_steps, panel_answer
+from falter.analysis.figures._answer import (
+    doubts,
+    evidence,
+    next_steps,
+    panel_answer,
+    verdicts_read,
+)
 from falter.analysis.figures._phrases import (
     drop_of,
     excluded,
@@ -55,10 +61,20 @@ def answer_figure(analyses: Sequence[tuple[str, Analysis]]) -> Statement:
     return Statement(name=ANSWER, title="In short", text=text, kind="answer")
 
 
-def answer_of(sentences: Iterable[str], every: Sequence[Counts], *, strict: bool) -> Statement:
-    """Findings that are not verdicts, with the doubts before them and what was asked after them."""
+def answer_of(
+    sentences: Iterable[str], every: Sequence[Counts], judged: Sequence[Counts], *, strict: bool
+) -> Statement:
+    """Findings that are not verdicts, with the doubts before them and what was asked after them.
+
+    `judged` counts what judges were asked, whose verdicts are no answers of a model.
+    """
     counts = _sum(every)
-    text = (*doubts(counts, strict=strict), *sentences, evidence(counts, strict=strict))
+    text = (
+        *doubts(counts, strict=strict),
+        *sentences,
+        evidence(counts, strict=strict),
+        *verdicts_read(_sum(judged)),
+    )
     return Statement(name=ANSWER, title="In short", text=text, kind="answer")
 
 
