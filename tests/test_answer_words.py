@@ -209,7 +209,8 @@ def test_an_average_beyond_chance_is_said_where_no_recipe_is_decided() -> None:
         assert not any("on average" in sentence for sentence in words(silent))
     several = words(moved, of_recipes(*LOST))
     assert several[0] == (
-        "Of 2 panels (1 model on 1 task): 1 loses points beyond chance and 1 moves on average only."
+        "Of 2 panels (1 model on 1 task): 1 loses points beyond chance and 1 moves on average, by "
+        "no recipe alone."
     )
     assert "on average over all 5 recipes" in several[2]
 

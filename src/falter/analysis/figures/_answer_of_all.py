@@ -38,7 +38,10 @@ MOST_PANELS = 6
 _KINDS = {
     "loses": ("loses points beyond chance", "lose points beyond chance"),
     "gains": ("only gains beyond chance", "only gain beyond chance"),
-    "moves": ("moves on average only", "move on average only"),
+    "moves": (
+        "moves on average, by no recipe alone",
+        "move on average, by no recipe alone",
+    ),
     "holds": ("is shown to hold under every recipe", "are shown to hold under every recipe"),
     "open": ("is undecided", "are undecided"),
     "no drops": ("has no drops", "have no drops"),
