@@ -257,7 +257,7 @@ def _csv(text: str, path: Path, delimiter: str) -> Iterator[Row]:
                 )
             yield dict(row)
     except csv.Error as error:
-        raise TaskError(f"{path}, line {reader.line_num}: {error}") from error
+        raise TaskError(f"{path}, line {reader.line_num or 1}: {error}") from error
 
 
 def _parquet(path: Path) -> Iterator[Row]:
