@@ -73,7 +73,7 @@ REMEDIES = {
 
 def parts(result: Result) -> Breakdown:
     """Each recipe's drop in its parts, for the model as it comes."""
-    figure = result.figure("parts-1")
+    figure = result.figure("parts-1" if len(result.panels) > 1 else "parts")
     assert isinstance(figure, Breakdown)
     return figure
 
@@ -177,7 +177,7 @@ FINDINGS = {
         store="written",
         settings=WRITTEN,
         figure=parts,
-        tables=("parts-1", "drops-1"),
+        tables=("parts", "drops"),
     ),
     "remedies": Finding(
         question="Which remedy helps?",
