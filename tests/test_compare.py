@@ -48,8 +48,8 @@ def other_router(prompt: str) -> str:
 def shaky_router(prompt: str) -> str:
     """Right about every ticket as it was written, and about some where its case has changed."""
     steady = any(f"number {n}." in prompt.lower() for n in range(3))
-    text = prompt.lower() if steady else prompt.replace("About", "about")
-    return next((queue for queue in QUEUES if f"about {queue}" in text), "unsure")
+    word, text = ("about", prompt.lower()) if steady else ("About", prompt)
+    return next((queue for queue in QUEUES if f"{word} {queue}" in text), "unsure")
 
 
 @pytest.fixture(scope="module")
