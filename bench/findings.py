@@ -73,7 +73,8 @@ REMEDIES = {
 
 def parts(result: Result) -> Breakdown:
     """Each recipe's drop in its parts, for the model as it comes."""
-    figure = result.figure("parts-1" if len(result.panels) > 1 else "parts")
+    known = {figure.name for figure in result.figures}
+    figure = result.figure("parts-1" if "parts-1" in known else "parts")
     assert isinstance(figure, Breakdown)
     return figure
 
