@@ -90,7 +90,7 @@ def letter(case: dict[str, Any]) -> str | None:
 READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "letters": letter,
     "labels": lambda case: read_label(case["reply"], case["labels"]),
-    "numbers": lambda case: read_number(case["reply"]),
+    "numbers": lambda case: read_number(case["reply"], case["question"]),
     "yesno": lambda case: read_yes_no(case["reply"]),
     "json": lambda case: read_key(case["reply"], case["key"]),
 }

@@ -6,6 +6,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from falter.scorers.reading._asked import Asked, asked_for, worth
 from falter.scorers.reading._cleaning import answer_part, boxed, plain
 from falter.scorers.reading._numerals import numbers
 from falter.scorers.reading._placed_numbers import LIMIT
@@ -25,17 +26,21 @@ _CHIEF = re.compile(
 )
 
 
-def read_number(reply: str) -> Decimal | None:
-    """The one number that a reply gives as its answer, worked out; None for none or several."""
+def read_number(reply: str, question: str = "") -> Decimal | None:
+    """The one number that a reply gives as its answer, worked out; None for none or several.
+
+    The question says which numbers were given and in what unit the answer is wanted.
+    """
+    asked = asked_for(question)
     text = answer_part(reply)
     if text is None:
         return None
     for look in (_in_box, _in_object, _in_element):
-        found = look(text)
+        found = look(text, asked)
         if found is not _UNDECIDED:
             return found  # type: ignore[no-any-return]
     closed = text.endswith(("$", "}", "*", "\\]", "\\)"))
-    return settled_number(_unformatted(text), _stressed(text), closed=closed)
+    return settled_number(_unformatted(text), _stressed(text), closed=closed, asked=asked)
 
 
 _BOLD = re.compile(
@@ -52,9 +57,9 @@ def _stressed(text: str) -> Decimal | None:
     return inside[0][0].value if len(inside) == 1 and len(inside[0]) == 1 else None
 
 
-def _in_box(text: str) -> Any:
+def _in_box(text: str, asked: Asked) -> Any:
     boxes = boxed(text)
-    return _only(_unformatted(boxes[-1])) if boxes else _UNDECIDED
+    return _only(_unformatted(boxes[-1]), asked) if boxes else _UNDECIDED
 
 
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}|\\[dt]?frac(\d)(\d)")
@@ -96,7 +101,7 @@ def _prose(text: str) -> str:
     return left if code or re.search(r"\d", left) else text
 
 
-def _only(text: str) -> Decimal | None:
+def _only(text: str, asked: Asked) -> Decimal | None:
     """The number of a short text: the only one, or the one behind its last equals sign."""
     text = text.strip().strip("$ .*")
     if re.match(r"\\pm|±", text):
@@ -104,7 +109,7 @@ def _only(text: str) -> Decimal | None:
     found = numbers(text)
     if "=" in text and found:
         last = [n for n in found if n.start > text.rfind("=")]
-        return last[0].value if len(last) == 1 else None
+        return worth(text, last[0], asked) if len(last) == 1 else None
     if len(found) != 1 or re.search(
         r"[\\^_]|[a-z]\s*[-+*/]|[-+*/]\s*[a-z]\b", text[found[0].end :]
     ):
@@ -113,24 +118,24 @@ def _only(text: str) -> Decimal | None:
     return (
         None
         if LIMIT.search(before) or re.search(r"[a-z]\w*\s*[-+*/]\s*$", before)
-        else found[0].value
+        else worth(text, found[0], asked)
     )
 
 
-def _number_in(value: Any) -> Decimal | None:
+def _number_in(value: Any, asked: Asked) -> Decimal | None:
     if isinstance(value, bool) or value is None or isinstance(value, list):
         return None
-    return _only(str(value))
+    return _only(str(value), asked)
 
 
-def _in_object(text: str) -> Any:
+def _in_object(text: str, asked: Asked) -> Any:
     found = objects(text)
     if not found:
         return _UNDECIDED
     last = found[-1]
     named = {}
     for path, value in leaves(last.value):
-        number = _number_in(value)
+        number = _number_in(value, asked)
         key = "/".join(map(folded_key, path))
         if number is not None and not _ASIDE.search(key):
             named[key] = number
@@ -138,6 +143,7 @@ def _in_object(text: str) -> Any:
     for keys in (
         [k for k in named if "final" in k],
         [k for k in named if _CHIEF.search(k)],
+        [k for k in named if asked.names(k)],
         list(named),
     ):
         values = {named[k] for k in keys}
@@ -146,12 +152,12 @@ def _in_object(text: str) -> Any:
     return None if mostly else _UNDECIDED
 
 
-def _in_element(text: str) -> Any:
+def _in_element(text: str, asked: Asked) -> Any:
     found = [(folded_key(k), v) for k, v in elements(text)]
     if not found:
         return _UNDECIDED
     chief = [v for k, v in found if _CHIEF.search(k)] or [
         v for k, v in found if not _ASIDE.search(k)
     ]
-    values = {_only(v) for v in chief}
+    values = {_only(v, asked) for v in chief}
     return values.pop() if len(values) == 1 else None

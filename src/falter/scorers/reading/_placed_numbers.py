@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in
 from falter.scorers.reading._clauses import Clause, Part, clause_at, clauses, sentences
 from falter.scorers.reading._number_words import (
     ADJACENT,
@@ -55,8 +56,12 @@ _PLACE = re.compile(r"(?:st|nd|rd|th|er|ère|ème|e|º|ª)(?![\w])(?=[\W]*$)")
 _MOST = 25  # numbers of a sentence; one with more lists them, and answers nothing
 
 
-def placed_numbers(text: str) -> list[Placed]:
-    """The numbers of a text in order, each with how firmly it is given."""
+def placed_numbers(text: str, asked: Asked = NOTHING_ASKED) -> list[Placed]:
+    """The numbers of a text in order, each with how firmly it is given.
+
+    What the question `asked` for is told from what it gave: a number with another unit, or one
+    that is said again, does not stand for the sentence beside a new one.
+    """
     found = numbers(text)
     parts = clauses(text)
     if len(found) == 1 and _PLACE.match(text, found[0].end):
@@ -67,7 +72,7 @@ def placed_numbers(text: str) -> list[Placed]:
         if len(inside) > _MOST:
             seen += [Placed(x, n, 0) for x in inside]
         elif inside:
-            seen += _in_sentence(text, n, (start, end), inside, parts)
+            seen += _in_sentence(text, n, (start, end), inside, parts, asked)
     return seen
 
 
@@ -97,11 +102,17 @@ _OR_RATHER = _re(
 
 
 def _in_sentence(
-    text: str, n: int, span: tuple[int, int], inside: Sequence[Number], parts: list[Clause]
+    text: str,
+    n: int,
+    span: tuple[int, int],
+    inside: Sequence[Number],
+    parts: list[Clause],
+    asked: Asked,
 ) -> list[Placed]:
     start, end = span
     sentence = text[start:end]
     line = text[text.rfind("\n", 0, start) + 1 : start]
+    step = _is_step(text, start)
     denied = {x for x in inside if _denied(text, start, x)}
     replaced = {a for a, b in pairwise(inside) if _OR_RATHER.fullmatch(text, a.end, b.start)}
     replaced |= {
@@ -110,22 +121,29 @@ def _in_sentence(
         if _BY.search(text[start : a.start]) and _TO.fullmatch(text, a.end, b.start)
     }
     pool = [x for x in inside if x not in denied and x not in replaced]
-    marked = MARK.search(line + sentence) or SUM.search(line + sentence)
+    marked = not step and (MARK.search(line + sentence) or SUM.search(line + sentence))
     if not pool:
         return [Placed(x, n, -1) for x in inside]
     if chain := [m.end() for m in _ANAPHOR.finditer(sentence)]:
         behind = [x for x in pool if x.start - start >= chain[-1]]
         pool = behind if len(behind) == 1 else pool
-    wholes = [x for x in pool if _WHOLE.search(text[start : x.start])]
+    new = [x for x in pool if x.value not in asked.given]
+    lone = new[0] if len(new) == 1 and len(new) < len(pool) else None
+    wholes = [x for x in pool if x is not lone and _WHOLE.search(text[start : x.start])]
     wholes += [x for x in pool if x not in wholes and _term(text, x) and not marked]
     if len(wholes) < len(pool):
         pool = [x for x in pool if x not in wholes]
     apart = [x for x in pool if _elsewhen(text, x, parts)]
     pool = [x for x in pool if x not in apart] if len(apart) < len(pool) else pool
-    said = [x for x in pool if _is_said(text, start, x, parts)]
+    pool, fitting = _as_asked(text, pool, asked)
+    said = [x for x in pool if fitting or _is_said(text, start, x, parts)]
     chief, level = _chief(sentence, line, start, said or pool, text, parts)
+    fresh = [x for x in said or pool if x.value not in asked.given]
+    if level < 4 and chief.value in asked.given and fresh:
+        chief, level = _chief(sentence, line, start, fresh, text, parts)
     shared = _shared(text, chief, pool)
     level = level if said or level > 3 else min(level, 1)
+    level = min(level, 3) if step else level
     if sentence.rstrip().endswith(("?", "？")) or (not marked and CHECKED.search(sentence)):
         if sentence.rstrip().endswith(("?", "？")):
             return [Placed(x, n, 0) for x in inside]
@@ -134,7 +152,7 @@ def _in_sentence(
         before = [x for x in inside if x.start < at]
         if not before:
             return [Placed(x, n, -1) for x in inside]
-        head = _in_sentence(text, n, (start, at), before, parts)
+        head = _in_sentence(text, n, (start, at), before, parts, asked)
         return head + [Placed(x, n, -1) for x in inside if x.start >= at]
     if level < 5 and MAYBE.search(sentence) and not TRUST.search(sentence):
         level = 0
@@ -153,8 +171,35 @@ def _in_sentence(
     return placed
 
 
+_STEP = re.compile(r"[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
+_LATER_STEP = re.compile(r"\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t][^\n]*[=≈][^\n]*\d")
+
+
+def _is_step(text: str, start: int) -> bool:
+    """Whether a sentence is in a line of a list whose later lines still work something out."""
+    at = text.rfind("\n", 0, start) + 1
+    return _STEP.match(text, at) is not None and _LATER_STEP.search(text, start) is not None
+
+
+def _as_asked(
+    text: str, pool: Sequence[Number], asked: Asked
+) -> tuple[list[Number], bool]:
+    """The numbers without those of another unit, and whether only some with the right one are left.
+
+    Nothing is left out where no number has what was asked for.
+    """
+    fits = {x: measured_in(text, x, asked) for x in pool}
+    if True not in fits.values():
+        return list(pool), False
+    left = [x for x in pool if fits[x] is not False]
+    return left, len(left) < len(pool) and all(fits[x] for x in left)
+
+
 _WHOLE = _re(
     r"(?<!total )(?<!sum )(?<!average )(?<!mean )(?<!maximum )(?<!minimum )(?<!score )(?<!number )"
+    r"(?<!difference )(?<!distance )(?<!height )(?<!increase )(?<!decrease )(?<!change )(?<!profit )"
+    r"(?<!loss )(?<!volume )(?<!area )(?<!perimeter )(?<!probability )(?<!temperature )(?<!amount )"
+    r"(?<!percentage )(?<!age )(?<!duration )(?<!remainder )(?<!balance )(?<!ratio )(?<!mass )"
     r"(?<!cost )(?<!price )(?<!value )(?<!result )(?<!rate )(?<!speed )(?<!weight )(?<!length )"
     r"\b(?:of|out of|von|sur|van|dei|delle|dos|das|jede[rsn]? der|chacun des|cada uno de los"
     r"|ognuno dei) (?:the |these |all |den |les |de |i |os |as )?$"

@@ -8,12 +8,13 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in, worth
 from falter.scorers.reading._clauses import sentences
 from falter.scorers.reading._cleaning import is_cut
 from falter.scorers.reading._numerals import numbers
 from falter.scorers.reading._placed_numbers import LIMIT, MARK, SUM, UNIT, Placed, placed_numbers
 from falter.scorers.reading._refusals import asks_back, refusal_in
-from falter.scorers.reading._words import CORRECTION, OPEN
+from falter.scorers.reading._words import ADVERSATIVE, CORRECTION, OPEN
 
 __all__ = ["settled_number"]
 
@@ -44,16 +45,20 @@ _OPENED = _re(
 
 
 def settled_number(
-    text: str, stressed: Decimal | None = None, *, closed: bool = False
+    text: str,
+    stressed: Decimal | None = None,
+    *,
+    closed: bool = False,
+    asked: Asked = NOTHING_ASKED,
 ) -> Decimal | None:
     """The number that a text in prose settles on.
 
     `stressed` is the only one in bold type; a text that is `closed` cannot have been cut off.
     """
-    alone = Decimal(0) if _NIL.fullmatch(text) else _alone(text)
+    alone = Decimal(0) if _NIL.fullmatch(text) else _alone(text, asked)
     if alone is not _UNDECIDED:
         return alone
-    seen = placed_numbers(text)
+    seen = placed_numbers(text, asked)
     refused = refusal_in(text)
     cut = not (closed or _EQUATION.fullmatch(text)) and (
         is_cut(text) or _UNSOLVED.search(text) is not None
@@ -70,7 +75,14 @@ def settled_number(
     if refused is not None or asks_back(text):
         made = [s for s in made if s.level >= 3]
         end = next((e for _, e in sentences(text) if e > (refused or 0)), 0)
-        made = [s for s in made if refused is None or s.level == 5 or s.number.start >= end]
+        made = [
+            s
+            for s in made
+            if refused is None
+            or s.level == 5
+            or s.number.start >= end
+            or (s.level == 4 and _STILL.search(text, refused, s.number.start))
+        ]
     in_bold = [s for s in seen if s.number.value == stressed and s.level > 0]
     if _several_lines(text):
         made = []
@@ -79,9 +91,11 @@ def settled_number(
         best = in_bold[-1]
     if best is None or _left_open(text, best, seen):
         return None
-    return best.number.value
+    return worth(text, best.number, asked)
 
 
+_STILL = _re(rf"[,;—–-]\s*{ADVERSATIVE}")
+"""A refusal that goes on to answer in the same sentence."""
 _LAST_LINE = re.compile(
     r"(?<![\d$€%])[^\W\d]*[^\d\n]{2}\n+[*_•-]*\s*[^\W\d][^:：\n\d]{0,30}:[ *_]*[$€£]?[-−]?\d[^\n:=]{0,20}\Z"  # noqa: E501
 )
@@ -206,7 +220,7 @@ def _changed(text: str, best: Sequence[Placed]) -> Placed | None:
     return best[-1] if wrong or _CHANGED.search(between) else None
 
 
-def _alone(text: str) -> Any:
+def _alone(text: str, asked: Asked) -> Any:
     """A reply that is a number with its unit, or two that leave it open."""
     short = re.sub(
         r"^(?:about|approximately|roughly|around|some|ca\.?|etwa|rund|environ|unos|unas|circa"
@@ -223,14 +237,15 @@ def _alone(text: str) -> Any:
             and re.fullmatch(UNIT, tail)
             and not re.match(r"(?:st|nd|rd|th)\b[^\W\d]*\s+\w", tail)
         ):
-            return found[0].value
+            return worth(short, found[0], asked)
     if (
         len(found) == 2
         and re.fullmatch(r"[\s\w$€£%°]{1,20}\(\s*", short[found[0].end : found[1].start])
         and short.endswith(")")
         and found[0].value != found[1].value
     ):
-        return None
+        fits = [x for x in found if measured_in(short, x, asked)]
+        return fits[0].value if len(fits) == 1 else None
     if len(found) == 2 and len(short.split()) <= 6:
         between = short[found[0].end : found[1].start]
         if _EITHER.fullmatch(between) and (_DUTCH.search(text) or not _OF.search(between)):
