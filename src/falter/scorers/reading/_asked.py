@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from falter.scorers.reading._numerals import Number, numbers
+from falter.scorers.reading._numerals import Number, numbers, writes_commas
+from falter.scorers.reading._spelled import DOZEN, SCALES
 from falter.scorers.reading._text_words import folded_word, same_noun
 
 __all__ = ["NOTHING_ASKED", "Asked", "asked_for", "measured_in", "other_measure", "unit_at", "worth"]
@@ -108,7 +109,8 @@ class Asked:
     """What a question gives and wants.
 
     `given`: the values of its numbers; `measure`: the unit that it wants; `nouns`: what it counts;
-    `scale`: what a number that is asked for in millions is to be divided by; `words`: its words.
+    `scale`: what a number that is asked for in millions is to be divided by; `words`: its words; `commas`:
+    whether its language writes 1.234,56.
     """
 
     given: frozenset[Decimal] = frozenset()
@@ -116,6 +118,7 @@ class Asked:
     nouns: tuple[str, ...] = ()
     scale: int = 1
     words: frozenset[str] = frozenset()
+    commas: bool = False
 
     def names(self, key: str) -> bool:
         """Whether a key's words are all in the question."""
@@ -137,9 +140,10 @@ def asked_for(question: str) -> Asked:
     if counted := list(_HOW_MANY.finditer(text)):
         nouns = _nouns(counted[-1][1])
         measure = measure or next((_UNIT[n] for n in nouns if n in _UNIT and len(n) > 1), None)
+        scale = next((12 for n in nouns[:1] if n in DOZEN), scale)
     given = frozenset(number.value for number in numbers(text))
     words = frozenset(folded_word(w) for w in re.findall(r"[^\W\d_]{3,}", text))
-    return Asked(given, measure, nouns, scale, words - _LINKS)
+    return Asked(given, measure, nouns, scale, words - _LINKS, writes_commas(text))
 
 
 def _nouns(words: str) -> tuple[str, ...]:
@@ -223,6 +227,6 @@ def other_measure(unit: str | None, asked: Asked) -> bool:
 
 def worth(text: str, number: Number, asked: Asked) -> Decimal:
     """The value of a number in what was asked for: 3.4 of "3.4 million" where millions were."""
-    written = text[number.start : number.end].lower()
-    in_words = re.search(r"[^\W\d]", re.sub(r"e[-+]?\d", "", written)) is not None
-    return number.value / asked.scale if asked.scale > 1 and in_words else number.value
+    words = re.findall(r"[^\W\d]+", text[number.start : number.end].casefold())
+    scaled = bool(words) and (words[-1] in SCALES or words[-1] in DOZEN or words[-1] in "kmb")
+    return number.value / asked.scale if asked.scale > 1 and scaled else number.value

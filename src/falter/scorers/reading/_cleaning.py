@@ -135,7 +135,7 @@ def plain(text: str) -> str:
         text,
         flags=re.MULTILINE,
     )
-    return re.sub(r"^[ \t]*(?:#{1,6}|>+)[ \t]*", "", text, flags=re.MULTILINE)
+    return re.sub(r"^[ \t]*(?:#{1,6}|>+(?![\d=]))[ \t]*", "", text, flags=re.MULTILINE)
 
 
 _PROSE_END = re.compile(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff-]\s*$")

@@ -106,7 +106,7 @@ def _only(text: str, asked: Asked) -> Decimal | None:
     text = text.strip().strip("$ .*")
     if re.match(r"\\pm|±", text):
         return None
-    found = numbers(text)
+    found = numbers(text, commas=asked.commas)
     if "=" in text and found:
         last = [n for n in found if n.start > text.rfind("=")]
         return worth(text, last[0], asked) if len(last) == 1 else None
@@ -133,17 +133,19 @@ def _in_object(text: str, asked: Asked) -> Any:
     if not found:
         return _UNDECIDED
     last = found[-1]
-    named = {}
+    named, asked_by_name = {}, set()
     for path, value in leaves(last.value):
         number = _number_in(value, asked)
         key = "/".join(map(folded_key, path))
         if number is not None and not _ASIDE.search(key):
             named[key] = number
+            if any(asked.names(part.replace("_", " ")) for part in path):
+                asked_by_name.add(key)
     mostly = last.end - last.start > 0.6 * len(text.strip("`json \n"))
     for keys in (
         [k for k in named if "final" in k],
         [k for k in named if _CHIEF.search(k)],
-        [k for k in named if asked.names(k)],
+        [k for k in named if k in asked_by_name],
         list(named),
     ):
         values = {named[k] for k in keys}

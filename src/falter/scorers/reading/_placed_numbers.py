@@ -62,7 +62,7 @@ def placed_numbers(text: str, asked: Asked = NOTHING_ASKED) -> list[Placed]:
     What the question `asked` for is told from what it gave: a number with another unit, or one
     that is said again, does not stand for the sentence beside a new one.
     """
-    found = numbers(text)
+    found = numbers(text, commas=asked.commas)
     parts = clauses(text)
     if len(found) == 1 and _PLACE.match(text, found[0].end):
         return [Placed(found[0], 0, 2)]

@@ -58,6 +58,8 @@ def settled_number(
     alone = Decimal(0) if _NIL.fullmatch(text) else _alone(text, asked)
     if alone is not _UNDECIDED:
         return alone
+    if _several_lines(text) and (line := _line_asked_for(text, asked)) is not None:
+        return line
     seen = placed_numbers(text, asked)
     refused = refusal_in(text)
     cut = not (closed or _EQUATION.fullmatch(text)) and (
@@ -213,6 +215,14 @@ def _several_lines(text: str) -> bool:
     return len(values) > 1 and len(keyed) == len(lines) and not marked
 
 
+def _line_asked_for(text: str, asked: Asked) -> Decimal | None:
+    """The number of the only line whose key the question names."""
+    keyed = [line.partition(":") for line in text.replace("：", ":").split("\n") if ":" in line]
+    named = [value for key, _, value in keyed if asked.names(key)]
+    found = numbers(named[0], commas=asked.commas) if len(named) == 1 else []
+    return worth(named[0], found[0], asked) if found else None
+
+
 def _changed(text: str, best: Sequence[Placed]) -> Placed | None:
     """The number that replaces an earlier one."""
     between = text[best[0].number.end : best[-1].number.start]
@@ -226,10 +236,12 @@ def _alone(text: str, asked: Asked) -> Any:
         r"^(?:about|approximately|roughly|around|some|ca\.?|etwa|rund|environ|unos|unas|circa"
         r"|ongeveer|cerca de|約|approx\.?|[~≈])\s*",
         "",
-        text.strip(" *_.!\n\"'"),
+        re.sub(r"^[ *_\n\"']*(?:\.(?!\d)[ .*_]*)?|[ *_.!\n\"']+\Z", "", text),
         flags=re.IGNORECASE,
     )
-    found = numbers(short)
+    if short.casefold() in _LONE or (asked.nouns and _NO_ONE.fullmatch(short)):
+        return Decimal(_LONE.get(short.casefold(), 0))
+    found = numbers(short, commas=asked.commas)
     if len(found) == 1 and len(short.split()) <= 4:
         head, tail = short[: found[0].start].strip(" $€£¥₹=:"), short[found[0].end :]
         if (
@@ -253,6 +265,10 @@ def _alone(text: str, asked: Asked) -> Any:
     return _UNDECIDED
 
 
+_LONE = {"uno": "1", "una": "1", "un": "1", "une": "1", "um": "1", "uma": "1", "één": "1",
+         "sei": "6", "cem": "100", "cent": "100", "half": "0.5"}  # fmt: skip
+"""Words that are numbers only where they are the whole reply."""
+_NO_ONE = _re(r"none|keine[rs]?|aucune?|ningun[oa]|nessun[oa]|geen(?: enkele)?|nenhuma?")
 _LIMITED = _re(
     r"\s*(?:[^\W\d]+\s)?(?:at (?:most|least)|or (?:more|less|fewer|so more)|and (?:up|more)"
     r"|maximum|minimum"
@@ -290,6 +306,9 @@ def _left_open(text: str, chosen: Placed, seen: Sequence[Placed]) -> bool:
             return True
     opened = [m.start() for m in _OPENED.finditer(text)]
     same = min(s.number.start for s in seen if s.number.value == number.value and s.level > -1)
+    start = next((a for a, b in sentences(text) if a <= number.start < b), 0)
+    if chosen.level < 4 and any(start <= at for at in opened):
+        return True
     if opened and opened[-1] > (same if chosen.level < 4 else number.start):
         return True
     after = [
