@@ -145,10 +145,11 @@ def _in_object(text: str, asked: Asked) -> Any:
     for keys in (
         [k for k in named if "final" in k],
         [k for k in named if _CHIEF.search(k)],
-        [k for k in named if k in asked_by_name],
         list(named),
     ):
         values = {named[k] for k in keys}
+        if len(values) > 1:
+            values = {named[k] for k in keys if k in asked_by_name} or values
         if values:
             return values.pop() if len(values) == 1 else (None if mostly else _UNDECIDED)
     return None if mostly else _UNDECIDED

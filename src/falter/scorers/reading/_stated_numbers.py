@@ -96,6 +96,7 @@ def settled_number(
     return worth(text, best.number, asked)
 
 
+_BUT = _re(ADVERSATIVE)
 _STILL = _re(rf"[,;—–-]\s*{ADVERSATIVE}")
 """A refusal that goes on to answer in the same sentence."""
 _LAST_LINE = re.compile(
@@ -307,7 +308,9 @@ def _left_open(text: str, chosen: Placed, seen: Sequence[Placed]) -> bool:
     opened = [m.start() for m in _OPENED.finditer(text)]
     same = min(s.number.start for s in seen if s.number.value == number.value and s.level > -1)
     start = next((a for a, b in sentences(text) if a <= number.start < b), 0)
-    if chosen.level < 4 and any(start <= at for at in opened):
+    if chosen.level < 4 and any(
+        start <= at and not _BUT.search(text, at, max(at, number.start)) for at in opened
+    ):
         return True
     if opened and opened[-1] > (same if chosen.level < 4 else number.start):
         return True
