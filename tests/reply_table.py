@@ -91,7 +91,7 @@ READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "letters": letter,
     "labels": lambda case: read_label(case["reply"], case["labels"]),
     "numbers": lambda case: read_number(case["reply"], case["question"]),
-    "yesno": lambda case: read_yes_no(case["reply"]),
+    "yesno": lambda case: read_yes_no(case["reply"], case["question"]),
     "json": lambda case: read_key(case["reply"], case["key"]),
 }
 EARLIER: dict[str, Callable[[dict[str, Any]], Any]] = {
