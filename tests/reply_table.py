@@ -83,13 +83,13 @@ def wilson(hits: int, of: int) -> str:
 
 def letter(case: dict[str, Any]) -> str | None:
     names = list(case["options"])
-    found = read_letter(case["reply"], names, list(case["options"].values()))
+    found = read_letter(case["reply"], names, list(case["options"].values()), case["question"])
     return None if found is None else names[found]
 
 
 READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "letters": letter,
-    "labels": lambda case: read_label(case["reply"], case["labels"]),
+    "labels": lambda case: read_label(case["reply"], case["labels"], case["question"]),
     "numbers": lambda case: read_number(case["reply"], case["question"]),
     "yesno": lambda case: read_yes_no(case["reply"], case["question"]),
     "json": lambda case: read_key(case["reply"], case["key"]),

@@ -11,7 +11,7 @@ from falter.scorers.reading._numerals import Number, numbers, writes_commas
 from falter.scorers.reading._spelled import DOZEN, SCALES
 from falter.scorers.reading._text_words import folded_word, same_noun
 
-__all__ = ["NOTHING_ASKED", "Asked", "asked_for", "measured_in", "other_measure", "unit_at", "worth"]
+__all__ = ["NOTHING_ASKED", "Asked", "asked_for", "measured_in", "other_measure", "unit_at", "words_of", "worth"]
 
 LONGEST = 4_000  # characters of a question that are looked at: its last ones
 
@@ -122,11 +122,16 @@ class Asked:
 
     def names(self, key: str) -> bool:
         """Whether a key's words are all in the question."""
-        words = [folded_word(w) for w in re.findall(r"[^\W\d_]{3,}", key)]
+        words = words_of(key)
         return bool(words) and all(any(same_noun(w, x) for x in self.words) for w in words)
 
 
 NOTHING_ASKED = Asked()
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The folded words of a text, but for the shortest."""
+    return frozenset(folded_word(w) for w in re.findall(r"[^\W\d_]{3,}", text))
 
 
 @lru_cache(maxsize=512)
@@ -142,8 +147,7 @@ def asked_for(question: str) -> Asked:
         measure = measure or next((_UNIT[n] for n in nouns if n in _UNIT and len(n) > 1), None)
         scale = next((12 for n in nouns[:1] if n in DOZEN), scale)
     given = frozenset(number.value for number in numbers(text))
-    words = frozenset(folded_word(w) for w in re.findall(r"[^\W\d_]{3,}", text))
-    return Asked(given, measure, nouns, scale, words - _LINKS, writes_commas(text))
+    return Asked(given, measure, nouns, scale, words_of(text) - _LINKS, writes_commas(text))
 
 
 def _nouns(words: str) -> tuple[str, ...]:

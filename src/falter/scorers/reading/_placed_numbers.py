@@ -338,6 +338,11 @@ def _chief(
         and not (_IT_IS.match(c[0]) and not _at_once(sentence, start, c.end(), inside))
     ]
     equals = sentence.rfind("=")
+    if any(
+        c.start() > equals and _STRONG.match(c[0]) and inside[-1].start - start >= c.end()
+        for c in cues
+    ):
+        equals = -1  # what is concluded from an equation counts, not the equation
     if equals >= 0 and (behind := [x for x in inside if x.start - start > equals]):
         side = sentence[:equals].rpartition("=")[2]
         if _VARIABLE.search(sentence[equals + 1 :]):

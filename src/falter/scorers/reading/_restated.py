@@ -8,7 +8,7 @@ from falter.scorers.reading._clauses import Part, clauses, is_question, sentence
 from falter.scorers.reading._text_words import folded_word, same_noun
 from falter.scorers.reading._words import SOFT
 
-__all__ = ["restated"]
+__all__ = ["DENIAL", "HEDGED", "content_words", "restated"]
 
 _ASKING = frozenset(
     "what which who whom whose when where why how wer wen wem wessen wie was wo wann warum welche"
@@ -28,7 +28,7 @@ _EMPTY = frozenset(
     " heeft hebben kan mag moet van op te er al os as um uma sao foi tem pode dos das no na ja"
     " according text indeed actually also so yes laut zufolge".split()
 )
-_HEDGED = re.compile(
+HEDGED = re.compile(
     rf"{SOFT}|\b(?:if|unless|until|till|only|except|but|however|almost|nearly|partly|partially"
     r"|usually|often|sometimes|mostly|mainly|once|used to|supposed|barely|hardly|wenn|falls|nur"
     r"|fast|teilweise|meist\w*|manchmal|bis|aber|außer|si|sauf|seulement|presque|parfois|souvent"
@@ -36,7 +36,7 @@ _HEDGED = re.compile(
     r"|tenzij|alleen|bijna|soms|vaak|maar|tot|exceto|quase|vezes|mas|até|apenas)\b",
     re.IGNORECASE,
 )
-_DENIAL = re.compile(
+DENIAL = re.compile(
     r"\b(?:not|no|never|neither|nor|none|nobody|nothing|cannot|nicht|kein\w*|nie|niemals|pas|jamais"
     r"|aucune?|nunca|ningun[oa]?|ningún|non|mai|nessun\w*|niet|geen|nooit|não|nenhuma?|nem)\b|n't\b"
     r"|ません|ない",
@@ -87,16 +87,23 @@ def restated(text: str, question: str) -> bool | None:
     return verdicts.pop() if len(verdicts) == 1 else None
 
 
+def content_words(text: str) -> list[str]:
+    """The words and numbers of a text that carry its meaning, folded; the end of a long one."""
+    words = [folded_word(w) for w in _WORD.findall(text[-1_000:])]
+    return [
+        w for w in words if w not in _EMPTY | _ASKING and (len(w) > 2 or w[0].isdigit())
+    ]
+
+
 def _statement(question: str) -> list[str]:
     """The words of a yes-or-no question that carry its meaning; none of any other question."""
     text = question[-1_000:].strip()
     spans = [text[a:b].strip() for a, b in sentences(text)]
     asked = [s for s in spans if s.rstrip("\"'”»") .endswith(("?", "？"))]
-    if len(asked) != 1 or _DENIAL.search(asked[0]) or len(asked[0]) > _LONGEST:
+    if len(asked) != 1 or DENIAL.search(asked[0]) or len(asked[0]) > _LONGEST:
         return []
     words = [folded_word(w) for w in _WORD.findall(asked[0])]
-    alternatives = re.search(r"\b(?:or|oder|ou|o|of|either)\b", asked[0], re.IGNORECASE)
-    if not words or words[0] in _ASKING or alternatives:
+    if not words or words[0] in _ASKING or _alternatives(words):
         return []
     if re.match(r"\W*(?:in|at|on|by|for|to|from|according)\b", asked[0], re.IGNORECASE):
         return []
@@ -104,12 +111,26 @@ def _statement(question: str) -> list[str]:
     return carrying if len(carrying) > 1 else []
 
 
+def _alternatives(words: list[str]) -> bool:
+    """Whether a question offers two things: "or" in its own language."""
+    if {"or", "oder", "either"} & set(words):
+        return True
+    english = words[0] in _ENGLISH
+    return not english and bool({"ou", "of"} & set(words) or "o" in words[1:] and words[0] != "o")
+
+
+_ENGLISH = frozenset(
+    "is are was were do does did can could has have had will would shall should may might must"
+    " am".split()
+)
+
+
 def _verdict(sentence: str, wanted: list[str]) -> bool | None:
     """Whether a sentence holds all that is wanted, in its order; False where it denies it."""
-    if len(sentence) > _LONGEST or is_question(sentence) or _HEDGED.search(sentence):
+    if len(sentence) > _LONGEST or is_question(sentence) or HEDGED.search(sentence):
         return None
     words = [folded_word(w) for w in _WORD.findall(sentence.replace("'s", ""))]
-    denials = len(_DENIAL.findall(sentence))
+    denials = len(DENIAL.findall(sentence))
     at, missing = 0, []
     for n, word in enumerate(wanted):
         place = next((i for i in range(at, len(words)) if _same(words[i], word)), None)

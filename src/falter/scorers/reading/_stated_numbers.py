@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in, worth
+from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in, words_of, worth
 from falter.scorers.reading._clauses import sentences
 from falter.scorers.reading._cleaning import is_cut
 from falter.scorers.reading._numerals import numbers
@@ -88,7 +88,7 @@ def settled_number(
     in_bold = [s for s in seen if s.number.value == stressed and s.level > 0]
     if _several_lines(text):
         made = []
-    best = _last_committed(text, made)
+    best = _last_committed(text, made, asked)
     if (best is None or best.level < 4) and in_bold and not cut and refused is None:
         best = in_bold[-1]
     if best is None or _left_open(text, best, seen):
@@ -144,7 +144,7 @@ def _before_the_cut(text: str, made: Sequence[Placed]) -> list[Placed]:
     return []
 
 
-def _last_committed(text: str, made: Sequence[Placed]) -> Placed | None:
+def _last_committed(text: str, made: Sequence[Placed], asked: Asked) -> Placed | None:
     """The last number of the highest level; below a conclusion, the only one or the first."""
     if not made:
         return None
@@ -156,7 +156,8 @@ def _last_committed(text: str, made: Sequence[Placed]) -> Placed | None:
         changed = _changed(text, best)
         if changed is not None:
             return changed
-        return best[0] if _opening(text, best[0], made) else None
+        first = best[0] if _opening(text, best[0], made) else None
+        return first if first is None or _is_about(text, first, best, asked) else None
     if top < 2 and len({s.number.value for s in made}) > 1:
         return None
     ending = [s for s in made if s.level == 2 and s.sentence == len(sentences(text)) - 1]
@@ -214,6 +215,16 @@ def _several_lines(text: str) -> bool:
     marked = any(MARK.search(line) or SUM.search(line) for line in lines)
     values = {n.value for line in keyed for n in numbers(line)[:1]}
     return len(values) > 1 and len(keyed) == len(lines) and not marked
+
+
+def _is_about(text: str, chosen: Placed, others: Sequence[Placed], asked: Asked) -> bool:
+    """Whether no other sentence with a number says more of what the question asks about."""
+    spans = sentences(text)
+    shares = {
+        n: len({w for w in words_of(text[slice(*spans[n])]) if w in asked.words})
+        for n in {s.sentence for s in (chosen, *others)}
+    }
+    return shares[chosen.sentence] == max(shares.values())
 
 
 def _line_asked_for(text: str, asked: Asked) -> Decimal | None:
