@@ -26,10 +26,11 @@ _CHIEF = re.compile(
 )
 
 
-def read_number(reply: str, question: str = "") -> Decimal | None:
+def read_number(reply: str, question: str = "", *, cut: bool = False) -> Decimal | None:
     """The one number that a reply gives as its answer, worked out; None for none or several.
 
-    The question says which numbers were given and in what unit the answer is wanted.
+    The question says which numbers were given and in what unit the answer is wanted; `cut`, that
+    the reply is known to have ended at a limit of tokens.
     """
     asked = asked_for(question)
     text = answer_part(reply)
@@ -40,7 +41,7 @@ def read_number(reply: str, question: str = "") -> Decimal | None:
         if found is not _UNDECIDED:
             return found  # type: ignore[no-any-return]
     closed = text.endswith(("$", "}", "*", "\\]", "\\)"))
-    return settled_number(_unformatted(text), _stressed(text), closed=closed, asked=asked)
+    return settled_number(_unformatted(text), _stressed(text), closed=closed, asked=asked, cut=cut)
 
 
 _BOLD = re.compile(

@@ -50,10 +50,12 @@ def settled_number(
     *,
     closed: bool = False,
     asked: Asked = NOTHING_ASKED,
+    cut: bool = False,
 ) -> Decimal | None:
     """The number that a text in prose settles on.
 
-    `stressed` is the only one in bold type; a text that is `closed` cannot have been cut off.
+    `stressed` is the only one in bold type; a text that is `closed` cannot have been cut off, and
+    one that is `cut` is known to be.
     """
     alone = Decimal(0) if _NIL.fullmatch(text) else _alone(text, asked)
     if alone is not _UNDECIDED:
@@ -62,7 +64,7 @@ def settled_number(
         return line
     seen = placed_numbers(text, asked)
     refused = refusal_in(text)
-    cut = not (closed or _EQUATION.fullmatch(text)) and (
+    cut = cut or not (closed or _EQUATION.fullmatch(text)) and (
         is_cut(text) or _UNSOLVED.search(text) is not None
     )
     last = _LAST_LINE.search(text)
