@@ -71,7 +71,7 @@ _DIMENSIONS = (
     {"celsius", "fahrenheit"},
 )
 _SCALE_WORDS = {
-    10**3: "thousand thousands tausend mille mil mila miles duizend",
+    10**3: "thousand thousands tausend mille mil mila duizend",
     10**6: "million millions mio millionen millones milioni miljoen milhoes milhao",
     10**9: "billion billions milliarde milliarden milliards miliardi miljard bilhoes mrd",
 }
@@ -93,6 +93,9 @@ _STOPS = frozenset(
     "is are was were do does did has have had can will would be been there more left total other"
     " different in on at of for with and or the a an that which who hat haben ist sind gibt y a il"
     " reste hay tiene tienen son ha hanno ci sono zijn heeft er tem ha sao existem".split()
+)
+_WHICH = frozenset(
+    "which what welchem welcher welche quel quelle quelles que cual quale che welk welke qual".split()
 )
 _LINKS = _STOPS | frozenset(
     "plus minus times divided multiplied from per but because since while when then hence thus"
@@ -119,6 +122,10 @@ class Asked:
     scale: int = 1
     words: frozenset[str] = frozenset()
     commas: bool = False
+
+    def shared(self, text: str) -> int:
+        """How many of its words a text has."""
+        return len({w for w in words_of(text) if any(same_noun(w, x) for x in self.words)})
 
     def names(self, key: str) -> bool:
         """Whether a key's words are all in the question."""
@@ -164,6 +171,8 @@ def _measure(text: str) -> tuple[str | None, int]:
     """The unit that a question names last, and the scale before it."""
     for match in reversed(list(_IN_UNIT.finditer(text))):
         before, word = folded_word(match[1] or ""), folded_word(match[2])
+        if before in _WHICH:
+            continue  # in which year: a date, no length of time
         if word in _SCALE:
             return None, _SCALE[word]
         if word in _UNIT:

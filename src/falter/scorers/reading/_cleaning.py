@@ -76,7 +76,7 @@ _INPUT = re.compile(
     r"|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail|statement|title"
     r"|subject|article|customer|post|snippet|word|item|case|prompt|eingabe|aufgabe|beispiel|texte"
     r"|exemple|entrada|texto|ejemplo|testo|esempio|invoer|voorbeeld|exemplo)\b[ \w]{0,20}?[ \t*]*"
-    r"(?:[:：]|#?\d+\b)",
+    r"(?:[:：]|#?\d+\b|(?<=[a-z])[ \t*]*\n(?=.))",
     re.IGNORECASE,
 )
 _OUTPUT = re.compile(
@@ -100,7 +100,8 @@ def _without_items(text: str) -> str:
     keyed = re.search(r"[:：]", head) and not _FINAL_LINE.match(head)
     if item is None or len(head.split()) > 8 or keyed or head.rstrip()[-1:] in "?:,":
         return text
-    return text[: item.start()] if _OUTPUT.search(text, item.end()) else text
+    asked = item.re is _ASKED and len(head.split()) < 4
+    return text[: item.start()] if asked or _OUTPUT.search(text, item.end()) else text
 
 
 def boxed(text: str) -> list[str]:

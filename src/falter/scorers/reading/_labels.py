@@ -146,6 +146,8 @@ def _same_word(word: str, stem: str) -> bool:
         return True
     if _IRREGULAR.get(stem) == word or _IRREGULAR.get(word) == stem:
         return True
+    if len(stem) == 3 and word in (stem + "ness", stem + "ly", stem + stem[-1] + "er"):
+        return True
     shared = 0
     for a, b in zip(word, stem, strict=False):
         if a != b:

@@ -138,9 +138,10 @@ def _in_object(text: str, asked: Asked) -> Any:
     for path, value in leaves(last.value):
         number = _number_in(value, asked)
         key = "/".join(map(folded_key, path))
-        if number is not None and not _ASIDE.search(key):
+        by_name = any(asked.names(part.replace("_", " ")) for part in path)
+        if number is not None and (by_name or not _ASIDE.search(key)):
             named[key] = number
-            if any(asked.names(part.replace("_", " ")) for part in path):
+            if by_name:
                 asked_by_name.add(key)
     mostly = last.end - last.start > 0.6 * len(text.strip("`json \n"))
     for keys in (

@@ -141,6 +141,8 @@ def _in_sentence(
     fresh = [x for x in said or pool if x.value not in asked.given]
     if level < 4 and chief.value in asked.given and fresh:
         chief, level = _chief(sentence, line, start, fresh, text, parts)
+    if level < 2 and len(said) > 1 and (about := _about(text, said, parts, asked)) is not None:
+        chief, level = about, 2
     shared = _shared(text, chief, pool)
     level = level if said or level > 3 else min(level, 1)
     level = min(level, 3) if step else level
@@ -169,6 +171,17 @@ def _in_sentence(
             own = -1
         placed.append(Placed(number, n, own))
     return placed
+
+
+def _about(
+    text: str, said: Sequence[Number], parts: list[Clause], asked: Asked
+) -> Number | None:
+    """The only number whose clause says most of what the question asks about."""
+    clause_of = {x: clause_at(parts, x.start) for x in said}
+    shares = {x: asked.shared(text[c.start : c.end]) for x, c in clause_of.items()}
+    most = max(shares.values())
+    best = [x for x in said if shares[x] == most]
+    return best[0] if most > 1 and len(best) == 1 else None
 
 
 _STEP = re.compile(r"[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")

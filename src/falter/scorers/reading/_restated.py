@@ -131,8 +131,10 @@ def _verdict(sentence: str, wanted: list[str]) -> bool | None:
         return None
     words = [folded_word(w) for w in _WORD.findall(sentence.replace("'s", ""))]
     denials = len(DENIAL.findall(sentence))
-    at, missing = 0, []
+    at, missing = 0, list[int]()
+    turned = _BY.search(sentence) is not None  # what was the subject follows "by"
     for n, word in enumerate(wanted):
+        at = 0 if turned else at
         place = next((i for i in range(at, len(words)) if _same(words[i], word)), None)
         if place is None:
             against = next((i for i in range(at, len(words)) if _against(words[i], word)), None)
@@ -151,6 +153,9 @@ _NOT_FIRST = re.compile(
     r"\W*(?:still |noch |todavía |aún |ancora |ainda |nog )?(?:no|não|non)\b\s*[^\W\d_]", re.IGNORECASE
 )
 """A denial without its subject, as languages have it that may leave it out."""
+
+
+_BY = re.compile(r"\b(?:by|von|par|por|da|dal|dalla|door|pel[oa])\b", re.IGNORECASE)
 
 
 def _same(word: str, wanted: str) -> bool:

@@ -234,6 +234,8 @@ def _whole(text: str, start: int, end: int, words: list[str]) -> bool:
     """Whether words are a number and no part of another word, no article and no unit."""
     if all(word in _ARTICLES for word in words) or (len(words) == 1 and words[0] in _JOINED_ONLY):
         return False
+    if words == ["dos"] and (re.match(r"\s\d", text[end:]) or re.search("[ãõ]", text)):
+        return False  # of the, in Portuguese
     before, after = text[max(0, start - 1) : start], text[end : end + 1]
     part = PARTS.match(text, end) is not None
     return not (before and (before.isalnum() or before in "-_")) and (

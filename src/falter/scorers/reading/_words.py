@@ -65,7 +65,7 @@ CONCLUSION = (
     r"|i(?:'d|'ll| would| will| shall| must| have to| can only| do)?(?: \w+ly| thus| still| then"
     r"| now| just| rather| have to)* (?:choose|pick|select|tick|say|go (?:with|for)|vote for"
     r"|opt for|settle (?:on|for)|label|tag|call|classify|lean (?:towards?|to)|file|rate|route|put"
-    r"|guess|answer|take|read|mark|count|assign|send|set|treat|stick with|bet on|conclude"
+    r"|guess|estimate|reckon|answer|take|read|mark|count|assign|send|set|treat|stick with|bet on|conclude"
     r"|decide (?:on|for)|change (?:it|this|that|my \w+) (?:to|into)|switch to|make (?:it|that))"
     r"|i(?:'m| am) (?:going|sticking|staying) (?:with|for)|i(?:'m| am) (?:picking"
     r"|choosing|settling on)|let me (?:change|correct|revise) (?:it|this|that|my \w+) to"
