@@ -9,7 +9,7 @@ from falter.analysis import answer_places
 from falter.core.records import Item
 from falter.experiment._needs import model_made
 from falter.experiment._resolve import PanelPlan, Resolved
-from falter.plan import Condition
+from falter.planning import Condition
 
 __all__ = ["copied_answers"]
 

@@ -37,7 +37,7 @@ from falter.experiment._remedies import (
     require_readable,
     with_reasoning,
 )
-from falter.plan import Asked, Asking, Condition, Target, count_cells, plan
+from falter.planning import Asked, Asking, Condition, Target, count_cells, plan
 from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
 from falter.tasks import (
     DataSpec,

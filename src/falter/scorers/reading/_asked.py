@@ -11,7 +11,16 @@ from falter.scorers.reading._numerals import Number, numbers, writes_commas
 from falter.scorers.reading._spelled import DOZEN, SCALES
 from falter.scorers.reading._text_words import folded_word, same_noun
 
-__all__ = ["NOTHING_ASKED", "Asked", "asked_for", "measured_in", "other_measure", "unit_at", "words_of", "worth"]
+__all__ = [
+    "NOTHING_ASKED",
+    "Asked",
+    "asked_for",
+    "measured_in",
+    "other_measure",
+    "unit_at",
+    "words_of",
+    "worth",
+]
 
 LONGEST = 4_000  # characters of a question that are looked at: its last ones
 
@@ -89,21 +98,24 @@ _IN_UNIT = re.compile(
     r"(?:([^\W\d]+)\s+(?:of\s+|d[e']\s*|di\s+)?)?([^\W\d]+/[^\W\d]+|[%€$£°][^\W\d]?|[^\W\d]+[²³]?)",
     re.IGNORECASE,
 )
-_STOPS = frozenset(
-    "is are was were do does did has have had can will would be been there more left total other"
-    " different in on at of for with and or the a an that which who hat haben ist sind gibt y a il"
-    " reste hay tiene tienen son ha hanno ci sono zijn heeft er tem ha sao existem".split()
+_STOPS_WORDS = (
+    "is are was were do does did has have had can will would be been there more left total"
+    " other different in on at of for with and or the a an that which who hat haben ist sind"
+    " gibt y a il reste hay tiene tienen son ha hanno ci sono zijn heeft er tem ha sao existem"
 )
-_WHICH = frozenset(
-    "which what welchem welcher welche quel quelle quelles que cual quale che welk welke qual".split()
+_STOPS = frozenset(_STOPS_WORDS.split())
+_WHICH_WORDS = (
+    "which what welchem welcher welche quel quelle quelles que cual quale che welk welke qual"
 )
-_LINKS = _STOPS | frozenset(
-    "plus minus times divided multiplied from per but because since while when then hence thus"
-    " therefore instead again only just each per und oder mal durch geteilt plus weil also pro von"
-    " fur aus bei mit nach par pour dans sur avec donc mais por para con pero mas menos sin entre"
-    " per meno piu voor met van uit keer gedeeld com sem vezes dividido mais menos million millions"
-    " thousand billion".split()
+_WHICH = frozenset(_WHICH_WORDS.split())
+_LINKS_WORDS = (
+    "plus minus times divided multiplied from per but because since while when then hence"
+    " thus therefore instead again only just each per und oder mal durch geteilt plus weil"
+    " also pro von fur aus bei mit nach par pour dans sur avec donc mais por para con pero mas"
+    " menos sin entre per meno piu voor met van uit keer gedeeld com sem vezes dividido mais"
+    " menos million millions thousand billion"
 )
+_LINKS = _STOPS | frozenset(_LINKS_WORDS.split())
 """Words behind a number that are no noun which it counts."""
 
 
@@ -112,8 +124,8 @@ class Asked:
     """What a question gives and wants.
 
     `given`: the values of its numbers; `measure`: the unit that it wants; `nouns`: what it counts;
-    `scale`: what a number that is asked for in millions is to be divided by; `words`: its words; `commas`:
-    whether its language writes 1.234,56.
+    `scale`: what a number that is asked for in millions is to be divided by; `words`: its words;
+    `commas`: whether its language writes 1.234,56.
     """
 
     given: frozenset[Decimal] = frozenset()

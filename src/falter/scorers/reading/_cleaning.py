@@ -14,9 +14,7 @@ _LONG = 400  # what is shorter is read as it is
 
 _TAG = r"(?:think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection|rationale)"
 _OPENED = re.compile(rf"[<\[◁]\|?(?:\w{{1,12}}[:_])?(?:begin_of_)?{_TAG}\|?[>\]▷]", re.IGNORECASE)
-_CLOSED = re.compile(
-    rf"[<\[◁](?:\|?/|\|?end_of_)(?:\w{{1,12}}[:_])?{_TAG}\|?[>\]▷]", re.IGNORECASE
-)
+_CLOSED = re.compile(rf"[<\[◁](?:\|?/|\|?end_of_)(?:\w{{1,12}}[:_])?{_TAG}\|?[>\]▷]", re.IGNORECASE)
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]{0,80}<\|message\|>", re.IGNORECASE)
 """Where a model that writes in channels begins one: its analysis, its final answer."""
 _PRIVATE = re.compile("[\ue000-\uf8ff\u200b-\u200f\u2060\ufeff]")

@@ -34,7 +34,9 @@ _IRREGULAR = {
     "person": "people", "foot": "feet", "tooth": "teeth", "leaf": "leaves", "knife": "knives",
     "wolf": "wolves", "life": "lives", "good": "well", "anger": "angry", "joy": "joyful",
 }  # fmt: skip
-_CHANGES = frozenset({("f", "ve"), ("f", "ves"), ("f", "ven"), ("s", "ze"), ("s", "zen"), ("y", "ied")})
+_CHANGES = frozenset(
+    {("f", "ve"), ("f", "ves"), ("f", "ven"), ("s", "ze"), ("s", "zen"), ("y", "ied")}
+)
 """What the end of a word turns into: positief, positieve; négatif, négative."""
 _EDGES = rf"{NO_WORD_BEFORE}(?<!\w-)", rf"{NO_WORD_AFTER}(?!-\w|\.\w)"
 
@@ -68,9 +70,7 @@ def _spelled(label: str) -> str:
 def _unaccented(word: str) -> str:
     """A pattern for a word whose accents may be missing."""
     bare = [unicodedata.normalize("NFD", c)[0] for c in word]
-    return "".join(
-        re.escape(c) if c == b else f"[{c}{b}]" for c, b in zip(word, bare, strict=True)
-    )
+    return "".join(re.escape(c) if c == b else f"[{c}{b}]" for c, b in zip(word, bare, strict=True))
 
 
 @lru_cache(maxsize=64)

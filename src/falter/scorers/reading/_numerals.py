@@ -262,7 +262,9 @@ _AND_PART = re.compile(
     r"(?![\w-])",
     re.IGNORECASE,
 )
-_SINGULAR = frozenset("half third quarter fourth fifth sixth seventh eighth ninth tenth".split())
+_SINGULAR = frozenset(
+    ["half", "third", "quarter", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+)
 
 
 def _fractions(text: str, found: list[Number]) -> Iterator[Number]:
@@ -276,23 +278,19 @@ def _fractions(text: str, found: list[Number]) -> Iterator[Number]:
         if name not in _SINGULAR or over.value == 1:
             share = round(over.value / FRACTIONS[name], 16)
             shares.append(Number(share, over.start, match.end()))
-    for share in shares:
-        joint = re.search(r"\s(?:and|und|et|y|e|en)\s$", text[: share.start][-6:])
-        whole = ending.get(share.start - len(joint[0])) if joint else None
-        yield share if whole is None else Number(whole.value + share.value, whole.start, share.end)
+    for part in shares:
+        joint = re.search(r"\s(?:and|und|et|y|e|en)\s$", text[max(0, part.start - 6) : part.start])
+        whole = ending.get(part.start - len(joint[0])) if joint else None
+        yield part if whole is None else Number(whole.value + part.value, whole.start, part.end)
     for number in found:
-        if (match := _AND_PART.match(text, number.end)) and number.value < 1000:
-            yield Number(
-                number.value + 1 / Decimal(FRACTIONS[match["part"].casefold()]),
-                number.start,
-                match.end(),
-            )
+        further = _AND_PART.match(text, number.end)
+        if further and number.value < 1000:
+            share = 1 / Decimal(FRACTIONS[further["part"].casefold()])
+            yield Number(number.value + share, number.start, further.end())
 
 
 _DOZEN = re.compile(rf"\s(?:{'|'.join(DOZEN)})(?!\w)", re.IGNORECASE)
-_THEN_SCALE = re.compile(
-    rf"\s(?:{'|'.join(w for w in SCALES if len(w) > 4)})(?!\w)", re.IGNORECASE
-)
+_THEN_SCALE = re.compile(rf"\s(?:{'|'.join(w for w in SCALES if len(w) > 4)})(?!\w)", re.IGNORECASE)
 
 
 def _grown(text: str, number: Number) -> Number:
@@ -313,7 +311,9 @@ _MINUS = re.compile(
     r"(?:(?P<minus>minus|meno|menos|moins|min)|negative)\s+$",
     re.IGNORECASE,
 )
-_TAKES_AWAY = re.compile(r"[\d)²³%$€]\s*\Z|\b\w\s*\Z|\b(?:au|al|plus|o|ou|più|or)\s*\Z", re.IGNORECASE)
+_TAKES_AWAY = re.compile(
+    r"[\d)²³%$€]\s*\Z|\b\w\s*\Z|\b(?:au|al|plus|o|ou|più|or)\s*\Z", re.IGNORECASE
+)
 
 
 def _signed(text: str, number: Number) -> Number:

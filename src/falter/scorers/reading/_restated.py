@@ -10,24 +10,27 @@ from falter.scorers.reading._words import SOFT
 
 __all__ = ["DENIAL", "HEDGED", "content_words", "restated"]
 
-_ASKING = frozenset(
-    "what which who whom whose when where why how wer wen wem wessen wie was wo wann warum welche"
-    " welcher welches wieviel qui que quoi quel quelle quels quelles ou quand comment combien"
-    " pourquoi cual quien donde cuando como cuanto cuantos cuanta cuantas che chi cosa quale quando"
-    " dove come quanto quanti perche wat welk welke waar wanneer hoe waarom hoeveel qual quem onde"
-    " por".split()
+_ASKING_WORDS = (
+    "what which who whom whose when where why how wer wen wem wessen wie was wo wann warum"
+    " welche welcher welches wieviel qui que quoi quel quelle quels quelles ou quand comment"
+    " combien pourquoi cual quien donde cuando como cuanto cuantos cuanta cuantas che chi cosa"
+    " quale quando dove come quanto quanti perche wat welk welke waar wanneer hoe waarom"
+    " hoeveel qual quem onde por"
 )
-_EMPTY = frozenset(
-    "a an the this that these those is are was were be been am do does did done can could has have"
-    " had will would shall should may might must of in on at to for from by with and there it its"
-    " der die das den dem des ein eine einen einem einer ist sind war waren hat haben hatte wird"
-    " werden kann darf soll muss in im am an auf zu zum zur von vom mit und es sie er bereits"
-    " le la les un une des du de est sont etait etaient a ont peut doit il elle ils elles au aux en"
-    " dans sur et ce cet cette deja el los las una unos es son esta estan fue ha han puede debe del"
-    " al y se ya lo gli i uno e sono era puo deve nel nella di da della dello il ai het een zijn"
-    " heeft hebben kan mag moet van op te er al os as um uma sao foi tem pode dos das no na ja"
-    " according text indeed actually also so yes laut zufolge".split()
+_ASKING = frozenset(_ASKING_WORDS.split())
+_EMPTY_WORDS = (
+    "a an the this that these those is are was were be been am do does did done can could has"
+    " have had will would shall should may might must of in on at to for from by with and"
+    " there it its der die das den dem des ein eine einen einem einer ist sind war waren hat"
+    " haben hatte wird werden kann darf soll muss in im am an auf zu zum zur von vom mit und"
+    " es sie er bereits le la les un une des du de est sont etait etaient a ont peut doit il"
+    " elle ils elles au aux en dans sur et ce cet cette deja el los las una unos es son esta"
+    " estan fue ha han puede debe del al y se ya lo gli i uno e sono era puo deve nel nella di"
+    " da della dello il ai het een zijn heeft hebben kan mag moet van op te er al os as um uma"
+    " sao foi tem pode dos das no na ja according text indeed actually also so yes laut"
+    " zufolge"
 )
+_EMPTY = frozenset(_EMPTY_WORDS.split())
 HEDGED = re.compile(
     rf"{SOFT}|\b(?:if|unless|until|till|only|except|but|however|almost|nearly|partly|partially"
     r"|usually|often|sometimes|mostly|mainly|once|used to|supposed|barely|hardly|wenn|falls|nur"
@@ -42,7 +45,9 @@ DENIAL = re.compile(
     r"|ません|ない",
     re.IGNORECASE,
 )
-_PRONOUN = re.compile(r"\W*(?:it|they|he|she|this|that|es|sie|er|il|elle|het|hij|ze)\b", re.IGNORECASE)
+_PRONOUN = re.compile(
+    r"\W*(?:it|they|he|she|this|that|es|sie|er|il|elle|het|hij|ze)\b", re.IGNORECASE
+)
 _OPPOSITES = """
 open closed|open shut|true false|correct wrong|right wrong|safe dangerous|allowed forbidden
 allowed prohibited|allowed banned|permitted prohibited|permitted forbidden|alive dead|same different
@@ -50,7 +55,8 @@ present absent|passed failed|pass fail|above below|before after|higher lower|lar
 bigger smaller|greater less|more less|longer shorter|taller shorter|older younger|faster slower
 heavier lighter|earlier later|inside outside|even odd|prime composite|free paid|included excluded
 increase decrease|increased decreased|rise fall|rose fell|accepted rejected|empty full|wet dry
-offen geschlossen|geoffnet geschlossen|erlaubt verboten|wahr falsch|richtig falsch|gleich verschieden
+offen geschlossen|geoffnet geschlossen|erlaubt verboten|wahr falsch|richtig falsch
+gleich verschieden
 ouvert ferme|ouverte fermee|permis interdit|vrai faux|abierto cerrado|abierta cerrada
 permitido prohibido|verdadero falso|aperto chiuso|aperta chiusa|permesso vietato|vero falso
 open gesloten|open dicht|toegestaan verboden|waar onwaar|aberto fechado|aberta fechada
@@ -90,16 +96,14 @@ def restated(text: str, question: str) -> bool | None:
 def content_words(text: str) -> list[str]:
     """The words and numbers of a text that carry its meaning, folded; the end of a long one."""
     words = [folded_word(w) for w in _WORD.findall(text[-1_000:])]
-    return [
-        w for w in words if w not in _EMPTY | _ASKING and (len(w) > 2 or w[0].isdigit())
-    ]
+    return [w for w in words if w not in _EMPTY | _ASKING and (len(w) > 2 or w[0].isdigit())]
 
 
 def _statement(question: str) -> list[str]:
     """The words of a yes-or-no question that carry its meaning; none of any other question."""
     text = question[-1_000:].strip()
     spans = [text[a:b].strip() for a, b in sentences(text)]
-    asked = [s for s in spans if s.rstrip("\"'”»") .endswith(("?", "？"))]
+    asked = [s for s in spans if s.rstrip("\"'”»").endswith(("?", "？"))]
     if len(asked) != 1 or DENIAL.search(asked[0]) or len(asked[0]) > _LONGEST:
         return []
     words = [folded_word(w) for w in _WORD.findall(asked[0])]
@@ -116,13 +120,13 @@ def _alternatives(words: list[str]) -> bool:
     if {"or", "oder", "either"} & set(words):
         return True
     english = words[0] in _ENGLISH
-    return not english and bool({"ou", "of"} & set(words) or "o" in words[1:] and words[0] != "o")
+    return not english and bool({"ou", "of"} & set(words) or ("o" in words[1:] and words[0] != "o"))
 
 
-_ENGLISH = frozenset(
-    "is are was were do does did can could has have had will would shall should may might must"
-    " am".split()
+_ENGLISH_WORDS = (
+    "is are was were do does did can could has have had will would shall should may might must am"
 )
+_ENGLISH = frozenset(_ENGLISH_WORDS.split())
 
 
 def _verdict(sentence: str, wanted: list[str]) -> bool | None:
@@ -150,7 +154,8 @@ def _verdict(sentence: str, wanted: list[str]) -> bool | None:
 
 
 _NOT_FIRST = re.compile(
-    r"\W*(?:still |noch |todavía |aún |ancora |ainda |nog )?(?:no|não|non)\b\s*[^\W\d_]", re.IGNORECASE
+    r"\W*(?:still |noch |todavía |aún |ancora |ainda |nog )?(?:no|não|non)\b\s*[^\W\d_]",
+    re.IGNORECASE,
 )
 """A denial without its subject, as languages have it that may leave it out."""
 
@@ -166,6 +171,7 @@ def _against(word: str, wanted: str) -> bool:
     """Whether a word says the opposite of another."""
     if (word, wanted) in _OPPOSITE:
         return True
-    return any(
-        word == prefix + wanted or wanted == prefix + word for prefix in _PREFIXES
-    ) and min(len(word), len(wanted)) > 3
+    return (
+        any(word == prefix + wanted or wanted == prefix + word for prefix in _PREFIXES)
+        and min(len(word), len(wanted)) > 3
+    )

@@ -56,8 +56,20 @@ _SCALES = {
 }
 SCALES = {w: n for n, words in _SCALES.items() for w in words.split()}
 DOZEN = frozenset(
-    "dozen dozens dutzend douzaine douzaines docena docenas dozzina dozzine dúzia dúzias"
-    " dozijn".split()
+    [
+        "dozen",
+        "dozens",
+        "dutzend",
+        "douzaine",
+        "douzaines",
+        "docena",
+        "docenas",
+        "dozzina",
+        "dozzine",
+        "dúzia",
+        "dúzias",
+        "dozijn",
+    ]
 )
 
 
@@ -89,9 +101,27 @@ def _vocabulary() -> dict[str, int]:
 
 _SMALL = _vocabulary()
 _HUNDRED = {w: n for n, words in _HUNDREDS.items() for w in words.split()}
-_JOINED_ONLY = frozenset("un um uno una une uma ein eine een sei mil mila cent cents cem".split())
+_JOINED_ONLY = frozenset(
+    [
+        "un",
+        "um",
+        "uno",
+        "una",
+        "une",
+        "uma",
+        "ein",
+        "eine",
+        "een",
+        "sei",
+        "mil",
+        "mila",
+        "cent",
+        "cents",
+        "cem",
+    ]
+)
 """Words that are also articles, verbs or units: they are numbers only beside another number."""
-_ARTICLES = frozenset("un um uno una une uma ein eine een".split())
+_ARTICLES = frozenset(["un", "um", "uno", "una", "une", "uma", "ein", "eine", "een"])
 _COMPOUND = (("tausend", "hundert"), ("duizend", "honderd"), ("mila", "cento"), ("mille", "cento"))
 _JOINTS = ("und", "en", "ën", "")
 
@@ -189,13 +219,13 @@ class _Sum:
             return False
         if below == 4 and word in ("vingt", "vingts"):
             self.current = now + 76
-        elif not below and (now or self.total):
+        elif (
+            (not below and (now or self.total))
+            or (0 < value < 10 and below >= 20 and not below % 10)
+            or (below in (60, 80) and 10 <= value < 20 and joint != "and")
+        ):
             self.current = now + value
-        elif 0 < value < 10 and below >= 20 and not below % 10:
-            self.current = now + value
-        elif below in (60, 80) and 10 <= value < 20 and joint != "and":
-            self.current = now + value
-        elif joint in ("", "-") and 10 <= now < 100 and 10 <= value and not self.total:
+        elif joint in ("", "-") and 10 <= now < 100 and value >= 10 and not self.total:
             self.current, self.closed = now * 100 + value, True  # nineteen forty-five
         else:
             return False

@@ -64,8 +64,9 @@ def settled_number(
         return line
     seen = placed_numbers(text, asked)
     refused = refusal_in(text)
-    cut = cut or not (closed or _EQUATION.fullmatch(text)) and (
-        is_cut(text) or _UNSOLVED.search(text) is not None
+    cut = cut or (
+        not (closed or _EQUATION.fullmatch(text))
+        and (is_cut(text) or _UNSOLVED.search(text) is not None)
     )
     last = _LAST_LINE.search(text)
     if last and not _several_lines(text):

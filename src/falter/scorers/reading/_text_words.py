@@ -28,7 +28,9 @@ def same_noun(one: str, other: str) -> bool:
     if one == other:
         return True
     short, long = sorted((one, other), key=len)
-    shared = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    shared = next(
+        (n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short)
+    )
     if long.endswith(("ing", "ed", "er")) and shared == len(short) >= 4:
         return len(long) - shared <= 4  # stop, stopping
     return shared >= max(3, len(short) - 2) and len(long) - shared <= 3 and shared > len(long) / 2

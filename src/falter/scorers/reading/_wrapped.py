@@ -8,7 +8,17 @@ from typing import Any, NamedTuple
 
 import orjson
 
-__all__ = ["Bare", "Found", "elements", "folded_key", "is_schema", "leaves", "objects", "pairs", "rows"]
+__all__ = [
+    "Bare",
+    "Found",
+    "elements",
+    "folded_key",
+    "is_schema",
+    "leaves",
+    "objects",
+    "pairs",
+    "rows",
+]
 
 _DEEPEST = 50
 _MOST = 40  # attempts to read one

@@ -94,7 +94,9 @@ _AFTER = re.compile(
 _IDLE = re.compile(
     r"\s*[,.!]?\s*(?:i (?:know|understand|see|can|could|will|get|realise|realize|am aware)"
     r"|that(?:'s| is) (?:a|an|the|one|what)\b[^.]{0,20}(?:question|point|topic)|this is a"
-    r"|there(?:'s| is| are)\b[^.!?]{0,80}\bbut\b|problem|worries|and no\b|or no\b|ich (?:weiß|verstehe)|je (?:sais|comprends)"
+    r"|there(?:'s| is| are)\b[^.!?]{0,80}\bbut\b|problem|worries|and no\b|or no\b"
+    r"|ich (?:weiß|verstehe)"
+    r"|je (?:sais|comprends)"
     r"|i(?:'d| would) (?:be|love|like)|i'll|i'm happy|happy|you(?:'re| are) (?:right|welcome"
     r"|not wrong)|thanks|thank you|what|let me|of course i|happy to|sure|matter|doubt)",
     re.IGNORECASE,
