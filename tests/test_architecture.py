@@ -215,7 +215,7 @@ def _like_ruff(name: str) -> tuple[int, str]:
 
 def test_running_and_storing_imports_neither_scipy_nor_pandas() -> None:
     """What only runs and stores stays light, whatever it loads by its name."""
-    rooms = ("runner", "store", "plan", "clients", "tasks", "perturbations", "scorers")
+    rooms = ("runner", "store", "planning", "clients", "tasks", "perturbations", "scorers")
     heavy = fresh(
         "import sys, importlib, pkgutil\n"
         f"for room in {rooms}:\n"

@@ -53,6 +53,8 @@ from falter.experiment._manifest import manifest_lines, verify_manifest
 from falter.experiment._meaning import encoder_if_there, meaning_of
 from falter.experiment._mend import NothingToApply, mended_settings, with_mending
 from falter.experiment._permits import check_permits
+from falter.experiment._plan import Plan, plan, plan_of
+from falter.experiment._plan_text import panel_row, panel_text, plan_lines, plan_remarks
 from falter.experiment._planned import planned_prompts, planned_study
 from falter.experiment._power import (
     GOALS,
@@ -152,6 +154,7 @@ __all__ = [
     "Option",
     "PanelPlan",
     "PickedAnswers",
+    "Plan",
     "PlannedGoal",
     "Prepared",
     "PriceList",
@@ -213,9 +216,15 @@ __all__ = [
     "options_of",
     "overlay",
     "override",
+    "panel_row",
+    "panel_text",
     "pick_answers",
     "pick_rewrites",
+    "plan",
     "plan_goals",
+    "plan_lines",
+    "plan_of",
+    "plan_remarks",
     "plan_study",
     "planned_cost",
     "planned_prompts",

@@ -10,7 +10,7 @@ from falter.core.records import Item
 from falter.experiment._labels import targets_of
 from falter.experiment._needs import model_made
 from falter.experiment._resolve import PanelPlan, Resolved
-from falter.plan import Condition
+from falter.planning import Condition
 from falter.scorers import are_labels
 
 __all__ = ["copied_answers"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from falter.core.errors import AuthenticationError, RunStopped
 from falter.core.interfaces import Client, ResponseStore, SharedStore
 from falter.core.records import Request, Response
-from falter.plan import batched
+from falter.planning import batched
 from falter.runner._buffer import Buffer
 
 __all__ = ["Lane", "Progress", "run_lanes"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from falter.scorers.reading._words import FINAL, QUESTION_LINE
+from falter.scorers.reading._wrapped import objects
 
 __all__ = ["LONGEST", "answer_part", "boxed", "is_cut", "plain"]
 
@@ -12,8 +13,10 @@ LONGEST = 20_000  # characters behind the thoughts; longer replies are not read
 _LONG = 400  # what is shorter is read as it is
 
 _TAG = r"(?:think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection|rationale)"
-_OPENED = re.compile(rf"<{_TAG}>|\[{_TAG}\]", re.IGNORECASE)
-_CLOSED = re.compile(rf"</{_TAG}>|\[/{_TAG}\]", re.IGNORECASE)
+_OPENED = re.compile(rf"[<\[◁]\|?(?:\w{{1,12}}[:_])?(?:begin_of_)?{_TAG}\|?[>\]▷]", re.IGNORECASE)
+_CLOSED = re.compile(rf"[<\[◁](?:\|?/|\|?end_of_)(?:\w{{1,12}}[:_])?{_TAG}\|?[>\]▷]", re.IGNORECASE)
+_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]{0,80}<\|message\|>", re.IGNORECASE)
+"""Where a model that writes in channels begins one: its analysis, its final answer."""
 _PRIVATE = re.compile("[\ue000-\uf8ff\u200b-\u200f\u2060\ufeff]")
 # A model that has lost its way repeats a sign or a few words by the thousand; a dozen say as much.
 _BLANKS = re.compile(r"\s{13,}")
@@ -28,6 +31,10 @@ def answer_part(text: str) -> str | None:
 
     Thoughts that never end hold no answer, unless their last lines are marked as the final one.
     """
+    if channels := list(_CHANNEL.finditer(text)):
+        if channels[-1][1].casefold() != "final":
+            return None
+        text = text[channels[-1].end() :]
     closings = list(_CLOSED.finditer(text))
     if closings:
         text = text[closings[-1].end() :]
@@ -67,7 +74,7 @@ _INPUT = re.compile(
     r"|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail|statement|title"
     r"|subject|article|customer|post|snippet|word|item|case|prompt|eingabe|aufgabe|beispiel|texte"
     r"|exemple|entrada|texto|ejemplo|testo|esempio|invoer|voorbeeld|exemplo)\b[ \w]{0,20}?[ \t*]*"
-    r"(?:[:：]|#?\d+\b)",
+    r"(?:[:：]|#?\d+\b|(?<=[a-z])[ \t*]*\n(?=.))",
     re.IGNORECASE,
 )
 _OUTPUT = re.compile(
@@ -83,12 +90,16 @@ def _without_items(text: str) -> str:
 
     They begin with the name of an input behind a first line that is short enough for an answer.
     """
+    if text.startswith(("{", "[", "```")) and (first := next(iter(objects(text)), None)):
+        item = _INPUT.search(text, first.end) if first.whole else None
+        return text[: item.start()] if item and text.find("{", item.end()) > 0 else text
     head = text.partition("\n")[0]
     item = _INPUT.search(text) or (_ASKED.search(text) if len(head.split()) < 5 else None)
     keyed = re.search(r"[:：]", head) and not _FINAL_LINE.match(head)
     if item is None or len(head.split()) > 8 or keyed or head.rstrip()[-1:] in "?:,":
         return text
-    return text[: item.start()] if _OUTPUT.search(text, item.end()) else text
+    asked = item.re is _ASKED and len(head.split()) < 4
+    return text[: item.start()] if asked or _OUTPUT.search(text, item.end()) else text
 
 
 def boxed(text: str) -> list[str]:
@@ -135,7 +146,7 @@ def plain(text: str) -> str:
         text,
         flags=re.MULTILINE,
     )
-    return re.sub(r"^[ \t]*(?:#{1,6}|>+)[ \t]*", "", text, flags=re.MULTILINE)
+    return re.sub(r"^[ \t]*(?:#{1,6}|>+(?![\d=]))[ \t]*", "", text, flags=re.MULTILINE)
 
 
 _PROSE_END = re.compile(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff-]\s*$")

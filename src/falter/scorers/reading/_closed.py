@@ -185,6 +185,8 @@ def _left_open(
     """Whether an answer is opened again, in its own sentence or later."""
     start = _sentence_start(spans, best.at)
     after = [o for o in openings if o.at >= start]
+    if best.level < 3 and any(o.either and o.among and best.who not in o.among for o in openings):
+        return True  # two others were left open before
     if best.level >= 3:
         after = [
             o

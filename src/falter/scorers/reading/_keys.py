@@ -11,6 +11,7 @@ from falter.scorers.reading._cleaning import answer_part
 from falter.scorers.reading._refusals import refusal_in
 from falter.scorers.reading._words import CONDITION, CORRECTION
 from falter.scorers.reading._wrapped import (
+    Bare,
     Found,
     elements,
     folded_key,
@@ -191,7 +192,8 @@ def _real(value: Any) -> Any:
     """The value, or None for one that holds a place."""
     if isinstance(value, str):
         blank = not value.strip() or _PLACEHOLDER.match(value.strip()) or _ERROR.match(value)
-        return None if blank or refusal_in(value) is not None else value
+        held = isinstance(value, Bare) and len(value) == 1 and value.isalpha()  # {"rooms": n}
+        return None if blank or held or refusal_in(value) is not None else str(value)
     return value
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from functools import cache, lru_cache, partial
 
+from falter.scorers.reading._answering import by_question, plain_answer
 from falter.scorers.reading._candidates import read_candidate
+from falter.scorers.reading._clauses import sentences
 from falter.scorers.reading._cleaning import answer_part, boxed
 from falter.scorers.reading._edges import NO_WORD_AFTER, NO_WORD_BEFORE, either
 from falter.scorers.reading._mentions import CLASH, MOST, token
+from falter.scorers.reading._numbers import read_number
+from falter.scorers.reading._numerals import numbers
+from falter.scorers.reading._restated import DENIAL, HEDGED, content_words
+from falter.scorers.reading._text_words import same_noun
 
 __all__ = ["read_letter"]
 
@@ -71,17 +78,54 @@ _COMPOUND = re.compile(
 )
 
 
-def read_letter(reply: str, letters: Sequence[str], texts: Sequence[str]) -> int | None:
+def read_letter(
+    reply: str, letters: Sequence[str], texts: Sequence[str], question: str = ""
+) -> int | None:
     """The index of the option that a reply settles on; None for none or several.
 
-    Without letters, only the options' texts and places are read.
+    Without letters, only the options' texts and places are read. The question says which clause
+    of a reply answers it, where no words of conclusion do.
     """
     if not texts or (letters and len(letters) != len(texts)) or len(texts) > MOST:
         return None
     whole = _in_last_box(reply, texts)
     if whole is not None:
         return whole
-    return read_candidate(reply, _marker(tuple(letters), tuple(texts)), len(texts))
+    marker = _marker(tuple(letters), tuple(texts))
+    found = read_candidate(reply, marker, len(texts))
+    if found is not None or (text := plain_answer(reply, marker)) is None:
+        return found
+    by = by_question(text, marker, question) if question else None
+    values = _values(tuple(texts))
+    if by is not None or values is None:
+        return _by_words(text, texts) if by is None else by
+    named = {number.value for number in numbers(text)} & set(values)
+    number = read_number(reply, question) if named else None
+    return values.index(number) if number in values else None
+
+
+@lru_cache(maxsize=1024)
+def _values(texts: tuple[str, ...]) -> tuple[Decimal, ...] | None:
+    """The values of options that are all different numbers, with a unit at most."""
+    found = [numbers(text) for text in texts]
+    short = all(len(f) == 1 and len(t.split()) < 3 for f, t in zip(found, texts, strict=True))
+    values = tuple(f[0].value for f in found) if short else ()
+    return values if len(set(values)) == len(texts) > 1 else None
+
+
+def _by_words(text: str, texts: Sequence[str]) -> int | None:
+    """The only option whose words, several and in any inflection, a short reply has in order."""
+    if len(sentences(text)) > 1 or DENIAL.search(text) or HEDGED.search(text):
+        return None
+    said = content_words(text)
+    wanted = [content_words(option) for option in texts]
+    found = [i for i, words in enumerate(wanted) if len(words) > 1 and _in_order(words, said)]
+    return found[0] if len(found) == 1 else None
+
+
+def _in_order(words: Sequence[str], said: Sequence[str]) -> bool:
+    at = iter(said)
+    return all(any(same_noun(word, other) for other in at) for word in words)
 
 
 def _in_last_box(reply: str, texts: Sequence[str]) -> int | None:

@@ -326,7 +326,11 @@ class _Around:
             return (1 if self.question else 2 if self.after_question else 3), False
         if self.part is Part.ASKED:
             return 0, False
-        if self.opening and not lead and _GOES_ON.match(self.right):
+        if (
+            self.opening
+            and re.fullmatch(_FILLERS, lead, re.IGNORECASE)
+            and _GOES_ON.match(self.right)
+        ):
             return 3, False
         if self.part not in (Part.SAID, Part.ASIDE) or _EARLIER.search(self.own):
             return 0, False

@@ -8,7 +8,17 @@ from typing import Any, NamedTuple
 
 import orjson
 
-__all__ = ["Found", "elements", "folded_key", "is_schema", "leaves", "objects", "pairs", "rows"]
+__all__ = [
+    "Bare",
+    "Found",
+    "elements",
+    "folded_key",
+    "is_schema",
+    "leaves",
+    "objects",
+    "pairs",
+    "rows",
+]
 
 _DEEPEST = 50
 _MOST = 40  # attempts to read one
@@ -21,6 +31,12 @@ class Found(NamedTuple):
     start: int
     end: int
     whole: bool
+
+
+class Bare(str):
+    """A value without quotes that is no number and no name."""
+
+    __slots__ = ()
 
 
 class _Cut(Exception):
@@ -137,7 +153,7 @@ class _Reader:
         try:
             return orjson.loads(word.lstrip("+"))
         except ValueError:
-            return word
+            return Bare(word)
 
 
 def _unescaped(text: str) -> str:

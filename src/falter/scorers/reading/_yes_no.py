@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from falter.scorers.reading._asked import Asked, asked_for
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._clauses import Clause, Part, clauses
 from falter.scorers.reading._cleaning import LONGEST, answer_part, is_cut, plain
 from falter.scorers.reading._mentions import mentions_in, token
 from falter.scorers.reading._refusals import asks_back, refusal_in
+from falter.scorers.reading._restated import restated
 from falter.scorers.reading._words import NEGATION, OPEN, SOFT
 from falter.scorers.reading._wrapped import leaves, objects
 
@@ -92,7 +94,9 @@ _AFTER = re.compile(
 _IDLE = re.compile(
     r"\s*[,.!]?\s*(?:i (?:know|understand|see|can|could|will|get|realise|realize|am aware)"
     r"|that(?:'s| is) (?:a|an|the|one|what)\b[^.]{0,20}(?:question|point|topic)|this is a"
-    r"|problem|worries|and no\b|or no\b|ich (?:weiß|verstehe)|je (?:sais|comprends)"
+    r"|there(?:'s| is| are)\b[^.!?]{0,80}\bbut\b|problem|worries|and no\b|or no\b"
+    r"|ich (?:weiß|verstehe)"
+    r"|je (?:sais|comprends)"
     r"|i(?:'d| would) (?:be|love|like)|i'll|i'm happy|happy|you(?:'re| are) (?:right|welcome"
     r"|not wrong)|thanks|thank you|what|let me|of course i|happy to|sure|matter|doubt)",
     re.IGNORECASE,
@@ -108,13 +112,18 @@ _BOTH = re.compile(
 )
 
 
-def read_yes_no(reply: str) -> Literal["yes", "no"] | None:
-    """Whether a reply says yes or no; None if it says neither, both, or that it depends."""
+def read_yes_no(reply: str, question: str = "") -> Literal["yes", "no"] | None:
+    """Whether a reply says yes or no; None if it says neither, both, or that it depends.
+
+    A reply that says what the question asks as a statement says yes.
+    """
     if _BOTH.search(reply[:LONGEST]):
         return None
     index = read_candidate(reply, _mark, 2)
     if index is None:
-        index = _by_flag(reply)
+        index = _by_flag(reply, asked_for(question))
+    if index is None and question:
+        index = _by_statement(reply, question)
     if index is None:
         index = _by_predicate(reply)
     return None if index is None else ("yes", "no")[index]
@@ -184,13 +193,27 @@ _INDEED = re.compile(
 _REVERSED = re.compile(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't")
 
 
-def _by_flag(reply: str) -> int | None:
-    """From an object whose only truth value is the answer: {"passive": false}."""
+def _by_flag(reply: str, asked: Asked) -> int | None:
+    """From an object whose only truth value, or the only one asked for, is the answer."""
     found = objects(answer_part(reply) or "")
     flags = [(p, v) for p, v in leaves(found[-1].value) if isinstance(v, bool)] if found else []
+    if len(flags) > 1:
+        named = [(p, v) for p, v in flags if p and asked.names(p[-1].replace("_", " "))]
+        flags = [(p, v) for p, v in named if not _REVERSED.search(p[-1].casefold())]
     if len(flags) != 1 or not flags[0][0] or _REVERSED.search(flags[0][0][-1].casefold()):
         return None
     return 0 if flags[0][1] else 1
+
+
+def _by_statement(reply: str, question: str) -> int | None:
+    """From a reply without yes or no that says what was asked, or the opposite."""
+    text = plain(answer_part(reply) or "")
+    if not text or re.search(OPEN, text, re.IGNORECASE) or is_cut(text) or asks_back(text):
+        return None
+    if any(m.level > 1 for m in mentions_in(_mark(text))):
+        return None
+    holds = restated(text, question)
+    return None if holds is None else int(not holds)
 
 
 def _by_predicate(reply: str) -> int | None:
