@@ -41,6 +41,14 @@ _GRADED = (
     "(?:bad|big|close|cold|early|far|fast|good|hard|heavy|high|hot|important|large|late|long|low"
     "|nice|old|short|slow|small|strong|well)"
 )
+# A sentence may follow these as their content, whose *that* is no relative pronoun.
+_CONTENT = (
+    "argument|assumption|belief|case|chance|claim|conclusion|condition|danger|degree|doubt|effect"
+    "|evidence|extent|fact|fear|feeling|guarantee|hope|hypothesis|idea|impression|law|likelihood"
+    "|myth|news|notion|odds|opinion|possibility|premise|principle|probability|proof|proposition"
+    "|reason|report|result|risk|rule|rumou?r|same|sense|sign|so|statement|story|suggestion|theorem"
+    "|theory|thought|threat|time|truth|view|warning|way|word|worry"
+)
 _ADVERB_END = (
     r"(?=[.,;:?!]|\Z| (?:across|and|as|at|by|down|from|in|into|on|over|than|through|to|up)\b)"
 )
@@ -56,7 +64,7 @@ FEATURES: dict[str, tuple[Rule, ...]] = {
         _swapped(r"\bWORD(?!\w)", {"isn't": "ain't", "aren't": "ain't", "isn’t": "ain’t"}),
     ),
     "double_superlatives": (
-        (re.compile(rf"(?<=\bthe )({_STEMS})est\b"), lambda match: f"most {match[0]}"),
+        (re.compile(rf"(?<=\bthe )({_STEMS})est\b(?! common\b)"), lambda match: f"most {match[0]}"),
     ),
     "for_to": (_swapped(r"\bWORD (?=[a-z])", {"in order to": "for to"}),),
     "invariant_dont": (
@@ -67,7 +75,7 @@ FEATURES: dict[str, tuple[Rule, ...]] = {
     "reflexives": (_swapped(r"\bWORD\b", {"himself": "hisself", "themselves": "theirselves"}),),
     "relative_what": (
         _swapped(
-            r"\b(?:[Tt]he|[Aa]n?) (?!fact|idea|claim|way|belief|view|word|chance|time|so|same)"
+            rf"(?<!such )\b(?:[Tt]he|[Aa]n?) (?!(?:{_CONTENT})s? )"
             r"[a-z]{3,} WORD (?=(?:is|are|was|were|has|had|can|lives?|makes?|eats?|[a-z]{3,}s)\b)",
             {"that": "what", "who": "what"},
         ),

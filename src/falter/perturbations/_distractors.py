@@ -57,6 +57,16 @@ _POINTS_BACK = re.compile(
     r"|another|others?|latter|former|(?:a|the) (?:second|third|fourth|rest|remaining|same))\b",
     re.IGNORECASE,
 )
+# Points that the question asks about: a sentence among them, or behind them, would be one of them.
+_POINT = re.compile(r"(?:\A|\s)(?:\(?(?:\d{1,2}|[a-hA-H]|[ivx]{1,4})[.)]\s|[-*•]\s|Statement \d)")
+# A pronoun that nothing stands before would point at the sentence that is put there.
+_OPENS_WITH_PRONOUN = re.compile(
+    r"\s*(?:(?:if|when|where|why|what|how|which|who|after|although|as|at|because|before|for|in|of|on"
+    r"|since|to|while|with|am|are|is|was|were|do|does|did|can|could|may|might|must|will|would|should"
+    r"|have|has|had|long|many|much|often|old) ){0,4}"
+    r"(?:he|she|they|him|them|his|hers?|theirs?|this|these|those)\b",
+    re.IGNORECASE,
+)
 _WHOLE = 4  # words of a sentence; fewer may be the number of a list
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
@@ -132,11 +142,12 @@ def _places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
     section = prompt.sections[at]
     text = section.text
     found: list[tuple[str, int]] = []
-    if place in ("any", "before"):
+    points = len(_POINT.findall(text)) > 1
+    if place in ("any", "before") and not _OPENS_WITH_PRONOUN.match(text):
         found.append(("before", len(text) - len(text.lstrip())))
-    if place in ("any", "after") and text.rstrip()[-1] in ".?!":
+    if place in ("any", "after") and text.rstrip()[-1] in ("?" if points else ".?!"):
         found.append(("after", len(text.rstrip())))
-    gaps = _gaps(prompt, section) if place in ("any", "between") else []
+    gaps = _gaps(prompt, section) if place in ("any", "between") and not points else []
     if gaps:
         found += [("between", gap) for gap in (gaps if place == "between" else gaps[-1:])]
     return found

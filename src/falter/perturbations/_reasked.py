@@ -54,7 +54,6 @@ _ADVERBS = (
                 r"|would)\b(?!n['’]t))"), ("For what reason ",)),
     (re.compile(r"Where (?=(?:can|could|did|do|does) [^?]{3,90}\?)(?![^?]*\b(?:from|to|at|go|goes"
                 r"|come|put|stand|stands|live|lives|lead|leads)\b)"), ("In what place ",)),
-    (re.compile(r"When (?=(?:did|was|were) [^?,]{3,90}\?)"), ("At what time ",)),
     (re.compile(r"How (?=(?:can|could) (?:I|one|people|we|you)\b)"), ("In what way ",)),
 )  # fmt: skip
 # Who wrote Hamlet? → By whom was Hamlet written?
