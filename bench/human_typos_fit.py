@@ -83,8 +83,7 @@ def summary(found: Iterable[tuple[str, Sequence[LetterEdit]]]) -> dict[str, Any]
 
 
 def fitted(found: Sequence[Pair]) -> dict[str, Any]:
-    """Rates of edits by letters, factors by place, shares of one to three edits in short and in long
-    words, and of lengths."""
+    """Rates of edits by letters, factors by place, shares of one to three edits and of lengths."""
     seen, made = Counter[str](), Counter[str]()
     places = {kind: Counter[str]() for kind in ("replace", "add", "drop", "swap")}
     edits = {"long": Counter[int](), "short": Counter[int]()}

@@ -26,8 +26,9 @@ _AUXILIARIES = frozenset({"been", "being", "is", "was", "were"})
 # A share of something (*half if the balls*) or a condition with a number (*of 20 people vote*)
 # would read as another sentence.
 _SHARE = re.compile(
-    r"(?:[\d%]|\b(?:half|per ?cent|(?:third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s?))"
-    r" of\b|\b[Ii]f (?=\d)"
+    r"(?:[\d%]|\b(?:half|per ?cent|(?:third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)"
+    r"s?)) of\b|\bif (?=\d)",
+    re.IGNORECASE,
 )
 
 

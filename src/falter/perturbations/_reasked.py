@@ -63,7 +63,8 @@ _PASSIVES = {
     "painted": "painted", "wrote": "written",
 }  # fmt: skip
 _WHO_MADE = re.compile(
-    rf"Who (?P<verb>{'|'.join(_PASSIVES)}) (?P<what>(?:the |an? )?[^?,;:]*?[^s?,;:\W])\?"
+    rf"Who (?P<verb>{'|'.join(_PASSIVES)}) "
+    r"(?P<what>(?:the |an? )?(?![^?]*[a-z]{2}s\b)[^?,;:]*?\w)\?"
 )
 # Find the number … → Work out the number …
 _COMMANDS = {
