@@ -24,7 +24,8 @@ def _swapped(pattern: str, words: Mapping[str, str]) -> Rule:
         start, end = (at - match.start() for at in match.span("word"))
         return match[0][:start] + words[match["word"]] + match[0][end:]
 
-    return whole, write
+    needed = (max(re.findall("[a-z]+", key.lower()), key=len) for key in words)
+    return Rule(whole, write, frozenset(needed))
 
 
 _PARTICIPLES = {
@@ -64,7 +65,11 @@ FEATURES: dict[str, tuple[Rule, ...]] = {
         _swapped(r"\bWORD(?!\w)", {"isn't": "ain't", "aren't": "ain't", "isn’t": "ain’t"}),
     ),
     "double_superlatives": (
-        (re.compile(rf"(?<=\bthe )({_STEMS})est\b(?! common\b)"), lambda match: f"most {match[0]}"),
+        Rule(
+            re.compile(rf"(?<=\bthe )({_STEMS})est\b(?! common\b)"),
+            lambda match: f"most {match[0]}",
+            frozenset(f"{stem}est" for stem in _STEMS.split("|")),
+        ),
     ),
     "for_to": (_swapped(r"\bWORD (?=[a-z])", {"in order to": "for to"}),),
     "invariant_dont": (
@@ -107,6 +112,7 @@ FEATURES: dict[str, tuple[Rule, ...]] = {
         ),
     ),
 }  # fmt: skip
+_ALL = tuple(rule for rules in FEATURES.values() for rule in rules)
 _FEATURE = Parameter(
     name="feature",
     type=str,
@@ -117,8 +123,7 @@ _FEATURE = Parameter(
 
 
 def _sites(text: str, blocked: Sequence[Span], feature: str, language: str) -> list[Replacement]:
-    chosen = FEATURES if feature == "any" else {feature: FEATURES[feature]}
-    found = rule_places(text, blocked, [rule for rules in chosen.values() for rule in rules])
+    found = rule_places(text, blocked, _ALL if feature == "any" else FEATURES[feature])
     if not any(new.startswith("ain") for _, _, new in found):
         return found
     passives = {start for start, _ in passive_auxiliaries(text, language)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from falter.core.records import Span
 from falter.perturbations._rules import Rule, rule_places
@@ -16,7 +16,12 @@ def _words(*pairs: tuple[str, str]) -> Rule:
     """A set phrase written as another: *depend on* as *depend of*."""
     table = dict(pairs)
     pattern = re.compile(rf"\b({'|'.join(sorted(map(re.escape, table), key=len, reverse=True))})\b")
-    return pattern, lambda match: table[match[1]]
+    longest = frozenset(max(phrase.split(), key=len) for phrase in table)
+    return Rule(pattern, lambda match: table[match[1]], longest)
+
+
+def _rule(pattern: str, write: Callable[[re.Match[str]], str], words: str) -> Rule:
+    return Rule(re.compile(pattern), write, frozenset(words.split()))
 
 
 _UNCOUNTED = (
@@ -56,19 +61,21 @@ _PLAIN_PAST = "|".join(verb if verb != "use" else r"use(?! to\b)" for verb in _P
 _NO_SUBJECT = "the|an?|this|that|these|those|my|your|his|her|its|our|their|some|any|no|each|every"
 _RULES: tuple[Rule, ...] = (
     # articles: the and a are left out where they count nothing, a stands for an
-    (re.compile(rf"(?<=[a-z] )the (?!(?:{_COUNTING})\b)(?=[a-z]{{3,}})"), lambda match: ""),
-    (re.compile(rf"\b((?:as|be|had|has|have|is|of|to|under|was|with) )an? (?!(?:{_COUNTING})\b)"
-                r"(?=[a-z]{3,})"), lambda match: match[1]),
-    (re.compile(r"\ban(?= [aeiou][a-z]{2,})"), lambda match: "a"),
+    _rule(rf"the (?<=[a-z] the )(?!(?:{_COUNTING})\b)(?=[a-z]{{3,}})", lambda match: "", "the"),
+    _rule(rf"\b((?:as|be|had|has|have|is|of|to|under|was|with) )an? (?!(?:{_COUNTING})\b)"
+          r"(?=[a-z]{3,})", lambda match: match[1], "a an"),
+    _rule(r"\ban(?= [aeiou][a-z]{2,})", lambda match: "a", "an"),
     # agreement
-    (re.compile(rf"(?<=\b[Hh]e )({'|'.join(_VERBS)})\b|(?<=\b[Ss]he )({'|'.join(_VERBS)})\b"
-                rf"|(?<=\b[Ii]t )({'|'.join(_VERBS)})\b"),
-     lambda match: match[0][:-1] if not match[0].endswith("ies") else match[0][:-3] + "y"),
-    (re.compile(r"\b(?:people) are\b"), lambda match: "people is"),
-    (re.compile(rf"\b(?:{'|'.join(_UNCOUNTED)})\b{_NOUN_ENDS}"), lambda match: match[0] + "s"),
+    _rule(rf"(?<=\b[Hh]e )({'|'.join(_VERBS)})\b|(?<=\b[Ss]he )({'|'.join(_VERBS)})\b"
+          rf"|(?<=\b[Ii]t )({'|'.join(_VERBS)})\b",
+          lambda match: match[0][:-1] if not match[0].endswith("ies") else match[0][:-3] + "y",
+          " ".join(_VERBS)),
+    _rule(r"\b(?:people) are\b", lambda match: "people is", "people"),
+    _rule(rf"\b(?:{'|'.join(_UNCOUNTED)})\b{_NOUN_ENDS}", lambda match: match[0] + "s",
+          " ".join(_UNCOUNTED)),
     # did + past
-    (re.compile(rf"\b(did (?!(?:{_NO_SUBJECT}) )(?:I|[a-z]+) )({_PLAIN_PAST})\b"),
-     lambda match: match[1] + _PAST_OF[match[2]]),
+    _rule(rf"\b(did (?!(?:{_NO_SUBJECT}) )(?:I|[a-z]+) )({_PLAIN_PAST})\b",
+          lambda match: match[1] + _PAST_OF[match[2]], "did"),
     # prepositions that a word asks for, so that another one does not change the sense
     _words(
         ("depend on", "depend of"), ("depends on", "depends of"),
