@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import fnmatch
 import importlib
+import json
 import pkgutil
 import re
 import subprocess
@@ -17,6 +18,8 @@ from pathlib import Path
 from types import ModuleType
 
 import falter
+from falter.cli._late import LateCommand
+from falter.cli._main import cli
 
 SOURCE = Path(falter.__file__).parent
 ROOT = SOURCE.parents[1]
@@ -24,6 +27,7 @@ PICTURE = ROOT / "docs" / "architecture.md"
 LONGEST = 500
 
 OPEN = ("core", "figures", "testing")
+OUTSIDE = ("aiohttp", "click", "numpy", "pandas", "pyarrow", "rich", "scipy", "yaml")
 WITHOUT_EXPORTS = ("falter.core", "falter.scorers._sandbox_child")  # a folder, a script
 
 
@@ -225,6 +229,38 @@ def test_running_and_storing_imports_neither_scipy_nor_pandas() -> None:
         "print([name for name in ('scipy', 'pandas') if name in sys.modules])\n"
     )
     assert heavy == "[]"
+
+
+def test_what_a_start_imports() -> None:
+    """Help and mistyped commands need Click, a run no HTTP and no SciPy before it asks for them."""
+    seen = json.loads(
+        fresh(
+            "import contextlib, io, json, sys\n"
+            "def names():\n"
+            "    rooms = {'.'.join(m.split('.')[:2]) for m in sys.modules if m[:7] == 'falter.'}\n"
+            f"    return sorted(rooms | ({set(OUTSIDE)} & sys.modules.keys()))\n"
+            "import falter\n"
+            "imported = [names()]\n"
+            "from falter.cli._main import _run\n"
+            "for arguments in (['--help'], ['--version'], ['repord'], ['run', '--help']):\n"
+            "    talk = io.StringIO()\n"
+            "    with contextlib.redirect_stdout(talk), contextlib.redirect_stderr(talk):\n"
+            "        _run(arguments)\n"
+            "    imported.append(names())\n"
+            "print(json.dumps(imported))\n"
+        )
+    )
+    assert seen[0] == []
+    assert seen[1] == seen[2] == seen[3] == ["click", "falter.cli", "falter.core"]
+    assert not {"aiohttp", "pandas", "pyarrow", "scipy"} & set(seen[4])
+
+
+def test_every_command_is_where_the_list_says() -> None:
+    """Under its name; and what the list says of it fits on a line."""
+    for name, stand_in in cli.commands.items():
+        assert isinstance(stand_in, LateCommand)
+        assert stand_in.load().name == name
+        assert len(stand_in.get_short_help_str()) < 62, name
 
 
 def test_no_file_holds_two_ideas() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from decimal import Decimal, DivisionByZero, InvalidOperation
 from typing import NamedTuple
 
+from falter.core.late_regex import late_regex
+
 __all__ = ["Number", "numbers", "writes_commas"]
 
 _LONGEST = 60  # characters
@@ -130,11 +132,11 @@ _HUNDRED = {w: n for n, words in _HUNDREDS.items() for w in words.split()}
 _SCALE = {w: n for n, words in _SCALES.items() for w in words.split()}
 _WORDS = _SMALL | _HUNDRED | {w: n for w, n in _SCALE.items() if len(w) > 3}
 _NAME = "|".join(re.escape(w) for w in sorted(_WORDS, key=len, reverse=True))
-_WRITTEN = re.compile(
+_WRITTEN = late_regex(
     rf"(?<![\w-])(?:{_NAME})(?:(?:\s+|-|\s+and\s+|\s+e\s+|\s+y\s+)(?:{_NAME}))*(?![\w-])",
     re.IGNORECASE,
 )
-_AND_HALF = re.compile(
+_AND_HALF = late_regex(
     r"\s+(?:[^\W\d]{2,15}\s+)?(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia"
     r"|e meio)\b",
     re.IGNORECASE,
@@ -161,13 +163,13 @@ _SPECIAL: dict[str, str] = {
     r"(?:one|a) quarter": "0.25",
     r"two hundred": "200",
 }
-_NONE = re.compile(
+_NONE = late_regex(
     r"\A\W*(?:none|not one|not a single one|zero) of (?:them|these"
     r"|those)\b",
     re.IGNORECASE,
 )
 _SPECIALS = [
-    (re.compile(rf"(?<!\w)(?:{p})(?!\w)", re.IGNORECASE), Decimal(v)) for p, v in _SPECIAL.items()
+    (late_regex(rf"(?<!\w)(?:{p})(?!\w)", re.IGNORECASE), Decimal(v)) for p, v in _SPECIAL.items()
 ]
 
 _DIGITAL = (
@@ -175,7 +177,7 @@ _DIGITAL = (
     r"|\d+[.,]\d+|\d+|[.,]\d+)"
 )
 _SCALE_NAME = "|".join(re.escape(w) for w in sorted(_SCALE, key=len, reverse=True) if w != "k")
-_PLAIN = re.compile(
+_PLAIN = late_regex(
     rf"(?P<sign>(?<![\w\d)])[-−–+](?=[$€£₹¥]?[\d.]))?(?:[$€£₹¥]\s?)?(?P<digits>(?<![\w.]){_DIGITAL}|(?<=[$€£₹¥]){_DIGITAL}|(?<=[\u3040-\u9fff]){_DIGITAL})"
     r"(?:\s*(?:[×x·*]|\\times|\\cdot)\s*10\s*(?:\^\s*\{?\s*(?P<power>[-−]?\d+)\s*\}?"
     r"|\*\*\s*(?P<stars>[-−]?\d+)|(?P<high>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))"
@@ -187,14 +189,14 @@ _PLAIN = re.compile(
     r"|(?P<kanji>[千万億兆](?:\d+[千万億]?)?))?"
 )
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-_COMMA = re.compile(
+_COMMA = late_regex(
     r"\b(?:der|die|das|ist|sind|und|nicht|ein|eine|es|el|la|los|las|son|está|una|le|les|des|est"
     r"|et|une|il|che|di|non|per"
     r"|het|een|van|zijn|niet|o|os|são|não|uma|também|preis|insgesamt|también|euro|soit|entre)\b"
     r"|€\s*$",
     re.IGNORECASE,
 )
-_POINT = re.compile(
+_POINT = late_regex(
     r"\b(?:the|is|are|and|of|to|in|a|so|it|that|for|with|there|has|was)\b", re.IGNORECASE
 )
 
@@ -272,7 +274,7 @@ def _spelled(text: str) -> Decimal | None:
     return Decimal(total + current)
 
 
-_VAGUE = re.compile(
+_VAGUE = late_regex(
     r"\b(?:a couple of|a few|several|some|many|few|the|these|those|both|all|other|last|next"
     r"|mehrere|einige|die"
     r"|plusieurs|quelques|les|varios|los|las|diversi|meerdere|de|vários|os)\s+$",
@@ -290,7 +292,7 @@ def _idle(match: re.Match[str], text: str) -> bool:
     return False
 
 
-_ALL_KANJI = re.compile(
+_ALL_KANJI = late_regex(
     r"(?<![一二三四五六七八九十百千万\d])[一二三四五六七八九]?[十百][一二三四五六七八九十百]*(?=[^一-龥]|[個人本枚年円回日匹冊つ歳台]|$)"
 )
 
@@ -306,7 +308,7 @@ def _from_kanji(text: str) -> Decimal:
     return Decimal(total + current)
 
 
-_ONLY_ONE = re.compile(
+_ONLY_ONE = late_regex(
     r"\b(?:only|just|exactly|precisely|a single|nur|genau|seulement|sólo|solo|slechts|apenas)\s"
     r"(one|eine?[nrs]?|une?|una|uno|één|uma?)\b",
     re.IGNORECASE,
