@@ -292,7 +292,7 @@ NAMED: dict[str, set[str]] = {
     "analysis/figures/_across.py": {"consistency"},
     "cli/_inspect.py": {"smollm2", "hf", "inspect", "lm-eval", "vllm"},
     "cli/_judge.py": {"similarity"},
-    "cli/_mend.py": {"mend"},
+    "cli/_m*.py": {"mend"},
     "cli/_rewrites_text.py": {"exact"},
     "clients/_connection.py": {"identity"},
     "experiment/_calibration.py": {"similarity"},
