@@ -144,6 +144,24 @@ def test_a_room_imports_only_from_its_row_of_the_table() -> None:
     assert not strangers, f"not in docs/architecture.md: {sorted(strangers)}"
 
 
+def test_a_row_names_no_room_that_is_not_imported() -> None:
+    """The picture is no wish: what a room may import, some module of it does."""
+    imported: dict[str, set[str]] = {room: set() for room in rows()}
+    for path in modules():
+        imported.get(room_of(path), set()).update(imported_rooms(path))
+    for row in rows().values():
+        if row.cell != "all of the above":
+            assert row.allowed == imported[row.room], f"docs/architecture.md of {row.room}"
+
+
+def test_a_room_says_on_which_floor_it_is() -> None:
+    """In the first words of its docstring, as in the table."""
+    for module in imported_modules():
+        row = rows().get(module.__name__.partition(".")[2])
+        if row is not None and row.floor != "–":
+            assert (module.__doc__ or "").startswith(f"Floor {row.floor}: "), module.__name__
+
+
 def test_imports_are_absolute() -> None:
     """A module is looked for under one name."""
     relative = {shown(p) for p in modules() for name in imports(p) if name.startswith(".")}
