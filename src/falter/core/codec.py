@@ -98,18 +98,23 @@ def _record_reader(cls: type) -> Read:
     readers = {name: _reader(hints[name]) for name in _names(cls)}
     deep = {name: rebuild for name, rebuild in readers.items() if rebuild is not _as_it_is}
 
+    def record(values: Any) -> Any:
+        try:
+            return cls(**values)
+        except TypeError:
+            if unknown := sorted(values.keys() - readers.keys()):
+                raise ValueError(f"{cls.__name__} has no field {', '.join(unknown)}") from None
+            raise
+
     def read_record(data: Any) -> Any:
-        if not data.keys() <= readers.keys():
-            unknown = sorted(data.keys() - readers.keys())
-            raise ValueError(f"{cls.__name__} has no field {', '.join(unknown)}")
-        values = dict(data)
+        values = {**data}
         for name, rebuild in deep.items():
             inner = values.get(name)
             if inner is not None:
                 values[name] = rebuild(inner)
-        return cls(**values)
+        return record(values)
 
-    return read_record
+    return read_record if deep else record
 
 
 def _union_reader(arguments: tuple[Any, ...]) -> Read:
