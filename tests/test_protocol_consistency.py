@@ -10,11 +10,12 @@ import pytest
 
 import falter
 from falter.core.errors import InvalidValue, TaskError, UsageError
-from falter.core.records import Estimate
+from falter.core.records import Estimate, Item
 from falter.experiment import Result, read_experiment, read_study, study_in
 from falter.figures import Grid
 from falter.measures import random_baseline
 from falter.protocols import UserSettings, protocols
+from falter.protocols.consistency._presets import PRESETS
 from falter.tasks import tasks
 
 PAPER_GRID = {
@@ -124,8 +125,26 @@ def test_bundled_tasks_need_no_network(name: str, items: int) -> None:
     for style, template in task.alternatives.items():
         assert template != task.templates[style]
         assert set(template.fields) == set(task.templates[style].fields)
-    with pytest.raises(TaskError, match="has no part"):
+    with pytest.raises(TaskError, match="has no part 'x'"):
         tasks.get(name)("x")
+
+
+@pytest.mark.parametrize("name", ["imdb_pairs", "mmlu_four", "llmbar"])
+def test_the_short_part_is_the_items_with_the_fewest_characters(name: str) -> None:
+    """For models that read slowly; the same keys, templates and, in the protocol, readings."""
+    whole, short = tasks.get(name)(None), tasks.get(name)("short")
+
+    def characters(item: Item) -> int:
+        return sum(map(len, (*item.fields.values(), *item.choices)))
+
+    kept = {item.key for item in short.items}
+    assert len(short.items) == 24 and short.name == f"{name}:short"
+    assert [item for item in whole.items if item.key in kept] == list(short.items)
+    longest = max(map(characters, short.items))
+    assert all(characters(item) >= longest for item in whole.items if item.key not in kept)
+    settings = UserSettings(preset="bundled", tasks=((f"{name}:short", "choices"),))
+    (part,) = protocols.get("consistency").parts(settings)
+    assert part.experiment["scorer"] == {f"{name}:short": PRESETS["bundled"].scorers[name]}
 
 
 def test_published_shapes_are_read(tmp_path: Path) -> None:
