@@ -24,8 +24,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
            "decoder_start_token_id": 1, "initializer_factor": 4.0},
     "bart": {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_dim": 64,
              "decoder_ffn_dim": 64, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
-             "max_position_embeddings": 512, "decoder_start_token_id": 1, "init_std": 0.4,
-             "forced_bos_token_id": 0},
+             "max_position_embeddings": 512, "decoder_start_token_id": 1, "init_std": 1.0,
+             "forced_bos_token_id": 0, "forced_eos_token_id": None},
 }  # fmt: skip
 
 
@@ -85,7 +85,7 @@ def test_scores_equal_the_naive_computation_and_the_harness(
         assert answer.failure is None and len(answer.scores) == len(OPTIONS)
         for text, score in zip(request.continuations, answer.scores, strict=True):
             total, tokens, greedy = naive(client, request.context, text)
-            assert score.logprob == pytest.approx(total, abs=1e-4)
+            assert score.logprob == pytest.approx(total, rel=1e-5, abs=1e-4)
             assert (score.tokens, score.greedy) == (tokens, greedy)
     engine = client.loaded
     harness = HFLM(
@@ -94,7 +94,7 @@ def test_scores_equal_the_naive_computation_and_the_harness(
     asked = [request for request in requests if request.context]  # it gives an empty one no prompt
     for answer, theirs in zip(answers, by_harness(harness, asked), strict=False):
         found = [score.logprob for score in answer.scores]
-        assert found == pytest.approx([score for score, _ in theirs], abs=1e-4)
+        assert found == pytest.approx([score for score, _ in theirs], rel=1e-5, abs=1e-4)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -140,6 +140,7 @@ def test_relevance_with_a_model_that_has_an_encoder(
         models=[{"name": f"hf:{folders('t5')}", "options": {"device": "cpu"}}],
         limit=2,
         sampling={"max_tokens": 8},
+        scorer="summary_rouge1",
         store=tmp_path / "falter.db",
     )
     assert result.study is not None

@@ -25,6 +25,7 @@ from falter.cli._mend import mend
 from falter.cli._perturb import perturb
 from falter.cli._plan import plan
 from falter.cli._power import power
+from falter.cli._ratings import ratings
 from falter.cli._recommend import recommend
 from falter.cli._report import report
 from falter.cli._requests import requests
@@ -73,6 +74,7 @@ for _command in (
     perturb,
     recommend,
     rewrites,
+    ratings,
     judge,
     generate,
     list_names,
