@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import falter
 from falter.core.errors import InvalidValue, TaskError, UsageError
@@ -195,6 +196,44 @@ def test_capability_and_nulls_are_those_of_the_scores(result: Result) -> None:
         assert row[5].value == pytest.approx(float(np.mean(scores)))
         assert row[9].value == pytest.approx(float(np.mean(scores)) ** 24)
         assert row[10].value == pytest.approx(random_baseline(scores, items="beta-binomial").value)
+
+
+def known_shares(mean: float, item_sd: float, spread: float, loss: float) -> tuple[float, float]:
+    """Capability and the share that is right in all 24: integrals of the simulated model's formula.
+
+    In 8 configurations spaces are tabs, which costs `loss`; each answers by itself given the item.
+    """
+    places = np.linspace(-8, 8, 4001)
+    weight = norm.pdf(places) * (places[1] - places[0])
+    other, tabs = (norm.cdf((mean - less + item_sd * places) / spread) for less in (0.0, loss))
+    return float(weight @ (16 * other + 8 * tabs)) / 24, float(weight @ (other**16 * tabs**8))
+
+
+def test_known_consistency_comes_back(tmp_path: Path) -> None:
+    """Capability and output consistency that follow from the formula are inside their intervals."""
+    known = {"easy": (1.2, 1.0, 0.0), "wide": (0.2, 2.0, 0.5)}
+    effects = {"pad_random": 0.0}
+    result = falter.run(
+        protocol="consistency",
+        models=[
+            {"name": f"simulated:{name}", "options": {
+                "mean": mean, "item_sd": sd, "interaction_sd": 0.5, "seed": 4,
+                "effects": {**effects, "replace_spaces": loss},
+            }}
+            for name, (mean, sd, loss) in known.items()
+        ],
+        task="basics",
+        scorer="choice_letter",
+        limit=80,
+        store=tmp_path / "falter.db",
+    )  # fmt: skip
+    for row, (mean, sd, loss) in zip(rows(result, "capability"), known.values(), strict=True):
+        capability, same = known_shares(mean, sd, 0.5, loss)
+        assert row[5].low < capability < row[5].high
+        assert row[7].low < same < row[7].high
+        assert row[7].high - row[7].low < 0.25
+        assert row[9].value < 0.5 * same  # the paper's null is far too low
+        assert row[10].value == pytest.approx(same, abs=0.12)  # items unlike is near
 
 
 def test_the_degrees_of_freedom_are_those_of_the_paper(result: Result) -> None:
