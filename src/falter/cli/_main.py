@@ -36,6 +36,7 @@ COMMANDS = {
     "perturb": ("_perturb:perturb", "Perturb a text, or every line of standard input."),
     "plan": ("_plan:plan", "Show the calls, tokens and cost of a run."),
     "power": ("_power:power", "Say how many items and calls a goal needs."),
+    "ratings": ("_ratings:ratings", "Summaries that people rate, out and in."),
     "recommend": ("_recommend:recommend", "Propose recipes for a task, and say why."),
     "report": ("_report:report", "Report a run or a study, in any form."),
     "requests": ("_requests:requests", "Requests as files, for what answers elsewhere."),
