@@ -37,6 +37,7 @@ EXTRAS = {
     "inspect": "inspect_ai",
     "lm-eval": "lm_eval",
     "vllm": "vllm",
+    "ray": "ray",
 }
 
 
