@@ -13,7 +13,7 @@ def steady(prompt: str) -> str:
 
 
 def unsteady(prompt: str) -> str:
-    """The same, but one item ends the process, as a fault in a library of C would."""
-    if "photosynthesis" in prompt.lower():
+    """The same, but one question ends the process, as a fault in a library of C would."""
+    if "after 17?" in prompt:
         os._exit(139)
     return steady(prompt)

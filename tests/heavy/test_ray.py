@@ -1,15 +1,13 @@
 """`--engine ray` for real: two actors on this machine, with and without processes that end.
 
-These tests need `falter[ray]` and `falter[hf]`. They are not part of `make test`: `make test-heavy`,
-or `pytest tests/heavy/test_ray.py`. Ray runs on the loopback, with a small object store and no
+These tests need `falter[ray]` and `falter[hf]`. They are not part of `make test`: `make
+test-heavy`, or `pytest tests/heavy/test_ray.py`. Ray runs on the loopback, with a small object store and no
 dashboard, and is shut down at the end in any case.
 """
 
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import os
 import signal
 from collections.abc import Iterator
@@ -44,12 +42,6 @@ def started() -> Iterator[None]:
         assert not ray.is_initialized()
 
 
-def cells(result: falter.Result) -> list[dict[str, str]]:
-    """What was answered, without when and by whom."""
-    rows = csv.DictReader(io.StringIO(result.csv()))
-    return [dict(row) for row in rows]
-
-
 def test_a_run_starts_ray_on_the_loopback_and_shuts_it_down(tmp_path: Path) -> None:
     asked = {**SETTINGS, "models": ["simulated"], "limit": 120}
     alone = falter.run(asked, store=tmp_path / "alone.db")
@@ -63,7 +55,7 @@ def test_a_run_starts_ray_on_the_loopback_and_shuts_it_down(tmp_path: Path) -> N
     assert addresses == ["127.0.0.1"]
     assert not ray.is_initialized()
     assert together.run.id == alone.run.id
-    assert cells(together) == cells(alone)
+    assert together.scores() == alone.scores()
     with Store(tmp_path / "ray.db") as store:
         assert not verify(store).problems
 
@@ -72,20 +64,20 @@ def test_a_request_that_kills_processes_is_found_and_costs_no_other(
     tmp_path: Path, started: None
 ) -> None:
     """In a process of its own each, a death is a death: the exit code is that of a fault in C."""
-    asked = {**SETTINGS, "limit": 100, "scorer": "choice_letter", "sampling": {"max_tokens": 4}}
+    rows = [{"question": f"What comes after {n}?", "answer": str(n + 1)} for n in range(60)]
     store = tmp_path / "falter.db"
     result = falter.run(
-        {**asked, "models": ["function:ray_models:unsteady"], "engine": ENGINE}, store=store
+        data=rows,
+        template="Answer with a number.\n\n{question}\nAnswer:",
+        recipes=["persona", "pad_quotes", "identity"],
+        models=["function:ray_models:unsteady"],
+        engine={"name": "ray", "actors": 2},
+        store=store,
     )
-    rows = result.scores()
-    failed = [row for row in rows if row["outcome"] == "failed"]
-    fatal = {row["item"] for row in failed}
-    assert 1 <= len(fatal) <= 4
-    assert len(failed) == 4 * len(fatal)
-    assert len(rows) == 400
     with Store(store, writes=False) as opened:
-        (reasons,) = {tuple(row) for row in opened.db.execute("SELECT DISTINCT reason FROM failures")}
-    assert "it ended the engine" in reasons[0] and "exit" in reasons[0].lower()
+        assert opened.counts(result.run) == (240, 236)
+        (reason,) = {text for (text,) in opened.db.execute("SELECT reason FROM failures")}
+    assert "it ended the engine" in reason and "exit" in reason.lower()
 
 
 def test_a_model_of_transformers_scores_and_writes_alike_in_actors(
@@ -99,7 +91,7 @@ def test_a_model_of_transformers_scores_and_writes_alike_in_actors(
     }
     alone = falter.run(asked, store=tmp_path / "alone.db")
     together = falter.run({**asked, "engine": ENGINE}, store=tmp_path / "ray.db")
-    assert cells(together) == cells(alone)
+    assert together.scores() == alone.scores()
     assert together.run.id == alone.run.id
 
 

@@ -51,6 +51,10 @@ class Hosted:
         """The version of falter, once the process runs."""
         return __version__
 
+    async def process(self) -> int:
+        """The number of the process."""
+        return os.getpid()
+
     async def load(self) -> Model | Trouble:
         """Connect and load; the model's record as this machine sees it."""
         try:
