@@ -1,8 +1,8 @@
 """`--engine ray` for real: two actors on this machine, with and without processes that end.
 
 These tests need `falter[ray]` and `falter[hf]`. They are not part of `make test`: `make
-test-heavy`, or `pytest tests/heavy/test_ray.py`. Ray runs on the loopback, with a small object store and no
-dashboard, and is shut down at the end in any case.
+test-heavy`, or `pytest tests/heavy/test_ray.py`. Ray runs on the loopback, with a small object
+store and no dashboard, and is shut down at the end in any case.
 """
 
 from __future__ import annotations
