@@ -65,6 +65,7 @@ def row(name: str, cells: int, taken: Taken, start: float, extra: str = "") -> N
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cells", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--only", default="", help="the beginning of a command's name")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         start = measured([*FALTER, "list", "clients"], Path(name))
@@ -75,6 +76,8 @@ def main() -> None:
             folder = Path(name)
             write_data(folder, cells)
             for what, command in steps(folder):
+                if not what.startswith(args.only):
+                    continue
                 taken = measured([*FALTER, *command], folder)
                 size = (folder / "falter.db").stat().st_size if what == "run" else 0
                 extra = f"{size / cells:,.0f} bytes a cell" if size else ""
