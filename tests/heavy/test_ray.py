@@ -26,6 +26,14 @@ from falter.core.errors import EngineLost, PreflightError
 from falter.core.records import Request, Response
 from falter.store import Store, verify
 
+# Ray leaves its own files and processes to the garbage collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
+]
+
 ENGINE: dict[str, Any] = {"name": "ray", "actors": 2}
 SETTINGS: dict[str, Any] = {"task": "basics", "recipes": ["typos", "casing", "identity"]}
 
