@@ -38,6 +38,7 @@ EXTRAS = {
     "inspect": "inspect_ai",
     "lm-eval": "lm_eval",
     "vllm": "vllm",
+    "ray": "ray",
 }
 
 

@@ -12,6 +12,7 @@ from falter.store._following import (
     unanswered,
 )
 from falter.store._merge import MergeReport, merge
+from falter.store._prune import PruneReport, prune
 from falter.store._range import CellRange
 from falter.store._repair import RepairReport, repair
 from falter.store._rewrites import (
@@ -50,6 +51,7 @@ __all__ = [
     "MergeReport",
     "PlannedCell",
     "PromptSize",
+    "PruneReport",
     "RepairReport",
     "Store",
     "StoreBank",
@@ -67,6 +69,7 @@ __all__ = [
     "merge",
     "newest_replies",
     "planned_keys",
+    "prune",
     "put_answers",
     "put_reviews",
     "put_rewrites",
