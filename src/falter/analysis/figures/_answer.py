@@ -211,13 +211,13 @@ def evidence(counts: Counts, *, strict: bool) -> str:
 
 
 def verdicts_read(counts: Counts) -> Iterator[str]:
-    """How often a judge was asked, and how many of its verdicts say nothing."""
+    """How often a judge was asked, and how many of its replies say nothing."""
     asked, lost = counts.cells - counts.missing, _unread(counts) + counts.failed
     if asked:
-        read = "every verdict could be read" if not lost else (
-            f"{n.whole(lost)} of its verdicts could not be read or never came"
+        read = "every reply held a verdict" if not lost else (
+            f"{n.whole(lost)} of its replies held no verdict or never came"
         )  # fmt: skip
-        yield f"The judge was asked {noun(asked, 'time')}; {read}."
+        yield f"The judge was asked {noun(asked, 'time')}, second tries included; {read}."
 
 
 def _left_out(count: int) -> str:
