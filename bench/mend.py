@@ -7,7 +7,8 @@ the command uses (`falter.measures.confirmed_remedy`). An item is answered right
 difficulty, the condition's cost, what the pair of item and condition adds, and what the wording of
 a request adds is above zero. The last of these is drawn anew for every remedy, since another
 wording flips answers by itself: so a useless remedy turns answers both ways. In the rows that have
-one, the remedy `good` takes part of the cost away.
+one, the remedy `good` takes part of the cost away. A study of several models decides for each of
+them, and counts once whatever it says of them.
 
 The columns: how often anything was claimed, how often something false was, and how often `good`
 was. Wanted: without an effective remedy nothing is claimed in at least 95 % of the studies.
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src")]
 
-from falter.measures import RemedyScores, confirmed_remedy  # noqa: E402
+from falter.measures import ConfirmedRemedy, RemedyScores, confirmed_remedy  # noqa: E402
 
 Floats = NDArray[np.float64]
 RECIPES = 2
@@ -45,6 +46,7 @@ class Study:
     wording: float = 0.5
     clusters: int = 0
     hurts_clean: float = 0.0
+    panels: int = 1
 
 
 STUDIES = (
@@ -55,18 +57,38 @@ STUDIES = (
     Study(name="nothing helps, prompts cost nothing", items=200, useless=6, cost=0.0),
     Study(name="nothing helps, wording matters much", items=200, useless=6, wording=1.5),
     Study(name="nothing helps, 20 passages of 10", items=200, useless=6, clusters=20),
+    Study(name="nothing helps, 6 models, 120 items", items=120, useless=6, panels=6),
     Study(name="one helps fully, 24 items", items=24, useless=5, helps=1.0),
     Study(name="one helps fully, 60 items", items=60, useless=5, helps=1.0),
     Study(name="one helps fully, 200 items", items=200, useless=5, helps=1.0),
     Study(name="one helps by half, 60 items", items=60, useless=5, helps=0.5),
     Study(name="one helps by half, 200 items", items=200, useless=5, helps=0.5),
+    Study(name="one helps fully, 6 models, 120 items", items=120, useless=5, helps=1.0, panels=6),
     Study(name="one helps and ruins clean prompts", items=200, useless=5, helps=1.0,
           hurts_clean=1.0),
 )  # fmt: skip
 
 
-def claim(study: Study, rng: np.random.Generator) -> str | None:
-    """The remedy that one simulated study says helps, if any."""
+def claims(study: Study, rng: np.random.Generator) -> list[str]:
+    """The remedies that one simulated study says help, at most one for each model."""
+    models = [drawn(study, rng) for _ in range(study.panels)]
+    seeds = [int(rng.integers(2**31)) for _ in models]
+
+    def decided(place: int, together: int = 1) -> ConfirmedRemedy:
+        change, clusters = models[place]
+        return confirmed_remedy(
+            change, range(study.items), seed=seeds[place], clusters=clusters, together=together
+        )
+
+    picked = sum(decided(place).picked is not None for place in range(len(models)))
+    results = [decided(place, max(picked, 1)) for place in range(len(models))]
+    return [result.picked for result in results if result.helps and result.picked is not None]
+
+
+def drawn(
+    study: Study, rng: np.random.Generator
+) -> tuple[dict[str, RemedyScores], list[int] | None]:
+    """One model's scores with each remedy less those without it, and the items' clusters."""
     n = study.items
     clusters = [item * study.clusters // n for item in range(n)] if study.clusters else None
     ability = 0.6 + rng.standard_normal(n)
@@ -87,8 +109,7 @@ def claim(study: Study, rng: np.random.Generator) -> str | None:
     before = scores("")
     more = {name: scores(name) - before for name in names}
     change = {name: RemedyScores(gain=less[:, 1:], clean=less[:, 0]) for name, less in more.items()}
-    result = confirmed_remedy(change, range(n), seed=int(rng.integers(2**31)), clusters=clusters)
-    return result.picked if result.helps else None
+    return change, clusters
 
 
 def main() -> int:
@@ -101,11 +122,11 @@ def main() -> int:
     print(f"{'':<44}{'claimed':>9}{'falsely':>9}{'found':>9}")
     for place, study in enumerate(STUDIES):
         rng = np.random.default_rng((arguments.seed, place))
-        claims = [claim(study, rng) for _ in range(arguments.studies)]
-        real = bool(study.helps) and study.hurts_clean == 0.0
-        found = claims.count("good")
-        claimed = sum(name is not None for name in claims)
-        falsely = claimed - found if real else claimed
+        said = [claims(study, rng) for _ in range(arguments.studies)]
+        true = {"good"} if study.helps and study.hurts_clean == 0.0 else set()
+        found = sum("good" in names for names in said)
+        claimed = sum(bool(names) for names in said)
+        falsely = sum(bool(set(names) - true) for names in said)
         shares = [count / arguments.studies for count in (claimed, falsely, found)]
         failed |= shares[1] > 0.05
         shown = "".join(f"{100 * share:>8.1f}%" for share in shares)
