@@ -69,7 +69,7 @@ def test_replies_that_go_round_in_circles_are_read(unit: str) -> None:
     for reply in (f"{unit * 60}Answer: B", f"{unit * 4_000}"[:8_000] + "\nAnswer: B"):
         assert read_letter(reply, "ABC", ["red", "green", "blue"]) in (None, 1)
         assert read_label(reply, ["A", "B", "C"]) in (None, "B")
-        assert read_number(reply, "How many km in 3 hours?") is None or unit == "1) "
+        assert read_number(reply, "How many km in 3 hours?") in (None, 2) or unit == "1) "
         assert read_yes_no(reply, "Is the museum open?") in (None, "yes")
         assert read_key(reply, "answer") in (None, "B")
 
