@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._answering import by_question, plain_answer
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._clause_words import CARRIER
@@ -112,7 +113,7 @@ def _part(index: int, label: str) -> tuple[bool, str]:
     return True, f"(?P<l{index}>{_spelled(label)}{ending}(?:-?ish)?)"
 
 
-_BEFORE = re.compile(
+_BEFORE = late_regex(
     r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:has|have|(?:it|as|is|be|'s) an?|that's|(?:it|this|he|she) is"  # noqa: E501
     r"|so|is|be|as|to|are|was"
     r"|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?"
@@ -124,7 +125,7 @@ _BEFORE = re.compile(
     r"\s*$",
     re.IGNORECASE,
 )
-_AFTER = re.compile(
+_AFTER = late_regex(
     r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|—–(]|-\s|(?:であ|です)|(?:to|for|here|now|then|since|because|as"
     r"|given|until|in (?:this|my|the)|rather|instead|overall|weil|denn|hier|car|parce|ici|porque"
     rf"|aquí|perché|qui|omdat|hier|pois|aqui|{CARRIER})\b)",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cache, lru_cache, partial
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._answering import by_question, plain_answer
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._clauses import sentences
@@ -50,7 +51,7 @@ _BEFORE_LETTER = (
     r"|resposta|é|ou|nem|opção|então|letra|portanto|logo|não|alternativa|mas|entre)"
     r"|[\u3040-\u9fff、。：「（])\s*[*_\"'“(\[]*$"
 )
-_BEFORE = re.compile(_BEFORE_LETTER, re.IGNORECASE)
+_BEFORE = late_regex(_BEFORE_LETTER, re.IGNORECASE)
 _VERBS = (
     r"(?:is|was|and|or|are|nor|would|could|can|fits|follows|because|since|seems|looks|might|may"
     r"|has|does|doesn't|isn't|in|by|it|to|for|reverses|contradicts|as|then|wins|gives|says|but"
@@ -60,7 +61,7 @@ _VERBS = (
 )
 
 
-_COUNTED = re.compile(
+_COUNTED = late_regex(
     r"(?:\b(?:vitamine?s?|plan|point|team|section|group|class|type|grade|hepatitis|set|box|room"
     r"|line|figure|fig\.|table|appendix|annex|step|part|level|constant|variable|angle|side"
     r"|triangle|matrix|event|person|player|company|city|town|train|gate|platform|block|building"
@@ -72,7 +73,7 @@ _COUNTED = re.compile(
     re.IGNORECASE,
 )
 """What counts with letters of its own: plan B, vitamin C."""
-_COMPOUND = re.compile(
+_COMPOUND = late_regex(
     r"\s(?:major|minor|sharp|flat|code|compiler|program|vitamins?|team|side|road|roads|drive"
     r"|programm\w*|[A-Z]\.)\b|\s?[=<>]\s?\d"
 )
@@ -263,7 +264,7 @@ def _series(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(set.intersection(*words)) if len(words) > 1 else frozenset()
 
 
-_PAIR = re.compile(
+_PAIR = late_regex(
     r"\b(?:first|second|third) ([^\W\d_]{4,})\b.{1,120}\b(?:first|second|third|other) one\b",
     re.IGNORECASE | re.DOTALL,
 )
@@ -300,7 +301,7 @@ def _places(count: int, nouns: frozenset[str]) -> list[tuple[re.Pattern[str], in
     return found
 
 
-_FORMULA = re.compile(
+_FORMULA = late_regex(
     r"\$\$?([^$\n]{1,400}?)\$\$?|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]", re.DOTALL
 )
 

@@ -6,6 +6,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._asked import Asked, asked_for, worth
 from falter.scorers.reading._cleaning import answer_part, boxed, plain
 from falter.scorers.reading._numerals import numbers
@@ -16,11 +17,11 @@ from falter.scorers.reading._wrapped import elements, folded_key, leaves, object
 __all__ = ["read_number"]
 
 _UNDECIDED = object()
-_ASIDE = re.compile(
+_ASIDE = late_regex(
     r"reason|explan|comment|confiden|question|draft|first|guess|step|thought|note|unit|error"
     r"|erreur|code|status|retr|limit|attempt|version|time|calc|work|index|id$|date|since|year"
 )
-_CHIEF = re.compile(
+_CHIEF = late_regex(
     r"answer|result|total|sum$|value|réponse|respuesta|antwort|risposta|antwoord|resposta"
     r"|rponse|reponse|ergebnis|résultat|答"
 )
@@ -44,7 +45,7 @@ def read_number(reply: str, question: str = "", *, cut: bool = False) -> Decimal
     return settled_number(_unformatted(text), _stressed(text), closed=closed, asked=asked, cut=cut)
 
 
-_BOLD = re.compile(
+_BOLD = late_regex(
     r"\*\*([^*\n]{1,60})\*\*|__([^_\n]{1,60})__|\\(?:mathbf|textbf|underline)\{([^\n]{1,60}?)\}+"
 )
 
@@ -63,10 +64,10 @@ def _in_box(text: str, asked: Asked) -> Any:
     return _only(_unformatted(boxes[-1]), asked) if boxes else _UNDECIDED
 
 
-_FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}|\\[dt]?frac(\d)(\d)")
+_FRACTION = late_regex(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}|\\[dt]?frac(\d)(\d)")
 
 
-_LIMITS = re.compile(
+_LIMITS = late_regex(
     r"(?:\\(?:sum|int|prod|lim|log)|\b(?:sum|lim|prod)(?=[_^]))(?:_\{[^{}]*\}|_\w)?(?:\^\{[^{}]*\}"
     r"|\^\\?\w+)?(?=\W)"
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal, DivisionByZero, InvalidOperation
 from typing import NamedTuple
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._spelled import DOZEN, FRACTIONS, PARTS, SCALES, spelled
 
 __all__ = ["Number", "numbers", "writes_commas"]
@@ -35,7 +36,7 @@ _HALF = {
 }
 
 
-_AND_HALF = re.compile(
+_AND_HALF = late_regex(
     r"\s+(?:[^\W\d]{2,15}\s+)?(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia"
     r"|e meio)\b",
     re.IGNORECASE,
@@ -61,7 +62,7 @@ _SPECIAL: dict[str, str] = {
     r"(?:one|a) half|one-half|die hälfte": "0.5",
     r"(?:one|a) quarter": "0.25",
 }
-_NONE = re.compile(
+_NONE = late_regex(
     r"\A\W*(?:none|not one|not a single one|zero) of (?:them|these"
     r"|those)\b",
     re.IGNORECASE,
@@ -75,7 +76,7 @@ _DIGITAL = (
     r"|\d+[.,]\d+|\d+|[.,]\d+)"
 )
 _SCALE_NAME = "|".join(re.escape(w) for w in sorted(SCALES, key=len, reverse=True) if w != "k")
-_PLAIN = re.compile(
+_PLAIN = late_regex(
     rf"(?P<sign>(?<![\w\d)])[-−–+](?=[$€£₹¥]?[\d.]))?(?:[$€£₹¥]\s?)?(?P<digits>(?<![\w.]){_DIGITAL}|(?<=[$€£₹¥]){_DIGITAL}|(?<=[\u3040-\u9fff]){_DIGITAL})"
     r"(?:\s*(?:[×x·*]|\\times|\\cdot)\s*10\s*(?:\^\s*\{?\s*(?P<power>[-−]?\d+)\s*\}?"
     r"|\*\*\s*(?P<stars>[-−]?\d+)|(?P<high>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))"
@@ -88,14 +89,14 @@ _PLAIN = re.compile(
     r"|(?P<kanji>[千万億兆](?:\d+[千万億]?)?))?"
 )
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-_COMMA = re.compile(
+_COMMA = late_regex(
     r"\b(?:der|die|das|ist|sind|und|nicht|ein|eine|es|el|la|los|las|son|está|una|le|les|des|est"
     r"|et|une|il|che|di|non|per"
     r"|het|een|van|zijn|niet|o|os|são|não|uma|também|preis|insgesamt|también|euro|soit|entre)\b"
     r"|€\s*$",
     re.IGNORECASE,
 )
-_POINT = re.compile(
+_POINT = late_regex(
     r"\b(?:the|is|are|and|of|to|in|a|so|it|that|for|with|there|has|was)\b", re.IGNORECASE
 )
 
@@ -165,7 +166,7 @@ def _kanji(value: Decimal, tail: str) -> Decimal:
     return total + (Decimal(rest[1]) * _JAPANESE.get(rest[2] or "", 1) if rest else 0)
 
 
-_VAGUE = re.compile(
+_VAGUE = late_regex(
     r"\b(?:a couple of|a few|several|some|many|few|the|these|those|both|all|other|last|next"
     r"|mehrere|einige|die"
     r"|plusieurs|quelques|les|varios|los|las|diversi|meerdere|de|vários|os)\s+$",
@@ -182,7 +183,7 @@ def _idle(number: Number, text: str) -> bool:
     return False
 
 
-_ALL_KANJI = re.compile(
+_ALL_KANJI = late_regex(
     r"(?<![一-龥\d])[一二三四五六七八九](?=[つ人個本枚年回匹冊台歳])|"
     r"(?<![一二三四五六七八九十百千万\d])[一二三四五六七八九]?[十百][一二三四五六七八九十百]*(?=[^一-龥]|[個人本枚年円回日匹冊つ歳台]|$)"
 )
@@ -199,7 +200,7 @@ def _from_kanji(text: str) -> Decimal:
     return Decimal(total + current)
 
 
-_ONLY_ONE = re.compile(
+_ONLY_ONE = late_regex(
     r"\b(?:only|just|exactly|precisely|a single|nur|genau|seulement|sólo|solo|slechts|apenas)\s"
     r"(one|eine?[nrs]?|une?|una|uno|één|uma?)\b",
     re.IGNORECASE,
@@ -257,7 +258,7 @@ def _written(text: str, *, commas: bool) -> Iterator[Number]:
             yield Number(-value if negative else value, match.start(), match.end())
 
 
-_AND_PART = re.compile(
+_AND_PART = late_regex(
     r"\s(?:and|und|et|y|e|en)\s(?:an?\s|one\s)?(?P<part>quarter|third|fourth|fifth|eighth|tenth)"
     r"(?![\w-])",
     re.IGNORECASE,
@@ -289,8 +290,8 @@ def _fractions(text: str, found: list[Number]) -> Iterator[Number]:
             yield Number(number.value + share, number.start, further.end())
 
 
-_DOZEN = re.compile(rf"\s(?:{'|'.join(DOZEN)})(?!\w)", re.IGNORECASE)
-_THEN_SCALE = re.compile(rf"\s(?:{'|'.join(w for w in SCALES if len(w) > 4)})(?!\w)", re.IGNORECASE)
+_DOZEN = late_regex(rf"\s(?:{'|'.join(DOZEN)})(?!\w)", re.IGNORECASE)
+_THEN_SCALE = late_regex(rf"\s(?:{'|'.join(w for w in SCALES if len(w) > 4)})(?!\w)", re.IGNORECASE)
 
 
 def _grown(text: str, number: Number) -> Number:
@@ -305,13 +306,13 @@ def _grown(text: str, number: Number) -> Number:
     return Number(value, start, end)
 
 
-_MINUS = re.compile(
+_MINUS = late_regex(
     r"(?P<first>(?:^|[\n:=(*>\"“»]|\b(?:is|was|at|of|to|by|reached|hit|reported|recorded|showed|ist"
     r"|war|bei|auf|est|était|à|es|era|è|op|é|a))[\s*$]*)?(?<![\w-])"
     r"(?:(?P<minus>minus|meno|menos|moins|min)|negative)\s+$",
     re.IGNORECASE,
 )
-_TAKES_AWAY = re.compile(
+_TAKES_AWAY = late_regex(
     r"[\d)²³%$€]\s*\Z|\b\w\s*\Z|\b(?:au|al|plus|o|ou|più|or)\s*\Z", re.IGNORECASE
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in
 from falter.scorers.reading._clauses import Clause, Part, clause_at, clauses, sentences
 from falter.scorers.reading._number_words import (
@@ -46,7 +47,7 @@ def _re(*parts: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.IGNORECASE)
 
 
-_PLACE = re.compile(r"(?:st|nd|rd|th|er|ère|ème|e|º|ª)(?![\w])(?=[\W]*$)")
+_PLACE = late_regex(r"(?:st|nd|rd|th|er|ère|ème|e|º|ª)(?![\w])(?=[\W]*$)")
 """The end of an ordinal that ends its reply: she came in 14th."""
 
 
@@ -162,8 +163,8 @@ def _about(text: str, said: Sequence[Number], parts: list[Clause], asked: Asked)
     return best[0] if most > 1 and len(best) == 1 else None
 
 
-_STEP = re.compile(r"[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
-_LATER_STEP = re.compile(r"\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t][^\n]*[=≈][^\n]*\d")
+_STEP = late_regex(r"[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
+_LATER_STEP = late_regex(r"\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t][^\n]*[=≈][^\n]*\d")
 
 
 def _is_step(text: str, start: int) -> bool:
@@ -215,13 +216,13 @@ def _is_said(text: str, start: int, number: Number, parts: list[Clause]) -> bool
     return clause_at(parts, number.start).part is Part.SAID and not bracketed
 
 
-_OPEN_FORM = re.compile(
+_OPEN_FORM = late_regex(
     r"(?:^|[^\w.])\d*\.?\d+\*?[a-z]\s*$|(?<![A-Za-z])\d*[a-z]²?\s*[-+]\s*\d+\s*$"
     r"|\d\s*[-+]\s*\d*[a-z]\s*$"
 )
 
 
-_VARIABLE = re.compile(
+_VARIABLE = late_regex(
     r"\d[abknpqtuvwxyz](?![\w])\s*(?:[-+*/]|$)"
     r"|(?<![\w.])[abknpqtuvwxyz]\s*[-+*^]"
 )
@@ -230,7 +231,7 @@ _VARIABLE = re.compile(
 _DO = _re(
     r"\W*(?:first,? |then,? |next,? |now,? )?(?:add|subtract|multiply|divide|calculate|compute)\b"
 )
-_COLON_LAST = re.compile(r":\s*[$€£]?$")
+_COLON_LAST = late_regex(r":\s*[$€£]?$")
 
 
 def _chief(
@@ -303,7 +304,7 @@ _COMPARED = _re(
     r"|límite|limite|grenze|grens|te pasas|sobra|(?:more|less|fewer) than|save|savings|discount)\b"
 )
 _RESULT = _re(r"(?:you|we|i|that|this|one) (?:have|has|get|gets|obtain)")
-_PARALLEL = re.compile(
+_PARALLEL = late_regex(
     r"[^.;:()\d]{0,25}(?:,|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bwhile\b)\s+(?!it\b|that\b"
     r"|this\b"
     r"|which\b|so\b|not\b|thus\b|therefore\b)[^\W\d]+(?:\s[^\W\d]+){0,2}\s(?:has|have|gets?|is|are"
@@ -313,11 +314,11 @@ _PARALLEL = re.compile(
 )
 
 
-_GAP = re.compile(r"[^.;:()\d]{0,15},\s(?:and )?the\s[^.,;\d]{3,30}\s")
+_GAP = late_regex(r"[^.;:()\d]{0,15},\s(?:and )?the\s[^.,;\d]{3,30}\s")
 
 
-_LEADS = re.compile(rf"{UNIT}\**(?:\s[—–-]\s|[:：]\s|\s\()(?=[^\W\d])")
-_SEVERAL = re.compile(
+_LEADS = late_regex(rf"{UNIT}\**(?:\s[—–-]\s|[:：]\s|\s\()(?=[^\W\d])")
+_SEVERAL = late_regex(
     r"(?:^|[\s(])([A-Za-z]{1,3})\s*=[^=,;]*(?:=[^=,;]*)?\d[^=,;]*[,;]\s*(?:and\s"
     r"|und\s)?([A-Za-z]{1,3})\s*="
 )
@@ -342,7 +343,7 @@ _RESTATED = _re(
     r"in other words|that is|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea|cioè"
     r"|ossia|namelijk|oftewel|ou seja|isto é"
 )
-_COLON = re.compile(r"(?:\S+\s+){5,}\S+:\s*[$€£]?$")
+_COLON = late_regex(r"(?:\S+\s+){5,}\S+:\s*[$€£]?$")
 
 
 def _stands_alone(sentence: str, inside: Sequence[Number], start: int) -> bool:
@@ -359,7 +360,7 @@ def _stands_alone(sentence: str, inside: Sequence[Number], start: int) -> bool:
     return last is first and bool(_COLON.search(before)) and bool(re.fullmatch(rf"{UNIT}\W*", tail))
 
 
-_TAIL = re.compile(
+_TAIL = late_regex(
     r"[\W_]*(?:(?:and |und |et |y |e |en )?(?:not|with|plus|including|compared|versus|instead|up"
     r"|down"
     r"|that is|i\.e\.|namely|es decir|das heißt|d\.h\.|soit|c'est-à-dire|cioè|ossia|oftewel|ou seja"
@@ -415,7 +416,7 @@ _RESTATING = _re(
     r"|oftewel|dat wil zeggen|ou seja|isto é)\W*$"
 )
 _RESTATES = _re(r"[\W_]*(?:that is|that's|das sind|das ist|soit|cioè|dat is|ou seja|es decir)\b")
-_SHARE = re.compile(
+_SHARE = late_regex(
     r"\s*(?:[^\W\d]+\s)?(?:out of|of|von|sur|de|su|van|sobre|em|dos|des|dei|delle)\s(?:the |all |a"
     r" total of |los |las |les |den |de |i |as |os )?$",
     re.IGNORECASE,

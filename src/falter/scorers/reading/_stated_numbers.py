@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in, words_of, worth
 from falter.scorers.reading._clauses import sentences
 from falter.scorers.reading._cleaning import is_cut
@@ -25,7 +26,7 @@ def _re(*parts: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.IGNORECASE)
 
 
-_EITHER = re.compile(
+_EITHER = late_regex(
     r"\s*(?:[A-Za-z%°€$²³]+\.?\s*)?(?:-|–|—|to|or|oder|bis|ou|o|of|à|a|hasta|fino a|tot|até|か"
     r"|、あるいは|または|~|〜|～)\s*(?:perhaps |maybe |even |possibly |vielleicht |[$€£])?$"
     r"|\s*(?:or|and|oder|und|,)\s+[a-z]\s*=\s*$",
@@ -102,13 +103,13 @@ def settled_number(
 _BUT = _re(ADVERSATIVE)
 _STILL = _re(rf"[,;—–-]\s*{ADVERSATIVE}")
 """A refusal that goes on to answer in the same sentence."""
-_LAST_LINE = re.compile(
+_LAST_LINE = late_regex(
     r"(?<![\d$€%])[^\W\d]*[^\d\n]{2}\n+[*_•-]*\s*[^\W\d][^:：\n\d]{0,30}:[ *_]*[$€£]?[-−]?\d[^\n:=]{0,20}\Z"  # noqa: E501
 )
 """A last line that is a key and a number, behind prose."""
-_EQUATION = re.compile(r"[^.!?\n:]*=\s*[$€£]?[-−]?\d[\d.,]*(?:\s?[^\W\d]{1,10}[²³]?)?\s*")
-_NIL = re.compile(r"\W*(?:nil|nought|zilch|not a single one)\W*", re.IGNORECASE)
-_UNSOLVED = re.compile(
+_EQUATION = late_regex(r"[^.!?\n:]*=\s*[$€£]?[-−]?\d[\d.,]*(?:\s?[^\W\d]{1,10}[²³]?)?\s*")
+_NIL = late_regex(r"\W*(?:nil|nought|zilch|not a single one)\W*", re.IGNORECASE)
+_UNSOLVED = late_regex(
     r"(?:^|\n)[^\n=.!?]*\d\)?\s+[-+*/×÷·−]\s+\(?\d[\d.,]*\)?\s*$"
     r"|=[^\n]*\n[^\n.!?=:\d]{2,40}\s*$"
 )
@@ -206,7 +207,7 @@ def _ends(text: str, chosen: Placed, made: Sequence[Placed]) -> bool:
     )
 
 
-_LINE = re.compile(
+_LINE = late_regex(
     r"^[\s*_•-]*[^\W\d][^:：=\n\d]{0,40}[:：][\s*_$€£¥]*[-−]?\d[^\n=]{0,40}$", re.MULTILINE
 )
 
@@ -293,8 +294,8 @@ _LIMITED = _re(
     r"|mínimo)|ou mais)\b"
 )
 _COUNTED_TOO = _re(r"\s[^\W\d]+\s(?:and|und|et|y|e|en)\s")
-_DUTCH = re.compile(r"\b(?:het|een|niet|ik|dus|zijn|kan|wordt)\b", re.IGNORECASE)
-_OF = re.compile(r"\bof\b", re.IGNORECASE)
+_DUTCH = late_regex(r"\b(?:het|een|niet|ik|dus|zijn|kan|wordt)\b", re.IGNORECASE)
+_OF = late_regex(r"\bof\b", re.IGNORECASE)
 
 
 def _dangling(text: str, seen: Placed) -> bool:

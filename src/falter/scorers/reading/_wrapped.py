@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from falter.core.late_regex import late_regex
+
 __all__ = [
     "Bare",
     "Found",
@@ -47,8 +49,8 @@ class _Broken(Exception):
     """Not an object, however leniently it is read."""
 
 
-_SPACE = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
-_BARE = re.compile(r"[^\s,:{}\[\]\"']+(?:[ \t]+[^\s,:{}\[\]\"']+)*")
+_SPACE = late_regex(r"(?:\s|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
+_BARE = late_regex(r"[^\s,:{}\[\]\"']+(?:[ \t]+[^\s,:{}\[\]\"']+)*")
 _NAMES: dict[str, Any] = {
     "true": True, "True": True, "false": False, "False": False,
     "null": None, "None": None, "undefined": None, "NaN": None,
@@ -208,7 +210,7 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
         yield path, value
 
 
-_ELEMENT = re.compile(
+_ELEMENT = late_regex(
     r"<([A-Za-z_][\w.-]{0,40})((?:\s[^<>]{0,200})?)>([^<>]{0,400})</\1\s*>", re.IGNORECASE
 )
 
@@ -250,7 +252,7 @@ def elements(text: str) -> list[tuple[str, str]]:
     ]
 
 
-_PAIR = re.compile(
+_PAIR = late_regex(
     r"^[ \t]*(?:[-*+•>]|\d{1,2}[.)])?[ \t>#*_]{0,6}['\"`]?([^\W\d][^:：=\n|]{0,60}?)['\"`]?[ \t*_]*"
     r"(?::|：|=(?!=)|→|->|=>|⇒)[ \t*_`]*([^\n]*?)[ \t]*$",
     re.MULTILINE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._asked import Asked, asked_for
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._clauses import Clause, Part, clauses
@@ -75,8 +76,8 @@ _JAPANESE = (
     ("そうです", 0),
     ("その通り", 0),
 )
-_WORD = re.compile(rf"(?<![\w'-])(?:(?P<no>{_NO})|(?P<yes>{_YES}))(?![\w'-])", re.IGNORECASE)
-_BEFORE = re.compile(
+_WORD = late_regex(rf"(?<![\w'-])(?:(?P<no>{_NO})|(?P<yes>{_YES}))(?![\w'-])", re.IGNORECASE)
+_BEFORE = late_regex(
     r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…✅❌✗✓☑✔—–]|\b(?:that's|it's|so|is|be|as|therefore|hence"
     r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|oh"
     r"|ah|hm+|well|why|afraid|think|believe|fear|guess|sure|leider|natürlich|aber|sicher|klar|que"
@@ -86,12 +87,12 @@ _BEFORE = re.compile(
     r"|logo|quindi|luego|portanto))\s*$",
     re.IGNORECASE,
 )
-_AFTER = re.compile(
+_AFTER = late_regex(
     r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|}…—–(=]|\s-\s|-\s|(?:it|they|he|she|that|this|the|there|every"
     r"|all|from|yes|no) )",
     re.IGNORECASE,
 )
-_IDLE = re.compile(
+_IDLE = late_regex(
     r"\s*[,.!]?\s*(?:i (?:know|understand|see|can|could|will|get|realise|realize|am aware)"
     r"|that(?:'s| is) (?:a|an|the|one|what)\b[^.]{0,20}(?:question|point|topic)|this is a"
     r"|there(?:'s| is| are)\b[^.!?]{0,80}\bbut\b|problem|worries|and no\b|or no\b"
@@ -103,7 +104,7 @@ _IDLE = re.compile(
 )
 
 
-_BOTH = re.compile(
+_BOTH = late_regex(
     r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee|sim e "
     r"não)\b|はいでもいいえでも"
     r"|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não)\b[ ,]*(?:but )?(?:only )?(?:if|unless"
@@ -129,7 +130,7 @@ def read_yes_no(reply: str, question: str = "") -> Literal["yes", "no"] | None:
     return None if index is None else ("yes", "no")[index]
 
 
-_INTERIM = re.compile(
+_INTERIM = late_regex(
     r"^(?![\W_]*(?:so|thus|therefore|hence|answer|final|overall|result|verdict|conclusion)\b)"
     r"[^\w\n\ue000-\uf8ff]*\w[^\n\ue000-\uf8ff]*[:.?)–—-]\s*[\ue000-\uefff](?=\W*$)",
     re.MULTILINE | re.IGNORECASE,
@@ -164,7 +165,7 @@ def _mark(text: str) -> str:
     return text
 
 
-_NEGATED = re.compile(
+_NEGATED = late_regex(
     r"\b(?:is|are|was|were|does|do|did|can|could|has|have|had|will|would|should|may|must)"
     r"(?: \w+)? not\b|n't\b|\bcannot\b|\bnot \w+\W*$|\bno (?:es|está|hay|puede)\b"
     r"|\bnão (?:é|está|há|pode)\b|\bnon (?:è|può)\b|\bn'est pas\b|\bist (?:\w+ )?(?:nicht|kein)"
@@ -175,14 +176,14 @@ _SO = (
     r"(?:so|thus|hence|therefore|conclusion|verdict|answer|result|daher|donc|luego"
     r"|por tanto|quindi|dunque|dus|logo|portanto|よって|したがって)"
 )
-_LED = re.compile(rf"[\W_]*(?:and )?{_SO}[\s,:*]+(?=\S)|[\W_]*(?:よって|したがって)", re.IGNORECASE)
-_SUBJECT = re.compile(r"[\W_]*(?:it|they|he|she|that|this|you|there)(?: |')", re.IGNORECASE)
-_AFFIRMED = re.compile(
+_LED = late_regex(rf"[\W_]*(?:and )?{_SO}[\s,:*]+(?=\S)|[\W_]*(?:よって|したがって)", re.IGNORECASE)
+_SUBJECT = late_regex(r"[\W_]*(?:it|they|he|she|that|this|you|there)(?: |')", re.IGNORECASE)
+_AFFIRMED = late_regex(
     r"[\W_]*(?:it|they|he|she|that|this|you|we) (?:(?:does|do|did|is|are|was|can|has|will)\W*$"
     r"|(?:\w+ly |indeed )?(?:can|may|will|does|did|do|could) (?:indeed |\w+ly )?\w+)",
     re.IGNORECASE,
 )
-_INDEED = re.compile(
+_INDEED = late_regex(
     r"\b(?:indeed|in (?:actual )?fact|sure enough|tatsächlich|in der tat|wirklich|efectivamente"
     r"|en efecto|en effet|effectivement|effettivamente|in effetti|inderdaad|de fato|realmente)\b"
     r"|確かに",
@@ -190,7 +191,7 @@ _INDEED = re.compile(
 )
 
 
-_REVERSED = re.compile(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't")
+_REVERSED = late_regex(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't")
 
 
 def _by_flag(reply: str, asked: Asked) -> int | None:
@@ -252,4 +253,4 @@ def _last_word(text: str, said: list[Clause]) -> int | None:
     return 0 if only and _INDEED.search(text) and not _NO_WORD.search(text) else None
 
 
-_NO_WORD = re.compile(NEGATION, re.IGNORECASE)
+_NO_WORD = late_regex(NEGATION, re.IGNORECASE)
