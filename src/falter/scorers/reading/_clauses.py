@@ -10,6 +10,7 @@ import itertools
 import re
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 
 from falter.core.late_regex import late_regex
 from falter.scorers.reading._clause_words import (
@@ -59,6 +60,11 @@ _SENTENCE = late_regex(
 
 def sentences(text: str) -> list[tuple[int, int]]:
     """The stretches of a text that end with a full stop, a line or a semicolon."""
+    return list(_spans(text))
+
+
+@lru_cache(maxsize=16)
+def _spans(text: str) -> tuple[tuple[int, int], ...]:
     spans, start = [], 0
     for match in _SENTENCE.finditer(text):
         if match.end() > start:
@@ -66,7 +72,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
             start = match.end()
     if start < len(text):
         spans.append((start, len(text)))
-    return [s for s in spans if text[s[0] : s[1]].strip()]
+    return tuple(s for s in spans if text[s[0] : s[1]].strip())
 
 
 def _re(*parts: str) -> re.Pattern[str]:
