@@ -1,15 +1,15 @@
 """Findings on real models that run here, each a question with its figure. One command:
 
-    python bench/findings.py drop | rankings | quantised | remedies | everyday
-                             [--store FILE] [--to FOLDER] [--model MODEL] [--limit N]
+    python bench/findings.py NAME [--store FILE] [--to FOLDER] [--model MODEL] [--limit N]
+
+NAME is drop, rankings, quantised, written, remedies or everyday.
 
 Runs the experiment into a store of its own (`findings-*.db`; what is stored is not asked again),
 prints the tables, and writes NAME.svg and NAME.json, the numbers of the figure, to docs/findings.
 The pages there say what the numbers mean and what cannot be concluded. The first three read the
-same answers, which the first of them asks for. All but the last need SmolLM2 alone, fetched once;
-`everyday` asks Qwen2.5-Coder of half a billion parameters, which `bench/real_models.py`
-fetches, or the `--model` that is named. The time counted is that of this process, asking and
-analysing.
+same answers, which the first of them asks for. All need SmolLM2 alone, which is fetched once, but
+`written` and `everyday`, which take the file that `bench/real_models.py 0.5b` brings. The time
+counted is that of this process, asking and analysing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from falter.figures.numbers import shown  # noqa: E402
 from falter.perturbations import NOISE_FLOOR, RECIPE_SETS  # noqa: E402
 from falter.report import picture  # noqa: E402
 from falter.stats import paired_difference  # noqa: E402
-from falter.weights import cache_dir  # noqa: E402
 
 AS_IT_COMES = "smollm2"
 QUANTISED = ("smollm2:q8_0", "smollm2:q4_0", "smollm2:q2_k")
@@ -46,22 +45,38 @@ SEVERAL = {
     "models": [{"name": name, "concurrency": 1} for name in (AS_IT_COMES, *QUANTISED)],
     "recipes": ["typos", "word_split", "casing", "pad_newlines", "persona"],
 }
+WRITER = "gguf:Qwen2.5-Coder-0.5B-Instruct-Q4_K_M.gguf"
+WRITTEN = {
+    "task": "basics",
+    "scorer": "choice_letter",
+    "limit": 60,
+    "models": [{"name": WRITER, "concurrency": 2}],
+    "sampling": {"max_tokens": 24},
+    "recipes": ["typos", "word_split", "pad_newlines", "persona", "relabel_choices"],
+}
 REMEDIES = {
     "protocol": "mend",
     "task": "basics",
-    "limit": 60,
+    "limit": 140,
     "models": [{"name": AS_IT_COMES, "concurrency": 1}],
     "recipes": ["typos", "pad_newlines"],
-    "remedies": ["tidy_lines", "correct_spelling", "mention_slips"],
+    "remedies": [
+        "tidy_lines",
+        "correct_spelling",
+        "mention_slips",
+        "restate",
+        "delimiters",
+        "examples",
+        "vote",
+    ],
 }
 # How people write, and the stressors of the published tables; what both have counts for neither.
 PEOPLE = tuple(r for r in RECIPE_SETS["everyday"] if r != NOISE_FLOOR)
 STRESSORS = tuple(r for r in RECIPE_SETS["brittlebench"] if r != NOISE_FLOOR)
-QWEN = cache_dir() / "models" / "Qwen2.5-Coder-0.5B-Instruct-Q4_K_M.gguf"
 EVERYDAY = {
     "task": "basics",
     "limit": 30,
-    "models": [{"name": f"gguf:{QWEN}", "concurrency": 1}],
+    "models": [{"name": WRITER, "concurrency": 1}],
     "recipes": [*PEOPLE, *STRESSORS],
 }
 
@@ -71,7 +86,8 @@ EVERYDAY = {
 
 def parts(result: Result) -> Breakdown:
     """Each recipe's drop in its parts, for the model as it comes."""
-    figure = result.figure("parts-1")
+    known = {figure.name for figure in result.figures}
+    figure = result.figure("parts-1" if "parts-1" in known else "parts")
     assert isinstance(figure, Breakdown)
     return figure
 
@@ -211,6 +227,13 @@ FINDINGS = {
         figure=differences,
         tables=("models-compared", "drops-at-once"),
     ),
+    "written": Finding(
+        question="Of a drop in written answers, how much is real?",
+        store="written",
+        settings=WRITTEN,
+        figure=parts,
+        tables=("parts", "drops"),
+    ),
     "remedies": Finding(
         question="Which remedy helps?",
         store="remedies",
@@ -258,8 +281,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, help="another number of items")
     options = parser.parse_args(arguments)
     finding = FINDINGS[options.name]
-    if options.name == "everyday" and not options.model and not QWEN.exists():
-        parser.error("the model is not here yet; fetch it with: python bench/real_models.py")
     settings = dict(finding.settings)
     if options.limit:
         settings["limit"] = options.limit

@@ -299,8 +299,8 @@ def prompt_perturbation(
     there is a section besides the system message. With `asks_itself` the function is called on
     all prompts, and gives back those that it cannot change. `reply_tokens`, for perturbations that
     need a written answer, is its length in tokens. `output_format` is the form that the answer
-    should have. `reasons` says that the prompt asks for reasoning before the answer, so that a
-    reply is read from its end.
+    should have. `reasons` says that the prompt asks for reasoning first, so that a reply is
+    read from its end.
     """
 
     def register(change: ChangePrompt) -> PromptPerturbation:

@@ -9,14 +9,15 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from falter.core.errors import AuthenticationError, RunStopped
-from falter.core.interfaces import Client, ResponseStore, SharedStore
+from falter.core.interfaces import ChunkClient, Client, ResponseStore, SharedStore
 from falter.core.records import Request, Response
-from falter.plan import batched
+from falter.planning import batched
 from falter.runner._buffer import Buffer
 
 __all__ = ["Lane", "Progress", "run_lanes"]
 
 LOOK_AHEAD = 64
+SORTED_AHEAD = 512
 HOPELESS = 25
 HOPELESS_ITEMS = 5
 MOST_HELD = 1024
@@ -80,8 +81,7 @@ async def run_lanes(
     try:
         async with asyncio.TaskGroup() as group:
             for lane in lanes:
-                capabilities = lane.client.capabilities
-                width = max(1, min(lane.concurrency, capabilities.lanes or 1_000_000))
+                capabilities, width = lane.client.capabilities, _width(lane)
                 feed = _Feed(lane, store, buffer, width if capabilities.keeps_prefixes else 0)
                 for worker in range(width):
                     group.create_task(_work(feed, worker, buffer, stop))
@@ -96,6 +96,14 @@ async def run_lanes(
             f"The run was interrupted: {done:,} of {total:,} cells are answered",
             hint="run the same command again to resume",
         )
+
+
+def _width(lane: Lane) -> int:
+    """How many workers a lane has; the user's concurrency is that within an engine."""
+    lanes = lane.client.capabilities.lanes
+    if isinstance(lane.client, ChunkClient):
+        return lanes or 1
+    return max(1, min(lane.concurrency, lanes or 1_000_000))
 
 
 def _main_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -114,13 +122,14 @@ class _Feed:
     sent again; once it is stored, the look-up finds it.
 
     What is missing of a stretch is sent in plan order, by whichever worker is free. With `piles`,
-    it is sorted by its text and cut into so many piles, one a worker: each of the client's engines
-    then meets prompts that begin alike one after the other, and reads the shared beginning once.
+    the stretch is longer, sorted by its text and cut into so many piles, one a worker: each of the
+    client's engines then meets prompts that begin alike one after the other, those of different
+    items with the same examples too, and reads the shared beginning once.
     """
 
     def __init__(self, lane: Lane, store: ResponseStore, buffer: Buffer, piles: int = 0) -> None:
         self.lane = lane
-        self._sorts = piles > 0
+        self._ahead = SORTED_AHEAD if piles else LOOK_AHEAD
         self._piles: list[deque[Request]] = [deque() for _ in range(piles or 1)]
         self.progress = lane.progress
         self._store = store
@@ -160,7 +169,7 @@ class _Feed:
         return highest.pop() if highest else None
 
     def _pile_up(self, missing: list[Request]) -> None:
-        if self._sorts:
+        if self._ahead == SORTED_AHEAD:
             missing.sort(key=_text)
         height = -(-len(missing) // len(self._piles))
         for pile, first in zip(self._piles, range(0, len(missing), height), strict=False):
@@ -215,7 +224,7 @@ class _Feed:
     def _stream(self) -> Iterator[list[Request]]:
         """What is to be sent; nothing while all the rest is in the hands of another process."""
         lane, progress = self.lane, self.progress
-        for stretch in batched(lane.requests, LOOK_AHEAD):
+        for stretch in batched(lane.requests, self._ahead):
             progress.planned += len(stretch)
             if lane.on_planned is not None:
                 lane.on_planned(stretch)
@@ -239,7 +248,7 @@ class _Feed:
     def _again(self) -> Iterator[Request]:
         """What another process held before: answered by now, still held, or ours to send."""
         held, self._held = self._held, {}
-        for stretch in batched((r for same in held.values() for r in same), LOOK_AHEAD):
+        for stretch in batched((r for same in held.values() for r in same), self._ahead):
             yield from self._unanswered(stretch)
 
     def _unanswered(self, stretch: Sequence[Request]) -> Iterator[Request]:
@@ -276,21 +285,24 @@ def _text(request: Request) -> tuple[str, ...]:
 
 
 async def _work(feed: _Feed, worker: int, buffer: Buffer, stop: asyncio.Event) -> None:
-    client, batch = feed.lane.client, feed.lane.client.capabilities.batch
+    client = feed.lane.client
+    chunks = client if isinstance(client, ChunkClient) else None
     while not stop.is_set():
         ready = await buffer.ready()
         if buffer.error is not None:
             raise buffer.error
         if not ready:
             return  # what is in flight may still land
-        requests = feed.take(batch, worker)
+        requests = feed.take(chunks.chunk if chunks else client.capabilities.batch, worker)
         if not requests and feed.ended:
             return
         if not requests:
             await asyncio.sleep(HELD_AGAIN)
             continue
         answers: Sequence[Response]
-        if requests[0].scores:
+        if chunks:
+            answers = await chunks.answer_many(requests)
+        elif requests[0].scores:
             answers = await client.score_many(requests)
         else:
             answers = [await client.generate(request) for request in requests]
