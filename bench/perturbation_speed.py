@@ -161,8 +161,8 @@ def ours(name: str, texts: Sequence[str]) -> Damage | None:
 
 def beside(names: Sequence[str], texts: Sequence[str], speeds: Mapping[str, float]) -> None:
     """The same work by others: speed, words changed a text, texts that lost something."""
-    print(f"\nThe same work by others, on {len(texts)} texts; lost: a number, its unit, a negation,")
-    print("a quantifier, who does what, a symbol or a name, in percent of the changed texts\n")
+    print(f"\nThe same work by others, on {len(texts)} texts; lost: a number, its unit,")
+    print("a negation, a quantifier, who does what, a symbol or a name, in % of those changed\n")
     row("perturbation", "whose", "changed/s", "words", "lost")
     for name in dict.fromkeys(peer.perturbation for peer in PEERS):
         if name not in names:
