@@ -1,15 +1,15 @@
 """Findings on real models that run here, each a question with its figure. One command:
 
-    python bench/findings.py NAME [--store FILE] [--to FOLDER]
+    python bench/findings.py NAME [--store FILE] [--to FOLDER] [--model MODEL] [--limit N]
 
-NAME is drop, rankings, quantised, written or remedies.
+NAME is drop, rankings, quantised, written, remedies or everyday.
 
 Runs the experiment into a store of its own (`findings-*.db`; what is stored is not asked again),
 prints the tables, and writes NAME.svg and NAME.json, the numbers of the figure, to docs/findings.
 The pages there say what the numbers mean and what cannot be concluded. The first three read the
 same answers, which the first of them asks for. All need SmolLM2 alone, which is fetched once, but
-`written`, which takes the file that `bench/real_models.py 0.5b` brings. The time counted is that of
-this process, asking and analysing.
+`written` and `everyday`, which take the file that `bench/real_models.py 0.5b` brings. The time
+counted is that of this process, asking and analysing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import nan
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,7 +33,9 @@ from falter.core.records import Estimate  # noqa: E402
 from falter.experiment import Result  # noqa: E402
 from falter.figures import Breakdown, Forest, ForestRow, Grid, Unit  # noqa: E402
 from falter.figures.numbers import shown  # noqa: E402
+from falter.perturbations import NOISE_FLOOR, RECIPE_SETS  # noqa: E402
 from falter.report import picture  # noqa: E402
+from falter.stats import paired_difference  # noqa: E402
 
 AS_IT_COMES = "smollm2"
 QUANTISED = ("smollm2:q8_0", "smollm2:q4_0", "smollm2:q2_k")
@@ -65,6 +69,15 @@ REMEDIES = {
         "examples",
         "vote",
     ],
+}
+# How people write, and the stressors of the published tables; what both have counts for neither.
+PEOPLE = tuple(r for r in RECIPE_SETS["everyday"] if r != NOISE_FLOOR)
+STRESSORS = tuple(r for r in RECIPE_SETS["brittlebench"] if r != NOISE_FLOOR)
+EVERYDAY = {
+    "task": "basics",
+    "limit": 30,
+    "models": [{"name": WRITER, "concurrency": 1}],
+    "recipes": [*PEOPLE, *STRESSORS],
 }
 
 
@@ -109,6 +122,47 @@ def gains(result: Result) -> Forest:
     grid = _grid(result, "remedies")
     named = {str(row[2]): row[3] for row in grid.rows}
     return _forest(named, "Gain", "remedy", "gain", grid.title)
+
+
+def costs(result: Result) -> Forest:
+    """What people's noise costs, what the stressors cost, and the difference, paired by item.
+
+    An item's value is the mean over the recipes of a set that apply to it; a prompt that a recipe
+    left as it was counts as it is.
+    """
+    values: dict[str, dict[str, float]] = {}
+    for row in result.scores():
+        if row["value"] is not None and row["status"] != "not_applicable":
+            values.setdefault(row["item"], {})[row["recipe"]] = row["value"]
+
+    def means(recipes: Sequence[str]) -> list[float]:
+        known = ([found[r] for r in recipes if r in found] for found in values.values())
+        return [fmean(each) if each else nan for each in known]
+
+    clean, people, stressed = means(["baseline"]), means(PEOPLE), means(STRESSORS)
+    named = {
+        "how people write": _cost(clean, people),
+        "stressors": _cost(clean, stressed),
+        "stressors less how people write": _cost(people, stressed),
+    }
+    title = "What people's noise costs, and what stressors cost"
+    return _forest(named, "Drop", "prompts", "points", title)
+
+
+def _cost(before: Sequence[float], after: Sequence[float]) -> Estimate:
+    """How much lower the second scores are: Student's t over items."""
+    difference = paired_difference(before, after)
+    return Estimate(
+        measure="drop",
+        value=difference.value,
+        status=difference.status,
+        low=difference.interval.low,
+        high=difference.interval.high,
+        p_value=difference.p_value,
+        method=difference.interval.method,
+        items=difference.items,
+        excluded=difference.excluded,
+    )
 
 
 def _grid(result: Result, name: str) -> Grid:
@@ -187,6 +241,13 @@ FINDINGS = {
         figure=gains,
         tables=("remedies-answer", "remedies", "remedies-halves"),
     ),
+    "everyday": Finding(
+        question="Does the noise that people make cost less than stressors?",
+        store="everyday",
+        settings=EVERYDAY,
+        figure=costs,
+        tables=("drops-1", "meaning"),
+    ),
 }
 
 
@@ -216,18 +277,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("name", choices=FINDINGS)
     parser.add_argument("--store", type=Path, help="by default one of its own here")
     parser.add_argument("--to", type=Path, default=ROOT / "docs" / "findings")
+    parser.add_argument("--model", help="another model, for a finding that asks one")
+    parser.add_argument("--limit", type=int, help="another number of items")
     options = parser.parse_args(arguments)
     finding = FINDINGS[options.name]
+    settings = dict(finding.settings)
+    if options.limit:
+        settings["limit"] = options.limit
+    if options.model:
+        settings["models"] = [{"name": options.model, "concurrency": 1}]
     store = options.store or Path(f"findings-{finding.store}.db")
     sent = [0]
 
     def watch(progress: Sequence[Any]) -> None:
         sent[0] = max(sent[0], sum(lane.sent for lane in progress))
 
-    result = falter.run(finding.settings, store=store, watch=watch)
+    result = falter.run(settings, store=store, watch=watch)
     figure = finding.figure(result)
     drawn = picture(figure)
     print(finding.question, result.summary(*finding.tables, width=150), sep="\n\n")
+    for label, number in numbers(figure).items():
+        print(f"{label}: {number}")
     run = result.study.id
     before = minutes_before(options.to, run)
     spent = processor_minutes() if sent[0] or before is None else before

@@ -7,29 +7,35 @@ questions are used. Names limit the table to some perturbations.
 
 Each runs on 5,000 texts of its family's set (`SETS`): those that it changes, as often as it takes,
 each time as another item, so that all draws are new. Seeding and status are included, and only
-changed texts are counted. nlpaug and TextAttack do the same work beside it where they are
-installed.
+changed texts are counted. A second table has nlpaug, TextAttack, textnoisr, langtest and
+PromptSuite at the same work, where they are installed: speed, words changed and what is lost.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from _peers import PEERS, Damage, damage, texts_of
 from falter.core.interfaces import Perturbation
 from falter.core.records import Prompt, Recipe, Section
-from falter.perturbations import SettingPerturbation, apply_recipe, perturbations, resolve_step
+from falter.perturbations import (
+    SettingPerturbation,
+    apply_recipe,
+    perturb,
+    perturbations,
+    resolve_step,
+)
 from falter.tasks import tasks
 from falter.testing._rewrites import MadeUpRewrites
 
-TEXTS, RIVAL_TEXTS, RUNS = 5_000, 500, 3
+TEXTS, PEER_TEXTS, RUNS = 5_000, 500, 3
 
 Prompts = Callable[[Sequence[str]], Iterable[Prompt]]
 
@@ -118,71 +124,61 @@ def per_second(work: Callable[[], int], runs: int = RUNS) -> float:
     return best
 
 
-Augment = Callable[[str], Any]
+class Measured(NamedTuple):
+    """Texts changed a second, and what is changed and lost in them."""
+
+    speed: float
+    damage: Damage | None
 
 
-def nlpaug_maker(kind: str, name: str, **settings: Any) -> Callable[[], Augment]:
-    def make() -> Augment:
-        module = importlib.import_module(f"nlpaug.augmenter.{kind}")
-        augment: Augment = getattr(module, name)(**settings).augment
-        return augment
-
-    return make
-
-
-def textattack_typos() -> Augment:
-    module = importlib.import_module("textattack.augmentation")
-    augment: Augment = module.CharSwapAugmenter(pct_words_to_swap=0.5).augment
-    return augment
-
-
-# The same work by others: (perturbation, whose, makers whose augmenters run after each other).
-RIVALS: tuple[tuple[str, str, tuple[Callable[[], Augment], ...]], ...] = (
-    (
-        "typos",
-        "nlpaug",
-        (
-            nlpaug_maker("char", "KeyboardAug", aug_word_p=0.25, aug_word_max=None, aug_char_max=1),
-            nlpaug_maker("word", "SpellingAug", aug_p=0.25, aug_max=None),
-        ),
-    ),
-    ("typos", "textattack", (textattack_typos,)),
-    ("spelling", "nlpaug", (nlpaug_maker("word", "SpellingAug", aug_p=0.5, aug_max=None),)),
-    (
-        "ocr",
-        "nlpaug",
-        (nlpaug_maker("char", "OcrAug", aug_word_p=0.3, aug_word_max=None, aug_char_max=1),),
-    ),
-    (
-        "word_split",
-        "nlpaug",
-        (nlpaug_maker("word", "SplitAug", aug_p=0.3, aug_max=None, min_char=4),),
-    ),
-)
-
-
-def rival(texts: Sequence[str], makers: Sequence[Callable[[], Augment]]) -> float | str:
-    """Texts that another project changes a second, or why it cannot be asked."""
+def peer(texts: Sequence[str], makers: Sequence[Callable[[], Any]]) -> Measured | str:
+    """What another project does to the texts, or why it cannot be asked."""
     try:
         augmenters = [make() for make in makers]
-        for augment in augmenters:
-            augment(texts[0])
-    except ImportError:
-        return "not installed"
+        texts_of(augmenters, texts[0])
+    except ImportError as error:
+        part = "" if "." not in (error.name or "") else ", or not with this part of it"
+        return f"not installed{part} ({error.name or error})"
     except (LookupError, OSError) as error:
         return f"installed, but not its data ({type(error).__name__})"
+    except (AttributeError, TypeError) as error:
+        return f"installed, but asked in another way in this version ({error})"
+    after: list[str] = []
 
     def work() -> int:
-        made = 0
-        for text in texts:
-            new = text
-            for augment in augmenters:
-                out = augment(new)
-                new = out[0] if isinstance(out, list) and out else new
-            made += new != text
-        return made
+        after.extend(texts_of(augmenters, text) for text in texts)
+        return sum(new != text for new, text in zip(after, texts, strict=True))
 
-    return per_second(work, runs=1)
+    speed = per_second(work, runs=1)
+    return Measured(speed, damage(list(zip(texts, after, strict=True))))
+
+
+def ours(name: str, texts: Sequence[str]) -> Damage | None:
+    """What a perturbation changes and loses in the texts that a peer gets."""
+    params = STRONGER.get(name, {})
+    return damage([(text, perturb(text, resolve_step(name, params))) for text in texts])
+
+
+def beside(names: Sequence[str], texts: Sequence[str], speeds: Mapping[str, float]) -> None:
+    """The same work by others: speed, words changed a text, texts that lost something."""
+    print(f"\nThe same work by others, on {len(texts)} texts; lost: a number, its unit,")
+    print("a negation, a quantifier, who does what, a symbol or a name, in % of those changed\n")
+    row("perturbation", "whose", "changed/s", "words", "lost")
+    for name in dict.fromkeys(peer.perturbation for peer in PEERS):
+        if name not in names:
+            continue
+        found = ours(name, texts)
+        row(name, "falter", f"{speeds.get(name, 0):,.0f}", *_harm(found))
+        for entry in (entry for entry in PEERS if entry.perturbation == name):
+            measured = peer(texts, entry.makers)
+            if isinstance(measured, str):
+                row(name, entry.whose, "–", "–", measured)
+            else:
+                row(name, entry.whose, f"{measured.speed:,.0f}", *_harm(measured.damage))
+
+
+def _harm(found: Damage | None) -> tuple[str, str]:
+    return ("–", "–") if found is None else (f"{found.words:.1f}", f"{100 * found.lost:.1f} %")
 
 
 def row(*cells: object) -> None:
@@ -196,6 +192,7 @@ def main(arguments: Sequence[str]) -> None:
     words = sum(len(text.split()) for text in texts) / len(texts)
     print(f"{len(texts)} questions, {words:.1f} words each; {TEXTS} texts each\n")
     row("perturbation", "family", "changed/s", "wanted", "")
+    speeds: dict[str, float] = {}
     for perturbation in map(perturbations.get, names):
         if isinstance(perturbation, SettingPerturbation):
             continue  # changes how a model is asked, not the text
@@ -205,15 +202,10 @@ def main(arguments: Sequence[str]) -> None:
         if work is None:
             row(perturbation.name, perturbation.family, "–", wanted, "changes none of its set")
             continue
-        speed = per_second(work)
+        speed = speeds[perturbation.name] = per_second(work)
         note = "below" if target is not None and speed < target else ""
         row(perturbation.name, perturbation.family, f"{speed:,.0f}", wanted, note)
-    print()
-    for name, whose, makers in RIVALS:
-        if name in names:
-            found = rival(texts[:RIVAL_TEXTS], makers)
-            shown = found if isinstance(found, str) else f"{found:,.0f}"
-            row(f"{name} by {whose}", "", shown, "", "")
+    beside(names, texts[:PEER_TEXTS], speeds)
 
 
 if __name__ == "__main__":
