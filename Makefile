@@ -21,9 +21,9 @@ test: $(VENV)/.ready-dev
 	$(BIN)/falter models pull smollm2
 	$(BIN)/falter models pull minilm
 	@if command -v chromium chromium-browser google-chrome >/dev/null; \
-	then $(BIN)/python -m pytest -n 2; \
+	then $(BIN)/python -m pytest -n 2 --dist worksteal; \
 	else echo "no Chromium on this machine: its tests of the report are left out (CI runs them)"; \
-	  FALTER_NO_BROWSER=1 $(BIN)/python -m pytest -n 2; fi
+	  FALTER_NO_BROWSER=1 $(BIN)/python -m pytest -n 2 --dist worksteal; fi
 
 test-heavy: $(VENV)-heavy/.ready
 	$(VENV)-heavy/bin/falter models pull smollm2

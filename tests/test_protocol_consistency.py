@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import falter
 from falter.core.errors import InvalidValue, TaskError, UsageError
-from falter.core.records import Estimate
+from falter.core.records import Estimate, Item
 from falter.experiment import Result, read_experiment, read_study, study_in
 from falter.figures import Grid
 from falter.measures import random_baseline
 from falter.protocols import UserSettings, protocols
+from falter.protocols.consistency._presets import PRESETS
 from falter.tasks import tasks
 
 PAPER_GRID = {
@@ -124,8 +126,26 @@ def test_bundled_tasks_need_no_network(name: str, items: int) -> None:
     for style, template in task.alternatives.items():
         assert template != task.templates[style]
         assert set(template.fields) == set(task.templates[style].fields)
-    with pytest.raises(TaskError, match="has no part"):
+    with pytest.raises(TaskError, match="has no part 'x'"):
         tasks.get(name)("x")
+
+
+@pytest.mark.parametrize("name", ["imdb_pairs", "mmlu_four", "llmbar"])
+def test_the_short_part_is_the_items_with_the_fewest_characters(name: str) -> None:
+    """For models that read slowly; the same keys, templates and, in the protocol, readings."""
+    whole, short = tasks.get(name)(None), tasks.get(name)("short")
+
+    def characters(item: Item) -> int:
+        return sum(map(len, (*item.fields.values(), *item.choices)))
+
+    kept = {item.key for item in short.items}
+    assert len(short.items) == 24 and short.name == f"{name}:short"
+    assert [item for item in whole.items if item.key in kept] == list(short.items)
+    longest = max(map(characters, short.items))
+    assert all(characters(item) >= longest for item in whole.items if item.key not in kept)
+    settings = UserSettings(preset="bundled", tasks=((f"{name}:short", "choices"),))
+    (part,) = protocols.get("consistency").parts(settings)
+    assert part.experiment["scorer"] == {f"{name}:short": PRESETS["bundled"].scorers[name]}
 
 
 def test_published_shapes_are_read(tmp_path: Path) -> None:
@@ -176,6 +196,44 @@ def test_capability_and_nulls_are_those_of_the_scores(result: Result) -> None:
         assert row[5].value == pytest.approx(float(np.mean(scores)))
         assert row[9].value == pytest.approx(float(np.mean(scores)) ** 24)
         assert row[10].value == pytest.approx(random_baseline(scores, items="beta-binomial").value)
+
+
+def known_shares(mean: float, item_sd: float, spread: float, loss: float) -> tuple[float, float]:
+    """Capability and the share that is right in all 24: integrals of the simulated model's formula.
+
+    In 8 configurations spaces are tabs, which costs `loss`; each answers by itself given the item.
+    """
+    places = np.linspace(-8, 8, 4001)
+    weight = norm.pdf(places) * (places[1] - places[0])
+    other, tabs = (norm.cdf((mean - less + item_sd * places) / spread) for less in (0.0, loss))
+    return float(weight @ (16 * other + 8 * tabs)) / 24, float(weight @ (other**16 * tabs**8))
+
+
+def test_known_consistency_comes_back(tmp_path: Path) -> None:
+    """Capability and output consistency that follow from the formula are inside their intervals."""
+    known = {"easy": (1.2, 1.0, 0.0), "wide": (0.2, 2.0, 0.5)}
+    effects = {"pad_random": 0.0}
+    result = falter.run(
+        protocol="consistency",
+        models=[
+            {"name": f"simulated:{name}", "options": {
+                "mean": mean, "item_sd": sd, "interaction_sd": 0.5, "seed": 4,
+                "effects": {**effects, "replace_spaces": loss},
+            }}
+            for name, (mean, sd, loss) in known.items()
+        ],
+        task="basics",
+        scorer="choice_letter",
+        limit=80,
+        store=tmp_path / "falter.db",
+    )  # fmt: skip
+    for row, (mean, sd, loss) in zip(rows(result, "capability"), known.values(), strict=True):
+        capability, same = known_shares(mean, sd, 0.5, loss)
+        assert row[5].low < capability < row[5].high
+        assert row[7].low < same < row[7].high
+        assert row[7].high - row[7].low < 0.25
+        assert row[9].value < 0.5 * same  # the paper's null is far too low
+        assert row[10].value == pytest.approx(same, abs=0.12)  # items unlike is near
 
 
 def test_the_degrees_of_freedom_are_those_of_the_paper(result: Result) -> None:

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import falter
+from falter.cli._main import cli
 from falter.clients import clients
 from falter.core.errors import UsageError
 from falter.core.ids import digest
@@ -254,6 +256,18 @@ def test_people_rate_without_knowing_whose_summary_it_is(
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
+    drawn = ["--articles", "8", "--seed", "3", "--store", str(store)]
+    sheet = tmp_path / "sheet.csv"
+    assert invoke("ratings", "export", "-o", str(sheet), *drawn) == (0, "")
+    assert sheet.read_text("utf-8") == text.replace("\r\n", "\n")
+    assert invoke("ratings", "export", "-o", str(sheet), *drawn)[0] == 2
+    code, printed = invoke("ratings", "import", *map(str, files), *drawn)
+    assert code == 0 and "  best: expected summary and original" in printed
+    assert "    faithfulness  1.00 [0.35, 1.00]    sd 0.00  8 rated" in printed
+    code, printed = invoke("ratings", "import", *map(str, files), *drawn, "--json")
+    assert json.loads(printed)[0]["best"] == ["expected summary", "original"]
+    assert invoke("ratings", "import", *drawn)[0] == 2
+    assert invoke("ratings", "import", str(tmp_path / "none.csv"), *drawn)[0] == 2
     (found,) = summary_ratings(store, files, articles=8, seed=3).values()
     assert found.means["original"]["faithfulness"].value == 1.0
     assert found.means["relevant sentences"]["faithfulness"].value < 1.0
@@ -273,6 +287,13 @@ def test_a_sentence_is_found_again_where_a_rewrite_made_two_of_it() -> None:
     shorter = changes_between(before, ["x", "c", "d"])
     assert [place_in_original(n, shorter) for n in range(3)] == [0, 2, 3]
     assert place_in_original(2, changes_between(before, before)) == 2
+
+
+def invoke(*arguments: str) -> tuple[int, str]:
+    """A command's exit code, and what it prints."""
+    result = CliRunner().invoke(cli, arguments)
+    code = getattr(result.exception, "exit_code", result.exit_code)
+    return code, result.stdout
 
 
 # Parts

@@ -11,7 +11,7 @@ import pytest
 
 from falter.core.errors import AuthenticationError, RunStopped
 from falter.core.records import Request, Response
-from falter.plan import batched
+from falter.planning import batched
 from falter.runner import Lane, Progress, run_lanes
 from falter.runner._buffer import AGE
 from falter.store import Store
@@ -224,14 +224,14 @@ def test_prompts_that_begin_alike_follow_each_other(store: Store) -> None:
     """To each of two engines that remember what they read; the answers land as in plan order."""
     planned = [
         replace(request, messages=(("user", f"{shots} examples, then question {number}"),))
-        for number, pair in enumerate(batched(requests(32), 2))
+        for number, pair in enumerate(batched(requests(128), 2))
         for shots, request in zip((2, 4), pair, strict=True)
     ]
     client = Scripted(lambda r: "yes")
     client.capabilities = replace(client.capabilities, lanes=2, keeps_prefixes=True)
     one = lane(client, planned)
     run(one, store=store)
-    assert one.progress.done == len(client.requests) == 64
+    assert one.progress.done == len(client.requests) == 256
     for engine in (0, 1):  # the two take turns, since neither of them waits
         shots = [r.messages[0][1][0] for r in client.requests[engine::2]]
-        assert shots == [shots[0]] * 32 and shots[0] == "24"[engine]
+        assert shots == [shots[0]] * 128 and shots[0] == "24"[engine]

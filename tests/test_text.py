@@ -132,6 +132,27 @@ def test_sentences() -> None:
     assert sentences(" \n") == []
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Er kam am 3. Mai um 14.30 Uhr (vgl. Abb. 4).",
+        "Im 19. Jahrhundert, d. h. vor langer Zeit, stand hier u. a. Mme Curie.",
+        "« Qui est là ? » demanda M. Dupont.",
+        "彼は「もう帰ります。さようなら。」と言いました。",
+    ],
+    ids=["date", "century", "french", "japanese"],
+)
+def test_sentences_in_other_languages(sentence: str) -> None:
+    """Dates, abbreviations and quotations do not end one; what follows does begin another."""
+    text = f"{sentence} {sentence}"
+    assert [text[a:b] for a, b in sentences(text)] == [sentence, sentence]
+
+
+def test_a_quotation_that_nobody_closes_ends_with_its_sentence() -> None:
+    assert len(sentences("「行きます。来ます。")) == 2
+    assert [a for a, _ in sentences("„Wozu?“ Niemand antwortet.")] == [0, 8]
+
+
 def test_span_arithmetic() -> None:
     """Spans merge when they overlap; empty ones are points that count only inside."""
     assert merged([(5, 7), (1, 3), (2, 4), (4, 5), (6, 6)]) == ((1, 4), (4, 5), (5, 7))

@@ -372,13 +372,13 @@ def test_sampled_text_depends_on_the_request_alone(llama: HuggingFace) -> None:
 
 def test_draws_follow_the_softmax_and_top_p_cuts_its_tail(llama: HuggingFace) -> None:
     """4,000 draws land where they should; a small top_p leaves the likeliest token."""
-    from falter.clients._hf_writing import Ask, _pick
+    from falter.clients._hf_writing import Ask, pick
 
     row = torch.tensor([0.0, 1.0, 2.0, -1.0])
 
     def counts(**sampling: Any) -> list[float]:
         ask = Ask(prompt=(0,), sampling=Sampling(**sampling), seed=7)
-        found = Counter(_pick(torch, row, ask) for _ in range(4000))
+        found = Counter(pick(torch, row, ask) for _ in range(4000))
         return [found[n] / 4000 for n in range(4)]
 
     for temperature in (0.5, 1.0, 2.0):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from falter.clients._prefixes import Prefixes, Row, Scored, groups, pack
 
-__all__ = ["Engine", "Part", "Scores", "Tokens"]
+__all__ = ["CausalEngine", "Engine", "Part", "Scores", "Tokens"]
 
 KEEP = 32
 """A shared prefix of so many tokens is read by itself and kept; a shorter one is not worth it."""
@@ -30,40 +31,38 @@ class Tokens:
     tails: tuple[tuple[int, ...], ...]
 
 
-class Engine:
-    """A causal language model with its tokenizer. Serves one thread at a time.
+class Engine(ABC):
+    """A model with its tokenizer. Serves one thread at a time.
 
-    Scoring writes a batch of sequences as a tree into one row, where each token attends only to
-    what stands before it in its own sequence; a long prefix that all share is read once and kept.
-    Whether an architecture computes that as it should is measured when the engine is made: where
-    it is not so, `shares` is false and every sequence is read by itself.
+    What causal models and those with an encoder have in common: text, tokens, and how many fit.
+    `shares` says whether what sequences have in common is read once.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, room: int, cache_bytes: int) -> None:
+    shares: bool
+    prompt_before_text = True
+    """Whether an answer goes on from its prompt's tokens, or stands by itself."""
+
+    def __init__(self, model: Any, tokenizer: Any, *, room: int) -> None:
         import torch
 
         self.model, self.tokenizer = model.eval(), tokenizer
         self.room = room
-        self.tokens_read = 0
         self.torch = torch
         self._config = model.config.get_text_config()
-        self._prefixes: Prefixes[tuple[Part, ...]] = Prefixes(cache_bytes)
-        self._exact = model.dtype == torch.float32
-        self._keeps = _takes(model, "logits_to_keep")
-        self.caches = _takes(model, "past_key_values")
-        self._window = _window(self._config)
         self.limit = _limit(self._config, tokenizer)
         self.start = self._start_token()
-        with torch.inference_mode():
-            self.shares = self.caches and self._tree_is_right()
-        self._prefixes.clear()
-        self.tokens_read = 0
 
+    @abstractmethod
     def forget(self) -> None:
         """Give back the memory of kept prefixes."""
-        self._prefixes.clear()
-        if self.model.device.type == "cuda":
-            self.torch.cuda.empty_cache()
+
+    @abstractmethod
+    def split(self, context: str, continuations: Sequence[str]) -> Tokens:
+        """Context and continuations as lm-evaluation-harness tokenises them."""
+
+    @abstractmethod
+    def score(self, asked: Sequence[Tokens]) -> list[list[Scores]]:
+        """The tokens of every continuation: for each context, for each continuation."""
 
     # -- text and tokens ---------------------------------------------------------------------
 
@@ -79,6 +78,62 @@ class Engine:
             kwargs = {} if add else {"add_special_tokens": False}
             encoded.append(list(self.tokenizer.encode(text, **kwargs)))
         return encoded
+
+    def require_room(self, what: str, tokens: int) -> None:
+        """Raise ValueError when the model's window holds fewer tokens."""
+        if self.limit is not None and tokens > self.limit:
+            raise ValueError(f"{what} are {tokens} tokens; the model reads at most {self.limit}")
+
+    def _start_token(self) -> int:
+        """The start token, else the end token."""
+        tokens = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
+        return int(next((token for token in tokens if token is not None), 0))
+
+    def read_off(self, logits: Any, wanted: Sequence[tuple[int, int]]) -> Scores:
+        """Log-probabilities of (row of logits, token), in single precision at least.
+
+        `log_softmax` and not the more accurate `logsumexp`: it errs by some 4e-6 a token, always
+        to the same side, and so does the harness, which uses it.
+        """
+        torch, device = self.torch, logits.device
+        rows, tokens = (torch.tensor(column, device=device) for column in zip(*wanted, strict=True))
+        scores = torch.empty(len(wanted), device=device)
+        likeliest = torch.empty(len(wanted), device=device, dtype=torch.bool)
+        for first in range(0, len(logits), READ_OFF):
+            part = logits[first : first + READ_OFF].float().log_softmax(-1)
+            here = (rows >= first) & (rows < first + READ_OFF)
+            scores[here] = part[rows[here] - first, tokens[here]]
+            likeliest[here] = part.argmax(-1)[rows[here] - first] == tokens[here]
+        return list(zip(scores.tolist(), likeliest.tolist(), strict=True))
+
+
+class CausalEngine(Engine):
+    """A causal language model.
+
+    Scoring writes a batch of sequences as a tree into one row, where each token attends only to
+    what stands before it in its own sequence; a long prefix that all share is read once and kept.
+    Whether an architecture computes that as it should is measured when the engine is made: where
+    it is not so, `shares` is false and every sequence is read by itself.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, *, room: int, cache_bytes: int) -> None:
+        super().__init__(model, tokenizer, room=room)
+        self.tokens_read = 0
+        self._prefixes: Prefixes[tuple[Part, ...]] = Prefixes(cache_bytes)
+        self._exact = model.dtype == self.torch.float32
+        self._keeps = _takes(model, "logits_to_keep")
+        self.caches = _takes(model, "past_key_values")
+        self._window = _window(self._config)
+        with self.torch.inference_mode():
+            self.shares = self.caches and self._tree_is_right()
+        self._prefixes.clear()
+        self.tokens_read = 0
+
+    def forget(self) -> None:
+        """Give back the memory of kept prefixes."""
+        self._prefixes.clear()
+        if self.model.device.type == "cuda":
+            self.torch.cuda.empty_cache()
 
     def split(self, context: str, continuations: Sequence[str]) -> Tokens:
         """Context and continuations as lm-evaluation-harness tokenises them.
@@ -105,16 +160,6 @@ class Engine:
                 )
             self.require_room(f"the context and continuation {number}", len(head) + len(tail) - 1)
         return Tokens(tuple(head), tuple(map(tuple, tails)))
-
-    def require_room(self, what: str, tokens: int) -> None:
-        """Raise ValueError when the model's window holds fewer tokens."""
-        if self.limit is not None and tokens > self.limit:
-            raise ValueError(f"{what} are {tokens} tokens; the model reads at most {self.limit}")
-
-    def _start_token(self) -> int:
-        """The start token, else the end token."""
-        tokens = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
-        return int(next((token for token in tokens if token is not None), 0))
 
     # -- scores ------------------------------------------------------------------------------
 
@@ -160,7 +205,7 @@ class Engine:
             **self._past(parts, known),
         )[0]
         order = {place: n for n, place in enumerate(rows)}
-        return self._read_off(logits, [(order[place], token) for place, token, _ in row.wanted])
+        return self.read_off(logits, [(order[place], token) for place, token, _ in row.wanted])
 
     def _mask(self, parents: Sequence[int], known: int) -> Any:
         """What each place of a row may look at: the prefix, its ancestors and itself."""
@@ -223,7 +268,7 @@ class Engine:
             ids.to(device), keep=longest - first, attention_mask=mask.to(device), use_cache=False
         )
         return [
-            self._read_off(
+            self.read_off(
                 logits[n],
                 [
                     (at - 1 - first, sequence.tokens[at])
@@ -240,23 +285,6 @@ class Engine:
             return self.model(input_ids=ids, logits_to_keep=keep, **arguments).logits
         logits = self.model(input_ids=ids, **arguments).logits
         return logits[:, -keep:] if isinstance(keep, int) else logits[:, keep]
-
-    def _read_off(self, logits: Any, wanted: Sequence[tuple[int, int]]) -> Scores:
-        """Log-probabilities of (row of logits, token), in single precision at least.
-
-        `log_softmax` and not the more accurate `logsumexp`: it errs by some 4e-6 a token, always
-        to the same side, and so does the harness, which uses it.
-        """
-        torch, device = self.torch, logits.device
-        rows, tokens = (torch.tensor(column, device=device) for column in zip(*wanted, strict=True))
-        scores = torch.empty(len(wanted), device=device)
-        likeliest = torch.empty(len(wanted), device=device, dtype=torch.bool)
-        for first in range(0, len(logits), READ_OFF):
-            part = logits[first : first + READ_OFF].float().log_softmax(-1)
-            here = (rows >= first) & (rows < first + READ_OFF)
-            scores[here] = part[rows[here] - first, tokens[here]]
-            likeliest[here] = part.argmax(-1)[rows[here] - first] == tokens[here]
-        return list(zip(scores.tolist(), likeliest.tolist(), strict=True))
 
     # -- whether trees are right -------------------------------------------------------------
 

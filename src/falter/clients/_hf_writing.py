@@ -8,10 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from falter.clients._hf_engine import Engine
+from falter.clients._hf_engine import CausalEngine, Engine
 from falter.core.records import Message, Sampling
 
-__all__ = ["Ask", "Written", "prompt_tokens", "write"]
+__all__ = [
+    "Ask",
+    "Written",
+    "advance",
+    "batches",
+    "ends_of",
+    "finished",
+    "pick",
+    "prompt_tokens",
+    "write",
+]
 
 ANCHOR = 4
 """So many prompt tokens are decoded along, for tokenizers that drop a space at the very start."""
@@ -73,17 +83,18 @@ def write(engine: Engine, asks: Sequence[Ask], cells: int) -> list[Written]:
     depends on its own request. It ends before the first stop string, at the token limit, or with
     the model's window.
     """
-    ends = _ends(engine)
+    assert isinstance(engine, CausalEngine)
+    ends = ends_of(engine)
     with engine.torch.inference_mode():
-        for batch in _batches(asks, cells):
+        for batch in batches(asks, cells):
             if engine.caches:
                 _write(engine, batch, ends)
             else:
                 _write_plainly(engine, batch, ends)
-    return [_finished(engine, ask) for ask in asks]
+    return [finished(engine, ask) for ask in asks]
 
 
-def _batches(asks: Sequence[Ask], cells: int) -> Iterator[list[Ask]]:
+def batches(asks: Sequence[Ask], cells: int) -> Iterator[list[Ask]]:
     """Prompts of about one length together."""
     batch: list[Ask] = []
     widest = 0
@@ -98,7 +109,7 @@ def _batches(asks: Sequence[Ask], cells: int) -> Iterator[list[Ask]]:
         yield batch
 
 
-def _write(engine: Engine, batch: list[Ask], ends: frozenset[int]) -> None:
+def _write(engine: CausalEngine, batch: list[Ask], ends: frozenset[int]) -> None:
     """Read the prompts, padded in front; then a token at a time for those still going on."""
     torch, device = engine.torch, engine.model.device
     longest = max(len(ask.prompt) for ask in batch)
@@ -114,7 +125,7 @@ def _write(engine: Engine, batch: list[Ask], ends: frozenset[int]) -> None:
         places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         logits = engine.forward(ids, keep=1, attention_mask=mask, position_ids=places, **state)
         for ask, row in zip(going, logits[:, -1], strict=True):
-            _advance(engine, ask, _pick(torch, row, ask), ends)
+            advance(engine, ask, pick(torch, row, ask), ends)
         left = [n for n, ask in enumerate(going) if ask.reason is None]
         if not left:
             return
@@ -126,36 +137,37 @@ def _write(engine: Engine, batch: list[Ask], ends: frozenset[int]) -> None:
         mask = torch.cat([mask, torch.ones_like(mask[:, :1])], dim=1)
 
 
-def _write_plainly(engine: Engine, batch: list[Ask], ends: frozenset[int]) -> None:
+def _write_plainly(engine: CausalEngine, batch: list[Ask], ends: frozenset[int]) -> None:
     """Read everything again for each token: for models that keep their past in their own way."""
     for ask in batch:
         while ask.reason is None:
             ids = engine.torch.tensor([[*ask.prompt, *ask.tokens]], device=engine.model.device)
             row = engine.forward(ids, keep=1, use_cache=False)[0, -1]
-            _advance(engine, ask, _pick(engine.torch, row, ask), ends)
+            advance(engine, ask, pick(engine.torch, row, ask), ends)
 
 
-def _cache(engine: Engine) -> Any:
+def _cache(engine: CausalEngine) -> Any:
     from transformers import DynamicCache
 
     return DynamicCache(config=engine.model.config)
 
 
-def _advance(engine: Engine, ask: Ask, token: int, ends: frozenset[int]) -> None:
+def advance(engine: Engine, ask: Ask, token: int, ends: frozenset[int]) -> None:
     """Take a token, and say why the answer is over if it is."""
     if token in ends:
         ask.reason = "stop"
         return
     ask.tokens.append(token)
     sampling = ask.sampling
-    full = engine.limit is not None and len(ask.prompt) + len(ask.tokens) > engine.limit
+    before = len(ask.prompt) if engine.prompt_before_text else 1
+    full = engine.limit is not None and before + len(ask.tokens) > engine.limit
     if sampling.stop and _first(sampling.stop, _text(engine, ask)) is not None:
         ask.reason = "stop"
     elif full or len(ask.tokens) >= sampling.max_tokens:
         ask.reason = "length"
 
 
-def _pick(torch: Any, row: Any, ask: Ask) -> int:
+def pick(torch: Any, row: Any, ask: Ask) -> int:
     """The likeliest token at temperature 0, else one drawn by its probability."""
     temperature, top_p = ask.sampling.temperature, ask.sampling.top_p
     if not bool(torch.isfinite(row.max())):
@@ -173,7 +185,7 @@ def _pick(torch: Any, row: Any, ask: Ask) -> int:
     return place if order is None else int(order[place])
 
 
-def _finished(engine: Engine, ask: Ask) -> Written:
+def finished(engine: Engine, ask: Ask) -> Written:
     text = _text(engine, ask)
     cut = _first(ask.sampling.stop, text)
     if cut is None and ask.reason == "length":
@@ -183,7 +195,7 @@ def _finished(engine: Engine, ask: Ask) -> Written:
 
 def _text(engine: Engine, ask: Ask) -> str:
     """The answer's text: what the prompt's end and the answer have beyond the prompt's end."""
-    anchor = list(ask.prompt[-ANCHOR:])
+    anchor = list(ask.prompt[-ANCHOR:]) if engine.prompt_before_text else []
     before = _decode(engine, anchor)
     whole = _decode(engine, anchor + ask.tokens)
     return whole[len(before) :] if whole.startswith(before) else _decode(engine, ask.tokens)
@@ -201,7 +213,7 @@ def _first(stop: Sequence[str], text: str) -> int | None:
     return min((at for word in stop if (at := text.find(word)) >= 0), default=None)
 
 
-def _ends(engine: Engine) -> frozenset[int]:
+def ends_of(engine: Engine) -> frozenset[int]:
     """The tokens that end a turn: the model's, and the tokenizer's own."""
     named = getattr(engine.model.generation_config, "eos_token_id", None)
     listed = named if isinstance(named, list) else [named]

@@ -1,7 +1,8 @@
-"""`hf:NAME`: a causal language model of Hugging Face transformers, in this process.
+"""`hf:NAME`: a language model of Hugging Face transformers, in this process.
 
 Scores options exactly as lm-evaluation-harness does, with what prompts share read once; writes
-text in the tokenizer's chat template.
+text in the tokenizer's chat template. Models with an encoder (T5, BART) are read the same way:
+what their configuration says decides.
 """
 
 from __future__ import annotations
@@ -122,9 +123,14 @@ class HuggingFace(BatchClient):
         return [_scored(*each, served_by) for each in zip(asked, scores, strict=True)]
 
     def _write(self, asks: Sequence[Ask]) -> list[Answer | Exception]:
-        from falter.clients._hf_writing import write
+        from falter.clients import _hf_seq2seq, _hf_writing
 
-        texts, served_by = write(self.loaded, asks, self._room * CELLS_A_TOKEN), self._served_by()
+        engine, cells = self.loaded, self._room * CELLS_A_TOKEN
+        if isinstance(engine, _hf_seq2seq.Seq2SeqEngine):
+            texts = _hf_seq2seq.write(engine, asks, cells)
+        else:
+            texts = _hf_writing.write(engine, asks, cells)
+        served_by = self._served_by()
         return [
             Answer(
                 text=text.text,
@@ -177,9 +183,15 @@ class HuggingFace(BatchClient):
 
     def _opened(self, source: Source) -> Engine:
         import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import (
+            AutoConfig,
+            AutoModelForCausalLM,
+            AutoModelForSeq2SeqLM,
+            AutoTokenizer,
+        )
 
-        from falter.clients._hf_engine import Engine
+        from falter.clients._hf_engine import CausalEngine
+        from falter.clients._hf_seq2seq import Seq2SeqEngine
 
         if self._threads:
             torch.set_num_threads(self._threads)
@@ -187,12 +199,13 @@ class HuggingFace(BatchClient):
         where |= {"gguf_file": source.gguf} if source.gguf else {}
         where |= {"revision": source.revision} if source.revision else {}
         tokenizer = AutoTokenizer.from_pretrained(source.path, **where)
-        model = AutoModelForCausalLM.from_pretrained(
-            source.path, dtype=getattr(torch, self._dtype), **where
-        )
-        return Engine(
-            model.to(self._device), tokenizer, room=self._room, cache_bytes=self._cache_bytes
-        )
+        encodes = AutoConfig.from_pretrained(source.path, **where).is_encoder_decoder
+        kind = AutoModelForSeq2SeqLM if encodes else AutoModelForCausalLM
+        model = kind.from_pretrained(source.path, dtype=getattr(torch, self._dtype), **where)
+        model = model.to(self._device)
+        if encodes:
+            return Seq2SeqEngine(model, tokenizer, room=self._room)
+        return CausalEngine(model, tokenizer, room=self._room, cache_bytes=self._cache_bytes)
 
     def _served_by(self) -> str:
         import transformers

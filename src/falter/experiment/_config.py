@@ -33,7 +33,7 @@ from falter.experiment._shapes import (
     Value,
 )
 from falter.experiment._yaml import read_yaml
-from falter.plan import Price
+from falter.planning import Price
 from falter.scorers import ScorerNames
 from falter.tasks import DataSpec, target_column
 

@@ -38,7 +38,7 @@ from falter.experiment._rewrites import bank_in
 from falter.experiment._study import read_study
 from falter.experiment._thrift import refuse_with_gate
 from falter.gate import GatePlan, Schedule, plan_gate, schedule
-from falter.plan import Cost, count_cells, estimate_cost, plan
+from falter.planning import Cost, count_cells, estimate_cost, plan
 from falter.tasks import Task, hash_order
 
 __all__ = [

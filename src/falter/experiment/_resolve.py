@@ -37,7 +37,7 @@ from falter.experiment._remedies import (
     require_readable,
     with_reasoning,
 )
-from falter.plan import Asked, Asking, Condition, Target, count_cells, plan
+from falter.planning import Asked, Asking, Condition, Target, count_cells, plan
 from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
 from falter.tasks import (
     DataSpec,
@@ -377,9 +377,9 @@ def _require_fit(scorer: Scorer, spec: ModelSpec, task: Task, able: Capabilities
         )
     if _constrains(scorer) and not able.constrains:
         raise UsageError(
-            f"The scorer '{scorer.name}' needs a server that holds a model to the options, which "
+            f"The scorer '{scorer.name}' needs a client that holds a model to the options, which "
             f"'{spec.name}' does not",
-            hint=f"use scorer {written}, or a chat server that takes 'response_format'",
+            hint=f"use scorer {written}, a chat server with 'response_format', or a GGUF file",
         )
     if scorer.needs_choices and not task.has_choices:
         raise UsageError(

@@ -41,7 +41,7 @@ from falter.experiment._resolve import Resolved, distinct, resolve
 from falter.experiment._rewrites import bank_in
 from falter.experiment._shelf import TaskShelf
 from falter.experiment._thrift import laid_out, refuse_with_protocol
-from falter.plan import Shard
+from falter.planning import Shard
 from falter.protocols import (
     SINGLE_RUN,
     Part,

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from falter.core.errors import AuthenticationError, RunStopped
 from falter.core.interfaces import ChunkClient, Client, ResponseStore, SharedStore
 from falter.core.records import Request, Response
-from falter.plan import batched
+from falter.planning import batched
 from falter.runner._buffer import Buffer
 
 __all__ = ["Lane", "Progress", "run_lanes"]
 
 LOOK_AHEAD = 64
+SORTED_AHEAD = 512
 HOPELESS = 25
 HOPELESS_ITEMS = 5
 MOST_HELD = 1024
@@ -121,13 +122,14 @@ class _Feed:
     sent again; once it is stored, the look-up finds it.
 
     What is missing of a stretch is sent in plan order, by whichever worker is free. With `piles`,
-    it is sorted by its text and cut into so many piles, one a worker: each of the client's engines
-    then meets prompts that begin alike one after the other, and reads the shared beginning once.
+    the stretch is longer, sorted by its text and cut into so many piles, one a worker: each of the
+    client's engines then meets prompts that begin alike one after the other, those of different
+    items with the same examples too, and reads the shared beginning once.
     """
 
     def __init__(self, lane: Lane, store: ResponseStore, buffer: Buffer, piles: int = 0) -> None:
         self.lane = lane
-        self._sorts = piles > 0
+        self._ahead = SORTED_AHEAD if piles else LOOK_AHEAD
         self._piles: list[deque[Request]] = [deque() for _ in range(piles or 1)]
         self.progress = lane.progress
         self._store = store
@@ -167,7 +169,7 @@ class _Feed:
         return highest.pop() if highest else None
 
     def _pile_up(self, missing: list[Request]) -> None:
-        if self._sorts:
+        if self._ahead == SORTED_AHEAD:
             missing.sort(key=_text)
         height = -(-len(missing) // len(self._piles))
         for pile, first in zip(self._piles, range(0, len(missing), height), strict=False):
@@ -222,7 +224,7 @@ class _Feed:
     def _stream(self) -> Iterator[list[Request]]:
         """What is to be sent; nothing while all the rest is in the hands of another process."""
         lane, progress = self.lane, self.progress
-        for stretch in batched(lane.requests, LOOK_AHEAD):
+        for stretch in batched(lane.requests, self._ahead):
             progress.planned += len(stretch)
             if lane.on_planned is not None:
                 lane.on_planned(stretch)
@@ -246,7 +248,7 @@ class _Feed:
     def _again(self) -> Iterator[Request]:
         """What another process held before: answered by now, still held, or ours to send."""
         held, self._held = self._held, {}
-        for stretch in batched((r for same in held.values() for r in same), LOOK_AHEAD):
+        for stretch in batched((r for same in held.values() for r in same), self._ahead):
             yield from self._unanswered(stretch)
 
     def _unanswered(self, stretch: Sequence[Request]) -> Iterator[Request]:

@@ -6,8 +6,8 @@ from falter.store._batches import Batches, planned_keys, put_answers
 from falter.store._following import (
     cell_ranges,
     changes,
-    newest_response,
-    responses_after,
+    newest_replies,
+    replies_after,
     stored_items,
     unanswered,
 )
@@ -67,7 +67,7 @@ __all__ = [
     "find_samples",
     "find_study",
     "merge",
-    "newest_response",
+    "newest_replies",
     "planned_keys",
     "prune",
     "put_answers",
@@ -77,7 +77,7 @@ __all__ = [
     "put_sheet",
     "put_study",
     "repair",
-    "responses_after",
+    "replies_after",
     "scan_reviews",
     "scan_rewrites",
     "scan_samples",

@@ -36,6 +36,7 @@ from falter.tasks.benchmarks import mmlu
 
 __all__ = ["boolq", "imdb", "imdb_pairs", "llmbar", "mmlu_four", "mmlu_pro", "rewardbench"]
 
+SHORTEST = 24
 SENTIMENTS = ("negative", "positive")
 YES_NO = ("no", "yes")
 
@@ -90,7 +91,6 @@ def imdb(argument: str | None) -> Task:
 
 def imdb_pairs(argument: str | None) -> Task:
     """100 IMDB reviews, each with a counterfactual rewrite of the other sentiment; bundled."""
-    _no_argument("imdb_pairs", argument)
     rows = csv.DictReader(
         io.StringIO(_bundled("imdb_pairs.tsv").read_text("utf-8")), delimiter="\t"
     )
@@ -98,7 +98,7 @@ def imdb_pairs(argument: str | None) -> Task:
         replace(_review("imdb_pairs", row, f"imdb_pairs.tsv, row {n}"), tags=(row["batch_id"],))
         for n, row in enumerate(rows, 1)
     ]
-    return _reviews("imdb_pairs", items)
+    return _part(_reviews("imdb_pairs", items), argument)
 
 
 def boolq(argument: str | None) -> Task:
@@ -114,11 +114,10 @@ def boolq(argument: str | None) -> Task:
 
 def mmlu_four(argument: str | None) -> Task:
     """Four subjects of MMLU (computer security, mathematics, facts, geography); bundled."""
-    _no_argument("mmlu_four", argument)
     with resources.as_file(_bundled("mmlu_four")) as folder:
         whole = mmlu(str(folder))
     items = tuple(replace(item, task="mmlu_four") for item in whole.items)
-    return replace(whole, name="mmlu_four", items=items)
+    return _part(replace(whole, name="mmlu_four", items=items), argument)
 
 
 def mmlu_pro(argument: str | None) -> Task:
@@ -134,13 +133,12 @@ def mmlu_pro(argument: str | None) -> Task:
 
 def llmbar(argument: str | None) -> Task:
     """LLMBar's natural pairs: which of two answers follows the instruction better; bundled."""
-    _no_argument("llmbar", argument)
     rows = json.loads(_bundled("llmbar_natural.json").read_text("utf-8"))
     items = [
         _pair("llmbar", row["input"], (row["output_1"], row["output_2"]), row["label"] - 1)
         for row in rows
     ]
-    return _pairs("llmbar", items)
+    return _part(_pairs("llmbar", items), argument)
 
 
 def rewardbench(argument: str | None) -> Task:
@@ -257,6 +255,20 @@ def _bundled(name: str) -> Traversable:
     return resources.files("falter.tasks").joinpath("data", "classification", name)
 
 
-def _no_argument(name: str, argument: str | None) -> None:
-    if argument is not None:
-        raise TaskError(f"The task '{name}' has no part '{argument}'", hint=f"use {name}")
+def _part(task: Task, argument: str | None) -> Task:
+    """The task, or the items of it with the fewest characters, in their order."""
+    if argument is None:
+        return task
+    if argument != "short":
+        raise TaskError(
+            f"The task '{task.name}' has no part '{argument}'",
+            hint=f"use {task.name}, or {task.name}:short",
+        )
+    shortest = sorted(task.items, key=_characters)[:SHORTEST]
+    keys = {item.key for item in shortest}
+    items = tuple(item for item in task.items if item.key in keys)
+    return replace(task, name=f"{task.name}:short", items=items)
+
+
+def _characters(item: Item) -> int:
+    return sum(map(len, (*item.fields.values(), *item.choices)))

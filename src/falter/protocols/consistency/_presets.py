@@ -80,7 +80,7 @@ def _written(settings: UserSettings) -> dict[str, tuple[str, ...]]:
     """Scorers of written answers: a temperature says nothing of likelihoods."""
     known = {name: names for preset in PRESETS.values() for name, names in preset.scorers.items()}
     return {
-        name: known.get(name, ("choice_letter",))
+        name: known.get(name) or known.get(name.partition(":")[0], ("choice_letter",))
         for name, kind in settings.tasks
         if kind == "choices"
     }
