@@ -84,8 +84,8 @@ def test_a_request_that_kills_processes_is_found_and_costs_no_other(
     )
     with Store(store, writes=False) as opened:
         assert opened.counts(result.run) == (240, 236)
-        (reason,) = {text for (text,) in opened.db.execute("SELECT reason FROM failures")}
-    assert "it ended the engine" in reason and "exit" in reason.lower()
+        reasons = {text for (text,) in opened.db.execute("SELECT reason FROM failures")}
+    assert reasons and all("it ended the engine" in reason for reason in reasons)
 
 
 def test_a_model_of_transformers_scores_and_writes_alike_in_actors(
@@ -125,6 +125,7 @@ def test_an_actor_that_is_killed_from_outside_is_replaced(started: None) -> None
         victim = ray.get(next(iter(before))._actor.process.remote())  # type: ignore[attr-defined]
         os.kill(victim, signal.SIGKILL)
         found = [response for n in range(6) for response in await engines.answer_many(some(n))]
+        await asyncio.gather(*engines._starting)
         fresh = len(set(engines._engines) - before)
         await engines.close()
         return found, fresh

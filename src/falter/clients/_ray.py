@@ -294,6 +294,7 @@ class _Session:
             ray.init(**quiet)
             return
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")  # else models wait for all else here
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         ray.init(
             address="local",
