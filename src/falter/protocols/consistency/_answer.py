@@ -46,12 +46,11 @@ def _line(figures: Sequence[Figure], points: int) -> str:
         f"by {n.shown(slope, 'coefficient').text} points for each point of capability; luck "
         f"alone, with items like these, gives {n.coefficient(by_luck)}."
     )
-    if None in (slope.low, slope.high, by_luck):
+    if slope.value is None or slope.low is None or slope.high is None:
         return text
-    low, value, high, line = (
-        float(x or 0.0) for x in (slope.low, slope.value, slope.high, by_luck)
-    )
-    if low <= line <= high:
+    if not isinstance(by_luck, float):
+        return text
+    if slope.low <= by_luck <= slope.high:
         return (
             f"{text} That is inside the interval: no robustness is shown beyond what comes with "
             "being right more often."
