@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 help:
 	@echo "make demo   see a language model falter (fetches what it needs, then about a minute)"
 	@echo "make test   run the tests"
-	@echo "make test-heavy  the tests of clients and tasks that need large libraries (hf, lm-eval, inspect)"
+	@echo "make test-heavy  the tests of clients and tasks that need large libraries (hf, lm-eval, inspect, ray)"
 	@echo "make check  what CI runs: lint, types, tests (the documents are tested too)"
 
 demo: $(VENV)/.ready
@@ -21,9 +21,9 @@ test: $(VENV)/.ready-dev
 	$(BIN)/falter models pull smollm2
 	$(BIN)/falter models pull minilm
 	@if command -v chromium chromium-browser google-chrome >/dev/null; \
-	then $(BIN)/python -m pytest -n 2; \
+	then $(BIN)/python -m pytest -n 2 --dist worksteal; \
 	else echo "no Chromium on this machine: its tests of the report are left out (CI runs them)"; \
-	  FALTER_NO_BROWSER=1 $(BIN)/python -m pytest -n 2; fi
+	  FALTER_NO_BROWSER=1 $(BIN)/python -m pytest -n 2 --dist worksteal; fi
 
 test-heavy: $(VENV)-heavy/.ready
 	$(VENV)-heavy/bin/falter models pull smollm2
@@ -54,7 +54,7 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 $(VENV)-heavy/.ready: pyproject.toml constraints-heavy.txt
 	$(PYTHON) -m venv $(VENV)-heavy
 	$(VENV)-heavy/bin/python -m pip --disable-pip-version-check install --quiet --no-compile \
-	  --constraint constraints-heavy.txt --editable '.[hf,lm-eval,inspect,parquet]' pytest hypothesis
+	  --constraint constraints-heavy.txt --editable '.[hf,lm-eval,inspect,parquet,ray]' pytest hypothesis
 	@touch $@
 
 clean:

@@ -1,12 +1,15 @@
 """Findings on real models that run here, each a question with its figure. One command:
 
-    python bench/findings.py drop | rankings | quantised | remedies [--store FILE] [--to FOLDER]
+    python bench/findings.py NAME [--store FILE] [--to FOLDER]
+
+NAME is drop, rankings, quantised, written or remedies.
 
 Runs the experiment into a store of its own (`findings-*.db`; what is stored is not asked again),
 prints the tables, and writes NAME.svg and NAME.json, the numbers of the figure, to docs/findings.
 The pages there say what the numbers mean and what cannot be concluded. The first three read the
-same answers, which the first of them asks for. All need SmolLM2 alone, which is fetched once. The
-time counted is that of this process, asking and analysing.
+same answers, which the first of them asks for. All need SmolLM2 alone, which is fetched once, but
+`written`, which takes the file that `bench/real_models.py 0.5b` brings. The time counted is that of
+this process, asking and analysing.
 """
 
 from __future__ import annotations
@@ -38,13 +41,30 @@ SEVERAL = {
     "models": [{"name": name, "concurrency": 1} for name in (AS_IT_COMES, *QUANTISED)],
     "recipes": ["typos", "word_split", "casing", "pad_newlines", "persona"],
 }
+WRITER = "gguf:Qwen2.5-Coder-0.5B-Instruct-Q4_K_M.gguf"
+WRITTEN = {
+    "task": "basics",
+    "scorer": "choice_letter",
+    "limit": 60,
+    "models": [{"name": WRITER, "concurrency": 2}],
+    "sampling": {"max_tokens": 24},
+    "recipes": ["typos", "word_split", "pad_newlines", "persona", "relabel_choices"],
+}
 REMEDIES = {
     "protocol": "mend",
     "task": "basics",
-    "limit": 60,
+    "limit": 140,
     "models": [{"name": AS_IT_COMES, "concurrency": 1}],
     "recipes": ["typos", "pad_newlines"],
-    "remedies": ["tidy_lines", "correct_spelling", "mention_slips"],
+    "remedies": [
+        "tidy_lines",
+        "correct_spelling",
+        "mention_slips",
+        "restate",
+        "delimiters",
+        "examples",
+        "vote",
+    ],
 }
 
 
@@ -53,7 +73,8 @@ REMEDIES = {
 
 def parts(result: Result) -> Breakdown:
     """Each recipe's drop in its parts, for the model as it comes."""
-    figure = result.figure("parts-1")
+    known = {figure.name for figure in result.figures}
+    figure = result.figure("parts-1" if "parts-1" in known else "parts")
     assert isinstance(figure, Breakdown)
     return figure
 
@@ -151,6 +172,13 @@ FINDINGS = {
         settings=SEVERAL,
         figure=differences,
         tables=("models-compared", "drops-at-once"),
+    ),
+    "written": Finding(
+        question="Of a drop in written answers, how much is real?",
+        store="written",
+        settings=WRITTEN,
+        figure=parts,
+        tables=("parts", "drops"),
     ),
     "remedies": Finding(
         question="Which remedy helps?",

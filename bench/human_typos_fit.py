@@ -23,7 +23,7 @@ from typing import Any
 
 from falter.core.rng import Rng
 from falter.perturbations import _human
-from falter.perturbations._human import PLACES, misspelt_by_model, place_of
+from falter.perturbations._human import PLACES, band_of, misspelt_by_model, place_of
 from falter.perturbations._resources import keyboard
 from falter.text import LetterEdit, common_words, letter_edits
 
@@ -61,6 +61,7 @@ def summary(found: Iterable[tuple[str, Sequence[LetterEdit]]]) -> dict[str, Any]
     near = keyboard("en")
     for word, edits in found:
         counts["edits"][str(min(MOST_EDITS, len(edits)))] += 1
+        counts[f"edits, {band_of(len(word))}"][str(min(MOST_EDITS, len(edits)))] += 1
         counts["length"][str(min(14, max(4, len(word) // 2 * 2)))] += 1
         for edit in edits:
             counts["kind"][edit.kind] += 1
@@ -82,15 +83,15 @@ def summary(found: Iterable[tuple[str, Sequence[LetterEdit]]]) -> dict[str, Any]
 
 
 def fitted(found: Sequence[Pair]) -> dict[str, Any]:
-    """Rates of edits by letters, factors by place, shares of one to three edits, and of lengths."""
+    """Rates of edits by letters, factors by place, shares of one to three edits and of lengths."""
     seen, made = Counter[str](), Counter[str]()
     places = {kind: Counter[str]() for kind in ("replace", "add", "drop", "swap")}
-    edits = Counter[int]()
+    edits = {"long": Counter[int](), "short": Counter[int]()}
     for right, wrong in found:
         for context in contexts(right):
             seen[context] += 1
         steps = letter_edits(right, wrong)
-        edits[len(steps)] += 1
+        edits[band_of(len(right))][len(steps)] += 1
         for step in steps:
             made[key_of(right, step)] += 1
             places[step.kind][place_of(step.at, len(right))] += 1
@@ -99,11 +100,13 @@ def fitted(found: Sequence[Pair]) -> dict[str, Any]:
         for key, count in sorted(made.items())
         if count >= LEAST and seen[key.partition(">")[0]]
     }
-    total = sum(edits.values())
     words = Counter(min(16, len(word)) for word in common_words())
     lengths = Counter(min(16, len(right)) for right, _ in found)
     return {
-        "edits": [round(edits[n] / total, 4) for n in range(1, MOST_EDITS + 1)],
+        "edits": {
+            band: [round(count[n] / count.total(), 4) for n in range(1, MOST_EDITS + 1)]
+            for band, count in edits.items()
+        },
         "lengths": {str(n): round(lengths[n] / words[n], 4) for n in range(2, 17)},
         "places": place_factors(found, rates, places),
         "rates": rates,

@@ -22,7 +22,7 @@ from falter.clients import ClientSettings
 from falter.clients.hf import HuggingFace
 from falter.core.records import Request, Sampling
 from falter.experiment import read_experiment, variant_sets
-from falter.plan import Target, plan
+from falter.planning import Target, plan
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "truthfulqa_mc_task.json.gz"
 Scored = list[list[tuple[float, bool]]]

@@ -1,11 +1,13 @@
 """How fast the engine is, beside the bare HTTP client and the harnesses people use.
 
-    python bench/throughput.py [--requests 200000] [--rounds 3]
+    python bench/throughput.py [--minutes 6] [--rounds 3]
 
 Starts a local server, and sends the same chat requests with a bare aiohttp loop and with falter
 (plan, look-up, retries, every response in SQLite), each in a process of its own, in turn. Then at
 50 ms latency, then a run whose answers are all stored. lm-evaluation-harness and Inspect are timed
-on the same server when they are installed. Prints medians and ratios; asserts nothing.
+on the same server when they are installed. How many requests fit into the minutes is tried out
+first. Prints a table of medians, and ratios from the lowest round to the highest; `cpu` is the same
+ratio by processor time, which says more on a busy machine. Asserts nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from _process import FALTER, measured
 from _server import mock_server, stats
 
 RECIPES = (
@@ -46,7 +49,7 @@ def write_data(folder: Path, requests: int) -> Path:
 
 def falter_command(what: str, folder: Path, url: str, connections: int) -> list[str]:
     command = [
-        sys.executable, "-m", "falter", what, "--data", str(folder / "items.jsonl"),
+        what, "--data", str(folder / "items.jsonl"),
         "--template", str(folder / "prompt.txt"), "--target", "answer", "--key", "id",
         "--model", "openai:mock", "--base-url", url, "--concurrency", str(connections),
         "--store", str(folder / "falter.db"), "--max-tokens", "8",
@@ -63,7 +66,7 @@ def plain(url: str, requests: int, connections: int) -> None:
     """The same requests with aiohttp as its documentation shows it, and nothing kept."""
     import aiohttp
 
-    async def main() -> float:
+    async def main() -> dict[str, float]:
         connector = aiohttp.TCPConnector(limit=connections)
         numbers = iter(range(requests))
         async with aiohttp.ClientSession(connector=connector) as session:
@@ -82,11 +85,11 @@ def plain(url: str, requests: int, connections: int) -> None:
                         answer = await response.json()
                         answer["choices"][0]["message"]["content"]
 
-            started = time.perf_counter()
+            timer = Timer()
             await asyncio.gather(*(worker() for _ in range(connections)))
-            return time.perf_counter() - started
+            return timer.taken()
 
-    _print(seconds=asyncio.run(main()), requests=requests)
+    _print(**asyncio.run(main()), requests=requests)
 
 
 def bare(url: str, requests: int, connections: int) -> None:
@@ -95,7 +98,7 @@ def bare(url: str, requests: int, connections: int) -> None:
     import orjson
     import uvloop
 
-    async def main() -> float:
+    async def main() -> dict[str, float]:
         connector = aiohttp.TCPConnector(limit=connections)
         numbers = iter(range(requests))
         async with aiohttp.ClientSession(connector=connector) as session:
@@ -120,12 +123,11 @@ def bare(url: str, requests: int, connections: int) -> None:
                         answer = orjson.loads(await response.read())
                         answer["choices"][0]["message"]["content"]
 
-            started = time.perf_counter()
+            timer = Timer()
             await asyncio.gather(*(worker() for _ in range(connections)))
-            return time.perf_counter() - started
+            return timer.taken()
 
-    seconds = uvloop.run(main())
-    _print(seconds=seconds, requests=requests)
+    _print(**uvloop.run(main()), requests=requests)
 
 
 def ours(folder: str, url: str, connections: int) -> None:
@@ -147,12 +149,15 @@ def ours(folder: str, url: str, connections: int) -> None:
     lanes: list[Progress] = []
     path = base / "falter.db"
     with study_in(spec, path) as study, Store(path) as store:
-        started = time.perf_counter()
+        timer = Timer()
         carry_out_study(study, store, lambda now: lanes.__setitem__(slice(None), now))
-        seconds = time.perf_counter() - started
+        taken = timer.taken()
         ((_, resolved),) = study.parts
         planned, answered = store.counts(resolved.run)
-    _print(seconds=seconds, requests=sum(p.sent for p in lanes), cells=planned, answered=answered)
+    size = path.stat().st_size
+    _print(
+        **taken, requests=sum(p.sent for p in lanes), cells=planned, answered=answered, size=size
+    )
 
 
 def look_up(folder: str) -> None:
@@ -226,6 +231,19 @@ PARTS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 
 
+class Timer:
+    """Seconds by the clock and of the processor since it was made."""
+
+    def __init__(self) -> None:
+        self._clock, self._cpu = time.perf_counter(), time.process_time()
+
+    def taken(self) -> dict[str, float]:
+        return {
+            "seconds": time.perf_counter() - self._clock,
+            "cpu": time.process_time() - self._cpu,
+        }
+
+
 def _print(**found: Any) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({**found, "peak_mb": peak}))
@@ -246,71 +264,105 @@ def rate(found: dict[str, Any]) -> float:
 
 
 def row(name: str, value: float, unit: str, ratio: str = "", aim: str = "") -> None:
-    print(f"{name:<58} {value:>12,.1f} {unit:<6} {ratio:<22} {aim}")
+    print(f"{name:<46}{value:>10,.1f} {unit:<6} {ratio:<44} {aim}".rstrip(), flush=True)
 
 
-def measure(args: argparse.Namespace, latency: int, connections: int, requests: int) -> None:
-    plains, bares, oursides, peaks = [], [], [], []
+def spread(ratios: list[float]) -> str:
+    """`1.21 (1.17–1.24)`: the median of the rounds, the lowest and the highest."""
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
+
+
+def by(found: list[dict[str, Any]], others: list[dict[str, Any]], what: str) -> list[float]:
+    """How many times as many requests a second, of the clock or of the processor, by rounds."""
+    pairs = zip(found, others, strict=True)
+    return [f["requests"] / f[what] * o[what] / o["requests"] for f, o in pairs]
+
+
+def fitting(latency: int, connections: int, seconds: float, rounds: int) -> int:
+    """How many requests a round may have, if all rounds together may take so long."""
+    probe = 4000
+    with mock_server(latency_ms=latency) as url, tempfile.TemporaryDirectory() as name:
+        write_data(Path(name), probe)
+        slow = part("ours", Path(name), url, connections)["seconds"]
+        slow += part("bare", url, probe, connections)["seconds"] * 1.25
+    return int(min(200_000, max(2000, probe * seconds / rounds / slow)) // 1000 * 1000)
+
+
+def measure(latency: int, connections: int, requests: int, rounds: int) -> None:
+    found: dict[str, list[dict[str, Any]]] = {"plain": [], "bare": [], "ours": []}
     with mock_server(latency_ms=latency) as url:
-        for _ in range(args.rounds):
+        for _ in range(rounds):
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
                 write_data(folder, requests)
-                plains.append(rate(part("plain", url, requests // 4, connections)))
-                bares.append(rate(part("bare", url, requests, connections)))
-                found = part("ours", folder, url, connections)
-                oursides.append(rate(found))
-                peaks.append(found["peak_mb"])
+                if not latency:
+                    found["plain"].append(part("plain", url, requests // 4, connections))
+                found["bare"].append(part("bare", url, requests, connections))
+                found["ours"].append(part("ours", folder, url, connections))
         served = stats(url)["requests"]
-    title = f"{latency} ms, {connections} connections, {requests:,} requests"
-    row(f"aiohttp, plain     {title}", statistics.median(plains), "req/s")
-    row(f"aiohttp, tuned     {title}", statistics.median(bares), "req/s")
-    middle = statistics.median(oursides)
+    print(
+        f"{latency} ms, {connections} connections, {rounds} rounds of {requests:,} requests "
+        f"(the server counted {served:,})"
+    )
+    ours, bares = found["ours"], found["bare"]
+    middle = {name: statistics.median(map(rate, each)) for name, each in found.items() if each}
+    cpu = f"by cpu {spread(by(ours, bares, 'cpu'))}"
     if latency:
         ideal = connections * 1000 / latency
-        share = f"{middle / ideal:.0%} of ideal {ideal:,.0f}"
-        row(f"falter             {title}", middle, "req/s", share, "aim: 88 %")
-    else:
-        to_plain = statistics.median(o / b for o, b in zip(oursides, plains, strict=True))
-        to_tuned = statistics.median(o / b for o, b in zip(oursides, bares, strict=True))
-        shares = f"{to_plain:.0%} plain, {to_tuned:.0%} tuned"
-        row(f"falter, all stored {title}", middle, "req/s", shares, "aim: 60 %")
-        row("falter, peak memory", max(peaks), "MB", "", "aim: below 150 MB")
-    rounds = ", ".join(f"{o:,.0f}/{b:,.0f}" for o, b in zip(oursides, bares, strict=True))
-    print(f"  (falter/tuned by round: {rounds}; the server counted {served:,})")
+        row("  aiohttp, tuned", middle["bare"], "req/s", f"{middle['bare'] / ideal:.0%} of ideal")
+        share = f"{middle['ours'] / ideal:.0%} of ideal {ideal:,.0f}; {cpu}"
+        row("  falter, all stored", middle["ours"], "req/s", share, "aim: 85 %")
+        return
+    row("  aiohttp, plain", middle["plain"], "req/s")
+    row("  aiohttp, tuned", middle["bare"], "req/s")
+    row("  falter, all stored", middle["ours"], "req/s")
+    row("    beside plain", statistics.median(by(ours, found["plain"], "seconds")), "×",
+        spread(by(ours, found["plain"], "seconds")))  # fmt: skip
+    tuned = by(ours, bares, "seconds")
+    row("    beside tuned", statistics.median(tuned), "×", f"{spread(tuned)}; {cpu}", "aim: 1.2")
+    each = statistics.median(1e6 * f["cpu"] / f["requests"] for f in ours)
+    row("    processor time", each, "µs", "a request, planned, sent and stored")
+    size = statistics.median(f["size"] / f["cells"] for f in ours)
+    row("    store", size, "bytes", "a cell", "aim: below 2,000")
+    row("    peak memory", max(f["peak_mb"] for f in ours), "MB", "", "aim: below 150")
 
 
-def measure_stored(args: argparse.Namespace) -> None:
-    """A run whose answers are all stored, against `falter plan`; and look-ups."""
+def measure_stored(cells: int, rounds: int) -> None:
+    """A run whose answers are all stored, its report, `falter plan`, and look-ups."""
     with mock_server() as url, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_data(folder, args.stored)
+        write_data(folder, cells)
         part("ours", folder, url, 128)
+        print(f"{cells:,} cells, all of them stored, median of {rounds}")
         found = part("look_up", folder)
-        row(
-            f"look-up of {found['requests']:,} planned ids", rate(found), "ids/s", "", "aim: 50,000"
-        )
+        row("  look-up of planned ids", rate(found), "ids/s", "", "aim: 50,000")
         before = stats(url)["requests"]
-        times: dict[str, list[float]] = {"plan": [], "run": []}
-        for _ in range(args.rounds):
-            for what, seconds in times.items():
-                started = time.perf_counter()
-                subprocess.run(
-                    falter_command(what, folder, url, 128), capture_output=True, check=True
-                )
-                seconds.append(time.perf_counter() - started)
-        plan, again = (statistics.median(times[what]) for what in ("plan", "run"))
-        row(f"falter plan, {args.stored:,} cells", plan, "s")
-        row("falter run, all of them stored", again, "s", f"{again / plan:.2f} × plan", "aim: 1.3")
-        print(f"  (requests the second run sent: {stats(url)['requests'] - before})")
+        commands = {
+            "start": ["list", "clients"],
+            "plan": falter_command("plan", folder, url, 128),
+            "run": falter_command("run", folder, url, 128),
+            "report": ["report", "--json", "--store", str(folder / "falter.db")],
+        }
+        taken = {
+            what: [measured([*FALTER, *command], folder) for _ in range(rounds)]
+            for what, command in commands.items()
+        }
+        clock = {w: statistics.median(t.seconds for t in each) for w, each in taken.items()}
+        cpu = {w: statistics.median(t.cpu for t in each) for w, each in taken.items()}
+        row("  a command that only prints", clock["start"], "s", "", "aim: 0.35 s")
+        each = f"{1e6 * (cpu['plan'] - cpu['start']) / cells:.0f} µs of processor a cell"
+        row("  falter plan", clock["plan"], "s", each, "aim: 60 µs")
+        again = f"{clock['run'] / clock['plan']:.2f} × plan"
+        row("  falter run, nothing to ask", clock["run"], "s", again, "aim: 2 s for 10,000")
+        row("  falter report", clock["report"], "s", "", "aim: 2 s for 10,000")
+        print(f"  (requests the later runs sent: {stats(url)['requests'] - before})")
 
 
-def measure_others(args: argparse.Namespace) -> None:
-    for name, module, requests in (("lm_eval", "lm_eval", 4000), ("inspect", "inspect_ai", 1000)):
+def measure_others() -> None:
+    for name, module, requests in (("lm_eval", "lm_eval", 2000), ("inspect", "inspect_ai", 500)):
         if importlib.util.find_spec(module) is None:
-            print(
-                f"{module}: not installed, so not measured (pip install {module.replace('_', '-')})"
-            )
+            package = module.replace("_", "-")
+            print(f"{module}: not installed, so not measured (pip install {package})")
             continue
         with mock_server() as url:
             row(f"{module}, {requests:,} requests", rate(part(name, url, requests, 128)), "req/s")
@@ -318,8 +370,8 @@ def measure_others(args: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--requests", type=int, default=200_000)
-    parser.add_argument("--stored", type=int, default=50_000)
+    parser.add_argument("--minutes", type=float, default=6, help="how long it may take, about")
+    parser.add_argument("--cells", type=int, default=10_000, help="of the run that is stored")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--part", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -327,10 +379,13 @@ def main() -> None:
         name, *rest = args.part
         PARTS[name](*(int(r) if r.isdigit() else r for r in rest))
         return
-    measure(args, 0, 128, args.requests)
-    measure(args, 50, 256, 40_000)
-    measure_stored(args)
-    measure_others(args)
+    started = time.monotonic()
+    for latency, connections, share in ((0, 128, 0.4), (50, 256, 0.25)):
+        requests = fitting(latency, connections, 60 * args.minutes * share, args.rounds)
+        measure(latency, connections, requests, args.rounds)
+    measure_stored(args.cells, args.rounds)
+    measure_others()
+    print(f"({(time.monotonic() - started) / 60:.1f} minutes)")
 
 
 if __name__ == "__main__":

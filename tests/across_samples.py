@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from itertools import cycle
 from typing import Any
 
@@ -15,6 +16,7 @@ from falter.core.records import Estimate, Model, Panel
 __all__ = ["across", "poisoned_across", "simulated"]
 
 
+@cache
 def simulated(
     models: int = 4, tasks: int = 2, conditions: int = 4, items: int = 60, *, based: bool = True,
     seed: int = 0,

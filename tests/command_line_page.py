@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from falter.cli._late import LateCommand
 from falter.cli._main import cli
 from falter.core import errors
 
@@ -42,7 +43,9 @@ def page() -> str:
     """The whole page."""
     parts = [HEAD, "## falter\n", _help(cli, "falter")]
     for name in sorted(cli.commands):
-        command = cli.commands[name]
+        stand_in = cli.commands[name]
+        assert isinstance(stand_in, LateCommand)
+        command = stand_in.load()
         parts += [f"## falter {name}\n", _help(command, f"falter {name}")]
         if isinstance(command, click.Group):
             for inner in sorted(command.commands):

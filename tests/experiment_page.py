@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from falter.experiment import EXAMPLE, EXPERIMENT, STUDY, Block, Setting
-from falter.experiment._config import DATA, MODEL, PRECISION, PRICE, SAMPLING, Judges, Model
+from falter.experiment._config import (
+    DATA,
+    ENGINE,
+    MODEL,
+    PRECISION,
+    PRICE,
+    SAMPLING,
+    Judges,
+    Model,
+)
 from falter.experiment._gate_settings import BUDGET, GATE, Looks, Margins
 from falter.experiment._grid import Grid
 from falter.experiment._settings import Many
@@ -66,6 +75,11 @@ SECTIONS = (
     ("A price", "Under `price` of a model.", PRICE),
     ("How answers are written", "Under `sampling`.", SAMPLING),
     ("When to stop", "Under `precision`, with a `budget`. [Thrift](thrift.md).", PRECISION),
+    (
+        "Processes of their own",
+        "Under `engine`, or its name alone. [Ray](scale.md#engines-of-their-own-ray).",
+        ENGINE,
+    ),
     ("A gate", "Under `gate`, for `falter gate`. [What it decides](gate.md).", GATE),
     ("What a gate may spend", "Under `budget` of a gate.", BUDGET),
 )
@@ -132,7 +146,7 @@ Rows = Sequence[Mapping[str, Any]] | DataFrame
 def keywords() -> str:
     """The whole module."""
     below = {"Your own data": DATA, "A price": PRICE, "A model": MODEL, "Sampling": SAMPLING,
-             "When to stop": PRECISION,
+             "When to stop": PRECISION, "Processes of their own": ENGINE,
              "What a gate may spend": BUDGET, "A gate": GATE}  # fmt: skip
     parts = [TYPES]
     for about, block in below.items():
@@ -168,6 +182,7 @@ def python_type(shape: Shape[Any]) -> str:
             kind = _record(shape)
             return {
                 "DataSettings": "str | DataSettings | RowsSettings | Rows",
+                "EngineSettings": 'Literal["ray"] | EngineSettings',
             }.get(kind, kind)
         case Judges():
             return "str | ModelSettings | Sequence[str | ModelSettings]"

@@ -28,7 +28,9 @@ WEIGHTLESS = {"FALTER_CACHE": os.devnull}
 PATIENCE = 120
 _FORKED = multiprocessing.get_context("forkserver")
 # The command line, and what it imports only when it runs something.
-_FORKED.set_forkserver_preload(["falter.cli", "falter.clients.openai", "aiohttp", "scipy.special"])
+_FORKED.set_forkserver_preload(
+    ["falter.cli._run", "falter.clients.openai", "aiohttp", "scipy.special"]
+)
 
 
 class FalterProcess:

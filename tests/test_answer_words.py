@@ -52,7 +52,13 @@ def judged(
 
 def of_recipes(*recipes: RecipeResult, **changes: object) -> PanelResult:
     whole = replace(
-        panel(), recipes=recipes, counts=counts(900, 800), parts=(), noise_floor=None, items=72
+        panel(),
+        recipes=recipes,
+        counts=counts(900, 800),
+        parts=(),
+        noise_floor=None,
+        items=72,
+        micro=estimate("micro_drop", 0.01, 0.02),
     )
     return replace(whole, **changes)  # type: ignore[arg-type]
 
@@ -178,6 +184,35 @@ def test_many_unread_answers_come_before_everything() -> None:
         "72 items. No request failed; 750 of 900 answers were read, the other 150 count as wrong."
     )
     assert "falter answers --unparsed" in text[-1]
+
+
+def test_an_average_beyond_chance_is_said_where_no_recipe_is_decided() -> None:
+    moved = of_recipes(*OPEN, micro=estimate("micro_drop", 0.103, 0.04))
+    text = words(moved)
+    assert text[0].endswith(
+        "loses 10 points on average over all 5 recipes, beyond chance (2.5 to 18 with 95 % "
+        "confidence)."
+    )
+    assert text[1] == (
+        "By itself no recipe is decided (open-0, open-1, open-2 and 2 more); a drop of 9.8 points "
+        "is still possible."
+    )
+    gained = of_recipes(*OPEN, *SAME, micro=estimate("micro_drop", -0.103, 0.04))
+    assert "gains 10 points on average over all 9 recipes" in words(gained)[0]
+    assert any("5 of 9 recipes are undecided" in sentence for sentence in words(gained))
+    for silent in (
+        of_recipes(*LOST, *OPEN, micro=moved.micro),
+        of_recipes(*SAME, micro=moved.micro),
+        of_recipes(OPEN[0], micro=moved.micro),
+        of_recipes(*OPEN, micro=replace(moved.micro, low=None, high=None)),
+    ):
+        assert not any("on average" in sentence for sentence in words(silent))
+    several = words(moved, of_recipes(*LOST))
+    assert several[0] == (
+        "Of 2 panels (1 model on 1 task): 1 loses points beyond chance and 1 moves on average, by "
+        "no recipe alone."
+    )
+    assert "on average over all 5 recipes" in several[2]
 
 
 def test_few_unread_answers_are_counted_and_no_alarm() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import fnmatch
 import importlib
+import json
 import pkgutil
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ from pathlib import Path
 from types import ModuleType
 
 import falter
+from falter.cli._late import LateCommand
+from falter.cli._main import cli
 
 SOURCE = Path(falter.__file__).parent
 ROOT = SOURCE.parents[1]
@@ -140,6 +144,24 @@ def test_a_room_imports_only_from_its_row_of_the_table() -> None:
     assert not strangers, f"not in docs/architecture.md: {sorted(strangers)}"
 
 
+def test_a_row_names_no_room_that_is_not_imported() -> None:
+    """The picture is no wish: what a room may import, some module of it does."""
+    imported: dict[str, set[str]] = {room: set() for room in rows()}
+    for path in modules():
+        imported.get(room_of(path), set()).update(imported_rooms(path))
+    for row in rows().values():
+        if row.cell != "all of the above":
+            assert row.allowed == imported[row.room], f"docs/architecture.md of {row.room}"
+
+
+def test_a_room_says_on_which_floor_it_is() -> None:
+    """In the first words of its docstring, as in the table."""
+    for module in imported_modules():
+        row = rows().get(module.__name__.partition(".")[2])
+        if row is not None and row.floor != "–":
+            assert (module.__doc__ or "").startswith(f"Floor {row.floor}: "), module.__name__
+
+
 def test_imports_are_absolute() -> None:
     """A module is looked for under one name."""
     relative = {shown(p) for p in modules() for name in imports(p) if name.startswith(".")}
@@ -215,7 +237,7 @@ def _like_ruff(name: str) -> tuple[int, str]:
 
 def test_running_and_storing_imports_neither_scipy_nor_pandas() -> None:
     """What only runs and stores stays light, whatever it loads by its name."""
-    rooms = ("runner", "store", "plan", "clients", "tasks", "perturbations", "scorers")
+    rooms = ("runner", "store", "planning", "clients", "tasks", "perturbations", "scorers")
     heavy = fresh(
         "import sys, importlib, pkgutil\n"
         f"for room in {rooms}:\n"
@@ -225,6 +247,39 @@ def test_running_and_storing_imports_neither_scipy_nor_pandas() -> None:
         "print([name for name in ('scipy', 'pandas') if name in sys.modules])\n"
     )
     assert heavy == "[]"
+
+
+def test_a_start_imports_what_it_needs() -> None:
+    """Help and mistyped commands need Click; a run needs of SciPy its functions, and no HTTP."""
+    started = "import contextlib, io, json, sys, falter\nseen = [sorted(sys.modules)]\n"
+    called = (
+        "from falter.cli._main import _run\n"
+        "for arguments in (['--help'], ['--version'], ['repord'], RUN):\n"
+        "    talk = io.StringIO()\n"
+        "    with contextlib.redirect_stdout(talk), contextlib.redirect_stderr(talk):\n"
+        "        _run(arguments)\n"
+        "    seen.append(sorted(sys.modules))\n"
+        "print(json.dumps(seen))\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        run = f"run --task basics -m simulated -r typos --limit 3 --store {folder}/x.db"
+        modules = json.loads(fresh(f"RUN = {run.split()}\n{started}{called}"))
+    first, *talks, whole = map(set, modules)
+    assert {name for name in first if name.startswith("falter")} == {"falter"}
+    for talk in talks:
+        rooms = {".".join(n.split(".")[:2]) for n in talk if n.startswith("falter.")}
+        assert rooms == {"falter.cli", "falter.core"}
+        assert not talk & {"numpy", "rich", "yaml"}
+    assert "scipy.special" in whole
+    assert not whole & {"aiohttp", "pandas", "pyarrow", "scipy.optimize", "scipy.stats"}
+
+
+def test_every_command_is_where_the_list_says() -> None:
+    """Under its name; and what the list says of it fits on a line."""
+    for name, stand_in in cli.commands.items():
+        assert isinstance(stand_in, LateCommand)
+        assert stand_in.load().name == name
+        assert len(stand_in.get_short_help_str()) < 62, name
 
 
 def test_no_file_holds_two_ideas() -> None:
@@ -255,7 +310,7 @@ NAMED: dict[str, set[str]] = {
     "analysis/figures/_across.py": {"consistency"},
     "cli/_inspect.py": {"smollm2", "hf", "inspect", "lm-eval", "vllm"},
     "cli/_judge.py": {"similarity"},
-    "cli/_mend.py": {"mend"},
+    "cli/_m*.py": {"mend"},
     "cli/_rewrites_text.py": {"exact"},
     "clients/_connection.py": {"identity"},
     "experiment/_calibration.py": {"similarity"},

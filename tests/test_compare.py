@@ -45,6 +45,13 @@ def other_router(prompt: str) -> str:
     return "unsure"
 
 
+def shaky_router(prompt: str) -> str:
+    """Right about every ticket as it was written, and about some where its case has changed."""
+    steady = any(f"number {n}." in prompt.lower() for n in range(3))
+    word, text = ("about", prompt.lower()) if steady else ("About", prompt)
+    return next((queue for queue in QUEUES if f"{word} {queue}" in text), "unsure")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("compare")
@@ -159,6 +166,22 @@ def test_models_of_one_run_are_sides_and_more_than_two_have_ranks(
         result, models=["function:test_compare:router", "function:test_compare:other_router"]
     )
     assert "function:test_compare:router is better by 50.0 points" in two.verdict[0]
+
+
+def test_a_side_with_little_to_lose_is_not_simply_called_robust(
+    run: Callable[..., falter.Result],
+) -> None:
+    """One that is never right loses nothing; one that is right less often has less to lose."""
+    models = [shaky_router, router, other_router]
+    compared = falter.compare(run(models=models, recipes=["casing"], store="shaky.db"))
+    said = compared.figure("comparison").text
+    never = [sentence for sentence in said if "nothing to lose" in sentence]
+    assert len(never) == 1 and never[0].startswith(
+        "function:test_compare:other_router is not shown to be more robust: its average drop is "
+    )
+    less = [sentence for sentence in said if "has less to lose" in sentence]
+    assert len(less) == 1
+    assert "but it is right 50.0 points less often as asked" in less[0]
 
 
 def test_what_does_not_pair_is_counted_and_named(

@@ -11,7 +11,7 @@ from falter.core.errors import FalterError, UsageError
 from falter.core.records import Sampling
 from falter.experiment import read_experiment, recipe_from, resolve, variant_sets
 from falter.perturbations import perturb
-from falter.plan import plan
+from falter.planning import plan
 
 
 def experiment(**settings: Any) -> Any:

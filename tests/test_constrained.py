@@ -80,7 +80,7 @@ def test_a_server_that_does_not_hold_it_gets_no_credit(tmp_path: Path) -> None:
 
 def test_a_client_without_it_is_refused(tmp_path: Path) -> None:
     """Before anything is asked."""
-    with pytest.raises(UsageError, match="needs a server that holds a model to the options"):
+    with pytest.raises(UsageError, match="needs a client that holds a model to the options"):
         falter.run(
             {**SETTINGS, "models": [lambda prompt: "A"], "scorer": "choice_constrained"},
             store=tmp_path / "s.db",
@@ -95,6 +95,15 @@ def test_the_simulated_model_can_be_held(tmp_path: Path) -> None:
     free, constrained = result.analysis.panels
     assert free.baseline.value == constrained.baseline.value
     assert constrained.counts.unparsed == 0
+
+
+def test_a_model_in_this_process_is_held_token_by_token(tmp_path: Path) -> None:
+    """The embedded model writes a letter of the item and nothing else, in every answer."""
+    settings = {**SETTINGS, "models": ["smollm2"], "limit": 2}
+    result = falter.run({**settings, "scorer": "choice_constrained"}, store=tmp_path / "s.db")
+    (panel,) = result.analysis.panels
+    assert panel.counts.scored == panel.counts.cells == 4
+    assert {row["extracted"] for row in result.scores()} <= set("ABCDE")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_it_is_like_the_people_who_were_not_fitted() -> None:
     typos = distances(summary((word, edits) for word, edits in slips if edits))
     assert HELD_OUT["misspellings"] > 5_000
     assert max(ours.values()) < 0.12, ours
-    for name in ("edits", "key", "place", "add", "replace"):
+    for name in ("edits", "edits, short", "key", "place", "add", "replace"):
         assert ours[name] < 0.6 * typos[name], (name, ours[name], typos[name])
 
 
@@ -90,6 +90,14 @@ def test_long_words_are_misspelt_more_often() -> None:
     """A word of nine letters is taken before one of three."""
     first = [perturb("cat knowledge dog", "human_typos:count=1", seed=n) for n in range(60)]
     assert sum("knowledge" not in text for text in first) > 35
+
+
+def test_no_negation_is_made_or_lost() -> None:
+    """*non* is left alone, and no misspelling reads as a denial without its apostrophe."""
+    assert {"aren", "isnt", "dont", "non"} <= never_produced("en")
+    for seed in range(30):
+        made = perturb("Given a non-negative integer", "human_typos:count=3", seed=seed)
+        assert " non-" in made
 
 
 def test_slips_and_spelling() -> None:

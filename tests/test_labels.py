@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import falter
-from falter.cli._plan_text import panel_row, panel_text
 from falter.core.errors import UnknownName, UsageError
 from falter.experiment import read_experiment, resolve
 from falter.experiment._labels import run_scorers
-from falter.plan import Cost
+from falter.experiment._plan_text import panel_row, panel_text
+from falter.planning import Cost
 from falter.scorers import usual_scorer
 from falter.scorers._choosing import are_labels
 from falter.scorers.reading import REFUSALS, declines, read_label

@@ -137,6 +137,17 @@ def test_a_greedy_continuation_is_one_that_greedy_generation_gives(engine: Llama
     assert not other.greedy
 
 
+def test_a_reply_can_be_held_to_texts(engine: LlamaEngine) -> None:
+    """It is the one that the model finds likeliest step by step; a limit still cuts it."""
+    only = ['{"answer": "A"}', '{"answer": "B"}', '{"answer": "10"}', '{"answer": "1"}']
+    held = engine.generate("The letter is", max_tokens=32, temperature=0, seed=0, only=only)
+    assert held.text in only and held.finish_reason == "stop"
+    one = engine.generate("x", max_tokens=32, temperature=1, seed=3, only=only[:1])
+    assert one.text == only[0]
+    cut = engine.generate("x", max_tokens=2, temperature=0, seed=0, only=only)
+    assert cut.finish_reason == "length" and only[0].startswith(cut.text)
+
+
 def test_white_space_at_the_end_of_the_context_moves(engine: LlamaEngine) -> None:
     """Of any kind, as in lm-evaluation-harness: "a: " + "b" is "a:" + " b"."""
     [moved] = engine.score("The capital of France is", [" Paris"])

@@ -63,6 +63,17 @@ def test_the_test_is_fishers():
     assert "where the baseline was right" in found.reasons[1]
 
 
+@pytest.mark.parametrize("counts", [(10, 50, 1, 50), (0, 7, 3, 3), (5, 9, 5, 9), (90, 3000, 4, 7)])
+def test_its_p_is_scipys(counts: tuple[int, int, int, int]):
+    """Of any margins, also where tables at either end are as unlikely as the one at hand."""
+    gone, right, missed, wrong = counts
+    baseline, perturbed = np.repeat([1.0, 0.0], [right, wrong]), np.ones(right + wrong)
+    perturbed[:gone] = perturbed[right : right + missed] = NAN
+    table = [[gone, right - gone], [missed, wrong - missed]]
+    expected = scipy.stats.fisher_exact(table).pvalue
+    assert missingness(baseline, perturbed).p_value == pytest.approx(expected, rel=1e-9)
+
+
 def test_little_missing_at_random_is_not_suspicious():
     """One of a hundred pairs, and nothing at all."""
     perturbed = np.ones(100)

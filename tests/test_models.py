@@ -14,7 +14,7 @@ import pytest
 import falter
 from falter.core.errors import UsageError
 from falter.experiment import ModelSpec, connect, read_experiment, resolve
-from falter.plan import plan
+from falter.planning import plan
 
 
 def responses(path: Path) -> int:

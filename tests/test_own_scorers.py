@@ -336,13 +336,19 @@ def _resigned(recipe: Any, signature: str) -> Any:
     return replace(recipe, **signed)
 
 
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """A run that two scorers have read."""
+    given = experiment(task="basics", scorer=("choice_letter", "includes"))
+    return run(tmp_path_factory.mktemp("several") / "s.db", given)
+
+
 @pytest.mark.parametrize("ending", ["html", "md", "csv", "json", "tex", "parquet"])
-def test_every_report_takes_several_scorers(ending: str, tmp_path: Path) -> None:
-    result = run(tmp_path / "s.db", experiment(task="basics", scorer=("choice_letter", "includes")))
-    path = result.report(tmp_path / f"report.{ending}")
+def test_every_report_takes_several_scorers(ending: str, several: Result, tmp_path: Path) -> None:
+    path = several.report(tmp_path / f"report.{ending}")
     if ending != "parquet":
         assert "includes" in path.read_text("utf-8")
-    assert "includes" in result.summary()
+    assert "includes" in several.summary()
 
 
 def test_scorers_that_ask_otherwise_ask_for_themselves(

@@ -17,6 +17,7 @@ from falter.perturbations._resources import lines
 from falter.tasks import Template, tasks
 from falter.text import meaning_flags
 
+DATA = Path(__file__).parent / "data"
 SUMS = (
     "A robe takes 2 bolts of blue fibre. Another takes half that much. Mary buys both of them. "
     "How many bolts does Mary need?"
@@ -49,6 +50,8 @@ def test_autocorrect() -> None:
         assert {flag.check for flag in meaning_flags(text, made)} <= {"word"}
     assert changed(asked("Zebras run"), "autocorrect").status == "not_applicable"
     assert perturb("May I use it?", "autocorrect:rate=1") == "May I yes it?"
+    for text in ("Half of 16 balls", "1/5 of 100", "60% of 20", "If 20 people vote"):
+        assert changed(asked(text), "autocorrect:rate=1").status == "not_applicable"
 
 
 # Stray sentences
@@ -77,6 +80,21 @@ def test_places_of_stray_sentences() -> None:
     assert perturb(SUMS, "distractor_context:before").endswith(SUMS)
     assert perturb(SUMS, "distractor_context:after").startswith(SUMS)
     assert head == "A robe takes 2 bolts of blue "
+
+
+def test_no_stray_sentence_becomes_a_point_or_an_antecedent() -> None:
+    """None stands among or behind points that are asked about, nor before a bare pronoun."""
+    points = "Which is true? 1. The sea is salty here.\n2. The lake is deep there."
+    facing = "Statement 1| Oak trees are tall. Statement 2| Pine trees are green."
+    for text in (points, facing):
+        made = {perturb(text, "distractor_context", seed=seed) for seed in range(20)}
+        assert len(made) > 5 and all(one.endswith(text) for one in made)
+    numbered = "The points are: (1) Gold is soft. (2) Iron is hard. Which of them is right?"
+    for seed in range(20):
+        assert numbered in perturb(numbered, "distractor_context", seed=seed)
+    pronoun = "If they study hard, can anyone get there?"
+    made = {perturb(pronoun, "distractor_context", seed=seed) for seed in range(20)}
+    assert all(one.startswith(pronoun) for one in made)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +143,7 @@ def test_marks_between_examples() -> None:
     headed = plain(changed(prompt, "demonstration_delimiter:headings").prompt)
     assert headed.count("## Example\n") == 2 and headed.count("## Question\n") == 1
     assert headed.replace("## Example\n", "").replace("## Question\n", "") == plain(prompt)
+    assert plain(changed(prompt, "demonstration_delimiter:blank").prompt)[0] != "\n"
     assert changed(asked("2 + 2?"), "demonstration_delimiter").status == "not_applicable"
 
 
@@ -145,6 +164,17 @@ def test_the_instruction_in_another_role() -> None:
     assert both[0] == system and both[1:] == messages(before)
     assert changed(asked("Why?", "Question: {q}"), "role_placement").status == "not_applicable"
     assert changed(before, "role_placement:user").status == "not_applicable"
+
+
+def test_no_empty_lines_are_left_where_the_instruction_was() -> None:
+    """The user's message begins with words, whichever section the empty lines were in."""
+    task = tasks.get("truthfulqa")(str(DATA / "truthfulqa_mc_task.json.gz"))
+    before = task.templates["letter"].build(task.items[0])
+    for step in ("role_placement", "sharded_turns"):
+        said = messages(changed(before, step).prompt)
+        assert said[-1][1].startswith("Question: "), said
+    (control,) = messages(changed(before, "sharded_turns:way=one").prompt)
+    assert "question.\nQuestion: " in control[1]
 
 
 def test_a_lost_instruction_is_found() -> None:

@@ -198,3 +198,16 @@ def test_formats_of_prompts_without_labels() -> None:
     shown = Demonstration(sections=LETTER.build(ITEM).sections, answer="B")
     shot = replace(LETTER.build(ITEM), demonstrations=(shown,))
     assert run(shot, "input_format").status == "not_applicable"
+
+
+@pytest.mark.parametrize("question", ["5 + 3 = ?", "−2 times 4?", "x = 7, so 2x?"])
+def test_no_mark_of_a_label_becomes_a_part_of_a_sum(question: str) -> None:
+    """Behind a label no minus, *greater than* or equals sign stands before a number."""
+    prompt = Template.parse("Question: {question}\nAnswer:").build(
+        Item(task="t", key="1", fields={"question": question})
+    )
+    for key in map(str, range(60)):
+        recipe = Recipe(label="x", steps=(parse_step("input_format"),))
+        text = plain(apply_recipe(key, prompt, recipe, 0, 0).prompt)
+        before = text[: text.index(question)].rstrip()
+        assert before[-1] not in "-=" and not before.endswith(("n >", "N >"))

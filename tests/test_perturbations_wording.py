@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -38,6 +39,13 @@ def test_tones_are_for_people() -> None:
     assert status("def f():\n    pass", "tone_rules", program) == "not_applicable"
     assert status("```\nx = 1\n```", "tone_rules") == "not_applicable"
     assert status("", "tone_rules") == "not_applicable"
+    made = {perturb("The aim of the treaty was to", "tone_rules", seed=n) for n in range(20)}
+    assert all(text.endswith("The aim of the treaty was to") for text in made)
+    rule = Section(name="r", kind="instruction", text="Translate into French:\n")
+    text = Section(name="i", kind="input", text="It rains today.")
+    recipe = Recipe(label="x", steps=(parse_step("tone_rules"),))
+    prompt = Prompt(sections=(rule, text))
+    assert apply_recipe("k", prompt, recipe, 0, 0).status == "not_applicable"
 
 
 @pytest.mark.parametrize(
@@ -50,6 +58,20 @@ def test_tones_are_for_people() -> None:
         ("He is a teacher with an umbrella", "He is teacher with umbrella"),
         ("Give me information", "Give me informations"),
         ("Which is the most common of the second kind, and why a few?", None),
+        ("He used to make money", None),
+        ("What was used to make the pattern?", "What was used for make pattern?"),
+        (
+            "In the traffic jam they were stuck, and in traffic",
+            "In traffic jam they were stuck, and in traffics",
+        ),
+        (
+            "How much did she use to buy it, and why did the use end?",
+            "How much did she use to buy it, and why did use end?",
+        ),
+        (
+            "A lamp in the case of a fire, and chalk on the board",
+            "A lamp in the case of fire, and chalk on the board",
+        ),
         ("Let a be the side a of a box", "Let a be side a of box"),
         ("in the Alps, the 3 of them", None),
     ],
@@ -70,6 +92,9 @@ def test_voice() -> None:
         assert "paul revere" in made and "2,125" in made and "?" not in made
         words = [w for w in made.split() if w not in {"um", "uh", "er", "you", "know"}]
         assert len(words) == len(text.split())
+        assert "did you know" not in made and "what you know" not in made
+        fillers = re.split(r" (?:um|uh|er) ", f" {made} ")
+        assert all(len(part) > 8 for part in fillers[1:-1])
     assert status("def f(): pass", "voice", Program(prefix="", tests="", entry_point="f")) == (
         "not_applicable"
     )
@@ -113,6 +138,8 @@ def test_sets_share_recipes() -> None:
         ("Where do they come from?", None),
         ("Which birds did you see?", None),
         ("Who painted the stars?", "who painted the stars"),
+        ("Who built the towers of York?", "who built the towers of York"),
+        ("When did the war end?", None),
         ("Why isn't it so?", None),
     ],
 )
@@ -135,6 +162,11 @@ def test_questions_in_other_words(text: str, want: str | None) -> None:
         ("The man who eats has gone.", "The man what eats has went."),
         ("They were sold by themselves.", "They was sold by theirselves."),
         ("They are not eaten by owls.", None),
+        (
+            "The theory that cities grow is one, and a song that lasts is another.",
+            "The theory that cities grow is one, and a song what lasts is another.",
+        ),
+        ("Find the greatest common factor.", None),
         (
             "the fact that is known, in those days of old",
             "the fact that is known, in them days of old",

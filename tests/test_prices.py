@@ -17,7 +17,7 @@ from falter.experiment import (
     read_prices,
     with_prices,
 )
-from falter.plan import Price
+from falter.planning import Price
 
 MINE = "currency: EUR\nmodels:\n  mine: {input: 1, output: 2}\n  a/b: {input: 3, output: 4}\n"
 

@@ -15,7 +15,7 @@ from falter.analysis import drops_so_far
 from falter.cli._live_drops import LiveDrops, drops_line
 from falter.cli._progress import Meter, clock, describe
 from falter.experiment import run_scorers
-from falter.plan import Price
+from falter.planning import Price
 from falter.runner import Progress
 from falter.store import Store
 

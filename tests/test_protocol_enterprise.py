@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -199,7 +200,7 @@ def test_without_translations_and_rewriter_the_part_is_left_out(
 def test_what_a_judge_cannot_say_is_asked_once_more_and_then_counted(
     tmp_path: Path, patch: pytest.MonkeyPatch
 ) -> None:
-    """Prose is asked again, briefly; what stays unread is changed if strict, else left out."""
+    """Prose and what was cut are asked again, briefly; what stays unread is changed if strict."""
 
     def change(request: Request, parts: Parts) -> Parts:
         changed = request.variant.recipe.label in ("whitespace", "spelling")
@@ -207,12 +208,13 @@ def test_what_a_judge_cannot_say_is_asked_once_more_and_then_counted(
             dict.fromkeys(parts, f"{CHANGED} {request.variant.recipe.label}") if changed else parts
         )
 
-    def hesitant(request: Request) -> str:
+    def hesitant(request: Request) -> Response | str:
         text = request.messages[0][1]
         if "The second reply:" not in text:
             return '{"rating": 3}'
         if "CHANGED beyond all recognition now whitespace" in text:
-            return "Hard to say."
+            cut = '{"rating": 3, "explanation": "They'
+            return Response(key="", text=cut, finish_reason="length")
         return '{"rating": 1}' if _rubrics.AGAIN in text else "They differ somewhat."
 
     scripted(patch, "writer", writer(change))
@@ -317,6 +319,21 @@ def test_a_judge_that_fails_leaves_pairs_missing(tmp_path: Path, patch: pytest.M
     scripted(patch, "umpire", failing)
     result = study(tmp_path, task="enterprise_case:hr", limit=8, judge="umpire")
     assert line(result, "perturbations", "scripted:writer", "whitespace")["Pairs"] == 7
+    said = figure(result, "answer").text
+    assert re.match(r"The judge was asked \d+ times, .*; \d+ of its replies .* never came\.", said[-1])
+    assert "every one" not in said[-2] and said[-2].startswith("No request failed; ")
+
+
+def test_a_judge_who_had_nothing_to_compare_is_not_called_missing(
+    tmp_path: Path, patch: pytest.MonkeyPatch
+) -> None:
+    scripted(patch, "writer", writer(lambda _, parts: parts))
+    umpire = scripted(patch, "umpire", rating)
+    result = study(tmp_path, task="enterprise_case:hr", limit=1, judge="umpire")
+    assert not umpire.requests
+    method = figure(result, "method")
+    assert "there was nothing to compare" in method.text[0]
+    assert "No judge" not in " ".join(method.text)
 
 
 def test_hostile_replies_stay_behind_their_marks(tmp_path: Path, patch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import falter
-from falter.core.errors import StoreError, UsageError
+from falter.core.errors import FalterError, StoreError, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +59,22 @@ def test_a_notebook_shows_the_main_figures(store: Path) -> None:
     inside = unescape(shown.split('srcdoc="')[1].split('"')[0])
     assert inside.startswith("<!doctype html>")
     assert "pad_newlines" in inside
+
+
+def test_a_plan_is_the_twin_of_a_run(store: Path, tmp_path: Path) -> None:
+    """The same settings: what is stored already, what would be sent, in words and as numbers."""
+    settings: dict[str, Any] = {"models": ["simulated"], "task": "sums", "limit": 12}
+    stored = falter.plan(recipes=["typos"], store=store, **settings)
+    assert (stored.cells, stored.stored, stored.calls) == (24, 24, 0)
+    fresh = falter.plan({**settings, "recipes": ["typos"]}, store=tmp_path / "new.db", show=1)
+    assert (fresh.stored, fresh.calls) == (0, 24)
+    assert not (tmp_path / "new.db").exists()
+    assert [prompt["recipe"] for prompt in fresh.prompts] == ["baseline", "typos"]
+    assert str(fresh).startswith("simulated on sums, scored by ")
+    assert str(fresh).endswith("nothing was sent.")
+    assert repr(fresh) == "<falter plan: 24 calls, 0 of 24 stored>"
+    assert fresh.panels[0]["scorer_because"] and fresh.cost_at_most is None
+    with pytest.raises(UsageError, match=r"not as both|one experiment"):
+        falter.plan({"task": "sums"}, limit=3)
+    with pytest.raises(FalterError, match="show"):
+        falter.plan(show=-1, **settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 from falter.analysis import MEANING_CHECKS, Rewording, meaning
 from falter.cli._main import cli
 from falter.core.records import Prompt, Section
+from falter.core.rng import Rng
 from falter.experiment import proposals, read_experiment
 from falter.perturbations import ADVICE, perturbations, traits_of
 from falter.testing.samples import SAMPLES
@@ -68,6 +70,16 @@ def test_answers_that_stand_in_their_items(tmp_path: Path) -> None:
     assert "but replace_spaces (1 of 2) would change it" in plan.output
     done = CliRunner().invoke(cli, ["recommend", *task])
     assert done.exit_code == 0 and "add to 'falter run': -r casing" in done.output
+    kinds = ("bill", "code") * 2
+    data.write_text(
+        "".join(
+            json.dumps({"text": f"{n}: a bill", "answer": kind}) + "\n"
+            for n, kind in enumerate(kinds)
+        )
+    )
+    template.write_text("A bill or a code?\n{text}\nKind:")
+    plan = CliRunner().invoke(cli, ["plan", *task, "--model", "simulated", *recipes])
+    assert plan.exit_code == 0 and "looked at" not in plan.output
 
 
 def test_the_check_finds_a_lost_and_an_added_answer() -> None:
@@ -93,3 +105,26 @@ def test_the_check_finds_a_lost_and_an_added_answer() -> None:
     assert MEANING_CHECKS[-1] == "target" and lost("Is Bern or Basel the capital, say?") == ()
     assert lost("Is Born or Basel the capital?") == (("target", "Bern"),)
     assert lost("Bern it is. Is Bern or Basel the capital?") == (("target", "+Bern"),)
+
+
+def test_other_labels_of_the_same_options_are_no_loss() -> None:
+    """`A` becomes `1` by declaration; a number that the question loses is found all the same."""
+    before = Prompt(
+        sections=(
+            Section(name="q", kind="input", text="Which is 12 less 3?\n"),
+            Section(name="c", kind="choices", text="A. 9\nB. 15\n"),
+        ),
+        choices=("9", "15"),
+        labels=("A", "B"),
+        target=0,
+    )
+    after = perturbations.get("relabel_choices")(before, Rng(0), labels="digits")
+
+    def lost(changed: Prompt) -> dict[str, int]:
+        one = Rewording(item="sum", before=before, after=changed, status="changed")
+        counts = meaning([one], task="sums", recipe="relabel_choices", group="g").lost
+        return {check: count for check, count in counts.items() if count}
+
+    assert after.labels == ("1", "2") and lost(after) == {}
+    without = replace(after.sections[0], text="Which is less 3?\n")
+    assert lost(after.with_sections((without, *after.sections[1:])))["number"] == 1

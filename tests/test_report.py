@@ -220,7 +220,7 @@ def hidden(text: str) -> set[str]:
     """Characters that act or are not seen; a joiner inside an emoji is neither."""
     emoji = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
     text = re.sub(f"(?<=[{emoji}])\u200d(?=[{emoji}])", "", text)
-    acting = {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+    acting = {c for c in set(text) if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
     marks = set("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u0890\u0891\u08e2\U000110bd\U000110cd")
     return acting - marks - set("\n\t")
 

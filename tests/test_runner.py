@@ -11,7 +11,7 @@ import pytest
 
 from falter.core.errors import AuthenticationError, RunStopped
 from falter.core.records import Request, Response
-from falter.plan import batched
+from falter.planning import batched
 from falter.runner import Lane, Progress, run_lanes
 from falter.runner._buffer import AGE
 from falter.store import Store

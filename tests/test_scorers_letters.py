@@ -14,7 +14,7 @@ from falter.core.errors import UsageError
 from falter.core.interfaces import Case
 from falter.core.records import ContinuationScore, Request, Response, Score
 from falter.experiment import Experiment, read_experiment, resolve
-from falter.plan import plan
+from falter.planning import plan
 from falter.scorers import scorers
 from falter.store import Store
 from falter.weights import find_weights

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from falter.core.errors import TaskError
 from falter.core.records import Prompt, Section
 from falter.core.rng import Rng
 from falter.perturbations import _spacing, perturbations
@@ -26,8 +27,11 @@ def test_ten_megabytes_of_data_are_read(tmp_path: object) -> None:
     from pathlib import Path
 
     folder = Path(str(tmp_path))
-    (folder / "long.csv").write_text("q,a\n" + "x" * 100_000 + ",1\n")
-    assert len(read_rows(folder / "long.csv")[0]["q"]) == 100_000
+    (folder / "long.csv").write_text("q,a\n" + "x" * 200_000 + ",1\n")
+    assert len(read_rows(folder / "long.csv")[0]["q"]) == 200_000
+    (folder / "head.csv").write_text("x" * 20_000_000 + ",a\n1,2\n")
+    with pytest.raises(TaskError, match=r"head\.csv, line 1: field larger than field limit"):
+        read_rows(folder / "head.csv")
     (folder / "many.jsonl").write_text('{"q": "a b c", "a": 1}\n' * 400_000)
     assert len(read_rows(folder / "many.jsonl")) == 400_000
 

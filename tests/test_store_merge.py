@@ -11,7 +11,7 @@ import pytest
 
 from falter.cli._main import _run
 from falter.core.errors import StoreError, UnknownName, UsageError
-from falter.plan import Shard
+from falter.planning import Shard
 from falter.store import Store, merge, verify
 from falter.store import _opening as opening
 from samples import RUN, answer, requests

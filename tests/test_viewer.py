@@ -205,6 +205,10 @@ def test_new_answers_are_seen(path: Path) -> None:
         before = [source.codes(n).copy() for n in range(2)]
         assert sum(int((codes == CODES.index("missing")).sum()) for codes in before) == len(taken)
         assert source.arrivals() == []
+        with sqlite3.connect(path) as db:
+            db.execute("INSERT INTO failures VALUES (?, 0.0, 'timed out')", (taken[0][0],))
+        failed = {code for _, _, codes in source.arrivals() or () for code in codes}
+        assert failed == {CODES.index("failed")}
         put_back(path, taken)
         arrived = source.arrivals()
         assert arrived

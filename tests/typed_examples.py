@@ -29,6 +29,12 @@ def a_run() -> float | None:
     return best.value if rows else None
 
 
+def a_plan() -> int:
+    plan: falter.Plan = falter.plan(task="basics", models=["simulated"], limit=20, store="x.db")
+    costs = plan.cost_at_most
+    return plan.calls if costs is None or costs["USD"] < 1 else 0
+
+
 def rows_in_memory() -> Result:
     def answer(prompt: str) -> str:
         return "billing"

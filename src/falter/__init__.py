@@ -2,6 +2,7 @@
 
 >>> import falter
 >>> falter.perturb("What is the capital of France?", "typos", seed=0)
+>>> print(falter.plan(task="basics", models=["smollm2"], limit=50))
 >>> result = falter.run(task="basics", models=["smollm2"], limit=50)
 >>> print(result.summary())
 >>> falter.open("falter.db").newest
@@ -16,7 +17,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from falter.core.scored import Scored
-    from falter.experiment import Comparison, Result, compare, run
+    from falter.experiment import Comparison, Plan, Result, compare, plan, run
     from falter.experiment import open_store as open
     from falter.perturbations import perturb
     from falter.pytest_plugin import Case, cases, robust
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Case",
     "Comparison",
+    "Plan",
     "Result",
     "Scored",
     "__version__",
@@ -31,6 +33,7 @@ __all__ = [
     "compare",
     "open",
     "perturb",
+    "plan",
     "robust",
     "run",
 ]
@@ -38,12 +41,14 @@ __all__ = [
 _HOMES = {
     "Case": ("falter.pytest_plugin", "Case"),
     "Comparison": ("falter.experiment", "Comparison"),
+    "Plan": ("falter.experiment", "Plan"),
     "Result": ("falter.experiment", "Result"),
     "Scored": ("falter.core.scored", "Scored"),
     "cases": ("falter.pytest_plugin", "cases"),
     "compare": ("falter.experiment", "compare"),
     "open": ("falter.experiment", "open_store"),
     "perturb": ("falter.perturbations", "perturb"),
+    "plan": ("falter.experiment", "plan"),
     "robust": ("falter.pytest_plugin", "robust"),
     "run": ("falter.experiment", "run"),
 }

@@ -180,7 +180,17 @@ def test_options_are_scored_by_their_own_tokens() -> None:
     assert [round(s.logprob, 6) for s in found.scores] == [-0.01, -0.03, -0.02]
     assert [(s.tokens, s.greedy) for s in found.scores] == [(1, True), (2, False), (2, True)]
     assert found.usage.prompt_tokens == 4 + 5 + 5
-    assert engine().caching is True and engine().calls == [(3, False)]
+    assert engine().caching is False and engine().calls == [(3, False)]
+    assert found.served_by == "vllm"
+
+
+def test_its_prefix_cache_is_off_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was asked before must not change a score; what the engine promises is recorded."""
+    monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")
+    client = made(options={"enable_prefix_caching": True})
+    (found,) = asked(client, [request(client, 1, context="zz", continuations=("a",))])
+    assert engine().caching is True and client.model.options["enable_prefix_caching"] is True
+    assert found.served_by == "vllm, batch invariant"
 
 
 def test_white_space_at_the_end_of_the_context_belongs_to_the_continuation() -> None:

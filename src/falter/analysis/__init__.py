@@ -6,14 +6,6 @@ from falter.analysis._across_results import (
     Across,
     Concordance,
     Consistency,
-    FailureShift,
-    ModelPair,
-    Omnibus,
-    Pooled,
-    RankingChange,
-    RankRange,
-    RecipeRanking,
-    Survival,
 )
 from falter.analysis._analyse import analyse, analyse_tables
 from falter.analysis._answers import Answer, AnswerKind, UnreadReply, answers, unread_replies
@@ -24,20 +16,18 @@ from falter.analysis._examples import segments
 from falter.analysis._export import score_rows, write_scores
 from falter.analysis._meaning import (
     MEANING_CHECKS,
-    Cosine,
     Rewording,
     answer_places,
     equal_prompts,
     meaning,
 )
 from falter.analysis._parts import evidence_of_run
-from falter.analysis._rescore import DifferentReading, ReadTwice, rescored_panels
+from falter.analysis._rescore import ReadTwice, rescored_panels
 from falter.analysis._results import (
     Analysis,
     Counts,
     GroupResult,
     Meaning,
-    NotAsked,
     PanelResult,
     RecipeParts,
     RecipeResult,
@@ -82,30 +72,19 @@ __all__ = [
     "AnswerKind",
     "Concordance",
     "Consistency",
-    "Cosine",
     "Counts",
-    "DifferentReading",
-    "FailureShift",
     "GroupResult",
     "Meaning",
-    "ModelPair",
-    "NotAsked",
-    "Omnibus",
     "PanelCells",
     "PanelResult",
     "PanelSoFar",
-    "Pooled",
-    "RankRange",
-    "RankingChange",
     "ReadTwice",
     "RecipeParts",
-    "RecipeRanking",
     "RecipeResult",
     "Rewording",
     "Settings",
     "Side",
     "SidesCompared",
-    "Survival",
     "Table",
     "UnreadReply",
     "Worst",

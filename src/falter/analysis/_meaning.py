@@ -22,7 +22,7 @@ from falter.core.ids import digest
 from falter.core.records import Prompt, Recipe, Run, VariantStatus
 from falter.figures import Segment
 from falter.store import Store
-from falter.text import MeaningCheck, copied_words, meaning_flags
+from falter.text import MeaningCheck, MeaningFlag, copied_words, meaning_flags
 
 __all__ = [
     "MEANING_CHECKS",
@@ -84,7 +84,7 @@ def meaning(
     losses: list[tuple[str, str, str]] = [
         (rewording.item, flag.check, flag.lost)
         for rewording in changed
-        for flag in meaning_flags(_own(rewording.before), _own(rewording.after), language)
+        for flag in _flags(rewording.before, rewording.after, language)
     ]
     losses += [
         (rewording.item, "target", lost)
@@ -187,8 +187,20 @@ def _tail(text: str) -> str:
 
 def loses_meaning(before: Prompt, after: Prompt, language: str = "en") -> bool:
     """Whether any check finds a loss between two prompts."""
+    return bool(_flags(before, after, language)) or bool(_moved_answers(before, after))
+
+
+def _flags(before: Prompt, after: Prompt, language: str) -> tuple[MeaningFlag, ...]:
+    """What the checks of texts find; other labels of the same options are no loss."""
     flags = meaning_flags(_own(before), _own(after), language)
-    return bool(flags) or bool(_moved_answers(before, after))
+    if (before.labels, before.choice_format) == (after.labels, after.choice_format):
+        return flags
+    labels = {*before.labels, *after.labels}
+    return tuple(
+        flag
+        for flag in flags
+        if flag.check not in ("symbol", "number") or flag.lost.removeprefix("+") not in labels
+    )
 
 
 def answer_places(prompt: Prompt) -> int:

@@ -1,4 +1,4 @@
-"""Floor 6: the command line. Data goes to stdout, talk to stderr."""
+"""Floor 7: the command line. Data goes to stdout, talk to stderr."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from falter.core.errors import FalterError, UnknownName
 from falter.experiment import ModelSpec, connect, probe_text, probed, run_async
 from falter.perturbations import perturbations
 from falter.protocols import protocols
+from falter.remedies import remedies
 from falter.scorers import scorers
 from falter.tasks import tasks
 from falter.weights import MINILM, SMOLLM2, find_weights, pull_weights
@@ -37,6 +38,7 @@ EXTRAS = {
     "inspect": "inspect_ai",
     "lm-eval": "lm_eval",
     "vllm": "vllm",
+    "ray": "ray",
 }
 
 
@@ -72,6 +74,7 @@ KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "clients": lambda: [
         {"name": n, "summary": _first_line(clients.get(n))} for n in clients.names()
     ],
+    "remedies": lambda: [{"name": r.name, "summary": r.summary} for r in remedies],
     "measures": lambda: [
         {"name": n, "summary": _first_line(getattr(falter.measures, n))}
         for n in falter.measures.__all__
@@ -84,8 +87,8 @@ KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 @click.argument("kind", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_names(kind: str | None, as_json: bool) -> None:
-    """List what is registered: perturbations, tasks, protocols, scorers, clients, measures; or
-    one KIND."""
+    """List what is registered: perturbations, tasks, protocols, scorers, clients, remedies,
+    measures; or one KIND."""
     if kind is not None and kind not in KINDS:
         raise UnknownName("kind", kind, KINDS)
     listed = {name: KINDS[name]() for name in ([kind] if kind else KINDS)}

@@ -10,41 +10,51 @@ from collections.abc import Sequence
 import click
 
 from falter import __version__
-from falter.cli._analyze import analyze
-from falter.cli._answers import answers
-from falter.cli._baseline import baseline
-from falter.cli._batch import batch
-from falter.cli._compare import compare
-from falter.cli._demo import demo
-from falter.cli._gate import gate
-from falter.cli._generate import generate
-from falter.cli._init import init
-from falter.cli._inspect import doctor, list_names, models
-from falter.cli._judge import judge
-from falter.cli._mend import mend
-from falter.cli._perturb import perturb
-from falter.cli._plan import plan
-from falter.cli._power import power
-from falter.cli._ratings import ratings
-from falter.cli._recommend import recommend
-from falter.cli._report import report
-from falter.cli._requests import requests
-from falter.cli._rescore import rescore
-from falter.cli._rewrites import rewrites
-from falter.cli._run import run
-from falter.cli._store import store
+from falter.cli._late import LateCommand, LateGroup
 from falter.cli._typed import Typed, in_flags
-from falter.cli._variants import variants
-from falter.cli._view import view
-from falter.cli._watch import watch
 from falter.core.errors import FalterError, printable
 
 __all__ = ["cli", "main"]
 
 INTERRUPTED = 1
 
+COMMANDS = {
+    "analyze": ("_analyze:analyze", "Analyse results from elsewhere."),
+    "answers": ("_answers:answers", "Show what was asked, answered and read."),
+    "baseline": ("_baseline:baseline", "Keep the outcomes of a version, for 'falter gate'."),
+    "batch": ("_batch:batch", "Batches that were handed in to providers."),
+    "compare": ("_compare:compare", "Compare runs, models or prompts, paired by item."),
+    "demo": ("_demo:demo", "See a real language model falter, on this machine."),
+    "doctor": ("_inspect:doctor", "Say what is installed and which models answer."),
+    "gate": ("_gate:gate", "Hold a model or an application to margins."),
+    "generate": ("_generate:generate", "Have a model write the items of enterprise tasks."),
+    "init": ("_init:init", "Write an experiment file with comments."),
+    "judge": ("_judge:judge", "How far a judge agrees with people."),
+    "list": ("_inspect:list_names", "List what is registered: perturbations, tasks, ..."),
+    "mend": ("_mend:mend", "Try remedies, and say which one helps."),
+    "models": ("_inspect:models", "List, download or quantise the embedded models."),
+    "perturb": ("_perturb:perturb", "Perturb a text, or every line of standard input."),
+    "plan": ("_plan:plan", "Show the calls, tokens and cost of a run."),
+    "power": ("_power:power", "Say how many items and calls a goal needs."),
+    "ratings": ("_ratings:ratings", "Summaries that people rate, out and in."),
+    "recommend": ("_recommend:recommend", "Propose recipes for a task, and say why."),
+    "report": ("_report:report", "Report a run or a study, in any form."),
+    "requests": ("_requests:requests", "Requests as files, for what answers elsewhere."),
+    "rescore": ("_rescore:rescore", "Read stored answers with another scorer."),
+    "rewrites": ("_rewrites:rewrites", "Rewrites that a model makes beforehand."),
+    "run": ("_run:run", "Run an experiment, or go on with one."),
+    "store": ("_store:store", "List, verify, merge and repair stores."),
+    "variants": ("_variants:variants", "Publish the perturbed prompts, or check them."),
+    "view": ("_view:view", "Look at the answers in a browser."),
+    "watch": ("_watch:watch", "Follow a run that another process makes."),
+}
+"""Each command: where it is, which is imported when it is used, and what the list says of it."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+@click.group(
+    cls=LateGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, message="falter %(version)s")
 def cli() -> None:
     """How far a language model falters when its prompt changes and its meaning does not.
@@ -55,37 +65,8 @@ def cli() -> None:
     """
 
 
-for _command in (
-    demo,
-    init,
-    plan,
-    run,
-    report,
-    answers,
-    compare,
-    rescore,
-    mend,
-    view,
-    gate,
-    baseline,
-    watch,
-    analyze,
-    power,
-    perturb,
-    recommend,
-    rewrites,
-    ratings,
-    judge,
-    generate,
-    list_names,
-    models,
-    doctor,
-    batch,
-    requests,
-    store,
-    variants,
-):
-    cli.add_command(_command)
+for _name, (_home, _summary) in COMMANDS.items():
+    cli.add_command(LateCommand(_name, _home, _summary))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

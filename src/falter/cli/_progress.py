@@ -14,7 +14,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from falter.core.errors import printable
-from falter.plan import Price
+from falter.planning import Price
 from falter.runner import Progress
 
 __all__ = ["IN_BATCHES", "PLAIN_EVERY", "Meter"]

@@ -31,7 +31,7 @@ from falter.experiment import (
     stored_result,
     study_in,
 )
-from falter.plan import Shard
+from falter.planning import Shard
 from falter.report import terminal
 from falter.store import Store, StoredStudy
 

@@ -1,4 +1,4 @@
-"""`falter store`: list, verify, repair, merge and copy the contents of the database."""
+"""`falter store`: list, verify, repair, merge, copy and prune the contents of the database."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import click
 from falter.cli._options import store_option
 from falter.core.errors import StoreError, printable
 from falter.core.ids import short
-from falter.store import MergeReport, Store, merge, repair, studies, verify
+from falter.store import MergeReport, Store, merge, prune, repair, studies, verify
 
 __all__ = ["store"]
 
 
 @click.group()
 def store() -> None:
-    """The store of answers and runs: list its runs and studies, verify, repair, merge, copy."""
+    """The store of answers and runs: list runs and studies, verify, repair, merge, copy, prune."""
 
 
 @store.command("verify")
@@ -106,6 +106,41 @@ def copy_command(runs: tuple[str, ...], store_path: Path, new_path: Path) -> Non
     with _existing(store_path):
         pass
     _say_added(merge([store_path], new_path, runs), new_path)
+
+
+@store.command("prune")
+@click.argument("names", nargs=-1, metavar="[RUN]...")
+@store_option
+@click.option("--yes", is_flag=True, help="Remove it; without this, only say what would go.")
+def prune_command(names: tuple[str, ...], store_path: Path, yes: bool) -> None:
+    """Remove runs or studies, with the answers that no other run needs; then shrink the file.
+
+    \b
+    falter store prune RUN               # says what would go
+    falter store prune RUN --yes         # and it is gone
+
+    Answers were paid for, and there is no way back: 'falter store copy' hands on what you want to
+    keep. Without a name, what no run needs goes: prompts of plans that were made anew, and the
+    records of failures that have an answer by now. Rewrites and reviews stay.
+    """
+    with _existing(store_path):
+        pass
+    before = store_path.stat().st_size
+    report = prune(store_path, names, apply=yes)
+    click.echo(f"{store_path}: {_counted(report.removed)} {'removed' if yes else 'to remove'}")
+    if not yes:
+        if any(report.removed.values()):
+            click.echo("nothing is removed yet: the same command with --yes does it", err=True)
+        return
+    if not report.shrunk:
+        click.echo(
+            "note: another process has the store open, so the file keeps its size; what is free "
+            "in it is used again",
+            err=True,
+        )
+        return
+    after = store_path.stat().st_size
+    click.echo(f"{before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB now", err=True)
 
 
 def _say_added(report: MergeReport, path: Path) -> None:

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import click
 
-from falter.experiment import EXPERIMENT, STUDY, options_of
-
 __all__ = ["Typed", "in_flags", "typed_command"]
 
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
@@ -43,6 +41,8 @@ def in_flags(message: str, typed: object) -> str:
     """A message with settings called by their options, where all of them were typed."""
     if not isinstance(typed, Typed) or typed.file:
         return message
+    from falter.experiment import EXPERIMENT, STUDY, options_of  # costs what a help page need not
+
     flags: dict[str, str] = {}
     for option in (*options_of(EXPERIMENT), *options_of(STUDY)):
         names = {option.setting.name, option.setting.field}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         request_line,
         usual_form,
     )
+    from falter.clients._ray import with_ray
     from falter.clients._transport import Transport
     from falter.clients.function import offer
 else:
@@ -45,6 +46,7 @@ else:
         "read_result": "_forms",
         "request_line": "_forms",
         "usual_form": "_forms",
+        "with_ray": "_ray",
     }
 
     def __getattr__(name: str) -> object:
@@ -81,4 +83,5 @@ __all__ = [
     "request_line",
     "runs_code",
     "usual_form",
+    "with_ray",
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from falter.clients._answers import Answer, failed
 from falter.clients._batching import Batcher
-from falter.core.errors import EndpointError
+from falter.core.errors import EndpointError, EngineLost
 from falter.core.interfaces import Capabilities
 from falter.core.records import Model, Request, Response
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["BaseClient", "BatchClient", "HttpClient"]
 
 LONGEST_REASON = 500
+LOST = ("CUDA error", "HIP error", "device-side assert", "EngineDeadError")
+"""What errors say after which an engine answers nothing more in this process."""
 
 
 class BaseClient(ABC):
@@ -119,6 +121,12 @@ class BatchClient(BaseClient):
         try:
             return await self._batcher.ask(request)
         except Exception as error:
+            if any(mark in repr(error) for mark in LOST):
+                raise EngineLost(
+                    f"{self.model.label} answers nothing more: {error!r:.{LONGEST_REASON}}",
+                    hint="what is answered is stored, and the same command goes on; with "
+                    "'--engine ray' a run starts such an engine anew by itself",
+                ) from error
             return failed(request, self.reason(error))
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:

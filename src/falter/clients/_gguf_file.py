@@ -11,6 +11,7 @@ from typing import Any
 
 from falter.clients._quantize import content_hash
 from falter.core.errors import InvalidValue, MissingExtra, PreflightError
+from falter.weights import cache_dir
 
 __all__ = ["GgufFile", "check_gguf", "find_gguf"]
 
@@ -53,8 +54,11 @@ class GgufFile:
 
 
 def find_gguf(name: str) -> GgufFile:
-    """What `gguf:NAME` means: a file, or `hub/ORG/REPO/FILE.gguf` of the hub."""
+    """What `gguf:NAME` means: a file here or in the cache, or `hub/ORG/REPO/FILE.gguf`."""
+    fetched = cache_dir() / "models" / name
     path = Path(name).expanduser()
+    if not path.is_file() and path.name == name and fetched.is_file():
+        path = fetched
     if path.is_file():
         path = path.resolve()
         return GgufFile(
@@ -66,7 +70,7 @@ def find_gguf(name: str) -> GgufFile:
             "model",
             f"gguf:{name}",
             "gguf:PATH of a file, or gguf:hub/ORG/REPO/FILE.gguf of the hub",
-            hint="there is no such file here",
+            hint="there is no such file here, nor among the models that falter fetched",
         )
     if importlib.util.find_spec("huggingface_hub") is None:
         raise MissingExtra(f"The hub's file {name}", "hf", "huggingface_hub")

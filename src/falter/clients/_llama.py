@@ -122,6 +122,7 @@ class LlamaEngine:
         temperature: float,
         seed: int,
         stop: Sequence[str] = (),
+        only: Sequence[str] = (),
     ) -> Generation:
         """Continue a chat, or a raw prompt, until the model, a stop string or a limit ends it.
 
@@ -130,6 +131,7 @@ class LlamaEngine:
         one number of `random.Random(seed)` draws each token, in order of token ids. The text
         ends before the first stop string. A character that the token limit cut in half is left
         out. The context window is a limit, too: a reply that reaches it ends with "length".
+        With `only`, the reply is one of these texts: at each step no other token can be taken.
         """
         words = self._require_open()
         _check_generation(max_tokens, temperature, stop)
@@ -138,10 +140,17 @@ class LlamaEngine:
             raise ValueError(too_long("the prompt", len(prompt), self._limit))
         draw = random.Random(seed).random
         tokens: list[int] = []
+        paths = [words.tokens(text) for text in only]
         reason = "length"
         for row in self._rows_after(prompt, tokens):
+            if paths:
+                further = _further(paths, tokens)
+                if not further:
+                    reason = "stop"
+                    break
+                row = self._held_to(row, further)
             token = self._pick(row, temperature, draw)
-            if words.is_end(token):
+            if not paths and words.is_end(token):
                 reason = "stop"
                 break
             tokens.append(token)
@@ -264,6 +273,12 @@ class LlamaEngine:
         shifted -= math.log(float(self._numpy.exp(shifted).sum()))
         return shifted
 
+    def _held_to(self, row: Row, tokens: Sequence[int]) -> Row:
+        """The scores with all but these tokens impossible."""
+        held: Row = self._numpy.full_like(row, -math.inf)
+        held[tokens] = row[tokens]
+        return held
+
     def _pick(self, row: Row, temperature: float, draw: Any) -> int:
         """The likeliest token at temperature 0, else one drawn by its probability."""
         if temperature == 0:
@@ -313,6 +328,12 @@ def _context_params(llama: Any, n_ctx: int, n_seq_max: int) -> Any:
     params.kv_unified = True
     params.offload_kqv = params.op_offload = False
     return params
+
+
+def _further(paths: Sequence[list[int]], tokens: list[int]) -> list[int]:
+    """The tokens with which a reply that begins so can go on to one of several whole ones."""
+    begun = [path for path in paths if path[: len(tokens)] == tokens]
+    return sorted({path[len(tokens)] for path in begun if len(path) > len(tokens)})
 
 
 def _first(stop: Sequence[str], text: str) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from abc import abstractmethod
@@ -35,7 +36,12 @@ class LlamaClient(BaseClient):
     def __init__(self, settings: ClientSettings, model: Model, *, chats: bool = True) -> None:
         self._lanes = max(1, min(MOST_LANES, os.cpu_count() or 1, settings.concurrency))
         self.capabilities = Capabilities(
-            generates=True, scores=True, chats=chats, lanes=self._lanes, keeps_prefixes=True
+            generates=True,
+            scores=True,
+            chats=chats,
+            lanes=self._lanes,
+            constrains=True,
+            keeps_prefixes=True,
         )
         self.model = model
         self._pool = ThreadPoolExecutor(self._lanes, thread_name_prefix=model.client)
@@ -67,6 +73,7 @@ class LlamaClient(BaseClient):
                 temperature=sampling.temperature,
                 seed=int(request.key[7:19], 16) if sampling.seed is None else sampling.seed,
                 stop=sampling.stop,
+                only=[json.dumps({"answer": answer}) for answer in request.answers],
             )
             usage = Usage(
                 prompt_tokens=written.prompt_tokens, completion_tokens=written.completion_tokens

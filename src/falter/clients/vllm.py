@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,7 @@ SCORING = {"temperature": 0.0, "max_tokens": 1, "prompt_logprobs": 1, "detokeniz
 OPTIONS = OptionTable(
     client="vllm",
     passes_on=True,
-    ours=("model", "seed", "enable_prefix_caching"),
+    ours=("model", "seed"),
     name="a path or a hub name, as in 'vllm:PATH'",
     unused={"base_url": "a vLLM server is reached with openai:NAME and its base_url"},
 )
@@ -45,7 +46,10 @@ class Vllm(BatchClient):
     """One `LLM`. All that is asked at the same time goes to the engine together."""
 
     def __init__(self, settings: ClientSettings) -> None:
+        # With its prefix cache, the log-probabilities of a prompt were found to depend on what was
+        # asked before (vllm#42019): off, until bench/gpu.sh has shown otherwise on some GPU.
         self._options = OPTIONS.read(settings)
+        self._caches = self._options.get("enable_prefix_caching") is True
         super().__init__(most=settings.concurrency, name="vllm")
         if importlib.util.find_spec("vllm") is None:
             raise MissingExtra("Models in vLLM", "vllm", "vllm")
@@ -70,7 +74,8 @@ class Vllm(BatchClient):
 
         name = self.model.name
         try:
-            self._llm = LLM(model=name, seed=0, enable_prefix_caching=True, **self._options)
+            caching = {"enable_prefix_caching": self._caches}
+            self._llm = LLM(**{"model": name, "seed": 0, **self._options, **caching})
             self._tokenizer = self._llm.get_tokenizer()
         except Exception as error:
             raise PreflightError(
@@ -168,13 +173,22 @@ def _answer(outputs: Sequence[tuple[_Prompt, Any]]) -> Answer | Exception:
         text = output.outputs[0]
         usage = Usage(prompt_tokens=prompt_tokens, completion_tokens=len(text.token_ids))
         return Answer(
-            text=text.text, finish_reason=text.finish_reason, usage=usage, served_by="vllm"
+            text=text.text, finish_reason=text.finish_reason, usage=usage, served_by=_served_by()
         )
     try:
         scores = tuple(_sum(output, p.tokens, p.start or 0) for p, output in outputs)
     except ValueError as error:
         return error
-    return Answer(scores=scores, usage=Usage(prompt_tokens=prompt_tokens), served_by="vllm")
+    return Answer(scores=scores, usage=Usage(prompt_tokens=prompt_tokens), served_by=_served_by())
+
+
+def _served_by() -> str:
+    """The engine's version, and whether it promises the same answer in every batch."""
+    import vllm
+
+    version = getattr(vllm, "__version__", "")
+    invariant = os.environ.get("VLLM_BATCH_INVARIANT", "0") not in ("", "0")
+    return f"vllm {version}".strip() + (", batch invariant" if invariant else "")
 
 
 def _sum(output: Any, tokens: Sequence[int], start: int) -> ContinuationScore:

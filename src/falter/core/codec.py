@@ -14,6 +14,8 @@ from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 from unicodedata import category
 
+import orjson
+
 __all__ = ["from_json", "json_text", "to_json"]
 
 T = TypeVar("T")
@@ -28,11 +30,17 @@ def json_text(value: Any, *, pretty: bool = False) -> str:
 
     On one line, or, `pretty`, indented and with its keys in order.
     """
-    text = json.dumps(
-        value, ensure_ascii=False, sort_keys=pretty, indent=2 if pretty else None, allow_nan=False
-    )
+    text = _pretty(value) if pretty else json.dumps(value, ensure_ascii=False, allow_nan=False)
     acting = {c for c in set(text) - {"\n"} if category(c) in _ACTING}
     return text.translate({ord(c): _escape(c) for c in acting})
+
+
+def _pretty(value: Any) -> str:
+    """In a tenth of the time that `json` takes, which alone writes halves of characters."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
+    except TypeError:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, indent=2, allow_nan=False)
 
 
 def _escape(character: str) -> str:
@@ -90,18 +98,23 @@ def _record_reader(cls: type) -> Read:
     readers = {name: _reader(hints[name]) for name in _names(cls)}
     deep = {name: rebuild for name, rebuild in readers.items() if rebuild is not _as_it_is}
 
+    def record(values: Any) -> Any:
+        try:
+            return cls(**values)
+        except TypeError:
+            if unknown := sorted(values.keys() - readers.keys()):
+                raise ValueError(f"{cls.__name__} has no field {', '.join(unknown)}") from None
+            raise
+
     def read_record(data: Any) -> Any:
-        if not data.keys() <= readers.keys():
-            unknown = sorted(data.keys() - readers.keys())
-            raise ValueError(f"{cls.__name__} has no field {', '.join(unknown)}")
-        values = dict(data)
+        values = {**data}
         for name, rebuild in deep.items():
             inner = values.get(name)
             if inner is not None:
                 values[name] = rebuild(inner)
-        return cls(**values)
+        return record(values)
 
-    return read_record
+    return read_record if deep else record
 
 
 def _union_reader(arguments: tuple[Any, ...]) -> Read:

@@ -9,6 +9,7 @@ __all__ = [
     "AuthenticationError",
     "DuplicateName",
     "EndpointError",
+    "EngineLost",
     "FalterError",
     "InvalidValue",
     "MissingExtra",
@@ -144,6 +145,10 @@ class RunError(FalterError):
 
 class EndpointError(RunError):
     """One request failed for good; the reason is recorded with it."""
+
+
+class EngineLost(RunError):
+    """A model's process ended, or answers nothing more; another may still answer."""
 
 
 class AuthenticationError(RunError):

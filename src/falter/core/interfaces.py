@@ -22,6 +22,7 @@ __all__ = [
     "AnswerKind",
     "Capabilities",
     "Case",
+    "ChunkClient",
     "Client",
     "Parameter",
     "Perturbation",
@@ -133,6 +134,19 @@ class Client(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class ChunkClient(Protocol):
+    """A client that takes many requests at once, those to be scored and the others together.
+
+    `chunk` is how many it should be given next; `capabilities.lanes` is how many chunks at once.
+    """
+
+    @property
+    def chunk(self) -> int: ...
+
+    async def answer_many(self, requests: Sequence[Request]) -> Sequence[Response]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

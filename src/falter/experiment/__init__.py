@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from falter.experiment._analyze import analyze_cells, analyze_files, tables_of
+from falter.experiment._analyze import analyze_files
 from falter.experiment._answers import Answers, PickedAnswers, answers_study, pick_answers
 from falter.experiment._api import Result, open_result, run, stored_result
 from falter.experiment._baseline import Baseline, read_baseline
@@ -19,7 +19,6 @@ from falter.experiment._config import (
     STUDY,
     Experiment,
     ModelSpec,
-    StudySettings,
     identity_settings,
     overlay,
     override,
@@ -30,15 +29,14 @@ from falter.experiment._config import (
 )
 from falter.experiment._connect import connect
 from falter.experiment._d_study import DesignError, components_in, components_of, design_errors
-from falter.experiment._demonstrations import DemonstrationChanges, demonstration_changes
-from falter.experiment._execute import Watch, planned_cost, run_async
+from falter.experiment._demonstrations import demonstration_changes
+from falter.experiment._execute import planned_cost, run_async
 from falter.experiment._findings import check_published, shown_analysis
-from falter.experiment._gate import Gate, Infeasible, OpenGate, gate_in, read_gate
+from falter.experiment._gate import Gate, Infeasible, gate_in, read_gate
 from falter.experiment._gate_figures import gate_study, lost_examples, plan_study
 from falter.experiment._gate_keywords import keyword_gate
 from falter.experiment._gate_result import GateResult, line_text
 from falter.experiment._gate_run import run_gate
-from falter.experiment._gate_settings import GateSpec
 from falter.experiment._generate import (
     Generated,
     apply_sheet,
@@ -50,12 +48,13 @@ from falter.experiment._human import summary_ratings, summary_sheet
 from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._labels import run_scorers
 from falter.experiment._manifest import manifest_lines, verify_manifest
-from falter.experiment._meaning import encoder_if_there, meaning_of
+from falter.experiment._meaning import meaning_of
 from falter.experiment._mend import NothingToApply, mended_settings, with_mending
 from falter.experiment._permits import check_permits
+from falter.experiment._plan import Plan, plan, plan_of
+from falter.experiment._plan_text import panel_row, panel_text, plan_lines, plan_remarks
 from falter.experiment._planned import planned_prompts, planned_study
 from falter.experiment._power import (
-    GOALS,
     Assumptions,
     PlannedGoal,
     assumptions_of,
@@ -70,9 +69,8 @@ from falter.experiment._prices import (
 )
 from falter.experiment._probe import probe_text, probed
 from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
-from falter.experiment._recommend import Proposal, TaskProposals, proposals
+from falter.experiment._recommend import TaskProposals, proposals
 from falter.experiment._requests import (
-    Exported,
     ImportedResults,
     export_requests,
     import_results,
@@ -92,7 +90,6 @@ from falter.experiment._reviews import (
     pick_rewrites,
 )
 from falter.experiment._rewrites import (
-    Prepared,
     StatusRow,
     bank_for,
     bank_in,
@@ -103,7 +100,7 @@ from falter.experiment._rewrites import (
 from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
 from falter.experiment._settings import Block, Option, Setting, options_of
 from falter.experiment._shown import FORMS, Shown, report_form, write_report
-from falter.experiment._stored import StoredResults, open_store
+from falter.experiment._stored import open_store
 from falter.experiment._study import (
     ResolvedStudy,
     StudySpec,
@@ -114,7 +111,7 @@ from falter.experiment._study import (
     study_of,
 )
 from falter.experiment._thrift import promise
-from falter.experiment._variants import VariantSet, variant_sets
+from falter.experiment._variants import variant_sets
 
 __all__ = [
     "BUNDLED_RATINGS",
@@ -122,7 +119,6 @@ __all__ = [
     "EXAMPLE",
     "EXPERIMENT",
     "FORMS",
-    "GOALS",
     "SCHEMA_FILE",
     "STUDY",
     "Answers",
@@ -131,14 +127,11 @@ __all__ = [
     "Block",
     "ComparedRun",
     "Comparison",
-    "DemonstrationChanges",
     "DesignError",
     "Experiment",
     "ExperimentSettings",
-    "Exported",
     "Gate",
     "GateResult",
-    "GateSpec",
     "Generated",
     "Imported",
     "ImportedResults",
@@ -147,15 +140,13 @@ __all__ = [
     "Judged",
     "ModelSpec",
     "NothingToApply",
-    "OpenGate",
     "Opinions",
     "Option",
     "PanelPlan",
     "PickedAnswers",
+    "Plan",
     "PlannedGoal",
-    "Prepared",
     "PriceList",
-    "Proposal",
     "RatedTexts",
     "Resolved",
     "ResolvedStudy",
@@ -163,13 +154,8 @@ __all__ = [
     "Setting",
     "Shown",
     "StatusRow",
-    "StoredResults",
-    "StudySettings",
     "StudySpec",
     "TaskProposals",
-    "VariantSet",
-    "Watch",
-    "analyze_cells",
     "analyze_files",
     "answers_study",
     "apply_sheet",
@@ -188,7 +174,6 @@ __all__ = [
     "connect",
     "demonstration_changes",
     "design_errors",
-    "encoder_if_there",
     "export_requests",
     "export_sheet",
     "gate_in",
@@ -213,9 +198,15 @@ __all__ = [
     "options_of",
     "overlay",
     "override",
+    "panel_row",
+    "panel_text",
     "pick_answers",
     "pick_rewrites",
+    "plan",
     "plan_goals",
+    "plan_lines",
+    "plan_of",
+    "plan_remarks",
     "plan_study",
     "planned_cost",
     "planned_prompts",
@@ -253,7 +244,6 @@ __all__ = [
     "study_of",
     "summary_ratings",
     "summary_sheet",
-    "tables_of",
     "variant_sets",
     "verify_manifest",
     "with_mending",

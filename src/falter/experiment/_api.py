@@ -19,13 +19,13 @@ from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._labels import run_scorers
 from falter.experiment._rescore import rescored_study
 from falter.experiment._shown import Shown
-from falter.experiment._study import carry_out_study, read_study, study_in, study_of
+from falter.experiment._study import StudySpec, carry_out_study, read_study, study_in, study_of
 from falter.figures import Study
 from falter.protocols import PartResult
 from falter.store import Store, StoredStudy, find_study
 from falter.tasks import is_rows, offer_rows
 
-__all__ = ["Result", "open_result", "run", "stored_result", "with_names"]
+__all__ = ["Result", "given_study", "open_result", "run", "stored_result", "with_names"]
 
 
 class Result(Shown):
@@ -117,6 +117,18 @@ def run(
     With `protocol="brittlebench"` it runs all parts of that protocol. Works inside a running event
     loop too (a notebook).
     """
+    spec, path = given_study(experiment, settings, store)
+    with study_in(spec, path) as study, Store(path) as opened:
+        stored = carry_out_study(study, opened, watch, command="falter.run in Python")
+        return stored_result(opened, stored, path)
+
+
+def given_study(
+    experiment: Experiment | Mapping[str, Any] | None,
+    settings: Mapping[str, Any],
+    store: Path | str,
+) -> tuple[StudySpec, Path]:
+    """The study that was given in Python, and the path of its store."""
     if experiment is not None and settings:
         raise UsageError("Give the settings as one experiment or as keywords", hint="not as both")
     if isinstance(experiment, Experiment):
@@ -125,10 +137,7 @@ def run(
         spec = read_study(with_names(settings if experiment is None else experiment))
     if not isinstance(store, (str, Path)):
         raise InvalidValue("store", store, "the path of a file")
-    path = Path(store)
-    with study_in(spec, path) as study, Store(path) as opened:
-        stored = carry_out_study(study, opened, watch, command="falter.run in Python")
-        return stored_result(opened, stored, path)
+    return spec, Path(store)
 
 
 def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:

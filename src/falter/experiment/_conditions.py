@@ -17,7 +17,7 @@ from falter.perturbations import (
     perturb_demonstration,
     reaches_demonstrations,
 )
-from falter.plan import Condition
+from falter.planning import Condition
 from falter.remedies import Remedy
 from falter.tasks import Piece, Task, Template, hash_order
 

@@ -33,14 +33,14 @@ from falter.experiment._shapes import (
     Value,
 )
 from falter.experiment._yaml import read_yaml
-from falter.plan import Price
+from falter.planning import Price
 from falter.scorers import ScorerNames
 from falter.tasks import DataSpec, target_column
 
 __all__ = [
-    "EXPERIMENT", "STUDY", "Experiment", "ModelSpec", "Precision", "StepSpec", "StudySettings",
-    "identity_settings", "listed", "overlay", "override", "read_experiment", "read_file",
-    "read_settings", "read_study_settings",
+    "EXPERIMENT", "STUDY", "EngineSpec", "Experiment", "ModelSpec", "Precision", "StepSpec",
+    "StudySettings", "identity_settings", "listed", "overlay", "override", "read_experiment",
+    "read_file", "read_settings", "read_study_settings",
 ]  # fmt: skip
 
 # The table
@@ -178,6 +178,30 @@ class Precision:
 
 PRECISION = Block(Precision)
 
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSpec:
+    """Processes that hold the models, and how many."""
+
+    name: Literal["ray"] = setting("what starts them", default=MISSING, off="ray",
+        required="for example ray")
+    actors: int | None = setting("how many processes for each model", "--actors", low=1,
+        high=10_000, off="8", without="one for each GPU, else one a machine")
+    gpus: float | None = setting("how many GPUs each has", "--actor-gpus", low=0, high=64,
+        off="1", without="one, where the model runs in the process and there are any")
+
+
+class Engine(Block[EngineSpec]):
+    """A mapping, or the name alone."""
+
+    def values(self, data: Any, place: Place, *, complete: bool = True) -> dict[str, Any]:
+        mapping = {"name": data} if isinstance(data, str) else data
+        return super().values(mapping, place, complete=complete)
+
+
+ENGINE = Engine(EngineSpec)
+
 A_TEMPLATE = """\
 |
   Answer the question.
@@ -277,6 +301,8 @@ class Experiment:
         "--unparsed", default="wrong", identity="always", on="wrong")
     batch: bool = setting("ask in the provider's batches: half the price, within a day",
         "--batch", default=False, off="true")
+    engine: EngineSpec | None = setting("hold the models in processes of their own, here or on "
+        "a cluster: ray", "--engine", shape=ENGINE, metavar="ray")
     level: float = setting("the level of the intervals", default=0.95, low=0.5, high=0.9999,
         identity="always", on="0.95")
 

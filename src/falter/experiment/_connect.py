@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from falter.clients import ClientSettings, clients
+from falter.clients import ClientSettings, clients, with_ray
 from falter.core.errors import UsageError, nearest
 from falter.core.interfaces import Client, Scorer
-from falter.experiment._config import ModelSpec
+from falter.experiment._config import EngineSpec, Experiment, ModelSpec
 from falter.scorers import usual_scorer
 
-__all__ = ["connect", "connect_judge", "require_batches"]
+__all__ = ["connect", "connect_all", "connect_judge", "require_batches"]
 
 
-def connect(spec: ModelSpec) -> Client:
+def connect_all(experiment: Experiment) -> tuple[Client, ...]:
+    """The clients of the models that are asked, in engines of their own where that is wanted."""
+    engine = experiment.engine
+    if engine is not None and experiment.batch:
+        raise UsageError(
+            "--engine and --batch exclude each other: a provider answers a batch by itself",
+            hint="leave one of them out",
+        )
+    return tuple(connect(model, engine) for model in experiment.models)
+
+
+def connect(spec: ModelSpec, engine: EngineSpec | None = None) -> Client:
     name, mark, rest = spec.name.partition(":")
     if not mark and name not in clients.names() and nearest(name, clients.names()) is None:
         raise UsageError(
@@ -25,7 +36,11 @@ def connect(spec: ModelSpec) -> Client:
     shared = {f.name for f in fields(ClientSettings)} & {f.name for f in fields(spec)} - {"name"}
     given = {name: getattr(spec, name) for name in shared}
     chosen = {name: value for name, value in given.items() if value is not None}
-    return connector(ClientSettings(name=rest, **chosen))
+    settings = ClientSettings(name=rest, **chosen)
+    client = connector(settings)
+    if engine is None:
+        return client
+    return with_ray(name, settings, client, count=engine.actors, gpus=engine.gpus)
 
 
 def connect_judge(spec: ModelSpec, *, batch: bool) -> Client:

@@ -7,9 +7,11 @@ from itertools import islice
 
 from falter.analysis import answer_places
 from falter.core.records import Item
+from falter.experiment._labels import targets_of
 from falter.experiment._needs import model_made
 from falter.experiment._resolve import PanelPlan, Resolved
-from falter.plan import Condition
+from falter.planning import Condition
+from falter.scorers import are_labels
 
 __all__ = ["copied_answers"]
 
@@ -20,7 +22,8 @@ def copied_answers(resolved: Resolved) -> list[str]:
     """One remark for each task whose answers stand in its items, word for word.
 
     It names the rule-made recipes that would change one, from the first draw of a few items.
-    Tasks with options are passed over: whoever chooses among options need not copy.
+    Tasks with options or labels are passed over: whoever chooses among them need not copy, and
+    prompts name them.
     """
     remarks: dict[str, str] = {}
     for panel in resolved.panels:
@@ -32,7 +35,7 @@ def copied_answers(resolved: Resolved) -> list[str]:
 
 
 def _remark(panel: PanelPlan) -> str | None:
-    if panel.task.has_choices:
+    if panel.task.has_choices or are_labels(targets_of(panel.task)):
         return None
     base = panel.conditions[0]
     looked_at = panel.items[:LOOKED_AT]

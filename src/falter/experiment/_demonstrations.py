@@ -9,7 +9,7 @@ from falter.core.records import Demonstration
 from falter.experiment._needs import model_made
 from falter.experiment._resolve import PanelPlan, Resolved
 from falter.perturbations import reaches_demonstrations
-from falter.plan import Condition
+from falter.planning import Condition
 
 __all__ = ["DemonstrationChanges", "demonstration_changes"]
 

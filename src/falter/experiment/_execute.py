@@ -16,7 +16,7 @@ from falter.core.errors import PreflightError, RunStopped, StoreBusy, StoreError
 from falter.core.interfaces import Case, Client
 from falter.core.records import CUT, Request, Response, Run
 from falter.experiment._resolve import PanelPlan, Resolved
-from falter.plan import Cost, Shard, batched, estimate_cost
+from falter.planning import Cost, Shard, batched, estimate_cost
 from falter.runner import Lane, Progress, run_batches, run_lanes
 from falter.store import Batches, PlannedCell, Store
 

@@ -17,7 +17,7 @@ from falter.core.interfaces import Client, RewriteBank
 from falter.core.records import Item, Recipe, Request
 from falter.experiment._baseline import Baseline, read_baseline
 from falter.experiment._config import Experiment, read_settings
-from falter.experiment._connect import connect
+from falter.experiment._connect import connect_all
 from falter.experiment._gate_checks import (
     check_baseline,
     check_cluster,
@@ -38,7 +38,7 @@ from falter.experiment._rewrites import bank_in
 from falter.experiment._study import read_study
 from falter.experiment._thrift import refuse_with_gate
 from falter.gate import GatePlan, Schedule, plan_gate, schedule
-from falter.plan import Cost, count_cells, estimate_cost, plan
+from falter.planning import Cost, count_cells, estimate_cost, plan
 from falter.tasks import Task, hash_order
 
 __all__ = [
@@ -197,7 +197,7 @@ def gate_in(gate: Gate, store_path: Path) -> Iterator[OpenGate]:
                 experiment=experiment,
                 bank=stack.enter_context(bank_in(experiment, store_path)),
                 tasks=load_tasks(experiment),
-                clients=[connect(model) for model in experiment.models],
+                clients=connect_all(experiment),
             )
             for experiment in (gate.experiment, gate.other)
             if experiment is not None

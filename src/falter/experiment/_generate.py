@@ -297,8 +297,11 @@ def apply_sheet(folder: Path, sheet: Path) -> tuple[int, int]:
     nothing is changed then.
     """
     rows = {row["key"]: (path, row) for path, row in items_in(folder).items()}
-    with sheet.open(newline="", encoding="utf-8-sig") as file:
-        lines = list(csv.DictReader(file))
+    try:
+        with sheet.open(newline="", encoding="utf-8-sig") as file:
+            lines = list(csv.DictReader(file))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TaskError(f"{sheet} is not a sheet in UTF-8: {error}") from error
     faults: list[str] = []
     rejected: set[str] = set()
     edits = 0

@@ -86,6 +86,14 @@ class PrecisionSettings(TypedDict, total=False):
     recipe: float | None
 
 
+class EngineSettings(TypedDict, total=False):
+    """Processes of their own."""
+
+    name: Required[Literal["ray"]]
+    actors: int | None
+    gpus: float | None
+
+
 class BudgetSettings(TypedDict, total=False):
     """What a gate may spend."""
 
@@ -159,6 +167,7 @@ class ExperimentSettings(TypedDict, total=False):
     rewrites: str | None
     unparsed: Literal["wrong", "excluded"] | None
     batch: bool | None
+    engine: Literal["ray"] | EngineSettings | None
     level: float | None
     protocol: str | None
     preset: str | None

@@ -11,7 +11,7 @@ from falter.core.ids import digest
 from falter.core.interfaces import RewriteBank
 from falter.core.records import Item, Recipe, Rewrite
 from falter.perturbations import Ledger, Wanted, perturbations
-from falter.plan import Condition
+from falter.planning import Condition
 from falter.rewrites import HAND_WRITTEN
 
 __all__ = ["Needs", "Stretch", "ledger_for", "model_made", "needs_from", "rewrite_label"]

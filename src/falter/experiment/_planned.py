@@ -8,7 +8,7 @@ from typing import Any
 from falter.experiment._execute import planned_cost
 from falter.experiment._resolve import PanelPlan
 from falter.experiment._study import ResolvedStudy
-from falter.plan import Cost
+from falter.planning import Cost
 from falter.protocols import Part
 from falter.store import Store
 

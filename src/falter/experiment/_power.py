@@ -21,7 +21,6 @@ from falter.stats import (
 )
 
 __all__ = [
-    "GOALS",
     "Assumptions",
     "PlannedGoal",
     "assumptions_of",
@@ -29,7 +28,6 @@ __all__ = [
     "with_usual_discordance",
 ]
 
-GOALS = ("drop", "micro", "brittleness", "equivalence", "rank-gap")
 # Goals about answers that change, and shares of items that do so in practice.
 CHANGING = ("drop", "micro", "equivalence")
 PLAUSIBLE = (0.05, 0.1, 0.15, 0.2, 0.3)
@@ -104,7 +102,7 @@ def plan_goals(
     items: int | None = None,
     level: float = 0.95,
 ) -> list[PlannedGoal]:
-    """Every goal with its sample size; `goals` maps a name of `GOALS` to a fraction.
+    """Every goal with its sample size; `goals` maps each of drop, micro, … to a fraction.
 
     A discordance that is `assumed` is followed by the same goal at the others that are plausible.
     """

@@ -14,7 +14,7 @@ from falter.core.errors import UsageError
 from falter.experiment._config import Experiment
 from falter.experiment._settings import Block, Setting
 from falter.experiment._shapes import Options, Place, Value
-from falter.plan import Price
+from falter.planning import Price
 
 __all__ = ["PriceList", "price_lists", "read_prices", "with_prices"]
 

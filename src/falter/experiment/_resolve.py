@@ -19,7 +19,7 @@ from falter.core.records import (
 )
 from falter.experiment._conditions import conditions, template_for
 from falter.experiment._config import Experiment, ModelSpec, Prompts, identity_settings
-from falter.experiment._connect import connect, require_batches
+from falter.experiment._connect import connect_all, require_batches
 from falter.experiment._labels import (
     reads_labels,
     require_label_scorer,
@@ -37,7 +37,7 @@ from falter.experiment._remedies import (
     require_readable,
     with_reasoning,
 )
-from falter.plan import Asked, Asking, Condition, Target, count_cells, plan
+from falter.planning import Asked, Asking, Condition, Target, count_cells, plan
 from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
 from falter.tasks import (
     DataSpec,
@@ -141,7 +141,7 @@ def resolve(
     require_fit_remedy(experiment, recipes)
     loaded = load_tasks(experiment) if loaded is None else loaded
     labels = {task.name: task_labels(experiment, task) for task in loaded}
-    ready = [connect(spec) for spec in experiment.models] if clients is None else clients
+    ready = connect_all(experiment) if clients is None else clients
     connected = list(zip(experiment.models, ready, strict=True))
     distinct([client.model.id for _, client in connected], [s.name for s in experiment.models])
     ledger = ledger_for(recipes, bank)
@@ -377,9 +377,9 @@ def _require_fit(scorer: Scorer, spec: ModelSpec, task: Task, able: Capabilities
         )
     if _constrains(scorer) and not able.constrains:
         raise UsageError(
-            f"The scorer '{scorer.name}' needs a server that holds a model to the options, which "
+            f"The scorer '{scorer.name}' needs a client that holds a model to the options, which "
             f"'{spec.name}' does not",
-            hint=f"use scorer {written}, or a chat server that takes 'response_format'",
+            hint=f"use scorer {written}, a chat server with 'response_format', or a GGUF file",
         )
     if scorer.needs_choices and not task.has_choices:
         raise UsageError(

@@ -16,7 +16,7 @@ from falter.experiment._execute import Watch
 from falter.experiment._needs import rewrite_label
 from falter.experiment._rewrites import ask_all, writing_target
 from falter.perturbations import RewritePerturbation, perturbations
-from falter.plan import Target, request
+from falter.planning import Target, request
 from falter.rewrites import (
     JUDGE_TOKENS,
     Agreement,

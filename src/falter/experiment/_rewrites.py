@@ -21,7 +21,7 @@ from falter.experiment._resolve import Resolved, resolve
 from falter.experiment._translations import TaskTranslations, needs_translations
 from falter.experiment._variants import open_sets
 from falter.perturbations import Wanted
-from falter.plan import Target, request
+from falter.planning import Target, request
 from falter.rewrites import (
     HAND_WRITTEN,
     Banks,

@@ -8,7 +8,7 @@ from typing import Any
 from falter.clients import clients
 from falter.core.interfaces import Perturbation
 from falter.core.registry import Registry
-from falter.experiment._config import EXPERIMENT, MODEL, STUDY, Data, Model
+from falter.experiment._config import EXPERIMENT, MODEL, STUDY, Data, Engine, Model
 from falter.experiment._gate_settings import Looks, Margins
 from falter.experiment._grid import Grid
 from falter.experiment._settings import Block, Many, Setting
@@ -103,7 +103,7 @@ def _shape(shape: Shape[Any]) -> dict[str, Any]:
         case Options():
             texts = isinstance(shape, Placeholders)
             return {"type": "object"} | ({"additionalProperties": _TEXT} if texts else {})
-        case Data():
+        case Data() | Engine():
             return {"anyOf": [_TEXT, _block(shape)]}
         case Block():
             return _block(shape)

@@ -21,7 +21,7 @@ from falter.experiment._config import (
     read_experiment,
     read_study_settings,
 )
-from falter.experiment._connect import connect, connect_judge
+from falter.experiment._connect import connect_all, connect_judge
 from falter.experiment._copied import copied_answers
 from falter.experiment._execute import (
     Watch,
@@ -41,7 +41,7 @@ from falter.experiment._resolve import Resolved, distinct, resolve
 from falter.experiment._rewrites import bank_in
 from falter.experiment._shelf import TaskShelf
 from falter.experiment._thrift import laid_out, refuse_with_protocol
-from falter.plan import Shard
+from falter.planning import Shard
 from falter.protocols import (
     SINGLE_RUN,
     Part,
@@ -204,7 +204,7 @@ class _Resolver:
 
     def __init__(self, spec: StudySpec, path: Path, stack: contextlib.ExitStack) -> None:
         self.spec, self.path, self.stack = spec, path, stack
-        self.clients = tuple(connect(model) for model in spec.experiment.models)
+        self.clients = connect_all(spec.experiment)
         self.judges = tuple(
             connect_judge(judge, batch=spec.experiment.batch) for judge in spec.judges
         )

@@ -14,7 +14,7 @@ from falter.experiment._needs import ledger_for, needs_from
 from falter.experiment._recipes import recipes_of
 from falter.experiment._remedies import remedy_of
 from falter.experiment._resolve import distinct, hold_out, load_tasks, task_scorers
-from falter.plan import Condition
+from falter.planning import Condition
 from falter.tasks import Task
 
 __all__ = ["VariantSet", "open_sets", "variant_sets"]

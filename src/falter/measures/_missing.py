@@ -166,16 +166,15 @@ def _share_of(part: Bools, whole: Bools) -> float | None:
 
 
 def _test(b: Floats, m: Floats, codes: NDArray[np.intp] | None) -> tuple[float | None, str]:
-    from scipy.special import stdtr
-    from scipy.stats import fisher_exact
-
     if len(b) < 2 or np.ptp(b) == 0.0 or np.ptp(m) == 0.0:
         return None, "none: nothing to compare"
+    from scipy.special import stdtr
+
     if codes is None and np.isin(b, (0.0, 1.0)).all():
         table = [[int(((b == x) & ((m > 0) == y)).sum()) for y in (True, False)] for x in (1, 0)]
         if not any(row[0] for row in table) or not any(row[1] for row in table):
             return None, "none: nothing to compare"
-        return float(fisher_exact(table).pvalue), "fisher exact, items that lack a score"
+        return _fisher_exact(table), "fisher exact, items that lack a score"
     score = (b - b.mean()) * (m - m.mean())
     if codes is not None:
         score = np.bincount(np.unique(codes, return_inverse=True)[1], weights=score)
@@ -187,6 +186,27 @@ def _test(b: Floats, m: Floats, codes: NDArray[np.intp] | None) -> tuple[float |
     t = float(score.sum()) / squares**0.5
     units = "items" if codes is None else "clusters"
     return float(2.0 * stdtr(len(score) - 1, -abs(t))), f"score test over {units}"
+
+
+def _fisher_exact(table: Sequence[Sequence[int]]) -> float:
+    """How likely tables with these margins are that are no likelier than this one.
+
+        P(x) = C(r, x) C(s, k − x)/C(r + s, k)
+
+    for rows of r and s, of which k are in the first column and x in the first row and column.
+    SciPy's own would have to import all its distributions, which takes longer than most reports.
+    """
+    from scipy.special import gammaln
+
+    (a, _), (c, _) = table
+    r, s = map(sum, table)
+    k = a + c
+    x = np.arange(max(0, k - s), min(r, k) + 1)
+    chosen_among = ((x, r), (k - x, s))
+    log = sum(gammaln(n + 1) - gammaln(i + 1) - gammaln(n - i + 1) for i, n in chosen_among)
+    weights = np.exp(log - np.max(log))
+    alike = 1.0 + 1e-7  # as in SciPy and R: what rounding alone makes likelier
+    return float(weights[weights <= weights[a - x[0]] * alike].sum() / weights.sum())
 
 
 def _pairs(

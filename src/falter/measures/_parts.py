@@ -92,7 +92,7 @@ def drop_parts(
     Source: Shapley (1953) for the averaging.
     """
     cells = _cells(before, after, reread, meaning_fails, served_differently)
-    drops = np.stack([_drops(cells, chosen) for chosen in _SUBSETS], axis=1)
+    drops = _drops(cells)
     items = ~np.isnan(drops[:, 0])
     touched = _touched(cells) & items[:, None]
     codes = unit_codes(clusters, len(items))
@@ -241,10 +241,12 @@ def _corrected(cells: _Cells, chosen: frozenset[int]) -> tuple[Floats, Floats]:
     return _mean(before), _mean(after)
 
 
-def _drops(cells: _Cells, chosen: frozenset[int]) -> Floats:
-    """Every item's drop after some of the corrections; NaN where it is left out."""
-    before, after = _corrected(cells, chosen)
-    return before - after
+def _drops(cells: _Cells) -> Floats:
+    """Items x sets of corrections: the drops after these; NaN where an item is left out."""
+    touches = np.flatnonzero(_touched(cells).any(axis=0)).tolist()
+    felt = [chosen.intersection(touches) for chosen in _SUBSETS]
+    drops = {chosen: np.subtract(*_corrected(cells, chosen)) for chosen in set(felt)}
+    return np.stack([drops[chosen] for chosen in felt], axis=1)
 
 
 def _touched(cells: _Cells) -> Mask:

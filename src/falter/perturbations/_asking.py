@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from falter.core.late_regex import late_regex
 from falter.core.records import Edit, Prompt, Section
 from falter.perturbations._choices import shows_labels, untouched
 from falter.text import Replacement, blocked, overlaps, replace_spans, sentences
@@ -154,7 +155,7 @@ def _rules(sections: Sequence[Section]) -> list[int]:
 
 
 # What the answer looks like, as opposed to what it says, in which language and how long.
-_FORM = re.compile(
+_FORM = late_regex(
     r"\b(?:letters?|labels?|options?|choices?|json|yaml|xml|html|markdown|plain text|format|form"
     r"|tags?|keys?|brackets?|boxed|bullets?|table|heading|nothing else|final (?:answer|number|line)"
     r"|line of its own|answer only|only the answer|just the answer|yes or no|true or false"
@@ -162,7 +163,7 @@ _FORM = re.compile(
     r"(?:number|answer|result|text))\b|####|\\boxed|[\"“']?Answer:",
     re.IGNORECASE,
 )
-_OTHER_RULE = re.compile(
+_OTHER_RULE = late_regex(
     r"\b(?:at most|at least|no more than|fewer than|less than|up to|words?|sentences?|paragraphs?"
     r"|characters|brief(?:ly)?|concise(?:ly)?|short|long|cit(?:e|es|ing|ation)s?|sources?|law|tone"
     r"|polite(?:ly)?|formal(?:ly)?|explain|explanation|reason(?:s|ing)?|steps?|because|mention"
@@ -171,7 +172,7 @@ _OTHER_RULE = re.compile(
     r"|documents?|quote|name of|rounded?|decimals?|units?|dollars)\b",
     re.IGNORECASE,
 )
-_NOT_ELSE = re.compile(
+_NOT_ELSE = late_regex(
     r"(?:do not|don['’]t|never) (?:write|add|say|give|include) anything(?: else)?"
 )
 RuleKind = Literal["form", "other", "mixed"]

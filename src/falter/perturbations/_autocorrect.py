@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -22,12 +23,22 @@ def _corrections(language: str) -> Mapping[str, tuple[str, ...]]:
 
 
 _AUXILIARIES = frozenset({"been", "being", "is", "was", "were"})
+# A share of something (*half if the balls*) or a condition with a number (*of 20 people vote*)
+# would read as another sentence.
+_SHARE = re.compile(
+    r"(?:[\d%]|\b(?:half|per ?cent|(?:third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)"
+    r"s?)) of\b|\bif (?=\d)",
+    re.IGNORECASE,
+)
 
 
 def _corrected(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     known = _corrections(language)
     spans = plain_words(text, blocked, language)
     found = [span for span in spans if text[span[0] : span[1]].lower() in known]
+    shares = [match.span() for match in _SHARE.finditer(text)] if found else []
+    if shares:
+        found = [span for span in found if not overlaps(shares, *span)]
     words = {text[start:end] for start, end in found}
     if not all(word.islower() for word in words):
         found = [span for span in found if _changes(text[span[0] : span[1]], known)]

@@ -207,15 +207,19 @@ class PromptPerturbation(Described):
         change: ChangePrompt,
         *,
         eligible: Callable[..., bool],
+        asks_itself: bool = False,
         **described: Any,
     ) -> None:
         super().__init__(name, **described)
         self._change = change
         self._eligible = eligible
+        self._asks_itself = asks_itself
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
-        return self._change(prompt, rng, **full) if self._eligible(prompt, **full) else prompt
+        if self._asks_itself or self._eligible(prompt, **full):
+            return self._change(prompt, rng, **full)
+        return prompt
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Whether the prompt has what this changes."""
@@ -284,6 +288,7 @@ def prompt_perturbation(
     invariants: Iterable[str] = (),
     languages: Iterable[str] | None = None,
     eligible: Callable[..., bool] | None = None,
+    asks_itself: bool = False,
     reply_tokens: int = 0,
     output_format: str | None = None,
     reasons: bool = False,
@@ -291,9 +296,10 @@ def prompt_perturbation(
     """Register `(prompt, rng, **parameters) -> prompt` as a perturbation.
 
     `eligible(prompt, **parameters)` says whether there is anything to change; by default, whether
-    there is a section besides the system message. `reply_tokens`, for perturbations that need a
-    written answer, is its length in tokens. `output_format` is the form that the answer should
-    have. `reasons` says that the prompt asks for reasoning before the answer, so that a reply is
+    there is a section besides the system message. With `asks_itself` the function is called on
+    all prompts, and gives back those that it cannot change. `reply_tokens`, for perturbations that
+    need a written answer, is its length in tokens. `output_format` is the form that the answer
+    should have. `reasons` says that the prompt asks for reasoning first, so that a reply is
     read from its end.
     """
 
@@ -302,6 +308,7 @@ def prompt_perturbation(
             name,
             change,
             eligible=eligible or has_body,
+            asks_itself=asks_itself,
             family=family,
             group=group,
             version=version,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from falter.core.late_regex import late_regex
 from falter.core.records import Choicewise, Edit, Prompt, Section
 from falter.core.render import choice_block
 
@@ -87,7 +88,7 @@ def _relisted(section: Section, old: str, new: str) -> Section:
 # languages are those of the multilingual data; they name the usual closing options only.
 _QUANTITY = r"(?:all|none|any|both|neither|either|each|some|most|two|three|four|five|one|\d+)"
 _OPTION = r"(?:options?|choices?|answers?|alternatives?)"
-_PLACE = re.compile(
+_PLACE = late_regex(
     rf"^\W*{_QUANTITY}\s+of\s+(?:these|those|them)\b"
     rf"|\b{_QUANTITY}\s+of\s+(?:the\s+)?(?:above|below|aforementioned|preceding|previous|following"
     rf"|others?(?=\W*$)|(?:(?:two|three|four|other|given|listed)\s+)?{_OPTION})\b"
@@ -116,8 +117,8 @@ _SUSPICIOUS = (
 _SUSPECTS = frozenset(_SUSPICIOUS.split())
 _ALONE = frozenset({"all", "both", "either", "four", "neither", "none", "the", "three"})
 _LONELY = _ALONE - {"the", "three", "four"}
-_TOKEN = re.compile(r"\w+")
-_COUNTED = re.compile(
+_TOKEN = late_regex(r"\w+")
+_COUNTED = late_regex(
     r"\b(?:options?|choices?|answers?|alternatives?)\s+(?:#|no\.?\s*|number\s+)?"
     r"(?:\d+|one|two|three|four|five)\b"
     r"|\b(?:first|second|third|fourth|fifth|last|next)\s+(?:(?:two|three|\d)\s+)?"

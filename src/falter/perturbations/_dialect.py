@@ -24,7 +24,8 @@ def _swapped(pattern: str, words: Mapping[str, str]) -> Rule:
         start, end = (at - match.start() for at in match.span("word"))
         return match[0][:start] + words[match["word"]] + match[0][end:]
 
-    return whole, write
+    needed = (max(re.findall("[a-z]+", key.lower()), key=len) for key in words)
+    return Rule(whole, write, frozenset(needed))
 
 
 _PARTICIPLES = {
@@ -41,6 +42,14 @@ _GRADED = (
     "(?:bad|big|close|cold|early|far|fast|good|hard|heavy|high|hot|important|large|late|long|low"
     "|nice|old|short|slow|small|strong|well)"
 )
+# A sentence may follow these as their content, whose *that* is no relative pronoun.
+_CONTENT = (
+    "argument|assumption|belief|case|chance|claim|conclusion|condition|danger|degree|doubt|effect"
+    "|evidence|extent|fact|fear|feeling|guarantee|hope|hypothesis|idea|impression|law|likelihood"
+    "|myth|news|notion|odds|opinion|possibility|premise|principle|probability|proof|proposition"
+    "|reason|report|result|risk|rule|rumou?r|same|sense|sign|so|statement|story|suggestion|theorem"
+    "|theory|thought|threat|time|truth|view|warning|way|word|worry"
+)
 _ADVERB_END = (
     r"(?=[.,;:?!]|\Z| (?:across|and|as|at|by|down|from|in|into|on|over|than|through|to|up)\b)"
 )
@@ -56,7 +65,11 @@ FEATURES: dict[str, tuple[Rule, ...]] = {
         _swapped(r"\bWORD(?!\w)", {"isn't": "ain't", "aren't": "ain't", "isn’t": "ain’t"}),
     ),
     "double_superlatives": (
-        (re.compile(rf"(?<=\bthe )({_STEMS})est\b"), lambda match: f"most {match[0]}"),
+        Rule(
+            re.compile(rf"(?<=\bthe )({_STEMS})est\b(?! common\b)"),
+            lambda match: f"most {match[0]}",
+            frozenset(f"{stem}est" for stem in _STEMS.split("|")),
+        ),
     ),
     "for_to": (_swapped(r"\bWORD (?=[a-z])", {"in order to": "for to"}),),
     "invariant_dont": (
@@ -67,7 +80,7 @@ FEATURES: dict[str, tuple[Rule, ...]] = {
     "reflexives": (_swapped(r"\bWORD\b", {"himself": "hisself", "themselves": "theirselves"}),),
     "relative_what": (
         _swapped(
-            r"\b(?:[Tt]he|[Aa]n?) (?!fact|idea|claim|way|belief|view|word|chance|time|so|same)"
+            rf"(?<!such )\b(?:[Tt]he|[Aa]n?) (?!(?:{_CONTENT})s? )"
             r"[a-z]{3,} WORD (?=(?:is|are|was|were|has|had|can|lives?|makes?|eats?|[a-z]{3,}s)\b)",
             {"that": "what", "who": "what"},
         ),
@@ -99,6 +112,7 @@ FEATURES: dict[str, tuple[Rule, ...]] = {
         ),
     ),
 }  # fmt: skip
+_ALL = tuple(rule for rules in FEATURES.values() for rule in rules)
 _FEATURE = Parameter(
     name="feature",
     type=str,
@@ -109,8 +123,7 @@ _FEATURE = Parameter(
 
 
 def _sites(text: str, blocked: Sequence[Span], feature: str, language: str) -> list[Replacement]:
-    chosen = FEATURES if feature == "any" else {feature: FEATURES[feature]}
-    found = rule_places(text, blocked, [rule for rules in chosen.values() for rule in rules])
+    found = rule_places(text, blocked, _ALL if feature == "any" else FEATURES[feature])
     if not any(new.startswith("ain") for _, _, new in found):
         return found
     passives = {start for start, _ in passive_auxiliaries(text, language)}

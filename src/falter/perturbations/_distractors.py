@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 from falter.core.interfaces import Parameter
 from falter.core.records import Prompt, Section
@@ -52,9 +54,26 @@ _WITH_A_TEXT = re.compile(
     r"|following (?:\w+ )?(?:sentences?|text|paragraphs?|words?|story|poem|email|dialogue|code)\b)",
     re.IGNORECASE,
 )
+# Without one of these in it no text is searched for the two above.
+_STEMS_ABOUT = (
+    "abstract", "characters ", "classif", "complete", "continue", "correct ", "draft", "finish",
+    "following ", "generate", "headline", "letters ", "passage", "phras", "proofread", "review",
+    "reword", "rewrit", "sentences ", "sentiment", "shorten", "summar", "syllables ", "title",
+    "tone", "translat", "vowels ", "words ", "write",
+)  # fmt: skip
 _POINTS_BACK = re.compile(
     r"\b(?:he|him|his|she|hers?|they|them|their|it|its|this|that|these|those|such|there|both"
     r"|another|others?|latter|former|(?:a|the) (?:second|third|fourth|rest|remaining|same))\b",
+    re.IGNORECASE,
+)
+# Points that the question asks about: a sentence among them, or behind them, would be one of them.
+_POINT = re.compile(r"(?:\A|\s)(?:\(?(?:\d{1,2}|[a-hA-H]|[ivx]{1,4})[.)]\s|[-*•]\s|Statement \d)")
+# A pronoun that nothing stands before would point at the sentence that is put there.
+_OPENS_WITH_PRONOUN = re.compile(
+    r"\s*(?:(?:if|when|where|why|what|how|which|who|after|although|as|at|because|before|for|in|of|on"
+    r"|since|to|while|with|am|are|is|was|were|do|does|did|can|could|may|might|must|will|would|should"
+    r"|have|has|had|long|many|much|often|old) ){0,4}"
+    r"(?:he|she|they|him|them|his|hers?|theirs?|this|these|those)\b",
     re.IGNORECASE,
 )
 _WHOLE = 4  # words of a sentence; fewer may be the number of a list
@@ -63,26 +82,43 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 
 def _about_the_text(prompt: Prompt) -> bool:
     kinds = ("system", "instruction", "output_format", "input", "cue")
-    return any(
-        (s.kind in kinds and _ABOUT_THE_TEXT.search(s.text))
-        or (s.kind == "input" and _WITH_A_TEXT.search(s.text))
-        for s in prompt.sections
-    )
+    for section in prompt.sections:
+        text = section.text
+        if section.kind in kinds and any(map(text.casefold().__contains__, _STEMS_ABOUT)):
+            if _ABOUT_THE_TEXT.search(text):
+                return True
+            if section.kind == "input" and _WITH_A_TEXT.search(text):
+                return True
+    return False
+
+
+class _Pool(NamedTuple):
+    """Sentences, all of them in small letters, and which of them have a word of a stem."""
+
+    sentences: tuple[str, ...]
+    low: str
+    with_stem: dict[str, frozenset[int]]
 
 
 @lru_cache(maxsize=64)
-def _pool(file: str | None, language: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    """The sentences, each with its content words; none with a number or a negation."""
+def _pool(file: str | None, language: str) -> _Pool:
+    """The sentences without a number or a negation."""
     if file is None:
         every = lines(f"distractors_{language}.txt")
     else:
         every = user_lines("distractor_context.file", file)
-    return tuple(
-        (sentence, frozenset(_stems(sentence)))
+    usable = tuple(
+        sentence
         for sentence in every
         if not meaning_flags("", sentence, language)
         and kept_words(language).isdisjoint(sentence.lower().split())
     )
+    with_stem: dict[str, set[int]] = {}
+    for n, sentence in enumerate(usable):
+        for stem in _stems(sentence):
+            with_stem.setdefault(stem, set()).add(n)
+    found = {stem: frozenset(numbers) for stem, numbers in with_stem.items()}
+    return _Pool(usable, "\n".join(usable).lower(), found)
 
 
 def _stems(text: str) -> set[str]:
@@ -92,39 +128,43 @@ def _stems(text: str) -> set[str]:
 
 def tells(sentence: str, prompt: Prompt) -> bool:
     """Whether an answer of the prompt stands in the sentence: its target or an option."""
+    return bool(copied_words(sentence, _answers(prompt), each_word=True))
+
+
+def _answers(prompt: Prompt) -> tuple[str, ...]:
     target = prompt.target if isinstance(prompt.target, str) else ""
-    return bool(copied_words(sentence, (*prompt.choices, target), each_word=True))
+    return (*prompt.choices, target)
 
 
-def _strange(prompt: Prompt, file: str | None, language: str) -> list[str]:
+def _strange(prompt: Prompt, file: str | None, language: str) -> Sequence[str]:
     """The sentences that share no longer word with the prompt and hold no answer of it."""
-    own: set[str] = set()
-    for section in prompt.sections:
-        if section.kind in ("input", "document", "choices"):
-            own |= _stems(section.text)
-    own |= _stems(" ".join(prompt.choices))
-    target = prompt.target if isinstance(prompt.target, str) else ""
-    own |= _stems(target)
-    return [
-        sentence
-        for sentence, stems in _pool(file, language)
-        if own.isdisjoint(stems) and not tells(sentence, prompt)
-    ]
+    pool, answers = _pool(file, language), _answers(prompt)
+    texts = [s.text for s in prompt.sections if s.kind in ("input", "document", "choices")]
+    passed: set[int] = set()
+    for stem in _stems("\n".join((*texts, *answers))):
+        passed |= pool.with_stem.get(stem, frozenset())
+    left = pool.sentences
+    if passed:
+        left = tuple(sentence for n, sentence in enumerate(left) if n not in passed)
+    if any(answers) and copied_words(pool.low, answers, each_word=True):
+        left = tuple(sentence for sentence in left if not tells(sentence, prompt))
+    return left
 
 
 def _gaps(prompt: Prompt, section: Section) -> list[int]:
     """Where a sentence may begin inside the text: behind one that ends on the same line, and before
     one that does not point back with a pronoun, which would point at something else then."""
-    closed, text = closed_spans(prompt, section), section.text
-    return [
+    text = section.text
+    found = [
         start
         for (before, end), (start, last) in pairwise(sentences(text))
         if text[start - 1] == " "
         and text[end - 1] in ".!?"
         and len(text[before:end].split()) >= _WHOLE
         and not _POINTS_BACK.search(text, start, last)
-        and not overlaps(closed, start - 1, start + 1)
     ]
+    closed = closed_spans(prompt, section) if found else ()
+    return [start for start in found if not overlaps(closed, start - 1, start + 1)]
 
 
 def _places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
@@ -132,26 +172,38 @@ def _places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
     section = prompt.sections[at]
     text = section.text
     found: list[tuple[str, int]] = []
-    if place in ("any", "before"):
+    points = len(_POINT.findall(text)) > 1
+    if place in ("any", "before") and not _OPENS_WITH_PRONOUN.match(text):
         found.append(("before", len(text) - len(text.lstrip())))
-    if place in ("any", "after") and text.rstrip()[-1] in ".?!":
+    if place in ("any", "after") and text.rstrip()[-1] in ("?" if points else ".?!"):
         found.append(("after", len(text.rstrip())))
-    gaps = _gaps(prompt, section) if place in ("any", "between") else []
+    gaps = _gaps(prompt, section) if place in ("any", "between") and not points else []
     if gaps:
         found += [("between", gap) for gap in (gaps if place == "between" else gaps[-1:])]
     return found
 
 
+class _Room(NamedTuple):
+    """The section that sentences may be put into, where, and which ones."""
+
+    at: int
+    places: list[tuple[str, int]]
+    strange: Sequence[str]
+
+
+def _room(prompt: Prompt, place: str, file: str | None, language: str) -> _Room | None:
+    at = prose_at(prompt)
+    if at is None or _about_the_text(prompt):
+        return None
+    places = _places(prompt, at, place)
+    strange = _strange(prompt, file, language) if places else ()
+    return _Room(at, places, strange) if strange else None
+
+
 def _can_distract(
     prompt: Prompt, place: str, sentences: int, file: str | None, language: str
 ) -> bool:
-    at = prose_at(prompt)
-    return (
-        at is not None
-        and not _about_the_text(prompt)
-        and bool(_places(prompt, at, place))
-        and bool(_strange(prompt, file, language))
-    )
+    return _room(prompt, place, file, language) is not None
 
 
 @prompt_perturbation(
@@ -164,6 +216,7 @@ def _can_distract(
     invariants=("target", "choices", "numbers", "code", "negations", "lines"),
     languages=("en",),
     eligible=_can_distract,
+    asks_itself=True,
 )
 def distractor_context(
     prompt: Prompt, rng: Rng, place: str, sentences: int, file: str | None, language: str
@@ -173,13 +226,12 @@ def distractor_context(
     None holds the target or an option, a number, a negation or a quantifier, or shares a longer
     word with the prompt. The words of the input stay as they are.
     """
-    at = prose_at(prompt)
-    if at is None:
+    room = _room(prompt, place, file, language)
+    if room is None:
         return prompt
-    strange = _strange(prompt, file, language)
-    chosen = [strange[n] for n in islice(rng.order(len(strange)), sentences)]
-    where, offset = rng.choice(_places(prompt, at, place))
-    text = " ".join(chosen)
+    order = rng.order(len(room.strange))
+    text = " ".join(room.strange[n] for n in islice(order, sentences))
+    where, offset = rng.choice(room.places)
     new = f" {text}" if where == "after" else f"{text} "
-    section = replace_spans(prompt.sections[at], [(offset, offset, new)])
-    return with_section(prompt, at, section)
+    section = replace_spans(prompt.sections[room.at], [(offset, offset, new)])
+    return with_section(prompt, room.at, section)

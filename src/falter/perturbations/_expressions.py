@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Literal, NamedTuple
@@ -110,11 +110,7 @@ def terms(text: str) -> tuple[Term, ...]:
                 candidates.append(term)
         start = _START.search(text, end)
     closed = _protected_spans(text) if candidates else ()
-    return (
-        tuple(t for t in candidates if not _overlaps_more(text, t, closed))
-        if closed
-        else tuple(candidates)
-    )
+    return tuple(_outside(text, candidates, closed)) if closed else tuple(candidates)
 
 
 def _term(text: str, start: int, end: int) -> Term | None:
@@ -296,13 +292,22 @@ def _protected_spans(text: str) -> Sequence[Span]:
     return spans
 
 
-def _overlaps_more(text: str, term: Term, closed: Sequence[Span]) -> bool:
-    """Whether a protected span covers part of this term and reaches beyond it."""
-    return any(
-        start < term.left or (end > term.right and not _hangs_over(text, term.right, end))
-        for start, end in closed
-        if start < term.right and end > term.left
-    )
+def _outside(text: str, candidates: Sequence[Term], closed: Sequence[Span]) -> Iterator[Term]:
+    """The terms of which no protected span covers a part and reaches beyond it.
+
+    Terms come in order, so each is held against the spans alone that have begun and not ended.
+    """
+    waiting = sorted(closed, reverse=True)
+    begun: list[Span] = []
+    for term in candidates:
+        while waiting and waiting[-1][0] < term.right:
+            begun.append(waiting.pop())
+        begun = [span for span in begun if span[1] > term.left]
+        if not any(
+            start < term.left or (end > term.right and not _hangs_over(text, term.right, end))
+            for start, end in begun
+        ):
+            yield term
 
 
 def _hangs_over(text: str, at: int, end: int) -> bool:

@@ -16,10 +16,11 @@ from typing import Any
 from falter.core.rng import Rng
 from falter.perturbations._resources import keyboard, misspellings, never_produced, table
 
-__all__ = ["PLACES", "length_weights", "misspelt", "misspelt_by_model", "place_of"]
+__all__ = ["PLACES", "band_of", "length_weights", "misspelt", "misspelt_by_model", "place_of"]
 
 PLACES = ("first", "second", "early", "middle", "late", "last", "end")
 _ATTEMPTS = 8
+_SHORT = 7
 _ATTESTED = 0.5  # of the words whose misspellings are known, this share gets a known one
 Candidate = tuple[str, float, bool]  # spelling, weight, whether a slip of the hand
 
@@ -33,6 +34,11 @@ def place_of(at: int, length: int) -> str:
     if at == length - 1:
         return "last"
     return ("early", "middle", "late")[min(2, 3 * at // length)]
+
+
+def band_of(length: int) -> str:
+    """Whether a word is one of the short ones, in which people make fewer mistakes at once."""
+    return "short" if length <= _SHORT else "long"
 
 
 @cache
@@ -123,7 +129,7 @@ def _drawn(spellings: Sequence[str], sums: Sequence[float], rng: Rng) -> str | N
 
 def misspelt_by_model(word: str, rng: Rng, kind: str = "all") -> str | None:
     """A word in small letters with one to three edits; None if it has none."""
-    shares = _model()["edits"]
+    shares = _model()["edits"][band_of(len(word))]
     u, edits = rng.random(), 1
     while edits < len(shares) and u > sum(shares[:edits]):
         edits += 1

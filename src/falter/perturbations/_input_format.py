@@ -30,6 +30,9 @@ _SEPARATORS = (": ", " - ", ":\n", "\t", " :: ", " > ", ":   ")
 _CASINGS: tuple[Callable[[str], str], ...] = (str, str.upper, str.lower, str.title)
 _LISTS = ("{label}) {text}\n", "({label}) {text}\n", "[{label}] {text}\n", "{label}: {text}\n",
           "- {label}. {text}\n", "{label}.\t{text}\n")  # fmt: skip
+# Before a number or a formula these would read as a part of it.
+_SIGNS = (" - ", " > ")
+_FORMULA = re.compile(r"\s*(?:[\d+=<>(\[√π−–-]|[a-z]\s*[+=<>*/^(−–-])")
 _LABEL = re.compile(r"(?:\A|(?<=\n))([A-Z][A-Za-z]*(?: [A-Za-z\d]+){0,2})(:[ \t]?|:\n)\Z")
 
 
@@ -96,6 +99,10 @@ def input_format(prompt: Prompt, rng: Rng, layout: str) -> Prompt:
     if chosen == "xml" and not any(place.field is not None for place in places):
         chosen = "plain"
     cased, separator = rng.choice(_CASINGS), rng.choice(_SEPARATORS)
+    fields = (prompt.sections[place.field].text for place in places if place.field is not None)
+    if any(map(_FORMULA.match, fields)):
+        chosen = "plain" if chosen == "key_value" else chosen
+        separator = ": " if separator in _SIGNS else separator
     heading, line = rng.below(2), rng.choice(_LISTS)
     changes: dict[int, list[Replacement]] = {}
     closing: dict[int, Section] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from falter.core.records import Span
 from falter.perturbations._rules import Rule, rule_places
@@ -16,13 +16,24 @@ def _words(*pairs: tuple[str, str]) -> Rule:
     """A set phrase written as another: *depend on* as *depend of*."""
     table = dict(pairs)
     pattern = re.compile(rf"\b({'|'.join(sorted(map(re.escape, table), key=len, reverse=True))})\b")
-    return pattern, lambda match: table[match[1]]
+    longest = frozenset(max(phrase.split(), key=len) for phrase in table)
+    return Rule(pattern, lambda match: table[match[1]], longest)
+
+
+def _rule(pattern: str, write: Callable[[re.Match[str]], str], words: str) -> Rule:
+    return Rule(re.compile(pattern), write, frozenset(words.split()))
 
 
 _UNCOUNTED = (
     "advice", "baggage", "equipment", "evidence", "feedback", "furniture", "homework",
-    "information", "knowledge", "luggage", "music", "software", "traffic", "training",
+    "information", "knowledge", "luggage", "music", "software", "traffic",
 )  # fmt: skip
+# Where such a noun ends its group of words: in *traffic jam* and *music teacher* it does not.
+_NOUN_ENDS = (
+    r"(?=[.,;:?!)]|\Z|\s(?:about|and|are|as|at|because|but|by|can|could|did|do|does|for|from|had|has"
+    r"|have|he|if|in|into|is|it|of|on|or|she|so|than|that|they|to|was|we|were|when|which|while|who"
+    r"|will|with|would|you)\b)"
+)
 _VERBS = (
     "asks", "becomes", "begins", "believes", "belongs", "breaks", "brings", "builds", "buys",
     "calls", "comes", "contains", "costs", "decides", "drinks", "drives", "earns", "eats",
@@ -36,7 +47,7 @@ _VERBS = (
 _COUNTING = (
     "most|least|same|other|others|rest|more|less|fewer|only|first|second|third|last|next|few|little"
     "|lot|lots|couple|pair|dozen|hundred|thousand|million|billion|half|quarter|single|double|total"
-    "|dead|living|poor|rich|old|young|blind|deaf|sick|right|left|past|future|whole|number|day|week|month|year|hour|minute|second|time|piece|certain|one|two|three|four|five"
+    "|dead|living|poor|rich|old|young|blind|deaf|sick|right|left|past|future|whole|number|day|week|month|year|hour|minute|second|time|piece|certain|one|two|three|four|five|board|case"
 )
 _PAST = (
     ("become", "became"), ("begin", "began"), ("bring", "brought"), ("build", "built"),
@@ -46,21 +57,25 @@ _PAST = (
     ("take", "took"), ("use", "used"), ("want", "wanted"), ("win", "won"), ("write", "wrote"),
 )  # fmt: skip
 _PAST_OF = dict(_PAST)
+_PLAIN_PAST = "|".join(verb if verb != "use" else r"use(?! to\b)" for verb in _PAST_OF)
+_NO_SUBJECT = "the|an?|this|that|these|those|my|your|his|her|its|our|their|some|any|no|each|every"
 _RULES: tuple[Rule, ...] = (
     # articles: the and a are left out where they count nothing, a stands for an
-    (re.compile(rf"(?<=[a-z] )the (?!(?:{_COUNTING})\b)(?=[a-z]{{3,}})"), lambda match: ""),
-    (re.compile(rf"\b((?:as|be|had|has|have|is|of|to|under|was|with) )an? (?!(?:{_COUNTING})\b)"
-                r"(?=[a-z]{3,})"), lambda match: match[1]),
-    (re.compile(r"\ban(?= [aeiou][a-z]{2,})"), lambda match: "a"),
+    _rule(rf"the (?<=[a-z] the )(?!(?:{_COUNTING})\b)(?=[a-z]{{3,}})", lambda match: "", "the"),
+    _rule(rf"\b((?:as|be|had|has|have|is|of|to|under|was|with) )an? (?!(?:{_COUNTING})\b)"
+          r"(?=[a-z]{3,})", lambda match: match[1], "a an"),
+    _rule(r"\ban(?= [aeiou][a-z]{2,})", lambda match: "a", "an"),
     # agreement
-    (re.compile(rf"(?<=\b[Hh]e )({'|'.join(_VERBS)})\b|(?<=\b[Ss]he )({'|'.join(_VERBS)})\b"
-                rf"|(?<=\b[Ii]t )({'|'.join(_VERBS)})\b"),
-     lambda match: match[0][:-1] if not match[0].endswith("ies") else match[0][:-3] + "y"),
-    (re.compile(r"\b(?:people) are\b"), lambda match: "people is"),
-    (re.compile(rf"\b({'|'.join(_UNCOUNTED)})\b"), lambda match: match[0] + "s"),
+    _rule(rf"(?<=\b[Hh]e )({'|'.join(_VERBS)})\b|(?<=\b[Ss]he )({'|'.join(_VERBS)})\b"
+          rf"|(?<=\b[Ii]t )({'|'.join(_VERBS)})\b",
+          lambda match: match[0][:-1] if not match[0].endswith("ies") else match[0][:-3] + "y",
+          " ".join(_VERBS)),
+    _rule(r"\b(?:people) are\b", lambda match: "people is", "people"),
+    _rule(rf"\b(?:{'|'.join(_UNCOUNTED)})\b{_NOUN_ENDS}", lambda match: match[0] + "s",
+          " ".join(_UNCOUNTED)),
     # did + past
-    (re.compile(rf"\b(did (?:he|she|it|they|you|we|I|[a-z]+) )({'|'.join(_PAST_OF)})\b"),
-     lambda match: match[1] + _PAST_OF[match[2]]),
+    _rule(rf"\b(did (?!(?:{_NO_SUBJECT}) )(?:I|[a-z]+) )({_PLAIN_PAST})\b",
+          lambda match: match[1] + _PAST_OF[match[2]], "did"),
     # prepositions that a word asks for, so that another one does not change the sense
     _words(
         ("depend on", "depend of"), ("depends on", "depends of"),
@@ -71,7 +86,9 @@ _RULES: tuple[Rule, ...] = (
         ("example of", "example for"), ("reason for", "reason of"), ("full of", "full with"),
         ("discuss the", "discuss about the"), ("explain why", "explain me why"),
         ("according to", "according with"), ("capable of", "capable to"),
-        ("in the world", "on the world"), ("used to make", "used for make"),
+        ("in the world", "on the world"),
+        *((f"{be} used to make", f"{be} used for make")
+          for be in ("are", "be", "been", "is", "was", "were")),  # not *he used to make money*
     ),
 )  # fmt: skip
 

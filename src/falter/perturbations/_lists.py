@@ -5,31 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from falter.core.late_regex import late_regex
 from falter.core.records import Section, SectionKind, Span
 from falter.text import merged, overlaps
 
 __all__ = ["bullet_lists", "is_open", "open_lists"]
 
 _KINDS: tuple[SectionKind, ...] = ("instruction", "input", "document", "output_format")
-_BULLET = re.compile(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
-_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
+_BULLET = late_regex(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
+_FENCE = late_regex(r"\s*(?:`{3,}|~{3,})")
 # Items that tell a story, or point at one another, have an order that matters.
-_SEQUENTIAL = re.compile(
+_SEQUENTIAL = late_regex(
     r"\W*(?:step|first|firstly|second|secondly|third|then|next|after|afterwards|before|finally"
     r"|lastly|last)\b|.*\b(?:above|below|previous|preceding|following)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_NUMBERED = re.compile(r"\W*(?:\d{1,3}[.):]|\(?(?:[a-z]|[ivx]{1,4})[.)])\s", re.IGNORECASE)
+_NUMBERED = late_regex(r"\W*(?:\d{1,3}[.):]|\(?(?:[a-z]|[ivx]{1,4})[.)])\s", re.IGNORECASE)
 # What calls a list a sequence, wherever in the prompt it stands.
-_ORDER = re.compile(
+_ORDER = late_regex(
     r"\b(?:in (?:this|that|the(?: (?:given|following|same|right|correct|exact))?) order"
     r"|in (?:order|sequence|turn)\s*[:.]|steps?\b(?! by)|step by step|sequence|chronological(?:ly)?"
     r"|ranked|ranking|timeline|one after (?:the other|another)|from (?:first|oldest|best|most)\b"
     r"|procedure|recipe|instructions? below|priorit(?:y|ies|ised|ized))",
     re.IGNORECASE,
 )
-_DATED = re.compile(r"\W*\d{1,4}[:/.-]\d{1,2}\b")
-_JOINED = re.compile(r"(?:\b(?:and|or|then)|[({\[])\s*$", re.IGNORECASE)
+_DATED = late_regex(r"\W*\d{1,4}[:/.-]\d{1,2}\b")
+_JOINED = late_regex(r"(?:\b(?:and|or|then)|[({\[])\s*$", re.IGNORECASE)
 
 
 def bullet_lists(text: str) -> Iterator[list[Span]]:

@@ -45,8 +45,20 @@ def _phrases() -> dict[str, dict[str, list[str]]]:
     return phrases
 
 
+# Words around a text that is itself worked on would be worked on, too.
+_TEXT_AS_OBJECT = re.compile(
+    r"\b(?:translat\w*|summari\w*|paraphras\w*|rephras\w*|rewrit\w*|reword\w*|proofread\w*|shorten\w*"
+    r"|sentiment|politeness|formality|tone|(?:correct|continue|complete|finish) (?:the|this))\b",
+    re.IGNORECASE,
+)
+_SENTENCE_ENDS = re.compile(r"[.?!][\"'”’)\]]?\Z")
+_RULES_OF_A_TASK = ("system", "instruction", "output_format", "cue")
+
+
 def _can_tone(prompt: Prompt, tone: str, language: str) -> bool:
-    return prose_at(prompt) is not None
+    return prose_at(prompt) is not None and not any(
+        s.kind in _RULES_OF_A_TASK and _TEXT_AS_OBJECT.search(s.text) for s in prompt.sections
+    )
 
 
 @prompt_perturbation(
@@ -75,9 +87,8 @@ def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
     changes: list[Replacement] = []
     if before:
         changes.append((start, start, f"{before} "))
-    if after:
-        stop = "" if section.text[end - 1] in ".?!:,;" else "."
-        changes.append((end, end, f"{stop} {after}"))
+    if after and _SENTENCE_ENDS.search(section.text, start, end):
+        changes.append((end, end, f" {after}"))
     return with_section(prompt, at, replace_spans(section, changes))
 
 
@@ -110,8 +121,14 @@ def learner(text: str, site: Replacement, rng: Rng, language: str) -> Replacemen
 # Speech
 
 _FILLERS = ("um", "uh", "er", "you know")
+_SOUNDS = _FILLERS[:-1]
+# Elsewhere *you know* may read as a question or a claim: *did you know*, *what you know*.
+_ASIDE = re.compile(
+    r"(?<=\b(?:of|in|on|at|by) )(?=(?:the|an?|my|your|his|her|its|our|their|this|these|those)\b)"
+)
 _GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
 _EVERY = 9  # words between two fillers, on average
+_APART = 12  # characters between two fillers, at least
 
 
 def _can_say(prompt: Prompt, scope: Sequence[str], protect: Sequence[str], language: str) -> bool:
@@ -128,10 +145,13 @@ def _spoken(
     yield from ((start, end, "") for start, end in loose_marks(text, closed))
     yield from ((a, b, text[a:b].lower()) for a, b in lowered_words(text, closed))
     closed = merged((*closed, *names(text), *mentioned_words(text)))
+    last = -_APART
     for gap in _GAP.finditer(text):
         inside = overlaps(closed, gap.start(), gap.end())
-        if rng.random() * _EVERY < 1 and not inside:
-            yield gap.end(), gap.end(), f"{rng.choice(_FILLERS)} "
+        if rng.random() * _EVERY < 1 and not inside and gap.end() - last >= _APART:
+            last = gap.end()
+            aside = _ASIDE.match(text, last)
+            yield last, last, f"{rng.choice(_FILLERS if aside else _SOUNDS)} "
 
 
 @prompt_perturbation(

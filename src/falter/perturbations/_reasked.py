@@ -54,7 +54,6 @@ _ADVERBS = (
                 r"|would)\b(?!n['’]t))"), ("For what reason ",)),
     (re.compile(r"Where (?=(?:can|could|did|do|does) [^?]{3,90}\?)(?![^?]*\b(?:from|to|at|go|goes"
                 r"|come|put|stand|stands|live|lives|lead|leads)\b)"), ("In what place ",)),
-    (re.compile(r"When (?=(?:did|was|were) [^?,]{3,90}\?)"), ("At what time ",)),
     (re.compile(r"How (?=(?:can|could) (?:I|one|people|we|you)\b)"), ("In what way ",)),
 )  # fmt: skip
 # Who wrote Hamlet? → By whom was Hamlet written?
@@ -64,7 +63,8 @@ _PASSIVES = {
     "painted": "painted", "wrote": "written",
 }  # fmt: skip
 _WHO_MADE = re.compile(
-    rf"Who (?P<verb>{'|'.join(_PASSIVES)}) (?P<what>(?:the |an? )?[^?,;:]*?[^s?,;:\W])\?"
+    rf"Who (?P<verb>{'|'.join(_PASSIVES)}) "
+    r"(?P<what>(?:the |an? )?(?![^?]*[a-z]{2}s\b)[^?,;:]*?\w)\?"
 )
 # Find the number … → Work out the number …
 _COMMANDS = {

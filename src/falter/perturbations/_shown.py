@@ -62,7 +62,9 @@ def demonstration_delimiter(prompt: Prompt, rng: Rng, style: str) -> Prompt:
     name = "demonstration_delimiter"
     shown = tuple(
         replace(d, sections=(added(name, marks.example), *d.sections))
-        for d in prompt.demonstrations
+        if n or marks.example.strip()
+        else d  # empty lines before everything would mark nothing off
+        for n, d in enumerate(prompt.demonstrations)
     )
     sections = prompt.sections
     start = next(n for n, section in enumerate(sections) if section.kind != "system")

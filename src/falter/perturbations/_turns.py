@@ -79,7 +79,23 @@ def _without_lead(sections: tuple[Section, ...], lead: str) -> tuple[Section, ..
         if not left:
             gone = len(section.text) - len(section.text[gone:].lstrip("\n"))
         out[at] = replace_spans(section, [(0, gone, "")])
-    return tuple(out)
+    return _without_blank_start(out, first, last)
+
+
+def _without_blank_start(sections: list[Section], first: int, last: int) -> tuple[Section, ...]:
+    """The sections, the run of them without the empty lines that it begins with."""
+    for at in range(first, last):
+        section = sections[at]
+        rest = section.text.lstrip("\n")
+        blank = len(section.text) - len(rest)
+        closed = merged((*section.protected, *((e.new_start, e.new_end) for e in section.edits)))
+        if section.kind in ("input", "document", "choices") or overlaps(closed, 0, blank):
+            break
+        if blank:
+            sections[at] = replace_spans(section, [(0, blank, "")])
+        if rest:
+            break
+    return tuple(sections)
 
 
 @prompt_perturbation(

@@ -23,9 +23,17 @@ def chapter(title: str, figures: Iterable[Figure], *, folded: bool = False) -> t
 
 def findings(sentences: Iterable[str], results: Sequence[PartResult]) -> Statement:
     """What a protocol found, with what was asked and what could not be read."""
-    panels = [panel for result in results for panel in result.analysis.panels]
+    asked, judged = (
+        [
+            panel.counts
+            for result in results
+            if (result.part.judges is None) is models
+            for panel in result.analysis.panels
+        ]
+        for models in (True, False)
+    )
     strict = results[0].analysis.unparsed == "wrong"
-    return answer_of(sentences, [panel.counts for panel in panels], strict=strict)
+    return answer_of(sentences, asked, judged, strict=strict)
 
 
 def grid_named(figures: Iterable[Figure], name: str) -> Grid | None:

@@ -1,4 +1,4 @@
-"""Floor 1: what may help against perturbations: functions from a prompt as it came to one sent."""
+"""Floor 1: what may help: texts set right, words around them, reasoning, examples."""
 
 from __future__ import annotations
 

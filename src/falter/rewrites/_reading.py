@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from falter.core.late_regex import late_regex
 from falter.core.records import Response, Rewrite, RewriteStatus
 from falter.perturbations import Wanted
 
@@ -77,7 +78,7 @@ def _misshapen(text: str, source: str) -> str | None:
 
 
 _LEAST_ANSWER = 3
-_WORD = re.compile(r"[^\W_]+")
+_WORD = late_regex(r"[^\W_]+")
 
 
 def _answered(text: str, source: str, answers: Sequence[str]) -> str | None:
@@ -102,14 +103,14 @@ def _first_line(text: str) -> str:
 
 # What models put around an answer.
 _THOUGHTS = ("think", "thinking", "reasoning")
-_FENCE = re.compile(r"```[\w-]{0,20}\n(.*?)\n?```\Z", re.DOTALL)
-_OPENING_TAG, _MOST_TAGGED = re.compile(r"<(text_*)>"), 3
-_TAG = re.compile(r"\s{0,9}</?text_*>\s{0,9}", re.IGNORECASE)
+_FENCE = late_regex(r"```[\w-]{0,20}\n(.*?)\n?```\Z", re.DOTALL)
+_OPENING_TAG, _MOST_TAGGED = late_regex(r"<(text_*)>"), 3
+_TAG = late_regex(r"\s{0,9}</?text_*>\s{0,9}", re.IGNORECASE)
 _THING = (
     r"(?:texts?|versions?|paraphras\w{1,4}|rewrit\w{1,4}|reword\w{1,4}|rephras\w{1,4}"
     r"|translat\w{1,4}|template|sentence|question)"
 )
-_LEAD_IN = re.compile(
+_LEAD_IN = late_regex(
     rf"""(?:
         (?:(?:sure|certainly|of[ ]course|absolutely|okay|ok)[,!.]?[ ]{{0,3}})?
         here(?:[ ]is|[ ]are|['’]s)[ ][^\n:]{{0,80}}\b{_THING}\b[^\n:]{{0,60}}:
@@ -118,7 +119,7 @@ _LEAD_IN = re.compile(
     )\s*""",
     re.IGNORECASE | re.VERBOSE,
 )
-_AFTERWORD = re.compile(
+_AFTERWORD = late_regex(
     r"""\n[ \t]{0,20}\n\s{0,20}(?:
         \(?\**(?:note|explanation|changes[ ]made|i[ ](?:have[ ])?(?:changed|kept|replaced))\b
     |   (?:let[ ]me[ ]know|i[ ]hope[ ]this|feel[ ]free)\b
@@ -126,10 +127,10 @@ _AFTERWORD = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "“", "「": "」", "`": "`"}
-_SEVERAL = re.compile(
+_SEVERAL = late_regex(
     r"\s{0,20}(?:1[.)]|[-*•])[ \t]\S[^\n]{0,4000}\n\s{0,20}(?:2[.)]|[-*•])[ \t]\S"
 )
-_REFUSAL = re.compile(
+_REFUSAL = late_regex(
     r"""\s{0,20}(?:
         (?:(?:i['’]m|i[ ]am)[ ](?:really[ ]|very[ ]|so[ ])?sorry|sorry|apologies|unfortunately)?
         [,.]?[ ]?(?:but[ ])?
@@ -144,14 +145,14 @@ _REFUSAL = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
-_FOREIGN = re.compile(
+_FOREIGN = late_regex(
     r"""(?:lo[ ]siento,[ ](?:pero[ ])?no[ ]puedo | je[ ]suis[ ]désolée?,[ ]mais[ ]je[ ]ne[ ]peux
     |   es[ ]tut[ ]mir[ ]leid,[ ]aber[ ]ich[ ]kann | mi[ ]dispiace,[ ]ma[ ]non[ ]posso
     |   het[ ]spijt[ ]me,[ ]maar[ ]ik[ ]kan | (?:desculpe|sinto[ ]muito),[ ]mas[ ]não[ ]posso
     |   申し訳(?:ありません|ございません)が)""",
     re.IGNORECASE | re.VERBOSE,
 )
-_SORRY = re.compile(r"\b(?:sorry|apolog|unable|cannot|can['’]t)", re.IGNORECASE)
+_SORRY = late_regex(r"\b(?:sorry|apolog|unable|cannot|can['’]t)", re.IGNORECASE)
 
 
 def _refused(text: str, source: str) -> bool:

@@ -16,7 +16,7 @@ from falter.core.batches import BatchBook, BatchClient, BatchStatus, StoredBatch
 from falter.core.errors import EndpointError, FalterError, RunStopped
 from falter.core.interfaces import ResponseStore, SharedStore
 from falter.core.records import Request, Response
-from falter.plan import batched
+from falter.planning import batched
 from falter.runner._run import LOOK_AHEAD, Lane, _main_error
 
 __all__ = ["run_batches"]

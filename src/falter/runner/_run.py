@@ -9,9 +9,9 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from falter.core.errors import AuthenticationError, RunStopped
-from falter.core.interfaces import Client, ResponseStore, SharedStore
+from falter.core.interfaces import ChunkClient, Client, ResponseStore, SharedStore
 from falter.core.records import Request, Response
-from falter.plan import batched
+from falter.planning import batched
 from falter.runner._buffer import Buffer
 
 __all__ = ["Lane", "Progress", "run_lanes"]
@@ -81,8 +81,7 @@ async def run_lanes(
     try:
         async with asyncio.TaskGroup() as group:
             for lane in lanes:
-                capabilities = lane.client.capabilities
-                width = max(1, min(lane.concurrency, capabilities.lanes or 1_000_000))
+                capabilities, width = lane.client.capabilities, _width(lane)
                 feed = _Feed(lane, store, buffer, width if capabilities.keeps_prefixes else 0)
                 for worker in range(width):
                     group.create_task(_work(feed, worker, buffer, stop))
@@ -97,6 +96,14 @@ async def run_lanes(
             f"The run was interrupted: {done:,} of {total:,} cells are answered",
             hint="run the same command again to resume",
         )
+
+
+def _width(lane: Lane) -> int:
+    """How many workers a lane has; the user's concurrency is that within an engine."""
+    lanes = lane.client.capabilities.lanes
+    if isinstance(lane.client, ChunkClient):
+        return lanes or 1
+    return max(1, min(lane.concurrency, lanes or 1_000_000))
 
 
 def _main_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -278,21 +285,24 @@ def _text(request: Request) -> tuple[str, ...]:
 
 
 async def _work(feed: _Feed, worker: int, buffer: Buffer, stop: asyncio.Event) -> None:
-    client, batch = feed.lane.client, feed.lane.client.capabilities.batch
+    client = feed.lane.client
+    chunks = client if isinstance(client, ChunkClient) else None
     while not stop.is_set():
         ready = await buffer.ready()
         if buffer.error is not None:
             raise buffer.error
         if not ready:
             return  # what is in flight may still land
-        requests = feed.take(batch, worker)
+        requests = feed.take(chunks.chunk if chunks else client.capabilities.batch, worker)
         if not requests and feed.ended:
             return
         if not requests:
             await asyncio.sleep(HELD_AGAIN)
             continue
         answers: Sequence[Response]
-        if requests[0].scores:
+        if chunks:
+            answers = await chunks.answer_many(requests)
+        elif requests[0].scores:
             answers = await client.score_many(requests)
         else:
             answers = [await client.generate(request) for request in requests]

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from falter.scorers._aligned_json import AlignedScore, json_rouge, json_similarity
 from falter.scorers._base import TextScorer, after_reasoning, scorers, second_reader
-from falter.scorers._choosing import ScorerNames, named_scorers, usual_reason, usual_scorer
+from falter.scorers._choosing import (
+    ScorerNames,
+    are_labels,
+    named_scorers,
+    usual_reason,
+    usual_scorer,
+)
 from falter.scorers._entities import EntityMatch, entity_match
 from falter.scorers._keyed import answer_parts
 from falter.scorers._reply import without_sequel
@@ -26,6 +32,7 @@ __all__ = [
     "TokenMatch",
     "after_reasoning",
     "answer_parts",
+    "are_labels",
     "bertscore",
     "entity_match",
     "json_rouge",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 
 from falter.core.errors import DuplicateName, InvalidValue, UnknownName
+from falter.core.late_regex import late_regex
 
 __all__ = ["ScorerNames", "are_labels", "named_scorers", "usual_reason", "usual_scorer"]
 
 MOST_LABELS = 20
 _LONGEST_LABEL = 60  # characters
-_NUMBER = re.compile(r"[-−+]?[\d.,]+")
+_NUMBER = late_regex(r"[-−+]?[\d.,]+")
 
 ScorerNames = str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]]
 """A scorer's name, several, or either for each task: what the setting `scorer` holds."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from falter.core.answers import AnswerKey, AnswerSchema
+from falter.core.late_regex import late_regex
 from falter.scorers._reply import (
     HEADING,
     LONGEST,
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["answer_parts", "parts_as_json"]
 
 Parts = dict[str, str]
-_SEPARATORS = re.compile(r"[\s_-]+")
-_LINE = re.compile(r"^[ \t>*#-]*([^:：\n]{1,80}?)[ \t*`]*[:：][ \t*]*(.*)$", re.MULTILINE)
+_SEPARATORS = late_regex(r"[\s_-]+")
+_LINE = late_regex(r"^[ \t>*#-]*([^:：\n]{1,80}?)[ \t*`]*[:：][ \t*]*(.*)$", re.MULTILINE)
 
 
 def answer_parts(text: str, form: str, schema: AnswerSchema) -> Parts | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from falter.core.late_regex import late_regex
 from falter.core.records import Prompt
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ KEY = "answer"
 LONGEST = 20_000
 _DEEPEST = 50
 _NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
-_FENCE = re.compile(r"^```[\w-]*[ \t]*\n(.*?)\n?^```[ \t]*$", re.DOTALL | re.MULTILINE)
+_FENCE = late_regex(r"^```[\w-]*[ \t]*\n(.*?)\n?^```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 class Unreadable(Exception):
@@ -147,7 +148,7 @@ def _xml(text: str) -> str:
     return "".join(elements[0].itertext()).strip()
 
 
-HEADING = re.compile(r"^#{1,6}[ \t]([^\n]*)$", re.MULTILINE)
+HEADING = late_regex(r"^#{1,6}[ \t]([^\n]*)$", re.MULTILINE)
 
 
 def _markdown(text: str) -> str:
@@ -190,8 +191,8 @@ class _Page(HTMLParser):
             self.answers[-1][1].append(data)
 
 
-_DOCTYPE = re.compile(r"\s*<!doctype html>", re.IGNORECASE)
-_TAG = re.compile(r"</?[A-Za-z][A-Za-z0-9-]{0,30}(?:\s[^<>]{0,200})?>")
+_DOCTYPE = late_regex(r"\s*<!doctype html>", re.IGNORECASE)
+_TAG = late_regex(r"</?[A-Za-z][A-Za-z0-9-]{0,30}(?:\s[^<>]{0,200})?>")
 
 
 def html_elements(text: str, ids: Collection[str]) -> list[tuple[str, list[str]]]:
@@ -238,7 +239,7 @@ _READERS: dict[str, Callable[[str], str]] = {
 
 # After reasoning
 
-_MARKER = re.compile(
+_MARKER = late_regex(
     r"^[ \t>*_#`-]*(?:(?:so|thus|therefore|hence)\b,?[ \t]*)?(?:(?:the|my)[ \t]+)?"
     r"(?:(?:final|correct|right|best)[ \t]+)?answer[ \t*_]*(?:is\b[ \t]*:?|:)[ \t*_]*",
     re.IGNORECASE | re.MULTILINE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,13 +10,14 @@ from functools import lru_cache
 from typing import Literal
 
 from falter.core.errors import DuplicateName, InvalidValue, UnknownName
+from falter.core.late_regex import late_regex
 
 __all__ = ["Overlap", "Tokens", "rouge", "rouge_tokens"]
 
 Tokens = Literal["rouge_score", "unicode"]
 KINDS = (*(f"rouge{n}" for n in range(1, 10)), "rougeL", "rougeLsum")
-_LATIN = re.compile(r"[a-z0-9]+")
-_IDEOGRAPH = re.compile(r"[々-〇぀-ヿ㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff]")
+_LATIN = late_regex(r"[a-z0-9]+")
+_IDEOGRAPH = late_regex(r"[々-〇぀-ヿ㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.core.errors import InvalidValue
+from falter.core.late_regex import late_regex
 from falter.embedding import minilm
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = late_regex("[\ud800-\udfff]")
 
 
 class SentenceEncoder(Protocol):

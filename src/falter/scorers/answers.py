@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
 from falter.core.interfaces import AnswerKind, Case
-from falter.core.records import Score
+from falter.core.records import CUT, Score
 from falter.scorers._base import TextScorer, scorers
+from falter.scorers._question import clean_question
 from falter.scorers._reply import final_answer
 from falter.scorers.reading import read_label, read_letter, read_number, read_yes_no
 
@@ -107,7 +108,8 @@ class Numeric(TextScorer):
         fault = self.fault(target)
         if fault is not None:
             return self.failed(fault)
-        number = read_number(text)
+        cut = case.response.finish_reason in CUT
+        number = read_number(text, clean_question(case.variant.item), cut=cut)
         if number is None:
             return self.unread(text, "the reply does not settle on one number")
         return self.scored(number == last_number(target), format(number, "f"))
@@ -137,7 +139,11 @@ class Label(TextScorer):
         labels = self.labels.get(case.variant.item.task, ())
         if not labels:
             return self.failed("the labels of the task are not known")
-        found = _yes_or_no(text, labels) if _are_yes_no(labels) else read_label(text, labels)
+        question = clean_question(case.variant.item)
+        if _are_yes_no(labels):
+            found = _yes_or_no(text, labels, question)
+        else:
+            found = read_label(text, labels, question)
         if found is None:
             return self.unread(text, "the reply does not settle on one label")
         return self.scored(_folded(found) == _folded(_expected(case)), found)
@@ -147,8 +153,8 @@ def _are_yes_no(labels: Sequence[str]) -> bool:
     return sorted(label.strip().casefold() for label in labels) == ["no", "yes"]
 
 
-def _yes_or_no(text: str, labels: Sequence[str]) -> str | None:
-    found = read_yes_no(text)
+def _yes_or_no(text: str, labels: Sequence[str], question: str) -> str | None:
+    found = read_yes_no(text, question)
     return next((label for label in labels if label.strip().casefold() == found), None)
 
 
@@ -204,7 +210,8 @@ class NamedAnswer(TextScorer):
             return self.unparsed("the reply is empty")
         prompt = case.variant.prompt
         if isinstance(prompt.target, int) and prompt.choices:
-            return self._option(text, prompt.target, prompt.labels, prompt.choices)
+            question = clean_question(case.variant.item)
+            return self._option(text, prompt.target, prompt.labels, prompt.choices, question)
         if named_choices(text, (str(prompt.target),)):
             return self.scored(1.0, text.strip())
         if case.response.finish_reason == "length" and "\n" not in text.strip():
@@ -212,9 +219,14 @@ class NamedAnswer(TextScorer):
         return self.scored(0.0, text.strip())
 
     def _option(
-        self, text: str, target: int, labels: Sequence[str], choices: Sequence[str]
+        self,
+        text: str,
+        target: int,
+        labels: Sequence[str],
+        choices: Sequence[str],
+        question: str,
     ) -> Score:
-        found = read_letter(text, labels, choices) if labels else None
+        found = read_letter(text, labels, choices, question) if labels else None
         named = named_choices(text, choices) if found is None else (found,)
         if len(named) != 1:
             return self.unparsed(f"the reply names {len(named)} of the options, not one")

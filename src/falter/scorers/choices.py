@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from falter.core.interfaces import AnswerKind, Case, Style
 from falter.core.records import Score
 from falter.scorers._base import TextScorer, scorers
+from falter.scorers._question import clean_question
 from falter.scorers._reply import Unreadable, json_value
 from falter.scorers.reading import read_letter
 
@@ -110,7 +111,8 @@ class ChoiceLetter(TextScorer):
     def read(self, text: str, case: Case) -> Score:
         prompt = case.variant.prompt
         labelled = "{label}" in prompt.choice_format
-        choice = read_letter(text, prompt.labels if labelled else (), prompt.choices)
+        question = clean_question(case.variant.item)
+        choice = read_letter(text, prompt.labels if labelled else (), prompt.choices, question)
         if choice is None and not labelled and case.response.finish_reason == "length":
             choice = begun_text(text, prompt.choices)
         if choice is None:

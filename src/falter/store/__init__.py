@@ -6,12 +6,13 @@ from falter.store._batches import Batches, planned_keys, put_answers
 from falter.store._following import (
     cell_ranges,
     changes,
-    newest_response,
-    responses_after,
+    newest_replies,
+    replies_after,
     stored_items,
     unanswered,
 )
 from falter.store._merge import MergeReport, merge
+from falter.store._prune import PruneReport, prune
 from falter.store._range import CellRange
 from falter.store._repair import RepairReport, repair
 from falter.store._rewrites import (
@@ -50,6 +51,7 @@ __all__ = [
     "MergeReport",
     "PlannedCell",
     "PromptSize",
+    "PruneReport",
     "RepairReport",
     "Store",
     "StoreBank",
@@ -65,8 +67,9 @@ __all__ = [
     "find_samples",
     "find_study",
     "merge",
-    "newest_response",
+    "newest_replies",
     "planned_keys",
+    "prune",
     "put_answers",
     "put_reviews",
     "put_rewrites",
@@ -74,7 +77,7 @@ __all__ = [
     "put_sheet",
     "put_study",
     "repair",
-    "responses_after",
+    "replies_after",
     "scan_reviews",
     "scan_rewrites",
     "scan_samples",

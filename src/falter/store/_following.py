@@ -1,4 +1,4 @@
-"""What another process adds to a store: new responses, and the cells that waited for them."""
+"""What another process adds to a store: replies, failures, and the cells that waited for them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from falter.store._store import Store
 __all__ = [
     "cell_ranges",
     "changes",
-    "newest_response",
-    "responses_after",
+    "newest_replies",
+    "replies_after",
     "stored_items",
     "unanswered",
 ]
@@ -50,17 +50,25 @@ def changes(store: Store) -> int:
         return int(store.db.execute("PRAGMA data_version").fetchone()[0])
 
 
-def newest_response(store: Store) -> int:
-    """The number of the newest response; a later one has a larger number."""
+def newest_replies(store: Store) -> tuple[int, int]:
+    """The numbers of the newest response and the newest failure; later ones have larger numbers."""
     with store.reading():
-        row = store.db.execute("SELECT coalesce(max(rowid), 0) FROM responses").fetchone()
-    return int(row[0])
+        return _newest(store, "responses"), _newest(store, "failures")
 
 
-def responses_after(store: Store, number: int) -> list[str]:
-    """The keys of the responses that are newer than a number."""
+def replies_after(store: Store, newest: tuple[int, int]) -> tuple[list[str], list[str]]:
+    """The keys of the responses and of the failures that are newer than two numbers."""
+    responses, failures = newest
     with store.reading():
-        rows = store.db.execute("SELECT key FROM responses WHERE rowid > ?", (number,)).fetchall()
+        return _keys_after(store, "responses", responses), _keys_after(store, "failures", failures)
+
+
+def _newest(store: Store, table: str) -> int:
+    return int(store.db.execute(f"SELECT coalesce(max(rowid), 0) FROM {table}").fetchone()[0])
+
+
+def _keys_after(store: Store, table: str, number: int) -> list[str]:
+    rows = store.db.execute(f"SELECT key FROM {table} WHERE rowid > ?", (number,))
     return [name_of(key) for (key,) in rows]
 
 

@@ -26,6 +26,7 @@ MEMORY = "memory:"
 TargetAs = Literal["auto", "index", "label", "text"]
 _DEEPEST = 50
 _MOST_BYTES = 2 * 2**30
+_LONGEST_CELL = 16 * 2**20
 _LINES = re.compile(r"[\t\r\n]")
 _SPREADSHEETS = ("xlsx", "xlsm", "xls", "ods", "numbers")
 _SPREADSHEET = (
@@ -239,14 +240,15 @@ def _separator(text: str) -> str:
 
 
 def _csv(text: str, path: Path, delimiter: str) -> Iterator[Row]:
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-    names = reader.fieldnames or []
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise TaskError(
-            f"{path} has the column '{sorted(twice)[0]}' twice", hint="rename one of the two"
-        )
     try:
+        names = reader.fieldnames or []
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise TaskError(
+                f"{path} has the column '{sorted(twice)[0]}' twice", hint="rename one of the two"
+            )
         for row in reader:
             if None in row or None in row.values():
                 raise TaskError(
@@ -255,7 +257,7 @@ def _csv(text: str, path: Path, delimiter: str) -> Iterator[Row]:
                 )
             yield dict(row)
     except csv.Error as error:
-        raise TaskError(f"{path}, line {reader.line_num}: {error}") from error
+        raise TaskError(f"{path}, line {reader.line_num or 1}: {error}") from error
 
 
 def _parquet(path: Path) -> Iterator[Row]:

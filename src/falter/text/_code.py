@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from falter.core.late_regex import late_regex
 from falter.core.records import Span
 
 __all__ = ["CODE_LINE_START", "braced", "code_lines", "fences", "indent", "is_code"]
 
-_FENCE = re.compile(r"^[ \t]{0,12}(`{3,12}|~{3,12})([^\n]{0,200})$", re.MULTILINE)
+_FENCE = late_regex(r"^[ \t]{0,12}(`{3,12}|~{3,12})([^\n]{0,200})$", re.MULTILINE)
 
 
 def fences(text: str) -> Iterator[Span]:
@@ -35,7 +36,7 @@ CODE_LINE_START = (
 )
 
 _PROSE = r"""[^\n"']*\b[a-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}"""  # three plain words in a row
-_STATEMENT = re.compile(
+_STATEMENT = late_regex(
     rf"""[ \t]*(?:
       (?:async[ ]+)?def\s+\w+\s*\(
     | class\s+\w+\s*(?:\([^()\n]*\))?\s*[:{{]\s*$
@@ -59,14 +60,14 @@ _STATEMENT = re.compile(
     )""",
     re.VERBOSE,
 )
-_BLOCK = re.compile(r"[ \t]*(?:if|elif|while|for|with|except)\b[^\n]*[()\[\]=<>_]")
-_BODY = re.compile(
+_BLOCK = late_regex(r"[ \t]*(?:if|elif|while|for|with|except)\b[^\n]*[()\[\]=<>_]")
+_BODY = late_regex(
     rf"""[ \t]*(?:(?:else|try|finally|except(?:\s+\w+(?:\s+as\s+\w+)?)?)
       |(?:if|elif|while|for|with)\b(?!{_PROSE})[^\n]*)\s*:\s*$""",
     re.VERBOSE,
 )
-_SHAPES = re.compile(r"[=(){}\[\]<>+*]")
-_ODD = re.compile(rf"[=(){{}}\[\];:@#/>$]|(?:^|\n)[ \t]*{CODE_LINE_START}|[A-Z]{{6}}")
+_SHAPES = late_regex(r"[=(){}\[\]<>+*]")
+_ODD = late_regex(rf"[=(){{}}\[\];:@#/>$]|(?:^|\n)[ \t]*{CODE_LINE_START}|[A-Z]{{6}}")
 _LINE_LIMIT = 2_000
 
 

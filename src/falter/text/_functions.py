@@ -6,18 +6,19 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from falter.core.late_regex import late_regex
 from falter.core.records import Span
 from falter.text._code import fences, indent, is_code
 from falter.text._spans import uncovered
 
 __all__ = ["PythonCode", "docstring_prose", "python_code"]
 
-_HEAD = re.compile(
+_HEAD = late_regex(
     r"^([ \t]*)(?:(?:async[ ]+)?def[ ]+(\w+)[ ]*\(|class[ ]+(\w+)[ ]*(?:\([^()\n]*\))?[ ]*:[ ]*$)",
     re.MULTILINE,
 )
-_QUOTES = re.compile(r'"""|\'\'\'')
-_DOCSTRING = re.compile(r"[ \t]*[rRuU]?(\"\"\"|''')")
+_QUOTES = late_regex(r'"""|\'\'\'')
+_DOCSTRING = late_regex(r"[ \t]*[rRuU]?(\"\"\"|''')")
 _SIGNATURE_LINES = 60
 
 
@@ -148,14 +149,14 @@ class _Lines:
         return end, (self.starts[at] + start, inside) if opening else None
 
 
-_WORD = re.compile(r"[^\W\d]\w*")
-_PARAMETERS = re.compile(r"def[ ]+\w+[ ]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
-_PARAMETER = re.compile(r"(?:^|,)\s*\*{0,2}([^\W\d]\w*)")
-_BRACKETED = re.compile(r"\[[^\[\]]*\]")
+_WORD = late_regex(r"[^\W\d]\w*")
+_PARAMETERS = late_regex(r"def[ ]+\w+[ ]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+_PARAMETER = late_regex(r"(?:^|,)\s*\*{0,2}([^\W\d]\w*)")
+_BRACKETED = late_regex(r"\[[^\[\]]*\]")
 _CONSTANTS = ("True", "False", "None")
 # A quoted word or two: an example value, not an apostrophe.
-_QUOTED = re.compile(r"""(?<![\w)\]}'"`])(?:'[^'\n]{0,80}'|"[^"\n]{0,80}"|`[^`'\n]{1,80}')(?!\w)""")
-_FIELD = re.compile(r":\w+(?:[ ][\w\[\], |.*]+)?:|@\w+|(?<=\()(?:[a-z]+(?:, optional)?)(?=\):)")
+_QUOTED = late_regex(r"""(?<![\w)\]}'"`])(?:'[^'\n]{0,80}'|"[^"\n]{0,80}"|`[^`'\n]{1,80}')(?!\w)""")
+_FIELD = late_regex(r":\w+(?:[ ][\w\[\], |.*]+)?:|@\w+|(?<=\()(?:[a-z]+(?:, optional)?)(?=\):)")
 
 
 def _described(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +10,7 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from typing import Literal
 
+from falter.core.late_regex import late_regex
 from falter.text._kept import kept_words, negations, number_words, quantifiers
 from falter.text._names import common_words, names
 from falter.text._protect import protect
@@ -116,7 +116,7 @@ def _fold(word: str) -> str:
     return unicodedata.normalize("NFC", word).casefold()
 
 
-_TOKEN = re.compile(r"[^\W\d_][^\W\d_\u0300-\u036f]*(?:[\u0300-\u036f'’][^\W\d_]*)*")
+_TOKEN = late_regex(r"[^\W\d_][^\W\d_\u0300-\u036f]*(?:[\u0300-\u036f'’][^\W\d_]*)*")
 
 
 def _words(text: str, language: str) -> Counter[str]:
@@ -134,13 +134,13 @@ def _parts(token: str, language: str) -> list[str]:
     return ["ne" if language == "fr" and part == "n" else part for part in parts]
 
 
-_FIGURES = re.compile(
+_FIGURES = late_regex(
     # no w0rd, no 5km
     r"(?<![\w.,!@|])(?:(?<![)\]])[-+−])?\d++(?:[.,\u00a0\u202f'’]\d++)*+(?![!@|$]?[^\W\d_])"
 )
 _GROUPED = {
-    True: re.compile(r"(?<=\d)[,\u00a0\u202f'’](?=\d{3}(?!\d))"),
-    False: re.compile(r"(?<=\d)[.\u00a0\u202f'’](?=\d{3}(?!\d))"),
+    True: late_regex(r"(?<=\d)[,\u00a0\u202f'’](?=\d{3}(?!\d))"),
+    False: late_regex(r"(?<=\d)[.\u00a0\u202f'’](?=\d{3}(?!\d))"),
 }
 
 
@@ -150,9 +150,9 @@ def _figures(text: str, language: str) -> Counter[str]:
     return Counter(grouped.sub("", match[0]) for match in _FIGURES.finditer(text))
 
 
-_LETTERS, _WHOLE = re.compile(r"[^\W\d_]+"), re.compile(r"\w+")
+_LETTERS, _WHOLE = late_regex(r"[^\W\d_]+"), late_regex(r"\w+")
 _MOST_COMPARED, _MOST_ALIGNED = 100, 400
-_ENDINGS = re.compile(r"(?:['’]s|es|s|ed|d|ing|ly|er|est|y|ies|e)\Z")
+_ENDINGS = late_regex(r"(?:['’]s|es|s|ed|d|ing|ly|er|est|y|ies|e)\Z")
 
 
 def _other_words(before: str, after: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 
+from falter.core.late_regex import late_regex
 from falter.core.records import Span
 from falter.text._spans import merged
 from falter.text._spelling import edit_distance
@@ -26,11 +27,11 @@ def common_words(language: str = "en") -> frozenset[str]:
 
 # Names
 
-_CAPITALISED = re.compile(r"(?<![\w'’])[A-ZÀ-ÖØ-Þ][^\W\d_]*+(?:['’-][^\W\d_]++)*+(?!\w)")
-_OPENING = re.compile(
+_CAPITALISED = late_regex(r"(?<![\w'’])[A-ZÀ-ÖØ-Þ][^\W\d_]*+(?:['’-][^\W\d_]++)*+(?!\w)")
+_OPENING = late_regex(
     r"""(?:^|[.!?:…\n])["'“”‘’«„¿¡(\s]{0,8}\Z|(?:^|\n)[ \t]{0,6}(?:\(?\w{1,3}[.)]|[-*•])[ \t]+\Z"""
 )
-_TITLES = re.compile(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|St|Sr|Jr|Gen|Col|Lt|Rev|Mt|Ft|[A-Z])\.\s\Z")
+_TITLES = late_regex(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|St|Sr|Jr|Gen|Col|Lt|Rev|Mt|Ft|[A-Z])\.\s\Z")
 # Words that begin a sentence before a name, and are no part of it: *Is Paris …*, *In France …*.
 _OPENERS = frozenset(
     """
@@ -43,10 +44,10 @@ _OPENERS = frozenset(
     whom whose why will with without would yet you your
     """.split()  # noqa: SIM905
 )
-_JOINT = re.compile(r" (?:of |of the |de |de la |von |van |van der |du |da |di |del |la |le )?")
+_JOINT = late_regex(r" (?:of |of the |de |de la |von |van |van der |du |da |di |del |la |le )?")
 _LONE = frozenset(["I", "I'm", "I've", "I'd", "I'll", "I’m", "I’ve", "I’d", "I’ll"])
 # In a headline only such words have no capital.
-_LOWER_WORD = re.compile(
+_LOWER_WORD = late_regex(
     r"(?<![\w'’])(?!(?:an?|and|at|by|de|for|from|in|la|of|on|or|the|to|vs|with)\b)[a-zß-öø-ÿ]"
 )
 
@@ -106,8 +107,8 @@ def _is_uncommon(word: str, language: str) -> bool:
 
 # Words that are mentioned
 
-_QUOTED = re.compile(r"""["“]([^"“”\n]{1,40})["”]|(?<!\w)['‘]([^'‘’\n]{1,30})['’](?!\w)""")
-_WORD_CUES = re.compile(
+_QUOTED = late_regex(r"""["“]([^"“”\n]{1,40})["”]|(?<!\w)['‘]([^'‘’\n]{1,30})['’](?!\w)""")
+_WORD_CUES = late_regex(
     r"""\b(?:letters?|vowels?|consonants?|syllables?)\b(?:[ ]\w+){0,4}?[ ](?:in|of)[ ]
         |\b(?:spell\w*|spelt|misspel\w*|pronounc\w*|capitali[sz]e\w?|hyphenate\w?)[ ]
         |\b(?:rhymes?[ ]with|plural[ ](?:form[ ])?of|tense[ ]of|participle[ ]of
@@ -117,16 +118,16 @@ _WORD_CUES = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_CUE_STEM = re.compile(
+_CUE_STEM = late_regex(
     r"[acdehloprstvwyACDEHLOPRSTVWY](?:etters?\b|owel|onsonant|yllable|pel|ronounc|apitali|yphenate|hyme"
     r"|lural|ense of|articiple|ynonym|ntonym|pposite|nagram|omophone|bbreviation|tymology|efinition"
     r"|ords?\b|refix|uffix|erm\b)"
 )
-_TARGET = re.compile(r"(?:(?:the|a|an|word|of|is|are|in)[ ]){0,3}([^\W\d_]{2,40})", re.IGNORECASE)
-_LINK = re.compile(r"[,]? (?:or|and|vs\.?|versus) (?=[^\W\d_]{4})")
-_LAST_WORD = re.compile(r"(?<!\w)[^\W\d_]{4,40}\Z")
-_FIRST_WORD = re.compile(r"[^\W\d_]{4,40}(?!\w)")
-_ANOTHER = re.compile(r"(?:,|,? and|,? or) ([^\W\d_]{2,40})(?!\w)")
+_TARGET = late_regex(r"(?:(?:the|a|an|word|of|is|are|in)[ ]){0,3}([^\W\d_]{2,40})", re.IGNORECASE)
+_LINK = late_regex(r"[,]? (?:or|and|vs\.?|versus) (?=[^\W\d_]{4})")
+_LAST_WORD = late_regex(r"(?<!\w)[^\W\d_]{4,40}\Z")
+_FIRST_WORD = late_regex(r"[^\W\d_]{4,40}(?!\w)")
+_ANOTHER = late_regex(r"(?:,|,? and|,? or) ([^\W\d_]{2,40})(?!\w)")
 
 
 def mentioned_words(text: str) -> tuple[Span, ...]:
@@ -170,7 +171,7 @@ def _alike(text: str) -> Iterator[Span]:
 
 # Words to be copied
 
-_CONTENT = re.compile(r"[^\W_]{2,40}")
+_CONTENT = late_regex(r"[^\W_]{2,40}")
 SHORT_ANSWER = 5
 
 

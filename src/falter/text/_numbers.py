@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from falter.core.late_regex import late_regex
+
 __all__ = [
     "DATE",
     "DATE_CUE",
@@ -35,12 +37,12 @@ _OPERAND = rf"""(?:
     | (?!(?:by|my|ex|ox|ax|yo|ya|ye|xi|zu)\b)(?:[a-z][xyz]|[xyz][a-z])(?![\w'’])
     | \?
     )"""
-MATH = re.compile(
+MATH = late_regex(
     rf"""(?<![\w.])(?<!\d,){_OPENING}{_OPERAND}{_CLOSING}
     (?:(?:[ ]{{0,2}}{_OPERATOR}[ ]{{0,2}}|(?=[(\[])){_OPENING}{_OPERAND}{_CLOSING}){{1,200}}+""",
     re.VERBOSE,
 )
-MATH_CUE = re.compile(
+MATH_CUE = late_regex(
     rf"[(\[{{∑∏∫\-+−–±√∛∜¬|{_COINS}\d.?A-Za-zα-ωΑ-Ωℂℕℚℝℤ∅∞](?<![\w.].)(?<!\d,.)"
     r"(?:(?<![A-Za-zα-ωΑ-Ω])|(?![\w'’])|(?=_\w)|(?=[xyz](?!\w))|(?<=[xyz])(?=[a-z](?!\w))"
     r"|(?<=[sctlemg])(?=in|os|an|og|n\b|xp|qrt|im|ax|od|cd|cm))"
@@ -53,7 +55,7 @@ _UNIT_WORD = r"""(?:(?:kilo|centi|milli|micro|nano|mega)?(?:met(?:re|er)|gram(?:
     |watt|joule|byte|pascal|volt)s?|inch(?:es)?|foot|feet|yards?|miles?|acres?|ounces?|pounds?|tons?
     |tonnes?|gallons?|pints?|quarts?|seconds?|minutes?|hours?|days?|weeks?|months?|years?|degrees?
     |percent|dollars?|euros?|cents?|calories)\b"""
-NUMBER = re.compile(
+NUMBER = late_regex(
     rf"""(?<!\w)(?:(?:[-+−±]|§[ ]?|(?:US|CA|AU|NZ|HK)?{_CURRENCY}[ ]?){{0,2}})
     (?:\.?[{DIGIT}]+(?:[.,:/\-–\u00a0\u202f\u2009'’]\d+)*)(?:[eE][-+−]?\d+)?(?:st|nd|rd|th|s)?
     (?![A-Za-z])
@@ -67,21 +69,21 @@ NUMBER = re.compile(
     re.VERBOSE,
 )
 # Where a number may begin. Scanning for one character is fast and leaves few places to try.
-NUMBER_CUE = re.compile(
+NUMBER_CUE = late_regex(
     rf"[{DIGIT}\-+−±§.UCANH{_COINS}](?<!\w.)"
     rf"(?:(?<=[{DIGIT}§{_COINS}])|(?=[{DIGIT}.§\-+−±{_COINS}])|(?<=[UCANH])(?=[SAUZK]{_CURRENCY}))"
 )
 _MONTH = r"""(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?
     |Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?"""
-DATE = re.compile(
+DATE = late_regex(
     rf"""\b(?:\d{{1,2}}(?:st|nd|rd|th)?[ ](?:of[ ])?{_MONTH}(?:,?[ ]\d{{4}}\b)?
     | {_MONTH}[ ]\d{{1,4}}(?:st|nd|rd|th)?\b(?:,?[ ]\d{{4}}\b)?)""",
     re.VERBOSE,
 )
-DATE_CUE = re.compile(r"[\dJFMASOND](?<!\w.)")
+DATE_CUE = late_regex(r"[\dJFMASOND](?<!\w.)")
 
 # Numbers in a row, such as coordinates: without the comma they would be other numbers.
-ROW = re.compile(
+ROW = late_regex(
     r"(?<![\w.,])\(?[-+−]?\d+(?:\.\d+)?(?:,[ ]?[-+−]?\d+(?:\.\d+)?(?![:\w/])){1,200}+\)?"
 )
-ROW_CUE = re.compile(r"[\d(\-+−](?<![\w.,].)(?=[\d.,\-+−])")
+ROW_CUE = late_regex(r"[\d(\-+−](?<![\w.,].)(?=[\d.,\-+−])")

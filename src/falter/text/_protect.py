@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from falter.core.errors import InvalidValue
+from falter.core.late_regex import late_regex
 from falter.core.records import Span
 from falter.text._code import braced, code_lines, fences
 from falter.text._functions import python_code
@@ -62,7 +63,7 @@ def _spans(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
 
 def _spans_of(family: Family, text: str) -> Iterable[Span]:
     needs = family.needs
-    if isinstance(needs, re.Pattern):
+    if not isinstance(needs, str | tuple):
         if needs.search(text) is None:
             return ()
     elif needs and not any(map(text.__contains__, needs)):
@@ -103,7 +104,7 @@ def _compiled(source: str) -> re.Pattern[str]:
         raise InvalidValue("protect", source, f"a regular expression ({error})") from None
 
 
-_ENVIRONMENT = re.compile(r"\\(begin|end)\{([^{}\n]{1,40})\}")
+_ENVIRONMENT = late_regex(r"\\(begin|end)\{([^{}\n]{1,40})\}")
 
 
 def _environments(text: str) -> Iterator[Span]:
@@ -118,8 +119,8 @@ def _environments(text: str) -> Iterator[Span]:
             yield opened.pop()[1], match.end()
 
 
-_BRACKET = re.compile(r"[{}\[\]]")
-_JSON_START = re.compile(
+_BRACKET = late_regex(r"[{}\[\]]")
+_JSON_START = late_regex(
     r"""[{]\s{0,20}["'][^"'\n]{0,200}["']\s{0,20}:|\[\s{0,20}(?:["'{\[\d]|-\d|true|false|null|True|False|None)"""
 )
 

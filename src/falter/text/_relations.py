@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
+from falter.core.late_regex import late_regex
 from falter.core.records import Span
 
 __all__ = ["letter_symbols", "lost_relations", "lost_symbols", "passive_auxiliaries"]
 
-_TOKEN = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
+_TOKEN = late_regex(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
 
 # Without its auxiliary, what is eaten eats.
 _PASSIVE_AUXILIARIES = {
@@ -36,7 +37,7 @@ _IRREGULAR = (
     "wound woven written"
 )
 _PARTICIPLE = {
-    language: re.compile(rf"(?:{ending})\Z", re.IGNORECASE)
+    language: late_regex(rf"(?:{ending})\Z", re.IGNORECASE)
     for language, ending in {
         "de": r"\w*ge\w{2,}(?:t|en)|\w{3,}iert|(?:be|er|ver|ent|zer)\w{2,}(?:t|en)",
         "en": rf"\w{{2,}}ed|{_IRREGULAR.replace(' ', '|')}",
@@ -48,7 +49,7 @@ _PARTICIPLE = {
     }.items()
 }
 _REACH = 6  # words between an auxiliary and its participle
-_CLAUSE_END = re.compile(r"[.,;:?!]|\n[ \t]*\n")
+_CLAUSE_END = late_regex(r"[.,;:?!]|\n[ \t]*\n")
 
 _AGENTS = {
     "de": {"von", "vom", "durch"}, "en": {"by"}, "es": {"por"}, "fr": {"par"}, "it": {"da", "dal"},
@@ -115,7 +116,7 @@ def lost_relations(before: str, after: str, language: str) -> list[str]:
     return lost
 
 
-_WORDS = re.compile(r"\S+")
+_WORDS = late_regex(r"\S+")
 
 
 def _squeezed(text: str) -> str:
@@ -136,13 +137,13 @@ def _agent(text: str, participle: re.Match[str], language: str) -> str | None:
 
 
 # A letter by itself may be a symbol: the side a, the current I.
-_OTHER_SYMBOL = re.compile(r"(?<![\w'’.-])[b-hj-zB-HJ-Z](?![\w'’-])")
-_NO_ARTICLE = re.compile(
+_OTHER_SYMBOL = late_regex(r"(?<![\w'’.-])[b-hj-zB-HJ-Z](?![\w'’-])")
+_NO_ARTICLE = late_regex(
     r"[ ](?:and|or|are|be|by|but|divided|equals?|for|from|gives?|has|if|in|is|minus|of|on|over|plus"
     r"|such|that|then|times|to|was|were|when|where|which|with)\b|[^\s\w]"
     r"|[ ][^\s\w$€£¥\"“‘'(\[{<*_`]|\Z|\n",
 )
-_LETTER = re.compile(r"(?<![\w'’-])[A-Za-z](?![\w'’-])")
+_LETTER = late_regex(r"(?<![\w'’-])[A-Za-z](?![\w'’-])")
 
 
 _BEFORE_WORD = ("", " ", "\n", '"', "“", "‘", "(")

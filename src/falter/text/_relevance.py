@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from falter.core.errors import InvalidValue, nearest
+from falter.core.late_regex import late_regex
 
 __all__ = ["relevance_map", "relevant_sentences"]
 
 Relevance = tuple[int, ...] | None
-_TERM = re.compile(r"\b\w\w+\b")
+_TERM = late_regex(r"\b\w\w+\b")
 _METHODS = ("rouge1", "tfidf")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 
+from falter.core.late_regex import late_regex
 from falter.core.records import Span
 from falter.text._spans import uncovered
 
@@ -12,12 +13,12 @@ __all__ = ["natural_words", "sentences"]
 
 # A run of letters that touches no digit, no underscore, no combining accent, and no apostrophe
 # with a letter behind it.
-_WORD = re.compile(
+_WORD = late_regex(
     r"(?<![\w\u0300-\u036f])(?<!\w['’])[^\W\d_]++(?![\w\u0300-\u036f])(?!['’]\w)",
 )
 
 # The same in one go, with the case that a natural word has, for text that is plain ASCII.
-_ASCII_WORD = re.compile(r"(?<!\w)(?<!\w')(?:[A-Z][a-z]++|[a-z]{2,}+|[aAI])(?!\w)(?!'\w)", re.ASCII)
+_ASCII_WORD = late_regex(r"(?<!\w)(?<!\w')(?:[A-Z][a-z]++|[a-z]{2,}+|[aAI])(?!\w)(?!'\w)", re.ASCII)
 
 
 # Symbols only: 'in', 'bar' or 'mole' are words first. All single letters but these are taken as
@@ -64,11 +65,11 @@ def natural_words(
     return uncovered(words, protected)
 
 
-_STOP = re.compile(
+_STOP = late_regex(
     r"""(?P<point>[.!?…]{1,10}(?:[ \u00a0\u202f]?»|["'”“’)\]]){0,4})(?=\s|$)"""
     r"""|(?P<wide>[。！？]+[」』”]?)|\n[ \t]*\n""",
 )
-_ABBREVIATION = re.compile(
+_ABBREVIATION = late_regex(
     r"""(?:(?<![^\W_])(?:[^\W\d_]|[A-Za-z]\.[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Gen|Col|Lt|Rev|Hon|Gov
     |Sen|Rep|No|Nos|Fig|Figs|Eq|Sec|Ch|Vol|Ed|Eds|pp|vs|cf|al|ca|approx|Inc|Ltd|Co|Corp|Mt|Ave|Blvd
     |Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec|etc|viz
@@ -76,13 +77,13 @@ _ABBREVIATION = re.compile(
     |Mme|Mlle|chap|janv|févr|juil))\Z""",
     re.VERBOSE,
 )
-_ORDINAL = re.compile(r"(?<!\w)\d{1,2}\Z")
-_GERMAN_DATE = re.compile(
+_ORDINAL = late_regex(r"(?<!\w)\d{1,2}\Z")
+_GERMAN_DATE = late_regex(
     r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
     r"|Jahrhundert|Jh)\b"
 )
 _OPEN, _CLOSED = "「『", "」』"
-_QUOTED_ON = re.compile(r"[\u3041-\u3096、]")
+_QUOTED_ON = late_regex(r"[\u3041-\u3096、]")
 
 
 def sentences(text: str) -> list[Span]:

@@ -22,8 +22,8 @@ from falter.store import (
     StoredStudy,
     cell_ranges,
     changes,
-    newest_response,
-    responses_after,
+    newest_replies,
+    replies_after,
     stored_items,
     unanswered,
 )
@@ -85,7 +85,8 @@ class StoredSource:
         self._places: list[_Place] = []
         self._waiting: dict[str, list[tuple[int, str]]] = {}
         self._planning = False
-        self._version = self._newest = 0
+        self._version = 0
+        self._newest = (0, 0)
         self._read_at = 0.0
         self.title = ", ".join(
             f"{study.protocol or 'run'} {short(study.id)}" for study in self._studies
@@ -144,9 +145,11 @@ class StoredSource:
             self._read()
             return None
         self._version = version
-        newest = newest_response(self._store)
-        keys, self._newest = responses_after(self._store, self._newest), newest
-        touched = {spot for key in keys for spot in self._waiting.pop(key, ())}
+        newest = newest_replies(self._store)
+        answered, failed = replies_after(self._store, self._newest)
+        self._newest = newest
+        touched = {spot for key in failed for spot in self._waiting.get(key, ())}
+        touched.update(spot for key in answered for spot in self._waiting.pop(key, ()))
         by_panel: dict[int, Arrivals] = {}
         for panel, item in sorted(touched):
             self._rescore(panel, item, by_panel.setdefault(panel, Arrivals(panel, [], [])))
@@ -169,7 +172,7 @@ class StoredSource:
         """Everything anew, as the store is now."""
         self._read_at = time.monotonic()
         self._version = changes(self._store)
-        self._newest = newest_response(self._store)
+        self._newest = newest_replies(self._store)
         self._places, self._waiting, self._planning = [], {}, False
         for study in self._studies:
             for part in study.parts:

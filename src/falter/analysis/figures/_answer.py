@@ -15,9 +15,11 @@ from falter.analysis.figures._phrases import (
     drop_of,
     excluded,
     moved,
+    moves_on_average,
     names_of,
     noun,
     of_verdict,
+    on_average,
     recipes_counted,
     size,
     within,
@@ -25,7 +27,7 @@ from falter.analysis.figures._phrases import (
 from falter.figures import Verdict
 from falter.figures import numbers as n
 
-__all__ = ["doubts", "evidence", "items_for", "next_steps", "panel_answer"]
+__all__ = ["doubts", "evidence", "items_for", "next_steps", "panel_answer", "verdicts_read"]
 
 
 def panel_answer(panel: PanelResult, level: float, strict: bool) -> tuple[str, ...]:
@@ -95,9 +97,13 @@ def _verdicts(panel: PanelResult, level: float) -> Iterator[str]:
         yield f"{'It' if lost else subject} {moved('gains', gained, panel)}"
     if lost or gained:
         yield _how_sure(panel, level)
+    together = moves_on_average(panel)
+    if together:
+        yield f"{subject} {on_average(panel, level)}"
+    named = bool(lost or gained or together)
     held = of_verdict(panel, "equivalent")
-    yield from _held(panel, "it" if lost or gained else subject)
-    yield from _open(panel, "" if lost or gained or held else subject)
+    yield from _held(panel, "it" if named else subject)
+    yield from _open(panel, "" if named or held else subject)
     if not (lost or gained):
         yield from excluded(
             panel.recipes, level, f"over {recipes_counted(len(panel.recipes), panel)}"
@@ -154,7 +160,9 @@ def _open(panel: PanelResult, subject: str) -> Iterator[str]:
     verb = "is" if len(undecided) == 1 else "are"
     count = recipes_counted(len(undecided), panel)
     names = names_of(undecided, panel)
-    if subject:
+    if moves_on_average(panel) and len(undecided) == len(panel.recipes):
+        yield f"By itself no recipe is decided ({names}){still}{none}."
+    elif subject:
         yield f"Nothing is decided: {subject}, {count} {verb} undecided ({names}){still}{none}."
     else:
         lead = count[0].upper() + count[1:]
@@ -200,6 +208,16 @@ def evidence(counts: Counts, *, strict: bool) -> str:
         rule = "counts as wrong" if unread == 1 else "count as wrong"
     verb = "was" if answers - unread == 1 else "were"
     return f"{failed}; {read} {verb} read, the other {n.whole(unread)} {rule}."
+
+
+def verdicts_read(counts: Counts) -> Iterator[str]:
+    """How often a judge was asked, and how many of its replies say nothing."""
+    asked, lost = counts.cells - counts.missing, _unread(counts) + counts.failed
+    if asked:
+        read = "every reply held a verdict" if not lost else (
+            f"{n.whole(lost)} of its replies held no verdict or never came"
+        )  # fmt: skip
+        yield f"The judge was asked {noun(asked, 'time')}, second tries included; {read}."
 
 
 def _left_out(count: int) -> str:

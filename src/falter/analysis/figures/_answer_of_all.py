@@ -7,15 +7,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
 from falter.analysis._results import Analysis, Counts, PanelResult
-from falter.analysis.figures._answer import doubts, evidence, next_steps, panel_answer
+from falter.analysis.figures._answer import (
+    doubts,
+    evidence,
+    next_steps,
+    panel_answer,
+    verdicts_read,
+)
 from falter.analysis.figures._phrases import (
     drop_of,
     excluded,
     listed,
     listed_bounded,
     moved,
+    moves_on_average,
     noun,
     of_verdict,
+    on_average,
     recipes_counted,
     size,
     within,
@@ -30,6 +38,10 @@ MOST_PANELS = 6
 _KINDS = {
     "loses": ("loses points beyond chance", "lose points beyond chance"),
     "gains": ("only gains beyond chance", "only gain beyond chance"),
+    "moves": (
+        "moves on average, by no recipe alone",
+        "move on average, by no recipe alone",
+    ),
     "holds": ("is shown to hold under every recipe", "are shown to hold under every recipe"),
     "open": ("is undecided", "are undecided"),
     "no drops": ("has no drops", "have no drops"),
@@ -52,10 +64,20 @@ def answer_figure(analyses: Sequence[tuple[str, Analysis]]) -> Statement:
     return Statement(name=ANSWER, title="In short", text=text, kind="answer")
 
 
-def answer_of(sentences: Iterable[str], every: Sequence[Counts], *, strict: bool) -> Statement:
-    """Findings that are not verdicts, with the doubts before them and what was asked after them."""
+def answer_of(
+    sentences: Iterable[str], every: Sequence[Counts], judged: Sequence[Counts], *, strict: bool
+) -> Statement:
+    """Findings that are not verdicts, with the doubts before them and what was asked after them.
+
+    `judged` counts what judges were asked, whose verdicts are no answers of a model.
+    """
     counts = _sum(every)
-    text = (*doubts(counts, strict=strict), *sentences, evidence(counts, strict=strict))
+    text = (
+        *doubts(counts, strict=strict),
+        *sentences,
+        evidence(counts, strict=strict),
+        *verdicts_read(_sum(judged)),
+    )
     return Statement(name=ANSWER, title="In short", text=text, kind="answer")
 
 
@@ -72,7 +94,9 @@ def _several(
     panels = [panel for _, panel in named]
     counts = _sum(panel.counts for panel in panels)
     shown = [
-        (title, panel) for title, panel in named if _kind(panel) in ("loses", "gains", "holds")
+        (title, panel)
+        for title, panel in named
+        if _kind(panel) in ("loses", "gains", "moves", "holds")
     ]
     ranked = sorted(shown, key=lambda pair: -_worst(pair[1]))
     left = len(ranked) - MOST_PANELS
@@ -81,7 +105,7 @@ def _several(
     return (
         *doubts(counts, strict=strict),
         _tally(panels),
-        *(_line(title, panel) for title, panel in ranked[:MOST_PANELS]),
+        *(_line(title, panel, level) for title, panel in ranked[:MOST_PANELS]),
         *([more] if more else []),
         *_open(panels),
         *_how_sure(panels, level),
@@ -98,6 +122,8 @@ def _kind(panel: PanelResult) -> str:
         return "loses"
     if counts["improved"]:
         return "gains"
+    if moves_on_average(panel):
+        return "moves"
     return "holds" if counts["equivalent"] == len(panel.recipes) else "open"
 
 
@@ -119,13 +145,15 @@ def _tally(panels: Sequence[PanelResult]) -> str:
     return f"Of {every}: {listed(kinds)}."
 
 
-def _line(title: str, panel: PanelResult) -> str:
+def _line(title: str, panel: PanelResult, level: float) -> str:
     """One panel in one sentence."""
     lost, gained = of_verdict(panel, "degraded"), of_verdict(panel, "improved")
     if lost:
         return f"{title} {moved('loses', lost, panel)}"
     if gained:
         return f"{title} {moved('gains', gained, panel)}"
+    if moves_on_average(panel):
+        return f"{title} {on_average(panel, level)}"
     every = recipes_counted(len(panel.recipes), panel)
     return f"{title} is shown to stay within {within(panel.margin)} under {every}."
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from falter.analysis._compare import CLEAN, ComparedPair, SidesCompared
+from falter.analysis._panel_notes import MUCH_UNREAD
+from falter.analysis._results import PanelResult
 from falter.analysis.figures._phrases import listed, noun
 from falter.figures import numbers as n
 from falter.measures import ConditionDifference
@@ -43,7 +45,21 @@ def verdicts(result: SidesCompared) -> tuple[str, ...]:
     sentences = [verdict_line(result)]
     if len(result.pairs) > 1:
         sentences += [f"{_overall(p, result)}; {_under(p, result)}." for p in result.pairs]
-    return (*sentences, *(_robust(pair) for pair in result.pairs))
+    sides = {side.name: side.panel for side in result.sides}
+    return (*sentences, *(_robust(pair, sides) for pair in result.pairs), *_unread(result))
+
+
+def _unread(result: SidesCompared) -> Iterator[str]:
+    """The sides of which many answers could not be read: the difference may be one of reading."""
+    for side in result.sides:
+        counts = side.panel.counts
+        answers = counts.cells - counts.failed - counts.missing
+        unread = counts.unparsed + counts.truncated + counts.refused
+        if unread > MUCH_UNREAD * answers:
+            yield (
+                f"{n.whole(unread)} of {noun(answers, 'answer')} of {side.name} could not be read: "
+                "look at them before you believe any difference."
+            )
 
 
 def _interval(one: ConditionDifference) -> str:
@@ -132,8 +148,8 @@ def _rank(best: int, worst: int) -> str:
     return str(best) if best == worst else f"{best}–{worst}"
 
 
-def _robust(pair: ComparedPair) -> str:
-    """Who loses more to the recipes."""
+def _robust(pair: ComparedPair, sides: Mapping[str, PanelResult]) -> str:
+    """Who loses more to the recipes, unless there is nothing to lose."""
     drop, p = pair.numbers.drop, pair.numbers.adjusted["drop"]
     value = drop.value
     if value is None:
@@ -143,14 +159,37 @@ def _robust(pair: ComparedPair) -> str:
         if value < 0.0:
             more, fewer = fewer, more
         points = n.decimal(abs(100 * value))
-        return (
-            f"{fewer} is more robust than {more}: its average drop is {points} points smaller "
-            f"({less(pair)}: {n.shown(drop, 'points').text})."
-        )
+        by = f"its average drop is {points} points smaller"
+        shown = f"({less(pair)}: {n.shown(drop, 'points').text})"
+        held = _nothing_to_lose(sides[fewer])
+        if held:
+            return f"{fewer} is not shown to be more robust: {by} {shown}, but {held}."
+        return f"{fewer} is more robust than {more}: {by} {shown}{_less_to_lose(pair, fewer)}."
     return (
         f"Which of {pair.later} and {pair.earlier} is more robust is not shown: their average "
         f"drops differ by {n.shown(drop, 'points').text} points ({less(pair)})."
     )
+
+
+def _nothing_to_lose(panel: PanelResult) -> str:
+    """Why a small drop says nothing: a clean prompt brings no right answer, or guesses."""
+    if panel.baseline.value == 0.0:
+        return "no answer to its clean prompts is right, so it has nothing to lose"
+    if panel.at_chance:
+        return "its answers to clean prompts cannot be told from guessing"
+    return ""
+
+
+def _less_to_lose(pair: ComparedPair, fewer: str) -> str:
+    """That the side which loses less is also shown to be right less often to begin with."""
+    clean = next((one for one in pair.conditions if one.name == CLEAN), None)
+    if clean is None or clean.better not in ("later", "earlier"):
+        return ""
+    ahead = better_name(pair, clean)
+    value = abs(100 * (clean.together.value or 0.0))
+    if ahead == fewer:
+        return ""
+    return f"; but it is right {n.decimal(value)} points less often as asked, and has less to lose"
 
 
 def unpaired(result: SidesCompared) -> Iterator[str]:

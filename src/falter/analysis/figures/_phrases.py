@@ -15,9 +15,11 @@ __all__ = [
     "listed",
     "listed_bounded",
     "moved",
+    "moves_on_average",
     "names_of",
     "noun",
     "of_verdict",
+    "on_average",
     "recipes_counted",
     "size",
     "span",
@@ -95,6 +97,27 @@ def of_verdict(panel: PanelResult, verdict: Verdict) -> list[RecipeResult]:
 def drop_of(recipe: RecipeResult) -> float:
     """The recipe's drop; 0 where there is none."""
     return recipe.drop.value or 0.0
+
+
+def moves_on_average(panel: PanelResult) -> bool:
+    """Whether no recipe by itself is shown to move the score, but all of them together are."""
+    low, high = panel.micro.low, panel.micro.high
+    decided = of_verdict(panel, "degraded") or of_verdict(panel, "improved")
+    if decided or not of_verdict(panel, "undecided") or low is None or high is None:
+        return False
+    return len(panel.recipes) > 1 and (low > 0 or high < 0)
+
+
+def on_average(panel: PanelResult, level: float) -> str:
+    """`loses 10 points on average over all 4 recipes, beyond chance (2.2 to 18 …)`."""
+    estimate = panel.micro
+    bounds = sorted(abs(bound) for bound in (estimate.low or 0.0, estimate.high or 0.0))
+    value = estimate.value or 0.0
+    return (
+        f"{'loses' if value > 0 else 'gains'} {size(value)} points on average over "
+        f"{recipes_counted(len(panel.recipes), panel)}, beyond chance ({size(bounds[0])} to "
+        f"{size(bounds[1])} with {100 * level:.3g} % confidence)."
+    )
 
 
 def excluded(recipes: Iterable[RecipeResult], level: float, over: str) -> Iterator[str]:

@@ -29,7 +29,6 @@ Floats = NDArray[np.float64]
 Ratings = Mapping[str, tuple[float, ...]]
 Unit = tuple[str, str]
 OVERALL = DIMENSIONS.index("overall")
-ALL_MODELS = "all models"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,9 @@ def main_figures(scores: Scores) -> list[Figure]:
 def _method(scores: Scores) -> list[Figure]:
     if scores.ratings.judged:
         return []
+    if all(pair.missing or pair.unread or pair.same for pair in scores.pairs):
+        nothing = ("No two replies that could be read differ, so there was nothing to compare.",)
+        return [Statement(name="method", title="How replies were compared", text=nothing)]
     text = [
         f"No judge was named, so two replies count as the same from a ROUGE-L of {ALIKE:g}, part "
         "by part, and quality is what can be counted: slots and facts against the gold, sources, "

@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 SAME = 3.0
+_UNREADABLE = ("unparsed", "truncated", "refused")
 LONGEST_MATERIAL, LONGEST_REPLY = 16_000, 6_000
 
 
@@ -114,7 +115,7 @@ def _unread(result: PartResult, judges: Sequence[str] = ()) -> Iterable[Item]:
     for answered in result.cells():
         if judges and answered.panel.model.label not in judges:
             continue
-        if answered.score is not None and answered.score.outcome in ("unparsed", "refused"):
+        if answered.score is not None and answered.score.outcome in _UNREADABLE:
             yield answered.cell.variant.item
 
 

@@ -60,9 +60,10 @@ class RelevanceProtocol(Protocol):
                 figures += chapter(f"{title}{tail}", named)
         if not parts:
             return ()
+        judging = [result for result in results if result.part.judges is not None]
         rewrites = rewrite_figures(parts[0], parts[0].analysis.level)
         return (
-            findings(_sentences(figures), parts),
+            findings(_sentences(figures), [*parts, *judging]),
             *figures,
             *chapter(APPENDIX, [*rewrites, counts_grid(parts)], folded=True),
         )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._cleaning import answer_part, boxed, plain
 from falter.scorers.reading._closed import settled, sole
 from falter.scorers.reading._mentions import ANY, who
@@ -24,13 +25,13 @@ __all__ = ["read_candidate"]
 Mark = Callable[[str], str]
 """Puts tokens in the place of mentions."""
 
-_ASIDE = re.compile(
+_ASIDE = late_regex(
     r"reason|explan|comment|evidence|confiden|question|choices|options|labels|draft|check"
     r"|thought|note|rationale|analysis"
     r"|justif|why|enum|description|probab|score|input|text|begründung|raison|motivo|first"
     r"|previous|index|alternativ|runner|second"
 )
-_CHIEF = re.compile(
+_CHIEF = late_regex(
     r"final|answer|^label$|^class$|^category$|result|prediction|output|choice|antwort|respuesta"
     r"|rponse|reponse|réponse|risposta|antwoord|resposta"
     r"|正解|答え|回答"
@@ -54,7 +55,7 @@ def read_candidate(reply: str, mark: Mark, count: int, *, attributive: bool = Fa
     return settled(_listed(mark(prose)), count, _stressed(text, mark), attributive=attributive)
 
 
-_BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")
+_BOLD = late_regex(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")
 
 
 def _stressed(text: str, mark: Mark) -> int | None:
@@ -164,7 +165,7 @@ def _in_element(text: str, mark: Mark) -> Any:
     return chosen if chosen >= 0 else None
 
 
-_BOX = re.compile(
+_BOX = late_regex(
     r"^[ \t]*(?:[-*+]|\d+[.)])?[ \t]*(\[[ xX✓✔]?\]|[☐☑☒⬜✅❌🔘○●◯◉])[ \t]*([^\n]*)$", re.MULTILINE
 )
 _TICKED = frozenset({"[x]", "[X]", "[✓]", "[✔]", "☑", "☒", "✅", "🔘", "●", "◉"})
@@ -186,7 +187,7 @@ def _lead(text: str) -> int | None:
     return index if index >= 0 else None
 
 
-_GOOD = re.compile(
+_GOOD = late_regex(
     r"^[\W_]*(?:yes|correct|right|best|true|match|chosen|selected|ja|oui|sí|sì|sim|richtig"
     r"|はい)\b|[✓✔✅★◎○]",
     re.IGNORECASE,
@@ -218,10 +219,10 @@ def _without_objects(text: str) -> str:
     return text
 
 
-_HEAD = re.compile(rf"^[\W_0-9]*?({ANY})\s*(?:[.):：—–-]|\s-\s|\([^)]*\)\s*:)\s*\S")
-_KEYED = re.compile(rf"^[\W_\d]*[^\W\d][^:：=\n\ue000-\uf8ff]{{0,40}}[:：=]\s*({ANY})[\s.*_]*$")
-_ONLY = re.compile(rf"^[\W_\d]*?({ANY})[\W_]*$")
-_FINALLY = re.compile(FINAL, re.IGNORECASE)
+_HEAD = late_regex(rf"^[\W_0-9]*?({ANY})\s*(?:[.):：—–-]|\s-\s|\([^)]*\)\s*:)\s*\S")
+_KEYED = late_regex(rf"^[\W_\d]*[^\W\d][^:：=\n\ue000-\uf8ff]{{0,40}}[:：=]\s*({ANY})[\s.*_]*$")
+_ONLY = late_regex(rf"^[\W_\d]*?({ANY})[\W_]*$")
+_FINALLY = late_regex(FINAL, re.IGNORECASE)
 
 
 def _listed(text: str) -> str:
@@ -243,7 +244,7 @@ def _listed(text: str) -> str:
     return "\n".join(lines) + verdict
 
 
-_WRONG = re.compile(
+_WRONG = late_regex(
     r"[\s:：.)(*_–—-]*(?:(?:is |this is |that is |ist |est |es |è |é )?(?:no\b|not\b|wrong|incorrect"  # noqa: E501
     r"|false|out\b|ruled out|excluded|eliminated|impossible|doesn't|does not|isn't|n/a|nein|falsch"
     r"|nicht|kein|scheidet|faux|non\b|incorrecte?|incorrect[ao]|fals[ao]|sbagliat[ao]|nee\b|fout"
@@ -251,7 +252,7 @@ _WRONG = re.compile(
     r"|incorrect[ao]|fout|errad[ao])\b[\s.)]*$)",
     re.IGNORECASE,
 )
-_RIGHT = re.compile(
+_RIGHT = late_regex(
     r"[\s:：.)(*_–—-]*(?:(?:is |this is |that is |ist |est |es |è |é )?(?:the )?(?:yes\b|correct"
     r"|right\b|true\b|answer|match|best|ja\b|richtig|korrekt|stimmt|oui\b|juste|vrai|sí\b"
     r"|correct[ao]"
@@ -261,7 +262,7 @@ _RIGHT = re.compile(
 )
 
 
-_SIGNED = re.compile(rf"^[\W_0-9]*?({ANY})(?=\W*[✅❌✓✔✗✘])")
+_SIGNED = late_regex(rf"^[\W_0-9]*?({ANY})(?=\W*[✅❌✓✔✗✘])")
 
 
 def _verdict(lines: Sequence[str]) -> str:

@@ -118,7 +118,7 @@ _SAYS = (
 )
 QUOTES = (
     rf"(?:\b{_THIRD}(?: \w+){{0,3}}? (?:\w+ly |also |would |might |may |will |first |only |just )?"
-    rf"{_SAYS}\b(?! (?:is|was|are) )|という(?:語|言葉|単語))"
+    rf"(?<!\bthe )(?<!\bthis ){_SAYS}\b(?! (?:is|was|are) )|という(?:語|言葉|単語))"
 )
 """Words of a clause that reports what somebody else says."""
 

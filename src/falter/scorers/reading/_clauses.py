@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._clause_words import (
     BEFORE_NOW,
     CONCEDES,
@@ -50,7 +51,7 @@ class Clause:
     part: Part
 
 
-_SENTENCE = re.compile(
+_SENTENCE = late_regex(
     r"[.!?…]+[\"'”»)\]*_]*(?=\s|$)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bz\.B\.)(?<!\bvs\.)(?<!\bca\.)"
     r"(?!(?<=\bno\.)\s\d)(?<!\bp\.)(?<!\bcf\.)(?<!\bapprox\.)|[。！？]|\n+|;\s"
 )
@@ -69,7 +70,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 
 def _re(*parts: str) -> re.Pattern[str]:
-    return re.compile("".join(parts), re.IGNORECASE)
+    return late_regex("".join(parts), re.IGNORECASE)
 
 
 _OPENERS = {
@@ -89,7 +90,7 @@ _CUT = _re(
 _TURN = _re(r"[\W_]*(?:but|however|yet|aber|jedoch|mais|pero|ma|maar|mas)(?!\w)")
 _CONDITION = _re(_LINK, r"(?:", SUPPOSES, r")")
 _COMPLEMENT = _re(r"[\W_]*(?:it|that|this|i|we|my|the|ich|das|c'est|je|ik)(?!\w)")
-_ENDS_ASIDE = re.compile(
+_ENDS_ASIDE = late_regex(
     r"[\u3040-\u9fff](?:ので|から|ため|けれど|けど|ですが|ますが|あり|が)、\s*\Z"
 )
 """Japanese says at its end what a clause is for."""

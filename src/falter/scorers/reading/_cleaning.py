@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._words import FINAL, QUESTION_LINE
+from falter.scorers.reading._wrapped import objects
 
 __all__ = ["LONGEST", "answer_part", "boxed", "is_cut", "plain"]
 
@@ -12,15 +14,17 @@ LONGEST = 20_000  # characters behind the thoughts; longer replies are not read
 _LONG = 400  # what is shorter is read as it is
 
 _TAG = r"(?:think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection|rationale)"
-_OPENED = re.compile(rf"<{_TAG}>|\[{_TAG}\]", re.IGNORECASE)
-_CLOSED = re.compile(rf"</{_TAG}>|\[/{_TAG}\]", re.IGNORECASE)
-_PRIVATE = re.compile("[\ue000-\uf8ff\u200b-\u200f\u2060\ufeff]")
+_OPENED = late_regex(rf"[<\[◁]\|?(?:\w{{1,12}}[:_])?(?:begin_of_)?{_TAG}\|?[>\]▷]", re.IGNORECASE)
+_CLOSED = late_regex(rf"[<\[◁](?:\|?/|\|?end_of_)(?:\w{{1,12}}[:_])?{_TAG}\|?[>\]▷]", re.IGNORECASE)
+_CHANNEL = late_regex(r"<\|channel\|>\s*(\w+)[^<]{0,80}<\|message\|>", re.IGNORECASE)
+"""Where a model that writes in channels begins one: its analysis, its final answer."""
+_PRIVATE = late_regex("[\ue000-\uf8ff\u200b-\u200f\u2060\ufeff]")
 # A model that has lost its way repeats a sign or a few words by the thousand; a dozen say as much.
-_BLANKS = re.compile(r"\s{13,}")
-_SAME = re.compile(r"([^\w\s])\1{12,}")
-_LOOP = re.compile(r"(\D{1,24}?)\1{24,}")
-_SEQUEL = re.compile(rf"\n\s*{QUESTION_LINE}\s*[:：]", re.IGNORECASE)
-_FINAL_LINE = re.compile(rf"^[\W_]*(?:{FINAL})", re.IGNORECASE)
+_BLANKS = late_regex(r"\s{13,}")
+_SAME = late_regex(r"([^\w\s])\1{12,}")
+_LOOP = late_regex(r"(\D{1,24}?)\1{24,}")
+_SEQUEL = late_regex(rf"\n\s*{QUESTION_LINE}\s*[:：]", re.IGNORECASE)
+_FINAL_LINE = late_regex(rf"^[\W_]*(?:{FINAL})", re.IGNORECASE)
 
 
 def answer_part(text: str) -> str | None:
@@ -28,6 +32,10 @@ def answer_part(text: str) -> str | None:
 
     Thoughts that never end hold no answer, unless their last lines are marked as the final one.
     """
+    if channels := list(_CHANNEL.finditer(text)):
+        if channels[-1][1].casefold() != "final":
+            return None
+        text = text[channels[-1].end() :]
     closings = list(_CLOSED.finditer(text))
     if closings:
         text = text[closings[-1].end() :]
@@ -57,25 +65,25 @@ def answer_part(text: str) -> str | None:
 _SPECIAL = (
     r"(?:</?s>|<\|[\w-]{2,30}\|>|\[/?INST\]|<(?:start|end)_of_turn>|<eos>|<bos>|<\|?endoftext\|?>)"
 )
-_TURN = re.compile(rf"\A(?:\s*{_SPECIAL}\s*(?:assistant\s*\n)?)+", re.IGNORECASE)
-_TURN_END = re.compile(
+_TURN = late_regex(rf"\A(?:\s*{_SPECIAL}\s*(?:assistant\s*\n)?)+", re.IGNORECASE)
+_TURN_END = late_regex(
     rf"{_SPECIAL}|\n\s*(?:#+\s*)?(?:human|user|assistant|instruction|system)\s*:", re.IGNORECASE
 )
 """Where another turn of a chat begins, by its tokens or its name."""
-_INPUT = re.compile(
+_INPUT = late_regex(
     r"\n[ \t>*#]*(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis|context"
     r"|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail|statement|title"
     r"|subject|article|customer|post|snippet|word|item|case|prompt|eingabe|aufgabe|beispiel|texte"
     r"|exemple|entrada|texto|ejemplo|testo|esempio|invoer|voorbeeld|exemplo)\b[ \w]{0,20}?[ \t*]*"
-    r"(?:[:：]|#?\d+\b)",
+    r"(?:[:：]|#?\d+\b|(?<=[a-z])[ \t*]*\n(?=.))",
     re.IGNORECASE,
 )
-_OUTPUT = re.compile(
+_OUTPUT = late_regex(
     rf"\n[\W_]*(?:{FINAL}|(?:[^\W\d_]+ ){{0,2}}[^\W\d_]+[ \t*]*[:：])", re.IGNORECASE
 )
 
 
-_ASKED = re.compile(r"\n\n[^\n]{8,300}\?[ \t]*\n")
+_ASKED = late_regex(r"\n\n[^\n]{8,300}\?[ \t]*\n")
 
 
 def _without_items(text: str) -> str:
@@ -83,12 +91,16 @@ def _without_items(text: str) -> str:
 
     They begin with the name of an input behind a first line that is short enough for an answer.
     """
+    if text.startswith(("{", "[", "```")) and (first := next(iter(objects(text)), None)):
+        item = _INPUT.search(text, first.end) if first.whole else None
+        return text[: item.start()] if item and text.find("{", item.end()) > 0 else text
     head = text.partition("\n")[0]
     item = _INPUT.search(text) or (_ASKED.search(text) if len(head.split()) < 5 else None)
     keyed = re.search(r"[:：]", head) and not _FINAL_LINE.match(head)
     if item is None or len(head.split()) > 8 or keyed or head.rstrip()[-1:] in "?:,":
         return text
-    return text[: item.start()] if _OUTPUT.search(text, item.end()) else text
+    asked = item.re is _ASKED and len(head.split()) < 4
+    return text[: item.start()] if asked or _OUTPUT.search(text, item.end()) else text
 
 
 def boxed(text: str) -> list[str]:
@@ -104,16 +116,16 @@ def boxed(text: str) -> list[str]:
     return found
 
 
-_WRAPPING = re.compile(
+_WRAPPING = late_regex(
     r"\\(?:text(?:bf|it|rm|tt|sf|sc)?|math(?:rm|bf|it|sf|tt|bb|cal)|mbox|operatorname|emph"
     r"|underline"
     r"|f?boxed|color\{\w+\})\s*\{((?:[^{}]|\{[^{}]*\})*)\}"
 )
-_LATEX_ARROW = re.compile(r"\\(?:Rightarrow|rightarrow|implies|to|therefore|Longrightarrow)\b")
-_ENVIRONMENT = re.compile(r"\\(?:begin|end)\{[\w*]+\}")
-_LATEX_SPACE = re.compile(r"\\[,;:! ]|\\q?quad\b|~(?=\\)")
-_FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
-_BOLD = re.compile(r"\*{1,3}(?=\S)([^*\n]{1,400}?)(?<=\S)\*{1,3}|__(?=\S)([^_\n]{1,400}?)(?<=\S)__")
+_LATEX_ARROW = late_regex(r"\\(?:Rightarrow|rightarrow|implies|to|therefore|Longrightarrow)\b")
+_ENVIRONMENT = late_regex(r"\\(?:begin|end)\{[\w*]+\}")
+_LATEX_SPACE = late_regex(r"\\[,;:! ]|\\q?quad\b|~(?=\\)")
+_FENCE = late_regex(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
+_BOLD = late_regex(r"\*{1,3}(?=\S)([^*\n]{1,400}?)(?<=\S)\*{1,3}|__(?=\S)([^_\n]{1,400}?)(?<=\S)__")
 
 
 def plain(text: str) -> str:
@@ -135,13 +147,13 @@ def plain(text: str) -> str:
         text,
         flags=re.MULTILINE,
     )
-    return re.sub(r"^[ \t]*(?:#{1,6}|>+)[ \t]*", "", text, flags=re.MULTILINE)
+    return re.sub(r"^[ \t]*(?:#{1,6}|>+(?![\d=]))[ \t]*", "", text, flags=re.MULTILINE)
 
 
-_PROSE_END = re.compile(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff-]\s*$")
+_PROSE_END = late_regex(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff-]\s*$")
 
 
-_HANGING = re.compile(
+_HANGING = late_regex(
     r"(?<![\w'])(?:is|are|the|an?|of|and|or|to|that|because|in|for|with|so|be|it|i|which|by|as"
     r"|at|on|from|but|if|than|was|would|its|their|his|her"
     r"|ist|der|die|das|ein|eine|und|oder|weil|dass|also|den|dem|est|le|la|les|et|ou|que|de|des"
@@ -150,7 +162,7 @@ _HANGING = re.compile(
 )
 
 
-_ITEM = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+[^\n]*[^\s.,;:(!?]$", re.MULTILINE)
+_ITEM = late_regex(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+[^\n]*[^\s.,;:(!?]$", re.MULTILINE)
 
 
 def is_cut(text: str) -> bool:

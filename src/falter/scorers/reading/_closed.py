@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._clause_words import IDLE_IF
 from falter.scorers.reading._clauses import Part, sentences
 from falter.scorers.reading._cleaning import is_cut
@@ -32,7 +33,7 @@ def sole(text: str) -> int | None:
 
 
 def _re(*parts: str) -> re.Pattern[str]:
-    return re.compile("".join(parts), re.IGNORECASE)
+    return late_regex("".join(parts), re.IGNORECASE)
 
 
 _EARLIER = _re(EARLIER)
@@ -57,7 +58,7 @@ _CONTRARY = _re(
 )
 
 
-_RANKED = re.compile(rf"({ANY})(?:\s*(?:>|≻)\s*{ANY})+")
+_RANKED = late_regex(rf"({ANY})(?:\s*(?:>|≻)\s*{ANY})+")
 """Candidates from the best to the worst."""
 
 
@@ -108,7 +109,7 @@ def _stands(mention: Mention, refused: int | None) -> bool:
     )
 
 
-_BOUNDARY = re.compile(
+_BOUNDARY = late_regex(
     r"\s(?:because|since|as|given|weil|da|denn|car|parce|puisque|porque|ya|perché|poiché|omdat"
     r"|pois)\s"
     r"|[,.;:!)\n—–。、」][\s\"'”»*]*[^\s\"'”»*]",
@@ -185,6 +186,8 @@ def _left_open(
     """Whether an answer is opened again, in its own sentence or later."""
     start = _sentence_start(spans, best.at)
     after = [o for o in openings if o.at >= start]
+    if best.level < 3 and any(o.either and o.among and best.who not in o.among for o in openings):
+        return True  # two others were left open before
     if best.level >= 3:
         after = [
             o

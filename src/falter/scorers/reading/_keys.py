@@ -7,10 +7,12 @@ from typing import Any
 
 import orjson
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._cleaning import answer_part
 from falter.scorers.reading._refusals import refusal_in
 from falter.scorers.reading._words import CONDITION, CORRECTION
 from falter.scorers.reading._wrapped import (
+    Bare,
     Found,
     elements,
     folded_key,
@@ -23,7 +25,7 @@ from falter.scorers.reading._wrapped import (
 
 __all__ = ["read_key"]
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = late_regex(
     r"^(?:<.*>|\[.*\]|\{.*\}|\.{2,}|…|\?+|string|number|integer|boolean|your .* here|value|n/?a"
     r"|tbd|todo|null|\S+(?: \S+)? (?:or|oder|ou) \S+(?: \S+)?"
     r"|not (?:given|stated|available|specified|mentioned|known|found|provided)(?: .*)?|see .*"
@@ -32,7 +34,7 @@ _PLACEHOLDER = re.compile(
     r"|goes here|value|name of the .*)|yes or no|yes/no|true/false|.*\\.*)$",
     re.IGNORECASE,
 )
-_ERROR = re.compile(
+_ERROR = late_regex(
     r"\s*(?:error|erreur|fehler|errore|erro|fout|exception|failed|エラー)\b\s*[:：\d]",
     re.IGNORECASE,
 )
@@ -40,19 +42,19 @@ _ERRORS = frozenset({"error", "erreur", "fehler", "errore", "erro", "fout"})
 _ASIDE = frozenset(
     {"error", "erreur", "fehler", "example", "examples", "schema", "draft", "previous"}
 )
-_FINAL = re.compile(
+_FINAL = late_regex(
     r"(?:\b(?:final|corrected|correct|result|output|answer|so|therefore|richtig|definitiv"
     r"|endgültig|corrigé|bonne|corregido|correcto"
     r"|corretto|juist|correto|certo)\b|正しく)[^{]{0,60}$",
     re.IGNORECASE,
 )
-_CHANGED = re.compile(rf"{CORRECTION}|instead|should be|sondern|doch", re.IGNORECASE)
-_MEANT = re.compile(
+_CHANGED = late_regex(rf"{CORRECTION}|instead|should be|sondern|doch", re.IGNORECASE)
+_MEANT = late_regex(
     r"(?:(?:example|e\.g\.|such as|looks? like|form(?:at)?|schema|would (?:be|look)|one of"
     r"|either)\W*$)",
     re.IGNORECASE,
 )
-_EITHER = re.compile(r"^\W*(?:or|and|oder|und|ou|et|o|y|e|of|en|か|または)\b", re.IGNORECASE)
+_EITHER = late_regex(r"^\W*(?:or|and|oder|und|ou|et|o|y|e|of|en|か|または)\b", re.IGNORECASE)
 
 
 def read_key(reply: str, key: str) -> Any:
@@ -113,8 +115,8 @@ def _from_objects(text: str, key: str) -> Any:
     return _real(value)
 
 
-_ASKS = re.compile(r"[^.!\n。]{0,120}(?:[?？]|でしょうか|ですか)")
-_UNSURE = re.compile(
+_ASKS = late_regex(r"[^.!\n。]{0,120}(?:[?？]|でしょうか|ですか)")
+_UNSURE = late_regex(
     r"can't tell|cannot tell|not sure which|unsure which|only one of (?:them|these)|unclear which",
     re.IGNORECASE,
 )
@@ -136,7 +138,7 @@ def _doubted(value: Any) -> bool:
     )
 
 
-_NOTE = re.compile(r"note|comment|remark|warning|reason|explan")
+_NOTE = late_regex(r"note|comment|remark|warning|reason|explan")
 
 
 def _behind(text: str, found: Found) -> bool:
@@ -191,7 +193,8 @@ def _real(value: Any) -> Any:
     """The value, or None for one that holds a place."""
     if isinstance(value, str):
         blank = not value.strip() or _PLACEHOLDER.match(value.strip()) or _ERROR.match(value)
-        return None if blank or refusal_in(value) is not None else value
+        held = isinstance(value, Bare) and len(value) == 1 and value.isalpha()  # {"rooms": n}
+        return None if blank or held or refusal_in(value) is not None else str(value)
     return value
 
 

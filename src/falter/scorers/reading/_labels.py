@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from falter.core.late_regex import late_regex
+from falter.scorers.reading._answering import by_question, plain_answer
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._clause_words import CARRIER
 from falter.scorers.reading._edges import NO_WORD_AFTER, NO_WORD_BEFORE, either
@@ -32,11 +35,18 @@ _IRREGULAR = {
     "person": "people", "foot": "feet", "tooth": "teeth", "leaf": "leaves", "knife": "knives",
     "wolf": "wolves", "life": "lives", "good": "well", "anger": "angry", "joy": "joyful",
 }  # fmt: skip
+_CHANGES = frozenset(
+    {("f", "ve"), ("f", "ves"), ("f", "ven"), ("s", "ze"), ("s", "zen"), ("y", "ied")}
+)
+"""What the end of a word turns into: positief, positieve; négatif, négative."""
 _EDGES = rf"{NO_WORD_BEFORE}(?<!\w-)", rf"{NO_WORD_AFTER}(?!-\w|\.\w)"
 
 
-def read_label(reply: str, labels: Sequence[str]) -> str | None:
-    """The label that a reply settles on, as it is written in `labels`; None for none or several."""
+def read_label(reply: str, labels: Sequence[str], question: str = "") -> str | None:
+    """The label that a reply settles on, as it is written in `labels`; None for none or several.
+
+    The question says which clause of a reply answers it, where no words of conclusion do.
+    """
     if len(labels) > MOST:
         return None
     bare = [label for label in labels if folded_key(label) == folded_key(reply[:200])]
@@ -44,6 +54,8 @@ def read_label(reply: str, labels: Sequence[str]) -> str | None:
         return bare[0]
     marker = _marker(tuple(labels))
     index = read_candidate(reply, marker, len(labels), attributive=True)
+    if index is None and question and (text := plain_answer(reply, marker)) is not None:
+        index = by_question(text, marker, question)
     return None if index is None else labels[index]
 
 
@@ -51,9 +63,15 @@ def _spelled(label: str) -> str:
     """A pattern for a label in any case, with any separators."""
     words = [w for w in re.split(r"[\s_\-/]+", label.strip()) if w]
     parts = [
-        r"(?:&|and|und|et|y|e|en)" if w.lower() in ("&", "and") else re.escape(w) for w in words
+        r"(?:&|and|und|et|y|e|en)" if w.lower() in ("&", "and") else _unaccented(w) for w in words
     ]
     return r"[\s_\-/]*".join(parts) if len(parts) > 1 else "".join(parts)
+
+
+def _unaccented(word: str) -> str:
+    """A pattern for a word whose accents may be missing."""
+    bare = [unicodedata.normalize("NFD", c)[0] for c in word]
+    return "".join(re.escape(c) if c == b else f"[{c}{b}]" for c, b in zip(word, bare, strict=True))
 
 
 @lru_cache(maxsize=64)
@@ -95,8 +113,8 @@ def _part(index: int, label: str) -> tuple[bool, str]:
     return True, f"(?P<l{index}>{_spelled(label)}{ending}(?:-?ish)?)"
 
 
-_BEFORE = re.compile(
-    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:(?:it|as|is|be|'s) an?|that's|(?:it|this|he|she) is"  # noqa: E501
+_BEFORE = late_regex(
+    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:has|have|(?:it|as|is|be|'s) an?|that's|(?:it|this|he|she) is"  # noqa: E501
     r"|so|is|be|as|to|are|was"
     r"|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?"
     r"|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants|in|into|under|for"
@@ -107,7 +125,7 @@ _BEFORE = re.compile(
     r"\s*$",
     re.IGNORECASE,
 )
-_AFTER = re.compile(
+_AFTER = late_regex(
     r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|—–(]|-\s|(?:であ|です)|(?:to|for|here|now|then|since|because|as"
     r"|given|until|in (?:this|my|the)|rather|instead|overall|weil|denn|hier|car|parce|ici|porque"
     rf"|aquí|perché|qui|omdat|hier|pois|aqui|{CARRIER})\b)",
@@ -129,6 +147,8 @@ def _same_word(word: str, stem: str) -> bool:
         return True
     if _IRREGULAR.get(stem) == word or _IRREGULAR.get(word) == stem:
         return True
+    if len(stem) == 3 and word in (stem + "ness", stem + "ly", stem + stem[-1] + "er"):
+        return True
     shared = 0
     for a, b in zip(word, stem, strict=False):
         if a != b:
@@ -137,6 +157,8 @@ def _same_word(word: str, stem: str) -> bool:
     if shared < max(4, len(stem) - 3) and not (shared == len(stem) and shared >= 4):
         return False
     rest, own = word[shared:], stem[shared:]
+    if (own, rest) in _CHANGES:
+        return True
     doubled = rest[1:] if rest and shared and rest[0] == stem[shared - 1] else None
     return own in _ENDINGS and (
         rest in _ENDINGS or doubled in ("ed", "ing", "er", "y", "ation", "ations")

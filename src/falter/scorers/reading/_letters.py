@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from functools import cache, lru_cache, partial
 
+from falter.core.late_regex import late_regex
+from falter.scorers.reading._answering import by_question, plain_answer
 from falter.scorers.reading._candidates import read_candidate
+from falter.scorers.reading._clauses import sentences
 from falter.scorers.reading._cleaning import answer_part, boxed
 from falter.scorers.reading._edges import NO_WORD_AFTER, NO_WORD_BEFORE, either
 from falter.scorers.reading._mentions import CLASH, MOST, token
+from falter.scorers.reading._numbers import read_number
+from falter.scorers.reading._numerals import numbers
+from falter.scorers.reading._restated import DENIAL, HEDGED, content_words
+from falter.scorers.reading._text_words import same_noun
 
 __all__ = ["read_letter"]
 
@@ -43,7 +51,7 @@ _BEFORE_LETTER = (
     r"|resposta|é|ou|nem|opção|então|letra|portanto|logo|não|alternativa|mas|entre)"
     r"|[\u3040-\u9fff、。：「（])\s*[*_\"'“(\[]*$"
 )
-_BEFORE = re.compile(_BEFORE_LETTER, re.IGNORECASE)
+_BEFORE = late_regex(_BEFORE_LETTER, re.IGNORECASE)
 _VERBS = (
     r"(?:is|was|and|or|are|nor|would|could|can|fits|follows|because|since|seems|looks|might|may"
     r"|has|does|doesn't|isn't|in|by|it|to|for|reverses|contradicts|as|then|wins|gives|says|but"
@@ -53,7 +61,7 @@ _VERBS = (
 )
 
 
-_COUNTED = re.compile(
+_COUNTED = late_regex(
     r"(?:\b(?:vitamine?s?|plan|point|team|section|group|class|type|grade|hepatitis|set|box|room"
     r"|line|figure|fig\.|table|appendix|annex|step|part|level|constant|variable|angle|side"
     r"|triangle|matrix|event|person|player|company|city|town|train|gate|platform|block|building"
@@ -65,23 +73,60 @@ _COUNTED = re.compile(
     re.IGNORECASE,
 )
 """What counts with letters of its own: plan B, vitamin C."""
-_COMPOUND = re.compile(
+_COMPOUND = late_regex(
     r"\s(?:major|minor|sharp|flat|code|compiler|program|vitamins?|team|side|road|roads|drive"
     r"|programm\w*|[A-Z]\.)\b|\s?[=<>]\s?\d"
 )
 
 
-def read_letter(reply: str, letters: Sequence[str], texts: Sequence[str]) -> int | None:
+def read_letter(
+    reply: str, letters: Sequence[str], texts: Sequence[str], question: str = ""
+) -> int | None:
     """The index of the option that a reply settles on; None for none or several.
 
-    Without letters, only the options' texts and places are read.
+    Without letters, only the options' texts and places are read. The question says which clause
+    of a reply answers it, where no words of conclusion do.
     """
     if not texts or (letters and len(letters) != len(texts)) or len(texts) > MOST:
         return None
     whole = _in_last_box(reply, texts)
     if whole is not None:
         return whole
-    return read_candidate(reply, _marker(tuple(letters), tuple(texts)), len(texts))
+    marker = _marker(tuple(letters), tuple(texts))
+    found = read_candidate(reply, marker, len(texts))
+    if found is not None or (text := plain_answer(reply, marker)) is None:
+        return found
+    by = by_question(text, marker, question) if question else None
+    values = _values(tuple(texts))
+    if by is not None or values is None:
+        return _by_words(text, texts) if by is None else by
+    named = {number.value for number in numbers(text)} & set(values)
+    number = read_number(reply, question) if named else None
+    return values.index(number) if number in values else None
+
+
+@lru_cache(maxsize=1024)
+def _values(texts: tuple[str, ...]) -> tuple[Decimal, ...] | None:
+    """The values of options that are all different numbers, with a unit at most."""
+    found = [numbers(text) for text in texts]
+    short = all(len(f) == 1 and len(t.split()) < 3 for f, t in zip(found, texts, strict=True))
+    values = tuple(f[0].value for f in found) if short else ()
+    return values if len(set(values)) == len(texts) > 1 else None
+
+
+def _by_words(text: str, texts: Sequence[str]) -> int | None:
+    """The only option whose words, several and in any inflection, a short reply has in order."""
+    if len(sentences(text)) > 1 or DENIAL.search(text) or HEDGED.search(text):
+        return None
+    said = content_words(text)
+    wanted = [content_words(option) for option in texts]
+    found = [i for i, words in enumerate(wanted) if len(words) > 1 and _in_order(words, said)]
+    return found[0] if len(found) == 1 else None
+
+
+def _in_order(words: Sequence[str], said: Sequence[str]) -> bool:
+    at = iter(said)
+    return all(any(same_noun(word, other) for other in at) for word in words)
 
 
 def _in_last_box(reply: str, texts: Sequence[str]) -> int | None:
@@ -219,7 +264,7 @@ def _series(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(set.intersection(*words)) if len(words) > 1 else frozenset()
 
 
-_PAIR = re.compile(
+_PAIR = late_regex(
     r"\b(?:first|second|third) ([^\W\d_]{4,})\b.{1,120}\b(?:first|second|third|other) one\b",
     re.IGNORECASE | re.DOTALL,
 )
@@ -256,7 +301,7 @@ def _places(count: int, nouns: frozenset[str]) -> list[tuple[re.Pattern[str], in
     return found
 
 
-_FORMULA = re.compile(
+_FORMULA = late_regex(
     r"\$\$?([^$\n]{1,400}?)\$\$?|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]", re.DOTALL
 )
 

@@ -10,6 +10,7 @@ import itertools
 import re
 from dataclasses import dataclass
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._clause_words import CARRIER
 from falter.scorers.reading._clauses import Clause, Part, clauses, is_question, sentences
 from falter.scorers.reading._words import (
@@ -78,7 +79,7 @@ class Mention:
 
 
 def _re(*parts: str) -> re.Pattern[str]:
-    return re.compile("".join(parts), re.IGNORECASE)
+    return late_regex("".join(parts), re.IGNORECASE)
 
 
 # Whole words and possessive: a reply of a hundred *a* can be cut up in one way only.
@@ -100,7 +101,7 @@ _CONCLUDED = _re(
     rf"|one)[\s:,]*){{0,3}}{_LEADING}$",
 )
 _STATED = _re(COMMIT, rf"[\s:：*_]*{_LEADING}$")
-_TICK = re.compile(r"^[\s*_•-]*[✅✔☑👉][\s*_]*$")
+_TICK = late_regex(r"^[\s*_•-]*[✅✔☑👉][\s*_]*$")
 _DENIED, _DENIED_AFTER = _re(NEGATION), _re(NEGATION_AFTER)
 _BUT = _re(ADVERSATIVE)
 _WEIGHED, _WEIGHED_AFTER, _EARLIER = _re(SOFT), _re(SOFT_AFTER), _re(EARLIER)
@@ -178,12 +179,12 @@ _NAMED = _re(
 )
 _PRONOUN = _re(r"\b(?:i|we|you|it|he|she|they|ich|wir|je|ik|yo)\b")
 _NARROW = _re(r"(?:without|ohne|sans|sin|senza|zonder|sem|no|kein\w*|geen|none)\Z")
-JOIN = re.compile(rf"(?<={ANY}){JOINED}(?={ANY})", re.IGNORECASE)
+JOIN = late_regex(rf"(?<={ANY}){JOINED}(?={ANY})", re.IGNORECASE)
 _GOES_ON = _re(
     r"['\"”»)*_]*\s*(?:[,;:—–-]\s*\w|\(|(?:because|since|as|given|weil|denn|parce que|car|porque"
     r"|perché|omdat|pois)\b)"
 )
-_OTHER_NOUN = re.compile(r"['\"”»)*_]{0,3}[ -]([^\W\d_A-Z\ue000-\uf8ff]{3,})(?!\w)")
+_OTHER_NOUN = late_regex(r"['\"”»)*_]{0,3}[ -]([^\W\d_A-Z\ue000-\uf8ff]{3,})(?!\w)")
 _NO_NOUN = _re(
     rf"(?:{CARRIER}|is|was|are|were|has|have|had|and|but|for|because|since|with|from|here|about"
     r"|this|that|these|it|then|too|either|again|now|over|under|than|rather|when|where|which|who"
@@ -326,7 +327,11 @@ class _Around:
             return (1 if self.question else 2 if self.after_question else 3), False
         if self.part is Part.ASKED:
             return 0, False
-        if self.opening and not lead and _GOES_ON.match(self.right):
+        if (
+            self.opening
+            and re.fullmatch(_FILLERS, lead, re.IGNORECASE)
+            and _GOES_ON.match(self.right)
+        ):
             return 3, False
         if self.part not in (Part.SAID, Part.ASIDE) or _EARLIER.search(self.own):
             return 0, False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from falter.core.late_regex import late_regex
 from falter.scorers.reading._clause_words import IDLE_IF
 from falter.scorers.reading._words import CONCLUSION, FINAL
 
@@ -27,7 +28,7 @@ __all__ = [
 
 
 def _re(*parts: str) -> re.Pattern[str]:
-    return re.compile("".join(parts), re.IGNORECASE)
+    return late_regex("".join(parts), re.IGNORECASE)
 
 
 LIMIT = _re(
@@ -42,7 +43,7 @@ BESIDE = _re(
     r"|étape|page|paso|passo|stap|passo|article|artikel|option|week|phase|exercise|level|grade"
     r"|type|id|code|request|error|status|chapter|verse|platform|gate|bus|tram|flight)\s*#?|#)$"
 )
-ORDINAL = re.compile(
+ORDINAL = late_regex(
     r"(?:st|nd|rd|th)\b|h\b(?=\s*(?:e|y|et|und|and|[.,;]|$))|[:/]\d|(?:\.|er|ère|ème|º|ª"
     r"|e)\s(?=(?:januar|februar|märz|april|mai"
     r"|juni|juli|august))|%?\s*(?:o'clock|uhr\b|a\.m\.|p\.m\.|am\b|pm\b)|\s*h\b(?:\s*\()"

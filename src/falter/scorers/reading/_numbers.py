@@ -6,6 +6,8 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from falter.core.late_regex import late_regex
+from falter.scorers.reading._asked import Asked, asked_for, worth
 from falter.scorers.reading._cleaning import answer_part, boxed, plain
 from falter.scorers.reading._numerals import numbers
 from falter.scorers.reading._placed_numbers import LIMIT
@@ -15,30 +17,35 @@ from falter.scorers.reading._wrapped import elements, folded_key, leaves, object
 __all__ = ["read_number"]
 
 _UNDECIDED = object()
-_ASIDE = re.compile(
+_ASIDE = late_regex(
     r"reason|explan|comment|confiden|question|draft|first|guess|step|thought|note|unit|error"
     r"|erreur|code|status|retr|limit|attempt|version|time|calc|work|index|id$|date|since|year"
 )
-_CHIEF = re.compile(
+_CHIEF = late_regex(
     r"answer|result|total|sum$|value|réponse|respuesta|antwort|risposta|antwoord|resposta"
     r"|rponse|reponse|ergebnis|résultat|答"
 )
 
 
-def read_number(reply: str) -> Decimal | None:
-    """The one number that a reply gives as its answer, worked out; None for none or several."""
+def read_number(reply: str, question: str = "", *, cut: bool = False) -> Decimal | None:
+    """The one number that a reply gives as its answer, worked out; None for none or several.
+
+    The question says which numbers were given and in what unit the answer is wanted; `cut`, that
+    the reply is known to have ended at a limit of tokens.
+    """
+    asked = asked_for(question)
     text = answer_part(reply)
     if text is None:
         return None
     for look in (_in_box, _in_object, _in_element):
-        found = look(text)
+        found = look(text, asked)
         if found is not _UNDECIDED:
             return found  # type: ignore[no-any-return]
     closed = text.endswith(("$", "}", "*", "\\]", "\\)"))
-    return settled_number(_unformatted(text), _stressed(text), closed=closed)
+    return settled_number(_unformatted(text), _stressed(text), closed=closed, asked=asked, cut=cut)
 
 
-_BOLD = re.compile(
+_BOLD = late_regex(
     r"\*\*([^*\n]{1,60})\*\*|__([^_\n]{1,60})__|\\(?:mathbf|textbf|underline)\{([^\n]{1,60}?)\}+"
 )
 
@@ -52,15 +59,15 @@ def _stressed(text: str) -> Decimal | None:
     return inside[0][0].value if len(inside) == 1 and len(inside[0]) == 1 else None
 
 
-def _in_box(text: str) -> Any:
+def _in_box(text: str, asked: Asked) -> Any:
     boxes = boxed(text)
-    return _only(_unformatted(boxes[-1])) if boxes else _UNDECIDED
+    return _only(_unformatted(boxes[-1]), asked) if boxes else _UNDECIDED
 
 
-_FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}|\\[dt]?frac(\d)(\d)")
+_FRACTION = late_regex(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}|\\[dt]?frac(\d)(\d)")
 
 
-_LIMITS = re.compile(
+_LIMITS = late_regex(
     r"(?:\\(?:sum|int|prod|lim|log)|\b(?:sum|lim|prod)(?=[_^]))(?:_\{[^{}]*\}|_\w)?(?:\^\{[^{}]*\}"
     r"|\^\\?\w+)?(?=\W)"
 )
@@ -96,15 +103,15 @@ def _prose(text: str) -> str:
     return left if code or re.search(r"\d", left) else text
 
 
-def _only(text: str) -> Decimal | None:
+def _only(text: str, asked: Asked) -> Decimal | None:
     """The number of a short text: the only one, or the one behind its last equals sign."""
     text = text.strip().strip("$ .*")
     if re.match(r"\\pm|±", text):
         return None
-    found = numbers(text)
+    found = numbers(text, commas=asked.commas)
     if "=" in text and found:
         last = [n for n in found if n.start > text.rfind("=")]
-        return last[0].value if len(last) == 1 else None
+        return worth(text, last[0], asked) if len(last) == 1 else None
     if len(found) != 1 or re.search(
         r"[\\^_]|[a-z]\s*[-+*/]|[-+*/]\s*[a-z]\b", text[found[0].end :]
     ):
@@ -113,27 +120,30 @@ def _only(text: str) -> Decimal | None:
     return (
         None
         if LIMIT.search(before) or re.search(r"[a-z]\w*\s*[-+*/]\s*$", before)
-        else found[0].value
+        else worth(text, found[0], asked)
     )
 
 
-def _number_in(value: Any) -> Decimal | None:
+def _number_in(value: Any, asked: Asked) -> Decimal | None:
     if isinstance(value, bool) or value is None or isinstance(value, list):
         return None
-    return _only(str(value))
+    return _only(str(value), asked)
 
 
-def _in_object(text: str) -> Any:
+def _in_object(text: str, asked: Asked) -> Any:
     found = objects(text)
     if not found:
         return _UNDECIDED
     last = found[-1]
-    named = {}
+    named, asked_by_name = {}, set()
     for path, value in leaves(last.value):
-        number = _number_in(value)
+        number = _number_in(value, asked)
         key = "/".join(map(folded_key, path))
-        if number is not None and not _ASIDE.search(key):
+        by_name = any(asked.names(part.replace("_", " ")) for part in path)
+        if number is not None and (by_name or not _ASIDE.search(key)):
             named[key] = number
+            if by_name:
+                asked_by_name.add(key)
     mostly = last.end - last.start > 0.6 * len(text.strip("`json \n"))
     for keys in (
         [k for k in named if "final" in k],
@@ -141,17 +151,19 @@ def _in_object(text: str) -> Any:
         list(named),
     ):
         values = {named[k] for k in keys}
+        if len(values) > 1:
+            values = {named[k] for k in keys if k in asked_by_name} or values
         if values:
             return values.pop() if len(values) == 1 else (None if mostly else _UNDECIDED)
     return None if mostly else _UNDECIDED
 
 
-def _in_element(text: str) -> Any:
+def _in_element(text: str, asked: Asked) -> Any:
     found = [(folded_key(k), v) for k, v in elements(text)]
     if not found:
         return _UNDECIDED
     chief = [v for k, v in found if _CHIEF.search(k)] or [
         v for k, v in found if not _ASIDE.search(k)
     ]
-    values = {_only(v) for v in chief}
+    values = {_only(v, asked) for v in chief}
     return values.pop() if len(values) == 1 else None

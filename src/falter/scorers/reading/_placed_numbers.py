@@ -7,26 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from falter.core.late_regex import late_regex
+from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in
 from falter.scorers.reading._clauses import Clause, Part, clause_at, clauses, sentences
 from falter.scorers.reading._number_words import (
     ADJACENT,
-    BESIDE,
     CHECKED,
     CUE,
-    DATED,
     ELSEWHEN,
     LIMIT,
     MARK,
     MAYBE,
-    MONTH,
-    ORDINAL,
     SUM,
     TRUST,
     UNIT,
     VERB,
 )
 from falter.scorers.reading._numerals import Number, numbers
-from falter.scorers.reading._words import CONCLUSION, CORRECTION, NEGATION
+from falter.scorers.reading._other_numbers import is_beside, is_denied, is_term
+from falter.scorers.reading._words import CONCLUSION, CORRECTION
 
 __all__ = ["LIMIT", "MARK", "SUM", "UNIT", "Placed", "placed_numbers"]
 
@@ -48,44 +47,31 @@ def _re(*parts: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.IGNORECASE)
 
 
-_PLACE = re.compile(r"(?:st|nd|rd|th|er|ère|ème|e|º|ª)(?![\w])(?=[\W]*$)")
+_PLACE = late_regex(r"(?:st|nd|rd|th|er|ère|ème|e|º|ª)(?![\w])(?=[\W]*$)")
 """The end of an ordinal that ends its reply: she came in 14th."""
 
 
 _MOST = 25  # numbers of a sentence; one with more lists them, and answers nothing
 
 
-def placed_numbers(text: str) -> list[Placed]:
-    """The numbers of a text in order, each with how firmly it is given."""
-    found = numbers(text)
+def placed_numbers(text: str, asked: Asked = NOTHING_ASKED) -> list[Placed]:
+    """The numbers of a text in order, each with how firmly it is given.
+
+    What the question `asked` for is told from what it gave: a number with another unit, or one
+    that is said again, does not stand for the sentence beside a new one.
+    """
+    found = numbers(text, commas=asked.commas)
     parts = clauses(text)
     if len(found) == 1 and _PLACE.match(text, found[0].end):
         return [Placed(found[0], 0, 2)]
     seen: list[Placed] = []
     for n, (start, end) in enumerate(sentences(text)):
-        inside = [x for x in found if start <= x.start < end and not _beside(text, x)]
+        inside = [x for x in found if start <= x.start < end and not is_beside(text, x)]
         if len(inside) > _MOST:
             seen += [Placed(x, n, 0) for x in inside]
         elif inside:
-            seen += _in_sentence(text, n, (start, end), inside, parts)
+            seen += _in_sentence(text, n, (start, end), inside, parts, asked)
     return seen
-
-
-_AT = _re(r"\b(?:à|at|um|a las|alle|om|às|vers|gegen|jusqu'à|dès|ab|bis)\s$")
-
-
-def _beside(text: str, number: Number) -> bool:
-    """Whether a number counts steps, pages, days or hours of the clock."""
-    before, after = text[: number.start], text[number.end :]
-    return bool(
-        BESIDE.search(before[-20:].rstrip())
-        or (_AT.search(before[-12:]) and re.match(r"\s?(?:h|uhr|uur)\b", after, re.IGNORECASE))
-        or re.search(r"\d\s?(?:h|uhr)\s?$", before[-8:], re.IGNORECASE)
-        or ORDINAL.match(after)
-        or DATED.match(after)
-        or (re.search(rf"{MONTH}\s*$", before[-14:], re.IGNORECASE) and number.value < 32)
-        or re.search(r"(?:\d[:/]|[A-Za-z]-|[A-Za-z_]|√\(?|\^)\Z", before[-3:])
-    )
 
 
 _OR_RATHER = _re(
@@ -97,12 +83,18 @@ _OR_RATHER = _re(
 
 
 def _in_sentence(
-    text: str, n: int, span: tuple[int, int], inside: Sequence[Number], parts: list[Clause]
+    text: str,
+    n: int,
+    span: tuple[int, int],
+    inside: Sequence[Number],
+    parts: list[Clause],
+    asked: Asked,
 ) -> list[Placed]:
     start, end = span
     sentence = text[start:end]
     line = text[text.rfind("\n", 0, start) + 1 : start]
-    denied = {x for x in inside if _denied(text, start, x)}
+    step = _is_step(text, start)
+    denied = {x for x in inside if is_denied(text, start, x)}
     replaced = {a for a, b in pairwise(inside) if _OR_RATHER.fullmatch(text, a.end, b.start)}
     replaced |= {
         a
@@ -110,22 +102,31 @@ def _in_sentence(
         if _BY.search(text[start : a.start]) and _TO.fullmatch(text, a.end, b.start)
     }
     pool = [x for x in inside if x not in denied and x not in replaced]
-    marked = MARK.search(line + sentence) or SUM.search(line + sentence)
+    marked = not step and (MARK.search(line + sentence) or SUM.search(line + sentence))
     if not pool:
         return [Placed(x, n, -1) for x in inside]
     if chain := [m.end() for m in _ANAPHOR.finditer(sentence)]:
         behind = [x for x in pool if x.start - start >= chain[-1]]
         pool = behind if len(behind) == 1 else pool
-    wholes = [x for x in pool if _WHOLE.search(text[start : x.start])]
-    wholes += [x for x in pool if x not in wholes and _term(text, x) and not marked]
+    new = [x for x in pool if x.value not in asked.given]
+    lone = new[0] if len(new) == 1 and len(new) < len(pool) else None
+    wholes = [x for x in pool if x is not lone and _WHOLE.search(text[start : x.start])]
+    wholes += [x for x in pool if x not in wholes and is_term(text, x) and not marked]
     if len(wholes) < len(pool):
         pool = [x for x in pool if x not in wholes]
     apart = [x for x in pool if _elsewhen(text, x, parts)]
     pool = [x for x in pool if x not in apart] if len(apart) < len(pool) else pool
-    said = [x for x in pool if _is_said(text, start, x, parts)]
+    pool, fitting = _as_asked(text, pool, asked)
+    said = [x for x in pool if fitting or _is_said(text, start, x, parts)]
     chief, level = _chief(sentence, line, start, said or pool, text, parts)
+    fresh = [x for x in said or pool if x.value not in asked.given]
+    if level < 4 and chief.value in asked.given and fresh:
+        chief, level = _chief(sentence, line, start, fresh, text, parts)
+    if level < 2 and len(said) > 1 and (about := _about(text, said, parts, asked)) is not None:
+        chief, level = about, 2
     shared = _shared(text, chief, pool)
     level = level if said or level > 3 else min(level, 1)
+    level = min(level, 3) if step else level
     if sentence.rstrip().endswith(("?", "？")) or (not marked and CHECKED.search(sentence)):
         if sentence.rstrip().endswith(("?", "？")):
             return [Placed(x, n, 0) for x in inside]
@@ -134,7 +135,7 @@ def _in_sentence(
         before = [x for x in inside if x.start < at]
         if not before:
             return [Placed(x, n, -1) for x in inside]
-        head = _in_sentence(text, n, (start, at), before, parts)
+        head = _in_sentence(text, n, (start, at), before, parts, asked)
         return head + [Placed(x, n, -1) for x in inside if x.start >= at]
     if level < 5 and MAYBE.search(sentence) and not TRUST.search(sentence):
         level = 0
@@ -145,7 +146,7 @@ def _in_sentence(
             own = 2
         if _CONFIRMED.match(text, number.end):
             own = max(own, 4)
-        if len(sentence.split()) > 4 and _term(text, number) and level < 5:
+        if len(sentence.split()) > 4 and is_term(text, number) and level < 5:
             own = min(own, 0)
         if number in denied or number in replaced:
             own = -1
@@ -153,8 +154,43 @@ def _in_sentence(
     return placed
 
 
+def _about(text: str, said: Sequence[Number], parts: list[Clause], asked: Asked) -> Number | None:
+    """The only number whose clause says most of what the question asks about."""
+    clause_of = {x: clause_at(parts, x.start) for x in said}
+    shares = {x: asked.shared(text[c.start : c.end]) for x, c in clause_of.items()}
+    most = max(shares.values())
+    best = [x for x in said if shares[x] == most]
+    return best[0] if most > 1 and len(best) == 1 else None
+
+
+_STEP = late_regex(r"[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
+_LATER_STEP = late_regex(r"\n[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t][^\n]*[=≈][^\n]*\d")
+
+
+def _is_step(text: str, start: int) -> bool:
+    """Whether a sentence is in a line of a list whose later lines still work something out."""
+    at = text.rfind("\n", 0, start) + 1
+    return _STEP.match(text, at) is not None and _LATER_STEP.search(text, start) is not None
+
+
+def _as_asked(text: str, pool: Sequence[Number], asked: Asked) -> tuple[list[Number], bool]:
+    """The numbers without those of another unit, and whether only some with the right one are left.
+
+    Nothing is left out where no number has what was asked for.
+    """
+    fits = {x: measured_in(text, x, asked) for x in pool}
+    if True not in fits.values():
+        return list(pool), False
+    left = [x for x in pool if fits[x] is not False]
+    return left, len(left) < len(pool) and all(fits[x] for x in left)
+
+
 _WHOLE = _re(
     r"(?<!total )(?<!sum )(?<!average )(?<!mean )(?<!maximum )(?<!minimum )(?<!score )(?<!number )"
+    r"(?<!difference )(?<!distance )(?<!height )(?<!increase )(?<!decrease )(?<!change )"
+    r"(?<!profit )"
+    r"(?<!loss )(?<!volume )(?<!area )(?<!perimeter )(?<!probability )(?<!temperature )(?<!amount )"
+    r"(?<!percentage )(?<!age )(?<!duration )(?<!remainder )(?<!balance )(?<!ratio )(?<!mass )"
     r"(?<!cost )(?<!price )(?<!value )(?<!result )(?<!rate )(?<!speed )(?<!weight )(?<!length )"
     r"\b(?:of|out of|von|sur|van|dei|delle|dos|das|jede[rsn]? der|chacun des|cada uno de los"
     r"|ognuno dei) (?:the |these |all |den |les |de |i |os |as )?$"
@@ -180,88 +216,13 @@ def _is_said(text: str, start: int, number: Number, parts: list[Clause]) -> bool
     return clause_at(parts, number.start).part is Part.SAID and not bracketed
 
 
-_PART = _re(
-    r"\s*(?:h|hours?|hrs?|minutes?|min|stunden?|heures?|horas?|ore|uur|feet|ft|pounds?"
-    r"|years?)\s*(?:,|and|und|et|y|e|en)?\s*\d+\s*(?:m|min|minutes?|minuten?|minutos?|minuti"
-    r"|seconds?|sec|s|inches|in|ounces|months?)\b"
-)
-_SECOND_PART = _re(
-    r"\d\s*(?:h|hours?|hrs?|minutes?|min|stunden?|heures?|horas?|ore|uur|feet|ft|pounds?"
-    r"|years?)\s*(?:,|and|und|et|y|e|en)?\s*$"
-)
-
-
-def _term(text: str, number: Number) -> bool:
-    """Whether a number is a term of a formula, or one side of a conversion."""
-    after, before = (
-        text[number.end : number.end + 12],
-        text[max(0, number.start - 16) : number.start],
-    )
-    return bool(
-        re.match(r"\s*(?:[-+*/·×^]\s*(?:[A-Za-z](?![A-Za-z])|[(\\]|$)|[·×*/]\s*\d)", after)
-        or re.search(
-            r"\b(?:divid\w+|multipl\w+|add(?:ing|ed)?|subtract\w*)(?: (?:it|this|that|both|by"
-            r"|up))*\s$",
-            before,
-            re.IGNORECASE,
-        )
-        or (
-            re.match(r"\s\S{1,8}\s*=", text[number.end :][:12]) is not None
-            and text[number.start : number.end] == "1"
-        )
-        or re.search(r"(?<!\w)1 \S{1,8} = $|[A-Za-z]\s*[-+*/·×]\s*$", before)
-        or re.match(
-            r"\s*[^\W\d]*\s+(?:later|earlier|ago|before that|after that|später|früher|danach"
-            r"|plus tard"
-            r"|plus tôt|más tarde|antes|después|più tardi|dopo|prima|later|eerder|mais tarde)\b",
-            text[number.end : number.end + 40],
-            re.IGNORECASE,
-        )
-        or re.match(
-            r"\s*[^\W\d]*\s+(?:more|less|fewer|(?!rather)\w+er|mehr|weniger|plus|más|più|meer"
-            r"|mais) "
-            r"(?:than|als|que|di|dan|do que)\b",
-            text[number.end : number.end + 40],
-        )
-        or re.search(
-            r"(?:^|[.!?\n]\s*)(?:In|After|For|With|Of|From|At|By|On|Each of|Out of|Among|Per"
-            r"|Every|Von|Nach|In den|Sur|De|Après|De los|Dopo|Su|Van|Dos)\s+(?:the |these |all "
-            r"|those |los |las |les |den |de |die |i |as |os )?$",
-            text[: number.start][-24:],
-        )
-        or re.search(
-            r"\d\s+(?:\w+\s+)?(?:out of|of|von|sur|de|su|van)\s+(?:the |all |a total of |los "
-            r"|las |les |den |de |i |as |os )?$",
-            text[: number.start][-30:],
-        )
-        or _PART.match(text, number.end)
-        or _SECOND_PART.search(text[: number.start][-30:])
-        or re.match(
-            r"\s+(?:was|is|were|wäre|war) (?:wrong|incorrect|falsch|the wrong)",
-            text[number.end : number.end + 30],
-        )
-    )
-
-
-_NO = _re(NEGATION)
-
-
-def _denied(text: str, start: int, number: Number) -> bool:
-    before = text[max(start, number.start - 25) : number.start]
-    hits = list(_NO.finditer(before))
-    return bool(hits) and not re.search(
-        r"[,;:.]|\bbut\b|\bonly\b|\bmore\b|\b(?:sondern|mais|sino|ma|maar|mas)\b",
-        before[hits[-1].end() :],
-    )
-
-
-_OPEN_FORM = re.compile(
+_OPEN_FORM = late_regex(
     r"(?:^|[^\w.])\d*\.?\d+\*?[a-z]\s*$|(?<![A-Za-z])\d*[a-z]²?\s*[-+]\s*\d+\s*$"
     r"|\d\s*[-+]\s*\d*[a-z]\s*$"
 )
 
 
-_VARIABLE = re.compile(
+_VARIABLE = late_regex(
     r"\d[abknpqtuvwxyz](?![\w])\s*(?:[-+*/]|$)"
     r"|(?<![\w.])[abknpqtuvwxyz]\s*[-+*^]"
 )
@@ -270,7 +231,7 @@ _VARIABLE = re.compile(
 _DO = _re(
     r"\W*(?:first,? |then,? |next,? |now,? )?(?:add|subtract|multiply|divide|calculate|compute)\b"
 )
-_COLON_LAST = re.compile(r":\s*[$€£]?$")
+_COLON_LAST = late_regex(r":\s*[$€£]?$")
 
 
 def _chief(
@@ -293,6 +254,11 @@ def _chief(
         and not (_IT_IS.match(c[0]) and not _at_once(sentence, start, c.end(), inside))
     ]
     equals = sentence.rfind("=")
+    if any(
+        c.start() > equals and _STRONG.match(c[0]) and inside[-1].start - start >= c.end()
+        for c in cues
+    ):
+        equals = -1  # what is concluded from an equation counts, not the equation
     if equals >= 0 and (behind := [x for x in inside if x.start - start > equals]):
         side = sentence[:equals].rpartition("=")[2]
         if _VARIABLE.search(sentence[equals + 1 :]):
@@ -338,7 +304,7 @@ _COMPARED = _re(
     r"|límite|limite|grenze|grens|te pasas|sobra|(?:more|less|fewer) than|save|savings|discount)\b"
 )
 _RESULT = _re(r"(?:you|we|i|that|this|one) (?:have|has|get|gets|obtain)")
-_PARALLEL = re.compile(
+_PARALLEL = late_regex(
     r"[^.;:()\d]{0,25}(?:,|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bwhile\b)\s+(?!it\b|that\b"
     r"|this\b"
     r"|which\b|so\b|not\b|thus\b|therefore\b)[^\W\d]+(?:\s[^\W\d]+){0,2}\s(?:has|have|gets?|is|are"
@@ -348,11 +314,11 @@ _PARALLEL = re.compile(
 )
 
 
-_GAP = re.compile(r"[^.;:()\d]{0,15},\s(?:and )?the\s[^.,;\d]{3,30}\s")
+_GAP = late_regex(r"[^.;:()\d]{0,15},\s(?:and )?the\s[^.,;\d]{3,30}\s")
 
 
-_LEADS = re.compile(rf"{UNIT}\**(?:\s[—–-]\s|[:：]\s|\s\()(?=[^\W\d])")
-_SEVERAL = re.compile(
+_LEADS = late_regex(rf"{UNIT}\**(?:\s[—–-]\s|[:：]\s|\s\()(?=[^\W\d])")
+_SEVERAL = late_regex(
     r"(?:^|[\s(])([A-Za-z]{1,3})\s*=[^=,;]*(?:=[^=,;]*)?\d[^=,;]*[,;]\s*(?:and\s"
     r"|und\s)?([A-Za-z]{1,3})\s*="
 )
@@ -377,7 +343,7 @@ _RESTATED = _re(
     r"in other words|that is|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea|cioè"
     r"|ossia|namelijk|oftewel|ou seja|isto é"
 )
-_COLON = re.compile(r"(?:\S+\s+){5,}\S+:\s*[$€£]?$")
+_COLON = late_regex(r"(?:\S+\s+){5,}\S+:\s*[$€£]?$")
 
 
 def _stands_alone(sentence: str, inside: Sequence[Number], start: int) -> bool:
@@ -394,7 +360,7 @@ def _stands_alone(sentence: str, inside: Sequence[Number], start: int) -> bool:
     return last is first and bool(_COLON.search(before)) and bool(re.fullmatch(rf"{UNIT}\W*", tail))
 
 
-_TAIL = re.compile(
+_TAIL = late_regex(
     r"[\W_]*(?:(?:and |und |et |y |e |en )?(?:not|with|plus|including|compared|versus|instead|up"
     r"|down"
     r"|that is|i\.e\.|namely|es decir|das heißt|d\.h\.|soit|c'est-à-dire|cioè|ossia|oftewel|ou seja"
@@ -450,7 +416,7 @@ _RESTATING = _re(
     r"|oftewel|dat wil zeggen|ou seja|isto é)\W*$"
 )
 _RESTATES = _re(r"[\W_]*(?:that is|that's|das sind|das ist|soit|cioè|dat is|ou seja|es decir)\b")
-_SHARE = re.compile(
+_SHARE = late_regex(
     r"\s*(?:[^\W\d]+\s)?(?:out of|of|von|sur|de|su|van|sobre|em|dos|des|dei|delle)\s(?:the |all |a"
     r" total of |los |las |les |den |de |i |as |os )?$",
     re.IGNORECASE,

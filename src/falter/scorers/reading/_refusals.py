@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from falter.core.late_regex import late_regex
+
 __all__ = ["REFUSALS", "asks_back", "declines", "refusal_in"]
 
 REFUSALS: dict[str, tuple[str, ...]] = {
@@ -104,15 +106,15 @@ REFUSALS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-_ANY = re.compile("|".join(p for phrases in REFUSALS.values() for p in phrases), re.IGNORECASE)
-_UNSURE = re.compile(
+_ANY = late_regex("|".join(p for phrases in REFUSALS.values() for p in phrases), re.IGNORECASE)
+_UNSURE = late_regex(
     r"I(?:'m| am)? (?:can't|cannot|not|do not|don't) (?:be )?(?:\w+ )?(?:sure|certain|help but"
     r"|fault|go wrong|imagine|decide|settle|choose between|make up)",
     re.IGNORECASE,
 )
 
 
-_BUT_CAN = re.compile(
+_BUT_CAN = late_regex(
     r"[^.!?\n]{3,120}[,;] (?:but|however|aber|mais|pero|ma|maar|mas) (?:I can(?! only)(?:\b(?!'t))"
     r"|here(?:'s| is)|ich kann|je peux|puedo|posso|ik kan)\b",
     re.IGNORECASE,
@@ -139,21 +141,21 @@ def declines(text: str) -> bool:
     return refusal_in(text) is not None
 
 
-_POLITE = re.compile(
+_POLITE = late_regex(
     r"(?:else|more (?:help|details|information)|any (?:other|more|further)|further|help you "
     r"with|sonst|noch etwas|autre chose|algo más|altro|nog iets|mais alguma|would you like "
     r"(?:to see|to know|me to explain)|do you want me to (?:open|explain|show)|isn't it|right"
     r"|doesn't it|okay|ok)\b[^.!?]*\?\W*$",
     re.IGNORECASE,
 )
-_MEANT = re.compile(
+_MEANT = late_regex(
     r"\b(?:do you mean|did you mean|are you (?:asking|referring|looking|interested)"
     r"|which [^.!?]{1,40}"
     r"(?:do|did|are|would) you|meinst du|meinen sie|voulez-vous dire|te refieres|intendi|bedoel je"
     r"|você quer dizer)\b[^.!?]{0,80}\?",
     re.IGNORECASE,
 )
-_TO_DO = re.compile(
+_TO_DO = late_regex(
     r"(?:^|[.!?:\n]\s*)[\W_]*(?:(?:ok(?:ay)?|so|now|first|then|next|hmm+|wait|well|and|but)[, ]+)*"
     r"(?:let me (?:check|see|look|think|verify|count|find|read|start|go|work|begin|analy[sz]e|first"
     r"|reconsider|consider|take|compare|examine)|let's (?:check|see|look|think|start|go|begin"
@@ -164,7 +166,7 @@ _TO_DO = re.compile(
     r"|deixe-me|vejamos)\b[^.!?\n]*[.!:…]*\W*$",
     re.IGNORECASE,
 )
-_RESTATED = re.compile(
+_RESTATED = late_regex(
     r"^\W*(?:(?:thanks|great question|sure|ok(?:ay)?|hi|hello)[^.!?]{0,40}[.!,] *)?(?:you(?:'re"
     r"| are) (?:asking|interested)|you(?:'d| would)? (?:asked|want(?:ed)?|like) (?:to know"
     r"|whether|if|me|about)|you asked|the (?:question|task) (?:is|asks|was)|your question)\b",

@@ -8,12 +8,14 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from falter.core.late_regex import late_regex
+from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in, words_of, worth
 from falter.scorers.reading._clauses import sentences
 from falter.scorers.reading._cleaning import is_cut
 from falter.scorers.reading._numerals import numbers
 from falter.scorers.reading._placed_numbers import LIMIT, MARK, SUM, UNIT, Placed, placed_numbers
 from falter.scorers.reading._refusals import asks_back, refusal_in
-from falter.scorers.reading._words import CORRECTION, OPEN
+from falter.scorers.reading._words import ADVERSATIVE, CORRECTION, OPEN
 
 __all__ = ["settled_number"]
 
@@ -24,7 +26,7 @@ def _re(*parts: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.IGNORECASE)
 
 
-_EITHER = re.compile(
+_EITHER = late_regex(
     r"\s*(?:[A-Za-z%°€$²³]+\.?\s*)?(?:-|–|—|to|or|oder|bis|ou|o|of|à|a|hasta|fino a|tot|até|か"
     r"|、あるいは|または|~|〜|～)\s*(?:perhaps |maybe |even |possibly |vielleicht |[$€£])?$"
     r"|\s*(?:or|and|oder|und|,)\s+[a-z]\s*=\s*$",
@@ -44,19 +46,28 @@ _OPENED = _re(
 
 
 def settled_number(
-    text: str, stressed: Decimal | None = None, *, closed: bool = False
+    text: str,
+    stressed: Decimal | None = None,
+    *,
+    closed: bool = False,
+    asked: Asked = NOTHING_ASKED,
+    cut: bool = False,
 ) -> Decimal | None:
     """The number that a text in prose settles on.
 
-    `stressed` is the only one in bold type; a text that is `closed` cannot have been cut off.
+    `stressed` is the only one in bold type; a text that is `closed` cannot have been cut off, and
+    one that is `cut` is known to be.
     """
-    alone = Decimal(0) if _NIL.fullmatch(text) else _alone(text)
+    alone = Decimal(0) if _NIL.fullmatch(text) else _alone(text, asked)
     if alone is not _UNDECIDED:
         return alone
-    seen = placed_numbers(text)
+    if _several_lines(text) and (line := _line_asked_for(text, asked)) is not None:
+        return line
+    seen = placed_numbers(text, asked)
     refused = refusal_in(text)
-    cut = not (closed or _EQUATION.fullmatch(text)) and (
-        is_cut(text) or _UNSOLVED.search(text) is not None
+    cut = cut or (
+        not (closed or _EQUATION.fullmatch(text))
+        and (is_cut(text) or _UNSOLVED.search(text) is not None)
     )
     last = _LAST_LINE.search(text)
     if last and not _several_lines(text):
@@ -70,25 +81,35 @@ def settled_number(
     if refused is not None or asks_back(text):
         made = [s for s in made if s.level >= 3]
         end = next((e for _, e in sentences(text) if e > (refused or 0)), 0)
-        made = [s for s in made if refused is None or s.level == 5 or s.number.start >= end]
+        made = [
+            s
+            for s in made
+            if refused is None
+            or s.level == 5
+            or s.number.start >= end
+            or (s.level == 4 and _STILL.search(text, refused, s.number.start))
+        ]
     in_bold = [s for s in seen if s.number.value == stressed and s.level > 0]
     if _several_lines(text):
         made = []
-    best = _last_committed(text, made)
+    best = _last_committed(text, made, asked)
     if (best is None or best.level < 4) and in_bold and not cut and refused is None:
         best = in_bold[-1]
     if best is None or _left_open(text, best, seen):
         return None
-    return best.number.value
+    return worth(text, best.number, asked)
 
 
-_LAST_LINE = re.compile(
+_BUT = _re(ADVERSATIVE)
+_STILL = _re(rf"[,;—–-]\s*{ADVERSATIVE}")
+"""A refusal that goes on to answer in the same sentence."""
+_LAST_LINE = late_regex(
     r"(?<![\d$€%])[^\W\d]*[^\d\n]{2}\n+[*_•-]*\s*[^\W\d][^:：\n\d]{0,30}:[ *_]*[$€£]?[-−]?\d[^\n:=]{0,20}\Z"  # noqa: E501
 )
 """A last line that is a key and a number, behind prose."""
-_EQUATION = re.compile(r"[^.!?\n:]*=\s*[$€£]?[-−]?\d[\d.,]*(?:\s?[^\W\d]{1,10}[²³]?)?\s*")
-_NIL = re.compile(r"\W*(?:nil|nought|zilch|not a single one)\W*", re.IGNORECASE)
-_UNSOLVED = re.compile(
+_EQUATION = late_regex(r"[^.!?\n:]*=\s*[$€£]?[-−]?\d[\d.,]*(?:\s?[^\W\d]{1,10}[²³]?)?\s*")
+_NIL = late_regex(r"\W*(?:nil|nought|zilch|not a single one)\W*", re.IGNORECASE)
+_UNSOLVED = late_regex(
     r"(?:^|\n)[^\n=.!?]*\d\)?\s+[-+*/×÷·−]\s+\(?\d[\d.,]*\)?\s*$"
     r"|=[^\n]*\n[^\n.!?=:\d]{2,40}\s*$"
 )
@@ -127,7 +148,7 @@ def _before_the_cut(text: str, made: Sequence[Placed]) -> list[Placed]:
     return []
 
 
-def _last_committed(text: str, made: Sequence[Placed]) -> Placed | None:
+def _last_committed(text: str, made: Sequence[Placed], asked: Asked) -> Placed | None:
     """The last number of the highest level; below a conclusion, the only one or the first."""
     if not made:
         return None
@@ -139,7 +160,8 @@ def _last_committed(text: str, made: Sequence[Placed]) -> Placed | None:
         changed = _changed(text, best)
         if changed is not None:
             return changed
-        return best[0] if _opening(text, best[0], made) else None
+        first = best[0] if _opening(text, best[0], made) else None
+        return first if first is None or _is_about(text, first, best, asked) else None
     if top < 2 and len({s.number.value for s in made}) > 1:
         return None
     ending = [s for s in made if s.level == 2 and s.sentence == len(sentences(text)) - 1]
@@ -185,7 +207,7 @@ def _ends(text: str, chosen: Placed, made: Sequence[Placed]) -> bool:
     )
 
 
-_LINE = re.compile(
+_LINE = late_regex(
     r"^[\s*_•-]*[^\W\d][^:：=\n\d]{0,40}[:：][\s*_$€£¥]*[-−]?\d[^\n=]{0,40}$", re.MULTILINE
 )
 
@@ -199,6 +221,24 @@ def _several_lines(text: str) -> bool:
     return len(values) > 1 and len(keyed) == len(lines) and not marked
 
 
+def _is_about(text: str, chosen: Placed, others: Sequence[Placed], asked: Asked) -> bool:
+    """Whether no other sentence with a number says more of what the question asks about."""
+    spans = sentences(text)
+    shares = {
+        n: len({w for w in words_of(text[slice(*spans[n])]) if w in asked.words})
+        for n in {s.sentence for s in (chosen, *others)}
+    }
+    return shares[chosen.sentence] == max(shares.values())
+
+
+def _line_asked_for(text: str, asked: Asked) -> Decimal | None:
+    """The number of the only line whose key the question names."""
+    keyed = [line.partition(":") for line in text.replace("：", ":").split("\n") if ":" in line]
+    named = [value for key, _, value in keyed if asked.names(key)]
+    found = numbers(named[0], commas=asked.commas) if len(named) == 1 else []
+    return worth(named[0], found[0], asked) if found else None
+
+
 def _changed(text: str, best: Sequence[Placed]) -> Placed | None:
     """The number that replaces an earlier one."""
     between = text[best[0].number.end : best[-1].number.start]
@@ -206,16 +246,18 @@ def _changed(text: str, best: Sequence[Placed]) -> Placed | None:
     return best[-1] if wrong or _CHANGED.search(between) else None
 
 
-def _alone(text: str) -> Any:
+def _alone(text: str, asked: Asked) -> Any:
     """A reply that is a number with its unit, or two that leave it open."""
     short = re.sub(
         r"^(?:about|approximately|roughly|around|some|ca\.?|etwa|rund|environ|unos|unas|circa"
         r"|ongeveer|cerca de|約|approx\.?|[~≈])\s*",
         "",
-        text.strip(" *_.!\n\"'"),
+        re.sub(r"^[ *_\n\"']*(?:\.(?!\d)[ .*_]*)?|[ *_.!\n\"']+\Z", "", text),
         flags=re.IGNORECASE,
     )
-    found = numbers(short)
+    if short.casefold() in _LONE or (asked.nouns and _NO_ONE.fullmatch(short)):
+        return Decimal(_LONE.get(short.casefold(), 0))
+    found = numbers(short, commas=asked.commas)
     if len(found) == 1 and len(short.split()) <= 4:
         head, tail = short[: found[0].start].strip(" $€£¥₹=:"), short[found[0].end :]
         if (
@@ -223,14 +265,15 @@ def _alone(text: str) -> Any:
             and re.fullmatch(UNIT, tail)
             and not re.match(r"(?:st|nd|rd|th)\b[^\W\d]*\s+\w", tail)
         ):
-            return found[0].value
+            return worth(short, found[0], asked)
     if (
         len(found) == 2
         and re.fullmatch(r"[\s\w$€£%°]{1,20}\(\s*", short[found[0].end : found[1].start])
         and short.endswith(")")
         and found[0].value != found[1].value
     ):
-        return None
+        fits = [x for x in found if measured_in(short, x, asked)]
+        return fits[0].value if len(fits) == 1 else None
     if len(found) == 2 and len(short.split()) <= 6:
         between = short[found[0].end : found[1].start]
         if _EITHER.fullmatch(between) and (_DUTCH.search(text) or not _OF.search(between)):
@@ -238,6 +281,10 @@ def _alone(text: str) -> Any:
     return _UNDECIDED
 
 
+_LONE = {"uno": "1", "una": "1", "un": "1", "une": "1", "um": "1", "uma": "1", "één": "1",
+         "sei": "6", "cem": "100", "cent": "100", "half": "0.5"}  # fmt: skip
+"""Words that are numbers only where they are the whole reply."""
+_NO_ONE = _re(r"none|keine[rs]?|aucune?|ningun[oa]|nessun[oa]|geen(?: enkele)?|nenhuma?")
 _LIMITED = _re(
     r"\s*(?:[^\W\d]+\s)?(?:at (?:most|least)|or (?:more|less|fewer|so more)|and (?:up|more)"
     r"|maximum|minimum"
@@ -247,8 +294,8 @@ _LIMITED = _re(
     r"|mínimo)|ou mais)\b"
 )
 _COUNTED_TOO = _re(r"\s[^\W\d]+\s(?:and|und|et|y|e|en)\s")
-_DUTCH = re.compile(r"\b(?:het|een|niet|ik|dus|zijn|kan|wordt)\b", re.IGNORECASE)
-_OF = re.compile(r"\bof\b", re.IGNORECASE)
+_DUTCH = late_regex(r"\b(?:het|een|niet|ik|dus|zijn|kan|wordt)\b", re.IGNORECASE)
+_OF = late_regex(r"\bof\b", re.IGNORECASE)
 
 
 def _dangling(text: str, seen: Placed) -> bool:
@@ -275,6 +322,11 @@ def _left_open(text: str, chosen: Placed, seen: Sequence[Placed]) -> bool:
             return True
     opened = [m.start() for m in _OPENED.finditer(text)]
     same = min(s.number.start for s in seen if s.number.value == number.value and s.level > -1)
+    start = next((a for a, b in sentences(text) if a <= number.start < b), 0)
+    if chosen.level < 4 and any(
+        start <= at and not _BUT.search(text, at, max(at, number.start)) for at in opened
+    ):
+        return True
     if opened and opened[-1] > (same if chosen.level < 4 else number.start):
         return True
     after = [

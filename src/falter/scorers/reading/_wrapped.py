@@ -8,7 +8,19 @@ from typing import Any, NamedTuple
 
 import orjson
 
-__all__ = ["Found", "elements", "folded_key", "is_schema", "leaves", "objects", "pairs", "rows"]
+from falter.core.late_regex import late_regex
+
+__all__ = [
+    "Bare",
+    "Found",
+    "elements",
+    "folded_key",
+    "is_schema",
+    "leaves",
+    "objects",
+    "pairs",
+    "rows",
+]
 
 _DEEPEST = 50
 _MOST = 40  # attempts to read one
@@ -23,6 +35,12 @@ class Found(NamedTuple):
     whole: bool
 
 
+class Bare(str):
+    """A value without quotes that is no number and no name."""
+
+    __slots__ = ()
+
+
 class _Cut(Exception):
     """The text ends inside a value."""
 
@@ -31,8 +49,8 @@ class _Broken(Exception):
     """Not an object, however leniently it is read."""
 
 
-_SPACE = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
-_BARE = re.compile(r"[^\s,:{}\[\]\"']+(?:[ \t]+[^\s,:{}\[\]\"']+)*")
+_SPACE = late_regex(r"(?:\s|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
+_BARE = late_regex(r"[^\s,:{}\[\]\"']+(?:[ \t]+[^\s,:{}\[\]\"']+)*")
 _NAMES: dict[str, Any] = {
     "true": True, "True": True, "false": False, "False": False,
     "null": None, "None": None, "undefined": None, "NaN": None,
@@ -137,7 +155,7 @@ class _Reader:
         try:
             return orjson.loads(word.lstrip("+"))
         except ValueError:
-            return word
+            return Bare(word)
 
 
 def _unescaped(text: str) -> str:
@@ -192,7 +210,7 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
         yield path, value
 
 
-_ELEMENT = re.compile(
+_ELEMENT = late_regex(
     r"<([A-Za-z_][\w.-]{0,40})((?:\s[^<>]{0,200})?)>([^<>]{0,400})</\1\s*>", re.IGNORECASE
 )
 
@@ -234,7 +252,7 @@ def elements(text: str) -> list[tuple[str, str]]:
     ]
 
 
-_PAIR = re.compile(
+_PAIR = late_regex(
     r"^[ \t]*(?:[-*+•>]|\d{1,2}[.)])?[ \t>#*_]{0,6}['\"`]?([^\W\d][^:：=\n|]{0,60}?)['\"`]?[ \t*_]*"
     r"(?::|：|=(?!=)|→|->|=>|⇒)[ \t*_`]*([^\n]*?)[ \t]*$",
     re.MULTILINE,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from falter.core.late_regex import late_regex
+from falter.scorers.reading._asked import Asked, asked_for
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._clauses import Clause, Part, clauses
 from falter.scorers.reading._cleaning import LONGEST, answer_part, is_cut, plain
 from falter.scorers.reading._mentions import mentions_in, token
 from falter.scorers.reading._refusals import asks_back, refusal_in
+from falter.scorers.reading._restated import restated
 from falter.scorers.reading._words import NEGATION, OPEN, SOFT
 from falter.scorers.reading._wrapped import leaves, objects
 
@@ -73,8 +76,8 @@ _JAPANESE = (
     ("そうです", 0),
     ("その通り", 0),
 )
-_WORD = re.compile(rf"(?<![\w'-])(?:(?P<no>{_NO})|(?P<yes>{_YES}))(?![\w'-])", re.IGNORECASE)
-_BEFORE = re.compile(
+_WORD = late_regex(rf"(?<![\w'-])(?:(?P<no>{_NO})|(?P<yes>{_YES}))(?![\w'-])", re.IGNORECASE)
+_BEFORE = late_regex(
     r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…✅❌✗✓☑✔—–]|\b(?:that's|it's|so|is|be|as|therefore|hence"
     r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|oh"
     r"|ah|hm+|well|why|afraid|think|believe|fear|guess|sure|leider|natürlich|aber|sicher|klar|que"
@@ -84,22 +87,24 @@ _BEFORE = re.compile(
     r"|logo|quindi|luego|portanto))\s*$",
     re.IGNORECASE,
 )
-_AFTER = re.compile(
+_AFTER = late_regex(
     r"\s*(?:$|[\n\"'”»)\]*_.,!?;:。、」|}…—–(=]|\s-\s|-\s|(?:it|they|he|she|that|this|the|there|every"
     r"|all|from|yes|no) )",
     re.IGNORECASE,
 )
-_IDLE = re.compile(
+_IDLE = late_regex(
     r"\s*[,.!]?\s*(?:i (?:know|understand|see|can|could|will|get|realise|realize|am aware)"
     r"|that(?:'s| is) (?:a|an|the|one|what)\b[^.]{0,20}(?:question|point|topic)|this is a"
-    r"|problem|worries|and no\b|or no\b|ich (?:weiß|verstehe)|je (?:sais|comprends)"
+    r"|there(?:'s| is| are)\b[^.!?]{0,80}\bbut\b|problem|worries|and no\b|or no\b"
+    r"|ich (?:weiß|verstehe)"
+    r"|je (?:sais|comprends)"
     r"|i(?:'d| would) (?:be|love|like)|i'll|i'm happy|happy|you(?:'re| are) (?:right|welcome"
     r"|not wrong)|thanks|thank you|what|let me|of course i|happy to|sure|matter|doubt)",
     re.IGNORECASE,
 )
 
 
-_BOTH = re.compile(
+_BOTH = late_regex(
     r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee|sim e "
     r"não)\b|はいでもいいえでも"
     r"|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não)\b[ ,]*(?:but )?(?:only )?(?:if|unless"
@@ -108,19 +113,24 @@ _BOTH = re.compile(
 )
 
 
-def read_yes_no(reply: str) -> Literal["yes", "no"] | None:
-    """Whether a reply says yes or no; None if it says neither, both, or that it depends."""
+def read_yes_no(reply: str, question: str = "") -> Literal["yes", "no"] | None:
+    """Whether a reply says yes or no; None if it says neither, both, or that it depends.
+
+    A reply that says what the question asks as a statement says yes.
+    """
     if _BOTH.search(reply[:LONGEST]):
         return None
     index = read_candidate(reply, _mark, 2)
     if index is None:
-        index = _by_flag(reply)
+        index = _by_flag(reply, asked_for(question))
+    if index is None and question:
+        index = _by_statement(reply, question)
     if index is None:
         index = _by_predicate(reply)
     return None if index is None else ("yes", "no")[index]
 
 
-_INTERIM = re.compile(
+_INTERIM = late_regex(
     r"^(?![\W_]*(?:so|thus|therefore|hence|answer|final|overall|result|verdict|conclusion)\b)"
     r"[^\w\n\ue000-\uf8ff]*\w[^\n\ue000-\uf8ff]*[:.?)–—-]\s*[\ue000-\uefff](?=\W*$)",
     re.MULTILINE | re.IGNORECASE,
@@ -155,7 +165,7 @@ def _mark(text: str) -> str:
     return text
 
 
-_NEGATED = re.compile(
+_NEGATED = late_regex(
     r"\b(?:is|are|was|were|does|do|did|can|could|has|have|had|will|would|should|may|must)"
     r"(?: \w+)? not\b|n't\b|\bcannot\b|\bnot \w+\W*$|\bno (?:es|está|hay|puede)\b"
     r"|\bnão (?:é|está|há|pode)\b|\bnon (?:è|può)\b|\bn'est pas\b|\bist (?:\w+ )?(?:nicht|kein)"
@@ -166,14 +176,14 @@ _SO = (
     r"(?:so|thus|hence|therefore|conclusion|verdict|answer|result|daher|donc|luego"
     r"|por tanto|quindi|dunque|dus|logo|portanto|よって|したがって)"
 )
-_LED = re.compile(rf"[\W_]*(?:and )?{_SO}[\s,:*]+(?=\S)|[\W_]*(?:よって|したがって)", re.IGNORECASE)
-_SUBJECT = re.compile(r"[\W_]*(?:it|they|he|she|that|this|you|there)(?: |')", re.IGNORECASE)
-_AFFIRMED = re.compile(
+_LED = late_regex(rf"[\W_]*(?:and )?{_SO}[\s,:*]+(?=\S)|[\W_]*(?:よって|したがって)", re.IGNORECASE)
+_SUBJECT = late_regex(r"[\W_]*(?:it|they|he|she|that|this|you|there)(?: |')", re.IGNORECASE)
+_AFFIRMED = late_regex(
     r"[\W_]*(?:it|they|he|she|that|this|you|we) (?:(?:does|do|did|is|are|was|can|has|will)\W*$"
     r"|(?:\w+ly |indeed )?(?:can|may|will|does|did|do|could) (?:indeed |\w+ly )?\w+)",
     re.IGNORECASE,
 )
-_INDEED = re.compile(
+_INDEED = late_regex(
     r"\b(?:indeed|in (?:actual )?fact|sure enough|tatsächlich|in der tat|wirklich|efectivamente"
     r"|en efecto|en effet|effectivement|effettivamente|in effetti|inderdaad|de fato|realmente)\b"
     r"|確かに",
@@ -181,16 +191,30 @@ _INDEED = re.compile(
 )
 
 
-_REVERSED = re.compile(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't")
+_REVERSED = late_regex(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't")
 
 
-def _by_flag(reply: str) -> int | None:
-    """From an object whose only truth value is the answer: {"passive": false}."""
+def _by_flag(reply: str, asked: Asked) -> int | None:
+    """From an object whose only truth value, or the only one asked for, is the answer."""
     found = objects(answer_part(reply) or "")
     flags = [(p, v) for p, v in leaves(found[-1].value) if isinstance(v, bool)] if found else []
+    if len(flags) > 1:
+        named = [(p, v) for p, v in flags if p and asked.names(p[-1].replace("_", " "))]
+        flags = [(p, v) for p, v in named if not _REVERSED.search(p[-1].casefold())]
     if len(flags) != 1 or not flags[0][0] or _REVERSED.search(flags[0][0][-1].casefold()):
         return None
     return 0 if flags[0][1] else 1
+
+
+def _by_statement(reply: str, question: str) -> int | None:
+    """From a reply without yes or no that says what was asked, or the opposite."""
+    text = plain(answer_part(reply) or "")
+    if not text or re.search(OPEN, text, re.IGNORECASE) or is_cut(text) or asks_back(text):
+        return None
+    if any(m.level > 1 for m in mentions_in(_mark(text))):
+        return None
+    holds = restated(text, question)
+    return None if holds is None else int(not holds)
 
 
 def _by_predicate(reply: str) -> int | None:
@@ -229,4 +253,4 @@ def _last_word(text: str, said: list[Clause]) -> int | None:
     return 0 if only and _INDEED.search(text) and not _NO_WORD.search(text) else None
 
 
-_NO_WORD = re.compile(NEGATION, re.IGNORECASE)
+_NO_WORD = late_regex(NEGATION, re.IGNORECASE)

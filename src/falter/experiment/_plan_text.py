@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from falter.core.errors import printable
-from falter.experiment import PanelPlan, promise
-from falter.plan import Cost
+from falter.experiment._resolve import PanelPlan
+from falter.experiment._thrift import promise
+from falter.planning import Cost
 from falter.report import shown_text
 
-__all__ = ["panel_row", "panel_text", "prompt_text", "together"]
+__all__ = ["panel_row", "panel_text", "plan_lines", "plan_remarks", "prompt_text", "together"]
 
 
 def panel_row(
@@ -178,3 +179,41 @@ def prompt_text(prompt: Mapping[str, Any]) -> str:
 def _visible(text: str) -> str:
     """The text with its lines, and every other control character spelled out."""
     return "\n".join(shown_text(line, 20_000) for line in text.split("\n"))
+
+
+def plan_lines(planned: Mapping[str, Any]) -> Iterator[str]:
+    """A whole plan as text: panels, judges, sums, prompts, and what is not here."""
+    rows = planned["panels"]
+    yield from map(panel_text, rows)
+    judges = "the judge" if planned["judges"] == 1 else f"{planned['judges']} judges together"
+    for name, calls in planned["judge_calls_at_most"].items():
+        yield f"{name}: at most {calls:,} calls of {judges}"
+    if len(rows) > 1:
+        yield together(rows)
+    yield from map(prompt_text, planned["prompts"])
+    for change in planned["demonstrations"]:
+        yield (
+            f"{change['recipe']}: {change['changed']:,} of {change['shown']:,} demonstrations "
+            "change too"
+        )
+    for line in planned["bundled"]:
+        yield f"{line}; items without one are left out on both sides"
+    for line in planned["missing"]:
+        yield f"missing: {line}; 'falter rewrites prepare' makes them"
+    if planned["described"]:
+        yield (
+            f"not here, so planned with filler of about their size: "
+            f"{', '.join(planned['described'])}; numbers of items and "
+            "tokens are rough, and a recipe may apply to fewer texts than to the filler"
+        )
+
+
+def plan_remarks(planned: Mapping[str, Any]) -> Iterator[str]:
+    """What is said beside a plan: notes, and how its numbers are meant."""
+    for note in planned["notes"]:
+        yield f"note: {note}"
+    shared = "Parts share requests, which are sent once, so the sums are upper bounds. "
+    yield (
+        f"{shared if planned['protocol'] else ''}Tokens are estimated at four characters each; "
+        "nothing was sent."
+    )

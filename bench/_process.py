@@ -1,0 +1,48 @@
+"""What a command took: seconds, processor time, and memory at its highest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["FALTER", "Taken", "measured"]
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+FALTER = (sys.executable, "-m", "falter")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Of one process and what it started: `seconds` by the clock, `cpu` of all processors."""
+
+    seconds: float
+    cpu: float
+    peak_mb: float
+    output: str
+
+
+def measured(command: Sequence[str], folder: Path) -> Taken:
+    """Run a command to its end; SystemExit with its last words if that is a bad one."""
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "NO_COLOR": "1"}
+    said, told = folder / "stdout", folder / "stderr"
+    with said.open("wb") as out, told.open("wb") as err:
+        started = time.perf_counter()
+        process = subprocess.Popen(command, stdout=out, stderr=err, env=environment)
+        try:
+            _, status, used = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        seconds = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        words = told.read_text("utf-8", "replace")[-2000:]
+        raise SystemExit(f"{' '.join(command[:6])} … ended with {process.returncode}:\n{words}")
+    cpu = used.ru_utime + used.ru_stime
+    return Taken(seconds, cpu, used.ru_maxrss / 1024, said.read_text("utf-8", "replace"))

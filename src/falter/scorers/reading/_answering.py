@@ -1,0 +1,59 @@
+"""The candidate of the clause that answers its question, where nothing else gives one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from falter.scorers.reading._clauses import is_question, sentences
+from falter.scorers.reading._cleaning import answer_part, boxed, is_cut, plain
+from falter.scorers.reading._mentions import ANY, mentions_in, who
+from falter.scorers.reading._refusals import asks_back, refusal_in
+from falter.scorers.reading._restated import DENIAL, HEDGED, content_words
+from falter.scorers.reading._text_words import same_noun
+from falter.scorers.reading._words import CORRECTION, OPEN
+from falter.scorers.reading._wrapped import objects
+
+__all__ = ["by_question", "plain_answer"]
+
+_APART = re.compile(
+    r"[,;:—]\s|\s(?:and|but|while|whereas|und|aber|während|et|mais|tandis que|y|pero|mientras|e|ma"
+    r"|mentre|en|maar|terwijl|mas|enquanto)\s",
+    re.IGNORECASE,
+)
+_UNSURE = re.compile(rf"{OPEN}|{CORRECTION}", re.IGNORECASE)
+_MOST_SENTENCES = 4
+
+
+def plain_answer(reply: str, mark: Callable[[str], str]) -> str | None:
+    """A short reply in prose that is whole and says nothing firm of any candidate."""
+    text = plain(answer_part(reply) or "")
+    if not text or boxed(reply) or objects(text) or len(sentences(text)) > _MOST_SENTENCES:
+        return None
+    if is_cut(text) or asks_back(text) or refusal_in(text) is not None or _UNSURE.search(text):
+        return None
+    return None if any(m.level > 2 or m.who < 0 for m in mentions_in(mark(text))) else text
+
+
+def by_question(text: str, mark: Callable[[str], str], question: str) -> int | None:
+    """The only candidate in a clause that says most of what the question asks about."""
+    wanted = content_words(question)
+    if len(wanted) < 3 or DENIAL.search(question[-300:]):
+        return None
+    answers, others = set[int](), set[int]()
+    for start, end in sentences(text):
+        sentence = text[start:end]
+        for clause in _APART.split(sentence):
+            named = {who(c) for c in re.findall(ANY, mark(clause))}
+            share = _share(clause, wanted)
+            plainly = not (is_question(sentence) or DENIAL.search(clause) or HEDGED.search(clause))
+            if named and share >= 0.6 and plainly:
+                answers |= named
+            elif share > 0.3:
+                others |= named
+    return answers.pop() if len(answers) == 1 and not others else None
+
+
+def _share(clause: str, wanted: Sequence[str]) -> float:
+    words = content_words(clause)
+    return sum(any(same_noun(w, x) for w in words) for x in wanted) / len(wanted)

@@ -1,0 +1,177 @@
+"""Whether a reply says again what a yes-or-no question asks, or denies it."""
+
+from __future__ import annotations
+
+import re
+
+from falter.scorers.reading._clauses import Part, clauses, is_question, sentences
+from falter.scorers.reading._text_words import folded_word, same_noun
+from falter.scorers.reading._words import SOFT
+
+__all__ = ["DENIAL", "HEDGED", "content_words", "restated"]
+
+_ASKING_WORDS = (
+    "what which who whom whose when where why how wer wen wem wessen wie was wo wann warum"
+    " welche welcher welches wieviel qui que quoi quel quelle quels quelles ou quand comment"
+    " combien pourquoi cual quien donde cuando como cuanto cuantos cuanta cuantas che chi cosa"
+    " quale quando dove come quanto quanti perche wat welk welke waar wanneer hoe waarom"
+    " hoeveel qual quem onde por"
+)
+_ASKING = frozenset(_ASKING_WORDS.split())
+_EMPTY_WORDS = (
+    "a an the this that these those is are was were be been am do does did done can could has"
+    " have had will would shall should may might must of in on at to for from by with and"
+    " there it its der die das den dem des ein eine einen einem einer ist sind war waren hat"
+    " haben hatte wird werden kann darf soll muss in im am an auf zu zum zur von vom mit und"
+    " es sie er bereits le la les un une des du de est sont etait etaient a ont peut doit il"
+    " elle ils elles au aux en dans sur et ce cet cette deja el los las una unos es son esta"
+    " estan fue ha han puede debe del al y se ya lo gli i uno e sono era puo deve nel nella di"
+    " da della dello il ai het een zijn heeft hebben kan mag moet van op te er al os as um uma"
+    " sao foi tem pode dos das no na ja according text indeed actually also so yes laut"
+    " zufolge"
+)
+_EMPTY = frozenset(_EMPTY_WORDS.split())
+HEDGED = re.compile(
+    rf"{SOFT}|\b(?:if|unless|until|till|only|except|but|however|almost|nearly|partly|partially"
+    r"|usually|often|sometimes|mostly|mainly|once|used to|supposed|barely|hardly|wenn|falls|nur"
+    r"|fast|teilweise|meist\w*|manchmal|bis|aber|außer|si|sauf|seulement|presque|parfois|souvent"
+    r"|jusqu|mais|salvo|solo|sólo|casi|veces|pero|hasta|se|quasi|talvolta|spesso|ma|fino|als"
+    r"|tenzij|alleen|bijna|soms|vaak|maar|tot|exceto|quase|vezes|mas|até|apenas)\b",
+    re.IGNORECASE,
+)
+DENIAL = re.compile(
+    r"\b(?:not|no|never|neither|nor|none|nobody|nothing|cannot|nicht|kein\w*|nie|niemals|pas|jamais"
+    r"|aucune?|nunca|ningun[oa]?|ningún|non|mai|nessun\w*|niet|geen|nooit|não|nenhuma?|nem)\b|n't\b"
+    r"|ません|ない",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(
+    r"\W*(?:it|they|he|she|this|that|es|sie|er|il|elle|het|hij|ze)\b", re.IGNORECASE
+)
+_OPPOSITES = """
+open closed|open shut|true false|correct wrong|right wrong|safe dangerous|allowed forbidden
+allowed prohibited|allowed banned|permitted prohibited|permitted forbidden|alive dead|same different
+present absent|passed failed|pass fail|above below|before after|higher lower|larger smaller
+bigger smaller|greater less|more less|longer shorter|taller shorter|older younger|faster slower
+heavier lighter|earlier later|inside outside|even odd|prime composite|free paid|included excluded
+increase decrease|increased decreased|rise fall|rose fell|accepted rejected|empty full|wet dry
+offen geschlossen|geoffnet geschlossen|erlaubt verboten|wahr falsch|richtig falsch
+gleich verschieden
+ouvert ferme|ouverte fermee|permis interdit|vrai faux|abierto cerrado|abierta cerrada
+permitido prohibido|verdadero falso|aperto chiuso|aperta chiusa|permesso vietato|vero falso
+open gesloten|open dicht|toegestaan verboden|waar onwaar|aberto fechado|aberta fechada
+permitido proibido|verdadeiro falso|lebendig tot|gerade ungerade
+"""
+_OPPOSITE = frozenset(
+    pair
+    for entry in re.split(r"[|\n]", _OPPOSITES.strip())
+    for one, other in [entry.split()]
+    for pair in ((one, other), (other, one))
+)
+_PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "non-", "on")
+_LONGEST = 300  # characters of a sentence that is compared
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:-[^\W\d_]+)*")
+
+
+def restated(text: str, question: str) -> bool | None:
+    """Whether the first or last sentence of a text says what a question asks; None if unclear.
+
+    >>> restated("The museum is closed on Mondays.", "Is the museum open on Mondays?")
+    False
+    >>> restated("Lake Sivo is deeper than Lake Orun.", "Is Lake Orun deeper than Lake Sivo?")
+    """
+    wanted = _statement(question)
+    if not wanted:
+        return None
+    spans = sentences(text)
+    said = {clause.start for clause in clauses(text) if clause.part is Part.SAID}
+    verdicts = set()
+    for start, end in dict.fromkeys((*spans[:1], *spans[-1:])):
+        verdict = _verdict(text[start:end], wanted) if any(start <= s < end for s in said) else None
+        if verdict is not None:
+            verdicts.add(verdict)
+    return verdicts.pop() if len(verdicts) == 1 else None
+
+
+def content_words(text: str) -> list[str]:
+    """The words and numbers of a text that carry its meaning, folded; the end of a long one."""
+    words = [folded_word(w) for w in _WORD.findall(text[-1_000:])]
+    return [w for w in words if w not in _EMPTY | _ASKING and (len(w) > 2 or w[0].isdigit())]
+
+
+def _statement(question: str) -> list[str]:
+    """The words of a yes-or-no question that carry its meaning; none of any other question."""
+    text = question[-1_000:].strip()
+    spans = [text[a:b].strip() for a, b in sentences(text)]
+    asked = [s for s in spans if s.rstrip("\"'”»").endswith(("?", "？"))]
+    if len(asked) != 1 or DENIAL.search(asked[0]) or len(asked[0]) > _LONGEST:
+        return []
+    words = [folded_word(w) for w in _WORD.findall(asked[0])]
+    if not words or words[0] in _ASKING or _alternatives(words):
+        return []
+    if re.match(r"\W*(?:in|at|on|by|for|to|from|according)\b", asked[0], re.IGNORECASE):
+        return []
+    carrying = [w for w in words if w not in _EMPTY and (len(w) > 1 or w.isdigit())]
+    return carrying if len(carrying) > 1 else []
+
+
+def _alternatives(words: list[str]) -> bool:
+    """Whether a question offers two things: "or" in its own language."""
+    if {"or", "oder", "either"} & set(words):
+        return True
+    english = words[0] in _ENGLISH
+    return not english and bool({"ou", "of"} & set(words) or ("o" in words[1:] and words[0] != "o"))
+
+
+_ENGLISH_WORDS = (
+    "is are was were do does did can could has have had will would shall should may might must am"
+)
+_ENGLISH = frozenset(_ENGLISH_WORDS.split())
+
+
+def _verdict(sentence: str, wanted: list[str]) -> bool | None:
+    """Whether a sentence holds all that is wanted, in its order; False where it denies it."""
+    if len(sentence) > _LONGEST or is_question(sentence) or HEDGED.search(sentence):
+        return None
+    words = [folded_word(w) for w in _WORD.findall(sentence.replace("'s", ""))]
+    denials = len(DENIAL.findall(sentence))
+    at, missing = 0, list[int]()
+    turned = _BY.search(sentence) is not None  # what was the subject follows "by"
+    for n, word in enumerate(wanted):
+        at = 0 if turned else at
+        place = next((i for i in range(at, len(words)) if _same(words[i], word)), None)
+        if place is None:
+            against = next((i for i in range(at, len(words)) if _against(words[i], word)), None)
+            if against is None:
+                missing.append(n)
+                continue
+            place, denials = against, denials + 1
+        at = place + 1
+    subject = missing == list(range(len(missing))) and len(missing) < len(wanted)
+    if missing and not (subject and (_PRONOUN.match(sentence) or _NOT_FIRST.match(sentence))):
+        return None
+    return None if denials > 1 else denials == 0
+
+
+_NOT_FIRST = re.compile(
+    r"\W*(?:still |noch |todavía |aún |ancora |ainda |nog )?(?:no|não|non)\b\s*[^\W\d_]",
+    re.IGNORECASE,
+)
+"""A denial without its subject, as languages have it that may leave it out."""
+
+
+_BY = re.compile(r"\b(?:by|von|par|por|da|dal|dalla|door|pel[oa])\b", re.IGNORECASE)
+
+
+def _same(word: str, wanted: str) -> bool:
+    return word == wanted if wanted[0].isdigit() else same_noun(word, wanted)
+
+
+def _against(word: str, wanted: str) -> bool:
+    """Whether a word says the opposite of another."""
+    if (word, wanted) in _OPPOSITE:
+        return True
+    return (
+        any(word == prefix + wanted or wanted == prefix + word for prefix in _PREFIXES)
+        and min(len(word), len(wanted)) > 3
+    )
