@@ -57,7 +57,7 @@ def test_a_missing_library_names_the_extra(module: str, installed: Callable[...,
 def test_importing_the_client_loads_no_library() -> None:
     """torch and transformers are imported when a model is loaded."""
     script = (
-        "import sys, falter.clients.hf, falter.clients._hf_engine, falter.clients._hf_writing; "
+        "import sys, falter.clients.hf, falter.clients._hf_seq2seq; "
         "assert not {'torch', 'transformers', 'huggingface_hub'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

@@ -211,29 +211,27 @@ def known_shares(mean: float, item_sd: float, spread: float, loss: float) -> tup
 
 def test_known_consistency_comes_back(tmp_path: Path) -> None:
     """Capability and output consistency that follow from the formula are inside their intervals."""
-    known = {"easy": (1.2, 1.0, 0.0), "wide": (0.2, 2.0, 0.5)}
-    effects = {"pad_random": 0.0}
+    known = {"one": (1.2, 1.0, 0.0), "two": (0.2, 2.0, 0.5)}
     result = falter.run(
         protocol="consistency",
         models=[
             {"name": f"simulated:{name}", "options": {
-                "mean": mean, "item_sd": sd, "interaction_sd": 0.5, "seed": 4,
-                "effects": {**effects, "replace_spaces": loss},
+                "mean": mean, "item_sd": sd, "interaction_sd": 0.5, "seed": seed,
+                "effects": {"replace_spaces": loss},
             }}
-            for name, (mean, sd, loss) in known.items()
+            for seed, (name, (mean, sd, loss)) in enumerate(known.items(), 1)
         ],
         task="basics",
         scorer="choice_letter",
-        limit=80,
+        limit=150,
         store=tmp_path / "falter.db",
     )  # fmt: skip
     for row, (mean, sd, loss) in zip(rows(result, "capability"), known.values(), strict=True):
         capability, same = known_shares(mean, sd, 0.5, loss)
         assert row[5].low < capability < row[5].high
         assert row[7].low < same < row[7].high
-        assert row[7].high - row[7].low < 0.25
+        assert row[7].high - row[7].low < 0.2
         assert row[9].value < 0.5 * same  # the paper's null is far too low
-        assert row[10].value == pytest.approx(same, abs=0.12)  # items unlike is near
 
 
 def test_the_degrees_of_freedom_are_those_of_the_paper(result: Result) -> None:

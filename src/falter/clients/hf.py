@@ -199,7 +199,10 @@ class HuggingFace(BatchClient):
         where |= {"gguf_file": source.gguf} if source.gguf else {}
         where |= {"revision": source.revision} if source.revision else {}
         tokenizer = AutoTokenizer.from_pretrained(source.path, **where)
-        encodes = AutoConfig.from_pretrained(source.path, **where).is_encoder_decoder
+        # A GGUF file is read whole for its configuration, and holds a causal model.
+        encodes = False
+        if source.gguf is None:
+            encodes = AutoConfig.from_pretrained(source.path, **where).is_encoder_decoder
         kind = AutoModelForSeq2SeqLM if encodes else AutoModelForCausalLM
         model = kind.from_pretrained(source.path, dtype=getattr(torch, self._dtype), **where)
         model = model.to(self._device)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from falter.core.records import Estimate
 from falter.figures import Figure
-from falter.figures import numbers as n
-from falter.protocols._chapters import APPENDIX, chapter, findings, grid_named
+from falter.protocols._chapters import APPENDIX, chapter, findings
 from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols._tables import counts_grid
+from falter.protocols.consistency._answer import answer_sentences
 from falter.protocols.consistency._factors import factor_figures
 from falter.protocols.consistency._items import deviation_figures
 from falter.protocols.consistency._outputs import output_figures
@@ -19,8 +18,6 @@ from falter.protocols.consistency._regression import regression_figures
 from falter.rewrites import Agreement
 
 __all__ = ["ConsistencyProtocol"]
-
-MOST_ROWS = 6
 
 
 class ConsistencyProtocol(Protocol):
@@ -48,28 +45,15 @@ class ConsistencyProtocol(Protocol):
         panels = panels_of_grid(result)
         level, seed = result.analysis.level, result.analysis.seed
         outputs = tuple(output_figures(panels, level))
+        lines = tuple(regression_figures(panels, level, seed))
         return (
-            findings(_sentences(outputs), results),
+            findings(answer_sentences(outputs, lines), results),
             *chapter("Capability and consistency", outputs),
-            *chapter("Does the one explain the other?", regression_figures(panels, level, seed)),
+            *chapter("Does the one explain the other?", lines),
             *chapter("What moves the score", factor_figures(panels, level)),
             *chapter("Items that move", deviation_figures(panels, level, seed)),
             *chapter(APPENDIX, [counts_grid(results)], folded=True),
         )
-
-
-def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
-    """How much stays the same everywhere, for each model on each data set."""
-    grid = grid_named(figures, "capability")
-    for row in grid.rows[:MOST_ROWS] if grid is not None else ():
-        model, task, scorer, items, configurations, mean, same = row[:7]
-        if isinstance(mean, Estimate) and isinstance(same, Estimate) and same.value is not None:
-            yield (
-                f"{model} on {task} (read by {scorer}) gives the same answer to "
-                f"{n.shown(same, 'percent').with_unit(' %')} of {items} items under all "
-                f"{configurations} configurations; its mean score is {n.percent(mean.value)} of "
-                "100."
-            )
 
 
 protocols.register("consistency", ConsistencyProtocol())

@@ -110,9 +110,20 @@ def _against_control(figures: Sequence[Figure]) -> Iterator[str]:
         of = f" of {model} on {task}" if several else ""
         shown = n.shown(net, "percent")
         yield (
-            f"{_begun(arm)} reworded, less {other} reworded: {measure}{of} changes by "
-            f"{shown.value} % of its mean over {articles} articles; {_sure(net, shown.interval)}."
+            f"With {arm} reworded, {measure}{of} moves by {shown.value} % of its mean against the "
+            f"same {articles} articles with {other} reworded; {_beyond(net, shown.interval)}."
         )
+
+
+def _beyond(net: Estimate, interval: str) -> str:
+    """What the interval of relevant less irrelevant sentences says, in words."""
+    if net.low is None or net.high is None:
+        return _sure(net, interval)
+    if net.high < 0.0:
+        return f"its interval {interval} lies below zero, so it matters which sentences change"
+    if net.low > 0.0:
+        return f"its interval {interval} lies above zero, so these sentences are no loss"
+    return f"its interval {interval} holds zero, so it is not shown that it matters which ones"
 
 
 def _begun(text: object) -> str:
