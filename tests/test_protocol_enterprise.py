@@ -320,7 +320,9 @@ def test_a_judge_that_fails_leaves_pairs_missing(tmp_path: Path, patch: pytest.M
     result = study(tmp_path, task="enterprise_case:hr", limit=8, judge="umpire")
     assert line(result, "perturbations", "scripted:writer", "whitespace")["Pairs"] == 7
     said = figure(result, "answer").text
-    assert re.match(r"The judge was asked \d+ times, .*; \d+ of its replies .* never came\.", said[-1])
+    assert re.match(
+        r"The judge was asked \d+ times, .*; \d+ of its replies .* never came\.", said[-1]
+    )
     assert "every one" not in said[-2] and said[-2].startswith("No request failed; ")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from falter import perturb
 from falter.core.errors import TaskError
 from falter.core.records import Prompt, Section
 from falter.core.rng import Rng
@@ -80,3 +81,10 @@ def test_replies_that_go_round_in_circles_are_read(unit: str) -> None:
 
 def prompt(text: str) -> Prompt:
     return Prompt(sections=(Section(name="q", kind="input", text=text),), target="x")
+
+
+def test_what_is_too_long_to_be_a_word_is_not_misspelt() -> None:
+    """Every edit of 20,000 letters took minutes; short words beside it still get theirs."""
+    text = f"Where is {'a' * 20_000} and the station tonight?"
+    made = [perturb(text, "human_typos:heavy", seed=seed) for seed in range(8)]
+    assert all("a" * 20_000 in each for each in made) and any(each != text for each in made)

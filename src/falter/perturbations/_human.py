@@ -47,6 +47,9 @@ def _model() -> Mapping[str, Any]:
     return fitted
 
 
+_LONGEST = 64
+
+
 @cache
 def _rates(start: str) -> tuple[tuple[str, float], ...]:
     """The edits that begin with these letters, each with its rate."""
@@ -143,8 +146,11 @@ def misspelt_by_model(word: str, rng: Rng, kind: str = "all") -> str | None:
 def misspelt(word: str, kind: str, rng: Rng) -> str | None:
     """The word as a person may misspell it, its first letter in the same case.
 
-    Never another common word, nor a coarse one; None if no attempt gives such a result.
+    Never another common word, nor a coarse one; None if no attempt gives such a result, and for
+    what is too long to be a word.
     """
+    if len(word) > _LONGEST:
+        return None
     low, unwanted = word.lower(), never_produced("en")
     for _ in range(_ATTEMPTS):
         known = kind == "all" and rng.random() < _ATTESTED
