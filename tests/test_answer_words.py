@@ -87,8 +87,8 @@ def test_what_falters_by_how_much_how_sure_what_was_read_and_what_next() -> None
     assert words(of_recipes(*LOST, *OPEN)) == (
         "smollm2 on basics (62.0 of 100 as asked) loses 18 to 21 points under 3 of 8 recipes, "
         "beyond chance: typos, inserted spaces and split words.",
-        "How sure: the chance of any false alarm is at most 5 % over all 8 recipes; each "
-        "loss by itself lies between 8.1 and 31 points.",
+        "How sure: the chance of any false alarm is at most 5 % over all 8 recipes; every "
+        "loss lies between 8.1 and 31 points.",
         "5 of 8 recipes are undecided (open-0, open-1, open-2 and 2 more), which does not mean "
         "robust; a drop of 9.8 points is still possible.",
         "72 items. No request failed; all 900 answers were read.",
@@ -209,8 +209,8 @@ def test_an_average_beyond_chance_is_said_where_no_recipe_is_decided() -> None:
         assert not any("on average" in sentence for sentence in words(silent))
     several = words(moved, of_recipes(*LOST))
     assert several[0] == (
-        "Of 2 panels (1 model on 1 task): 1 loses points beyond chance and 1 moves on average, by "
-        "no recipe alone."
+        "Of 2 panels (1 model on 1 task): 1 loses points beyond chance and 1 moves only as "
+        "an average over the recipes."
     )
     assert "on average over all 5 recipes" in several[2]
 
@@ -274,7 +274,7 @@ def test_one_item_and_one_recipe() -> None:
 
 def test_few_items_say_that_nothing_is_excluded() -> None:
     text = words(of_recipes(judged("typos", "undecided", 0.1, 0.6)))
-    assert "How sure: so few items exclude no change at all." in text
+    assert "How sure: with so few items no change, however large, is ruled out." in text
 
 
 def test_no_recipe_and_no_baseline() -> None:

@@ -15,8 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import ray
 import torch
+
+from falter.clients._ray import LOCAL_RAY
+
+os.environ.update({**LOCAL_RAY, **os.environ})  # before Ray is imported, as falter does
+import ray
 
 import falter
 from falter.clients import ClientSettings, clients

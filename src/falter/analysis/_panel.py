@@ -356,7 +356,7 @@ class _Panel:
 
     def _noise(self) -> Estimate | None:
         """From the identity condition, else from the baseline's own repeats."""
-        table, values = self.table, self.valid
+        table, values = self.table, self.values
         if not table.has_baseline:
             return None
         identity = self._identity()
@@ -364,7 +364,8 @@ class _Panel:
             floor = noise_floor(values[:, 0], values[:, identity], level=self.level)
             return self.sign(floor, recipe=table.recipes[identity].label)
         if table.repeats > 1 and table.in_plan[:, 0, 1].any():
-            first, second = table.value[:, 0, 0], table.value[:, 0, 1]
+            scores = table.scores(strict=self.settings.strict)
+            first, second = scores[:, 0, 0], scores[:, 0, 1]
             floor = noise_floor(first, second, level=self.level)
             return self.sign(floor, recipe="baseline repeated")
         return None

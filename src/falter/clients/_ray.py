@@ -32,6 +32,12 @@ from falter.core.records import Model, Request, Response
 __all__ = ["RayHost", "is_installed", "placement", "with_ray"]
 
 STORE_BYTES = 100 << 20
+LOCAL_RAY = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # else models wait for all else here
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the loopback alone, on Linux too
+}
+"""The environment of a Ray that falter starts on this machine."""
 PLACING = 600.0
 """Seconds until a cluster has a place for an engine."""
 LONGEST_REASON = 300
@@ -259,6 +265,8 @@ class _Session:
 
     def join(self, least: int) -> None:
         """Connect to the cluster that `RAY_ADDRESS` names, else start Ray here for `least`."""
+        if not os.environ.get("RAY_ADDRESS"):
+            os.environ.update({**LOCAL_RAY, **os.environ})  # read when Ray is imported
         import ray
 
         self._users += 1
@@ -293,9 +301,6 @@ class _Session:
         if os.environ.get("RAY_ADDRESS"):
             ray.init(**quiet)
             return
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_worker_niceness", "0")  # else models wait for all else here
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         ray.init(
             address="local",
             num_cpus=max(os.cpu_count() or 1, least),

@@ -19,6 +19,8 @@ class _LateRegex:
         self._source = pattern, flags
 
     def __getattr__(self, name: str) -> object:
+        if name.startswith("_"):
+            raise AttributeError(name)
         # Kept on the instance, so that the next look-up comes no more through here.
         value = self.__dict__[name] = getattr(re.compile(*self._source), name)
         return value

@@ -119,7 +119,7 @@ def _how_sure(panel: PanelResult, level: float) -> str:
         bounds = [b for r in shown for b in (r.together.low, r.together.high) if b is not None]
         if bounds:
             low, high = (size(end(map(abs, bounds))) for end in (min, max))
-            one = f"the {name}" if len(shown) == 1 else f"each {name} by itself"
+            one = f"the {name}" if len(shown) == 1 else f"every {name}"
             reach.append(f"{one} lies between {low} and {high} points")
     over = recipes_counted(len(panel.recipes), panel)
     return (

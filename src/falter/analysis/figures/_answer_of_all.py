@@ -39,8 +39,8 @@ _KINDS = {
     "loses": ("loses points beyond chance", "lose points beyond chance"),
     "gains": ("only gains beyond chance", "only gain beyond chance"),
     "moves": (
-        "moves on average, by no recipe alone",
-        "move on average, by no recipe alone",
+        "moves only as an average over the recipes",
+        "move only as averages over the recipes",
     ),
     "holds": ("is shown to hold under every recipe", "are shown to hold under every recipe"),
     "open": ("is undecided", "are undecided"),

@@ -41,12 +41,12 @@ def verdict_line(result: SidesCompared) -> str:
 
 
 def verdicts(result: SidesCompared) -> tuple[str, ...]:
-    """The line to remember, then each pair where there are several, and who loses more."""
-    sentences = [verdict_line(result)]
+    """What was not read, the line to remember, each pair of several, and who loses more."""
+    sentences = [*_unread(result), verdict_line(result)]
     if len(result.pairs) > 1:
         sentences += [f"{_overall(p, result)}; {_under(p, result)}." for p in result.pairs]
     sides = {side.name: side.panel for side in result.sides}
-    return (*sentences, *(_robust(pair, sides) for pair in result.pairs), *_unread(result))
+    return (*sentences, *(_robust(pair, sides) for pair in result.pairs))
 
 
 def _unread(result: SidesCompared) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _unread(result: SidesCompared) -> Iterator[str]:
         if unread > MUCH_UNREAD * answers:
             yield (
                 f"{n.whole(unread)} of {noun(answers, 'answer')} of {side.name} could not be read: "
-                "look at them before you believe any difference."
+                "look at them first, since a difference may be one of reading."
             )
 
 
@@ -112,10 +112,12 @@ def _under(pair: ComparedPair, result: SidesCompared) -> str:
         said.append(f"{_named(alike, result)} both are alike")
     if left:
         where = _named(left, result)
+        recipes = [one for one in left if one.name != CLEAN]
+        clean = f"with the {CLEAN} and " if len(recipes) < len(left) else ""
         if len(left) == len(pair.conditions):
-            where = "under each recipe by itself"
-        elif len(left) > MOST_NAMED:
-            where = f"under the other {len(left)}"
+            where = f"{clean}under each recipe by itself"
+        elif len(recipes) > MOST_NAMED:
+            where = f"{clean}under the other {len(recipes)}"
         said.append(f"{where} nothing is shown")
     return ", ".join(said)
 

@@ -127,7 +127,7 @@ def excluded(recipes: Iterable[RecipeResult], level: float, over: str) -> Iterat
     if not known or len(known) < len(ends):
         return
     if max(known) >= 0.995:
-        yield "How sure: so few items exclude no change at all."
+        yield "How sure: with so few items no change, however large, is ruled out."
         return
     yield (
         f"How sure: no recipe costs or adds more than {size(max(known))} points, with "

@@ -217,7 +217,7 @@ def _difficulty(scores: Scores, by_model: Scored) -> Grid:
     }
     sds = {model: _run_sds(scores, model) for model in by_model}
     table = category_difficulty(values, sds, baseline=BASELINE)
-    ordered = sorted(table, key=lambda name: -(table[name].drop or float("-inf")))
+    ordered = sorted(table, key=lambda name: (table[name].mean is None, table[name].mean or 0.0))
     ordered.sort(key=lambda name: name != BASELINE)
     rows: list[tuple[Value, ...]] = []
     for name in ordered:
