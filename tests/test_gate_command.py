@@ -123,7 +123,8 @@ def test_red_on_a_broken_prompt(
     assert gate("robustness.yaml", *arguments) == 3
     output = capsys.readouterr()
     found = cases(folder / "g.xml")
-    assert found["typos(count=2)"] == found["typos(count=2), regression"] == "failure"
+    assert found["typos(count=2)"] == "failure"
+    assert found["typos(count=2), regression"] == "skipped"  # 10 points cannot be excluded
     assert found["punctuation_spaces"] == "passed"
     failure = ElementTree.parse(folder / "g.xml").getroot().find(".//failure")
     assert failure is not None and failure.text is not None

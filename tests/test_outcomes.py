@@ -81,7 +81,8 @@ def scored(scorer: str, text: str, finish: str, target: str = "7") -> str:
         ("numeric", "Let me think about it", "length", "truncated"),
         ("numeric", "Let me think about it", "stop", "unparsed"),
         ("numeric", "", "stop", "unparsed"),
-        ("numeric", "The answer is 7.", "length", "scored"),
+        ("numeric", "The answer is 7.", "length", "truncated"),  # it may have been 7.5
+        ("numeric", "The answer is 7. Because", "length", "scored"),
         ("exact", "7", "length", "scored"),
         ("exact", "Well, seven is", "length", "truncated"),
         ("exact", "Well, seven is", "stop", "scored"),

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from experiment_page import KEYWORDS, PAGE, SECTIONS, keywords, page
+from falter.cli._late import LateCommand
 from falter.cli._main import cli
 from falter.clients import ClientSettings
 from falter.core.errors import FalterError, InvalidValue, UnknownName, UsageError
@@ -77,7 +78,9 @@ def test_the_page_and_the_types_are_what_the_table_says() -> None:
 def test_every_option_is_on_the_commands_that_take_an_experiment() -> None:
     """With its spelling, its help, and the words or the metavar of its value."""
     for name in ("run", "plan"):
-        options = {parameter.name: parameter for parameter in cli.commands[name].params}
+        command = cli.commands[name]
+        assert isinstance(command, LateCommand)
+        options = {parameter.name: parameter for parameter in command.load().params}
         for option in OPTIONS:
             made: Any = options[option.key]
             assert made.opts == option.setting.option.split()

@@ -85,7 +85,7 @@ def test_scores_equal_the_naive_computation_and_the_harness(
         assert answer.failure is None and len(answer.scores) == len(OPTIONS)
         for text, score in zip(request.continuations, answer.scores, strict=True):
             total, tokens, greedy = naive(client, request.context, text)
-            assert score.logprob == pytest.approx(total, rel=1e-5, abs=1e-4)
+            assert score.logprob == pytest.approx(total, rel=5e-5, abs=1e-4)
             assert (score.tokens, score.greedy) == (tokens, greedy)
     engine = client.loaded
     harness = HFLM(
@@ -94,7 +94,7 @@ def test_scores_equal_the_naive_computation_and_the_harness(
     asked = [request for request in requests if request.context]  # it gives an empty one no prompt
     for answer, theirs in zip(answers, by_harness(harness, asked), strict=False):
         found = [score.logprob for score in answer.scores]
-        assert found == pytest.approx([score for score, _ in theirs], rel=1e-5, abs=1e-4)
+        assert found == pytest.approx([score for score, _ in theirs], rel=5e-5, abs=1e-4)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

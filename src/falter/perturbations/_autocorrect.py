@@ -55,6 +55,7 @@ def _changes(word: str, known: Mapping[str, Sequence[str]]) -> bool:
 
 @site_perturbation(
     "autocorrect",
+    version=2,
     title="wrong automatic corrections",
     sites=_corrected,
     family=FAMILY,

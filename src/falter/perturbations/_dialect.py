@@ -132,6 +132,7 @@ def _sites(text: str, blocked: Sequence[Span], feature: str, language: str) -> l
 
 @site_perturbation(
     "dialect",
+    version=2,
     title="features of dialects",
     sites=_sites,
     family="wording",

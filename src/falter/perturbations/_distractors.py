@@ -208,6 +208,7 @@ def _can_distract(
 
 @prompt_perturbation(
     "distractor_context",
+    version=2,
     title="sentences about something else",
     family="wording",
     group="distraction",

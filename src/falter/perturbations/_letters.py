@@ -43,7 +43,7 @@ def _any_of(name: str) -> Callable[[str, int, int], object]:
     sites=_scanned_sites,
     family=FAMILY,
     group=NOISE,
-    version=2,
+    version=3,
     default_rate=0.3,
     invariants=_WITH_DIGITS,
     languages=LANGUAGES,

@@ -63,6 +63,7 @@ def _can_tone(prompt: Prompt, tone: str, language: str) -> bool:
 
 @prompt_perturbation(
     "tone_rules",
+    version=2,
     title="another tone around the question",
     family=_FAMILY,
     group=_GROUP,
@@ -101,6 +102,7 @@ def _error_sites(text: str, blocked: Sequence[Span], language: str) -> list[Repl
 
 @site_perturbation(
     "learner",
+    version=2,
     title="a learner's mistakes",
     sites=_error_sites,
     family=_FAMILY,
@@ -156,6 +158,7 @@ def _spoken(
 
 @prompt_perturbation(
     "voice",
+    version=2,
     title="dictated text",
     family=_FAMILY,
     group=_GROUP,

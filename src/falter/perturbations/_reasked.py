@@ -130,6 +130,7 @@ def _sites(text: str, blocked: Sequence[Span], language: str) -> list[tuple[Site
 
 @site_perturbation(
     "paraphrase_rules",
+    version=2,
     title="a question in other words, by rule",
     sites=_sites,
     family="wording",

@@ -45,6 +45,7 @@ def _has_examples(prompt: Prompt, style: str) -> bool:
 
 @prompt_perturbation(
     "demonstration_delimiter",
+    version=2,
     title="examples marked off in another way",
     family="position",
     group="demonstrations",

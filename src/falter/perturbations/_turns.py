@@ -100,6 +100,7 @@ def _without_blank_start(sections: list[Section], first: int, last: int) -> tupl
 
 @prompt_perturbation(
     "role_placement",
+    version=2,
     title="the instruction in another role",
     family=_FAMILY,
     group=_GROUP,
@@ -195,6 +196,7 @@ def _can_shard(prompt: Prompt, turns: int, way: str) -> bool:
 
 @prompt_perturbation(
     "sharded_turns",
+    version=2,
     title="the request over several turns",
     family=_FAMILY,
     group=_GROUP,

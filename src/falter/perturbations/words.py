@@ -93,7 +93,7 @@ def _misspelt(text: str, words: Sequence[Span], language: str) -> list[Span]:
     sites=_typo_sites,
     family=FAMILY,
     group=MANIPULATION,
-    version=2,
+    version=3,
     default_rate=0.5,
     parameters=(_KIND,),
     invariants=MEANING,
