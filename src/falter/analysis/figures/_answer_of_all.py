@@ -44,6 +44,10 @@ _KINDS = {
     ),
     "holds": ("is shown to hold under every recipe", "are shown to hold under every recipe"),
     "open": ("is undecided", "are undecided"),
+    "floor": (
+        "has no right answer to a clean prompt, so nothing to lose",
+        "have no right answer to a clean prompt, so nothing to lose",
+    ),
     "no drops": ("has no drops", "have no drops"),
 }
 
@@ -122,6 +126,8 @@ def _kind(panel: PanelResult) -> str:
         return "loses"
     if counts["improved"]:
         return "gains"
+    if panel.baseline.value == 0.0:
+        return "floor"
     if moves_on_average(panel):
         return "moves"
     return "holds" if counts["equivalent"] == len(panel.recipes) else "open"

@@ -79,21 +79,26 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
     """How many replies stay the same, for each model, and under what the fewest do."""
     grid = grid_named(figures, "robustness")
     for row in grid.rows[:MOST_ROWS] if grid is not None else ():
-        whole, known = (
-            row[1],
-            [
-                (value.value, column.name)
-                for value, column in zip(row[4:], grid.columns[4:] if grid else (), strict=True)
-                if isinstance(value, Estimate) and value.value is not None
-            ],
-        )
+        whole, valid = row[1], row[3]
+        known = [
+            (value.value, value, column.name)
+            for value, column in zip(row[4:], grid.columns[4:] if grid else (), strict=True)
+            if isinstance(value, Estimate) and value.value is not None
+        ]
         if not isinstance(whole, Estimate) or whole.value is None or not known:
             continue
-        least, name = min(known)
+        _, least, name = min(known, key=lambda one: one[0])
+        fewest = n.shown(least, "percent").with_unit(" %")
+        read = ""
+        if isinstance(valid, Estimate) and valid.value is not None:
+            read = (
+                " As the paper counts, without replies that could not be read, it is "
+                f"{n.shown(valid, 'percent').with_unit(' %')}."
+            )
         yield (
             f"{row[0]} is robust in {n.shown(whole, 'percent').with_unit(' %')} of its replies, on "
-            "average over the kinds of change: their content and quality did not both change. The "
-            f"fewest, {n.percent(least)} %, are robust under {name}."
+            "average over the kinds of change: their content and quality did not both change."
+            f"{read} The fewest are robust under {name}: {fewest}."
         )
 
 

@@ -180,12 +180,15 @@ function bodyOf(asked, cell) {
 }
 
 const url = (asked) => (asked.url ?? "https://api.openai.com/v1").replace(/\/+$/, "") + "/chat/completions";
+// A key of OpenAI's goes to OpenAI and to this machine alone: the address is the store's.
+const OWN = /^https?:\/\/(api\.openai\.com|localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/;
+const keyOf = (asked) => (OWN.test(url(asked)) ? "OPENAI_API_KEY" : "API_KEY");
 const quoted = (text) => "'" + text.replace(/'/g, "'\\''") + "'";
 
 export function curl(asked, cell) {
   return [
     `curl ${quoted(url(asked))} \\`,
-    `  -H "Authorization: Bearer $OPENAI_API_KEY" -H 'Content-Type: application/json' \\`,
+    `  -H "Authorization: Bearer $${keyOf(asked)}" -H 'Content-Type: application/json' \\`,
     `  -d ${quoted(bodyOf(asked, cell))}`,
   ].join("\n");
 }
@@ -199,7 +202,7 @@ export function python(asked, cell) {
     `    ${ascii(url(asked))},`,
     "    json.dumps(body).encode(),",
     "    {",
-    '        "Authorization": "Bearer " + os.environ.get("OPENAI_API_KEY", ""),',
+    `        "Authorization": "Bearer " + os.environ.get("${keyOf(asked)}", ""),`,
     '        "Content-Type": "application/json",',
     "    },",
     ")",
