@@ -205,6 +205,7 @@ def _under(pair: ComparedPair, result: SidesCompared, name: str) -> Forest:
         ),
         measured="difference of scores",
         of="prompt",
+        unit="gain",
         scale="better-under",
         columns=(
             Column(name=pair.later, unit="percent", over="Score"),

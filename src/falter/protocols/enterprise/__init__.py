@@ -92,13 +92,15 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
         read = ""
         if isinstance(valid, Estimate) and valid.value is not None:
             read = (
-                " As the paper counts, without replies that could not be read, it is "
+                " With the replies that could be read alone, and the clean prompt asked again "
+                "among the kinds, as the paper counts, it is "
                 f"{n.shown(valid, 'percent').with_unit(' %')}."
             )
         yield (
             f"{row[0]} is robust in {n.shown(whole, 'percent').with_unit(' %')} of its replies, on "
-            "average over the kinds of change: their content and quality did not both change."
-            f"{read} The fewest are robust under {name}: {fewest}."
+            "average over the kinds of change: their content and quality did not both change. A "
+            "pair of which one reply could not be read counts as changed. The fewest are robust "
+            f"under {name}: {fewest}.{read}"
         )
 
 
