@@ -315,7 +315,7 @@ def test_seeds_are_fixed() -> None:
     assert step_seed(0, "typos", 1, 0, "", 0) == 6116301039060474870
     assert (
         perturb(QUESTION, "typos", seed=0)
-        == "Waht is thr capital of France, and why is it not the largst sity?"
+        == "Waht is th capial of France, and wy is it not the largest city?"
     )
 
 

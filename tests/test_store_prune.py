@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from falter.cli._main import _run
-from falter.core.errors import StoreError, UnknownName
+from falter.core.errors import StoreError, UnknownName, UsageError
 from falter.core.ids import short
 from falter.store import Batches, Store, prune, studies, verify
 from samples import RUN, answer, requests
@@ -106,3 +106,17 @@ def test_what_a_batch_still_holds_is_not_removed(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="1 requests of these runs are in batches"):
         prune(path, [short(stored.id)], apply=True)
     assert held(path)["runs"] == 1
+
+
+def test_a_run_that_goes_on_and_a_name_that_is_none_remove_nothing(tmp_path: Path) -> None:
+    """`"$RUN"` may be empty, and another process may be asking: both are refused."""
+    path = tmp_path / "falter.db"
+    name = run(path, "typos")
+    for short_name in ("", "sha256:", name.removeprefix("sha256:")[:3]):
+        with pytest.raises(UsageError, match="too short to remove a run by"):
+            prune(path, [short_name], apply=True)
+    with Store(path) as other:
+        other.claims.claim([next(requests(1)).key])
+        with pytest.raises(UsageError, match="Another process is asking"):
+            prune(path, [short(name)], apply=True)
+    assert prune(path, [short(name)], apply=True).removed["runs"] == 1

@@ -46,6 +46,12 @@ class Claims:
             return set()
         return {key for key in keys if self._is_taken(key)}
 
+    def others(self) -> bool:
+        """Whether another store has a lease on any request: a run is going on."""
+        if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._opened():
+            return False
+        return self._is_held(struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+
     def release(self, keys: Iterable[str]) -> None:
         """Give leases back: the requests are answered and stored, or will not be sent."""
         if self._file is not None:
@@ -67,9 +73,12 @@ class Claims:
         return True
 
     def _is_taken(self, key: str) -> bool:
+        return self._is_held(_lock_of(key, fcntl.F_WRLCK))
+
+    def _is_held(self, lock: bytes) -> bool:
         assert self._file is not None
         try:
-            found = fcntl.fcntl(self._file, fcntl.F_OFD_GETLK, _lock_of(key, fcntl.F_WRLCK))
+            found = fcntl.fcntl(self._file, fcntl.F_OFD_GETLK, lock)
         except OSError:
             return False
         return bool(struct.unpack("hhqqi4x", found)[0] != fcntl.F_UNLCK)

@@ -62,6 +62,9 @@ class _Undo(Exception):
     """Ends a transaction that was only to be counted."""
 
 
+_DIGITS = 4
+
+
 def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneReport:
     """Remove the runs and studies of these names, and what no run needs; or only count it.
 
@@ -69,6 +72,11 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
     or by a judge stays. All of it is one transaction. Rewrites and reviews stay.
     """
     with Store(path) as store:
+        if store.claims.others():
+            raise UsageError(
+                "Another process is asking for answers in this store",
+                hint="wait until its run has ended: what it is about to use would be removed",
+            )
         chosen = [_chosen(store, name) for name in names]
         gone = _runs_of(store, chosen)
         removed = dict.fromkeys(TABLES, 0)
@@ -89,6 +97,11 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
 
 def _chosen(store: Store, name: str) -> StoredStudy:
     """The study or run of this name; a run that is a part of a study goes with it alone."""
+    if len(name.removeprefix("sha256:")) < _DIGITS:
+        raise UsageError(
+            f"'{name}' is too short to remove a run by",
+            hint=f"give {_DIGITS} digits of its id at least: 'falter store runs' lists them",
+        )
     chosen = find_study(store, name)
     for study in studies(store):
         if not chosen.protocol and any(part.run == chosen.id for part in study.parts):
