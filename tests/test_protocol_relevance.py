@@ -275,9 +275,19 @@ def test_people_rate_without_knowing_whose_summary_it_is(
     assert found.best == ("expected summary", "original")
     with pytest.raises(UsageError, match="no row"):
         summary_ratings(store, files, articles=8, seed=4)
-    files[0].write_text(files[0].read_text().replace(",4,", ",6,"), "utf-8")
-    with pytest.raises(UsageError, match="coherence is '6'"):
-        summary_ratings(store, files, articles=8, seed=3)
+    whole = files[0].read_text()
+    spoilt = {
+        "coherence is '6'": whole.replace(",4,", ",6,").encode(),
+        "stands there twice": (whole + whole.partition("\n")[2]).encode(),
+        "no column 'coherence'": whole.replace("coherence", "other").encode(),
+        "no column 'row'": whole.replace(",", ";").encode(),
+        "UTF-8": whole.replace(",4,", ",\xe9,").encode("latin-1"),
+        "is no sheet": (whole + "x" * 20_000_000).encode(),
+    }
+    for message, content in spoilt.items():
+        files[0].write_bytes(content)
+        with pytest.raises(UsageError, match=message):
+            summary_ratings(store, files, articles=8, seed=3)
 
 
 def test_a_sentence_is_found_again_where_a_rewrite_made_two_of_it() -> None:

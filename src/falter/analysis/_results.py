@@ -45,6 +45,16 @@ class Counts:
     not_applicable: int
     no_rewrite: int = 0
 
+    @property
+    def answers(self) -> int:
+        """Replies that came."""
+        return self.cells - self.failed - self.missing
+
+    @property
+    def unread(self) -> int:
+        """Replies that came and hold no answer."""
+        return self.unparsed + self.truncated + self.refused
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeResult:

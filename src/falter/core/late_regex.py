@@ -32,6 +32,8 @@ class _LateRegex:
 def late_regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """`re.compile`, later: has its methods, but cannot be handed to the functions of `re`.
 
+    Nor is it the `re` of its matches: ask which search it was, not which expression.
+
     >>> late_regex("b+").sub("c", "abba")
     'aca'
     """

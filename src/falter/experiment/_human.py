@@ -36,9 +36,16 @@ def summary_ratings(
     seed: int = 0,
 ) -> dict[tuple[str, str], HumanEvaluation]:
     """What raters wrote into copies of the sheet, by model and data set."""
-    texts = {str(path): Path(path).read_text("utf-8-sig") for path in sheets}
+    texts = {str(path): _text(Path(path)) for path in sheets}
     with _first_part(Path(store), name) as result:
         return read_human_sheets(result, texts, articles=articles, seed=seed)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not in UTF-8", hint="save it as CSV in UTF-8") from error
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def doubts(counts: Counts, *, strict: bool) -> Iterator[str]:
             f"This run is not finished: {n.whole(counts.cells - counts.missing)} of "
             f"{noun(counts.cells, 'answer')} are in, so all that follows may still change."
         )
-    answers, unread = _answers(counts), _unread(counts)
+    answers, unread = counts.answers, counts.unread
     if unread > MUCH_UNREAD * answers:
         rule = "count as wrong" if strict else "are left out"
         yield (
@@ -193,7 +193,7 @@ def _asked(panel: PanelResult) -> str:
 
 def evidence(counts: Counts, *, strict: bool) -> str:
     """How many requests failed, and how many of the answers were read; what the others count as."""
-    answers, unread = _answers(counts), _unread(counts)
+    answers, unread = counts.answers, counts.unread
     failed = "No request failed" if not counts.failed else (
         f"{noun(counts.failed, 'request')} failed and {_left_out(counts.failed)}"
     )  # fmt: skip
@@ -212,7 +212,7 @@ def evidence(counts: Counts, *, strict: bool) -> str:
 
 def verdicts_read(counts: Counts) -> Iterator[str]:
     """How often a judge was asked, and how many of its replies say nothing."""
-    asked, lost = counts.cells - counts.missing, _unread(counts) + counts.failed
+    asked, lost = counts.cells - counts.missing, counts.unread + counts.failed
     if asked:
         read = "every reply held a verdict" if not lost else (
             f"{n.whole(lost)} of its replies held no verdict or never came"
@@ -244,7 +244,7 @@ def next_steps(panels: Sequence[PanelResult], counts: Counts) -> Iterator[str]:
 def _step(panels: Sequence[PanelResult], counts: Counts) -> str:
     if counts.missing:
         return "run the same command again to finish it"
-    if _unread(counts) > MUCH_UNREAD * _answers(counts):
+    if counts.unread > MUCH_UNREAD * counts.answers:
         return (
             "'falter answers --unparsed' shows the replies that were not read, and what would "
             "read them"
@@ -292,11 +292,3 @@ def items_for(panels: Sequence[PanelResult]) -> tuple[float, int] | None:
     items = max(count * (width / wanted) ** 2 for count, width in widths)
     digit = 10.0 ** max(0, math.floor(math.log10(items)) - 1)
     return wanted, int(math.ceil(items / digit - 1e-9) * digit)
-
-
-def _answers(counts: Counts) -> int:
-    return counts.cells - counts.failed - counts.missing
-
-
-def _unread(counts: Counts) -> int:
-    return counts.unparsed + counts.truncated + counts.refused

@@ -53,12 +53,10 @@ def _unread(result: SidesCompared) -> Iterator[str]:
     """The sides of which many answers could not be read: the difference may be one of reading."""
     for side in result.sides:
         counts = side.panel.counts
-        answers = counts.cells - counts.failed - counts.missing
-        unread = counts.unparsed + counts.truncated + counts.refused
-        if unread > MUCH_UNREAD * answers:
+        if counts.unread > MUCH_UNREAD * counts.answers:
             yield (
-                f"{n.whole(unread)} of {noun(answers, 'answer')} of {side.name} could not be read: "
-                "look at them first, since a difference may be one of reading."
+                f"{n.whole(counts.unread)} of {noun(counts.answers, 'answer')} of {side.name} "
+                "could not be read: look at them first, since a difference may be one of reading."
             )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from falter.analysis._rescore import ReadTwice
-from falter.analysis._results import Counts
 from falter.figures import VERDICT_WORDS, Column, Figure, Forest, ForestRow, Grid, Statement, Value
 from falter.figures import numbers as n
 
@@ -47,10 +46,6 @@ def _sentences(panel: ReadTwice) -> tuple[str, ...]:
         f"answers ({share} %) differently.",
         "Which of the two is right is for you to see: the commonest of these replies are below.",
     )
-
-
-def _unread(counts: Counts | None) -> int | None:
-    return None if counts is None else counts.unparsed + counts.truncated + counts.refused
 
 
 def _readings(panel: ReadTwice) -> Grid:
@@ -99,8 +94,8 @@ def _drops(panel: ReadTwice, level: float) -> Forest:
                 other.drop,
                 VERDICT_WORDS[one.verdict],
                 VERDICT_WORDS[other.verdict],
-                _unread(one.counts),
-                _unread(other.counts),
+                None if one.counts is None else one.counts.unread,
+                None if other.counts is None else other.counts.unread,
                 panel.by_recipe.get(one.label, 0),
             ),
         )

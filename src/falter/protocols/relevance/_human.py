@@ -26,6 +26,8 @@ CRITERIA: Mapping[str, tuple[int, int]] = {
 }
 """What is rated, with the lowest and the highest number, as in Askari et al."""
 
+LONGEST_CELL = 1 << 24
+ONE = "a sheet is of one rater, who rates each summary once"
 COLUMNS = ("row", "article", "summary", *CRITERIA)
 ARMS = (EXPECTED, ORIGINAL, "relevant sentences")
 MOST = 30
@@ -80,9 +82,13 @@ def read_human_sheets(
     rows = {row.name: row for row in _rows(result, articles, seed)}
     given: dict[tuple[str, str], list[float]] = {}
     for file, text in sheets.items():
-        for number, line in enumerate(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))), 2):
+        rated: set[str] = set()
+        for number, line in enumerate(_lines(file, text), 2):
             where = f"{file}, line {number}"
-            if line.get("row") not in rows:
+            if line["row"] in rated:
+                raise UsageError(f"{where}: row '{line['row']}' stands there twice", hint=ONE)
+            rated.add(line["row"])
+            if line["row"] not in rows:
                 raise UsageError(
                     f"{where}: the sheet has no row '{line.get('row')}'",
                     hint="read it with the run, the articles and the seed that it was made with",
@@ -93,12 +99,29 @@ def read_human_sheets(
     return {panel: _evaluation(panel, list(rows.values()), given, level) for panel in panels}
 
 
+def _lines(file: str, text: str) -> list[dict[str, str]]:
+    """The lines of a sheet, which has to have the columns that were given out."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
+    reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""), restval="")
+    try:
+        lines = list(reader)
+    except csv.Error as error:
+        raise UsageError(f"{file} is no sheet: {error}", hint="save it as CSV again") from error
+    lacking = [name for name in ("row", *CRITERIA) if name not in (reader.fieldnames or ())]
+    if lacking:
+        raise UsageError(
+            f"{file} has no column '{lacking[0]}'",
+            hint=f"columns, with commas between them: {', '.join(COLUMNS)}",
+        )
+    return lines
+
+
 def _ratings(line: Mapping[str, str | None], where: str) -> Iterator[tuple[str, float]]:
     for criterion, (low, high) in CRITERIA.items():
         written = (line.get(criterion) or "").strip()
         if not written:
             continue
-        if not written.isdecimal() or not low <= int(written) <= high:
+        if not (written.isascii() and written.isdecimal()) or not low <= int(written) <= high:
             raise UsageError(
                 f"{where}: {criterion} is '{written[:40]}'",
                 hint=f"a whole number from {low} to {high}, or nothing",

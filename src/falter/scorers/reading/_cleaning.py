@@ -95,11 +95,12 @@ def _without_items(text: str) -> str:
         item = _INPUT.search(text, first.end) if first.whole else None
         return text[: item.start()] if item and text.find("{", item.end()) > 0 else text
     head = text.partition("\n")[0]
-    item = _INPUT.search(text) or (_ASKED.search(text) if len(head.split()) < 5 else None)
+    named = _INPUT.search(text)
+    item = named or (_ASKED.search(text) if len(head.split()) < 5 else None)
     keyed = re.search(r"[:：]", head) and not _FINAL_LINE.match(head)
     if item is None or len(head.split()) > 8 or keyed or head.rstrip()[-1:] in "?:,":
         return text
-    asked = item.re is _ASKED and len(head.split()) < 4
+    asked = named is None and len(head.split()) < 4
     return text[: item.start()] if asked or _OUTPUT.search(text, item.end()) else text
 
 
