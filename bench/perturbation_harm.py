@@ -10,7 +10,7 @@ and answer cue; those that are about solved examples get two of them.
 Columns: prompts changed of each set; then changed prompts that lost a number, a unit of one, a
 negation, a quantifier, who does what in a passive, a letter that is a symbol, a name, or in which
 a word became another word; and prompts that an earlier recipe of the table makes too. What a row
-holds besides 0 is explained on the page of its perturbation.
+holds besides 0 is explained in docs/meaning.md.
 
 All recipes run on one prompt before the next is read, so that each text is read once. After
 `--seconds` of processor time no further prompt is begun, and the first line says how many were
