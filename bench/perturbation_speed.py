@@ -35,7 +35,7 @@ from falter.perturbations import (
 from falter.tasks import tasks
 from falter.testing._rewrites import MadeUpRewrites
 
-TEXTS, PEER_TEXTS, RUNS = 5_000, 500, 3
+TEXTS, PEER_TEXTS, RUNS = 2_000, 500, 9
 
 Prompts = Callable[[Sequence[str]], Iterable[Prompt]]
 
