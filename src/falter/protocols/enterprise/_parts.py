@@ -122,12 +122,12 @@ class Preset:
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
         recipes=(
-            *("whitespace", "spelling", "move_context", "spelling+whitespace"),
-            *(REFERENCE_FORM, "format_json", "format_xml"),
+            *("whitespace", "spelling", "move_context", "mixed_positions"),
+            *(REFERENCE_FORM, "format_json", "format_xml", "spelling+whitespace"),
         ),
         items=2,
         translated=1,
-        multilingual=("es",),
+        multilingual=("es", "ja"),
         crosslingual=("en", "de"),
         runs=1,
     ),
