@@ -337,8 +337,9 @@ def main() -> None:
         f"{steps[-1].sent:,} requests were sent by the last command": not steps[-1].sent,
         f"'falter store verify' ends with {verified.returncode}": not verified.returncode,
         f"the server saw {different:,} different requests, {came:,} in all": different == requests,
-        "the last two commands end with "
-        f"{steps[-2].code} and {steps[-1].code}": not (steps[-2].code or steps[-1].code),
+        f"the last two commands end with {steps[-2].code} and {steps[-1].code}": not (
+            steps[-2].code or steps[-1].code
+        ),
     }
     print()
     for line, kept in promised.items():
