@@ -159,9 +159,9 @@ class Soak:
                 time.sleep(0.1)
                 now = stats(self.url)
                 size = resident_mb(process.pid)
-                if size and now["answered"] < self.planned and now["chat"]:
-                    if not samples or now["answered"] > samples[-1][0]:
-                        samples.append((now["answered"], size))
+                last = samples[-1][0] if samples else 0
+                if size and last < now["answered"] < self.planned:
+                    samples.append((now["answered"], size))
                 late = time.monotonic() > self.until
                 if late or (kill_at is not None and now["answered"] >= kill_at):
                     what = f"{what}: out of time" if late else what
@@ -243,7 +243,7 @@ def came_again(stored: Hashes, came: Any, hashes: Hashes, now: Any) -> int:
 
 
 def stored_hashes(path: Path) -> Hashes:
-    """The hashes of the requests whose answers are stored, in order: they are in the answers' ids."""
+    """The hashes of the requests with a stored answer, in order: the answers' ids hold them."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         found = [
             int(orjson.loads(body)["request_id"].removeprefix("chatcmpl-"), 16)
@@ -253,7 +253,7 @@ def stored_hashes(path: Path) -> Hashes:
 
 
 def wrong_answers(path: Path) -> tuple[int, int, int]:
-    """Cells of the plan; those without an answer; those whose answer is not that to their prompt."""
+    """Cells of the plan; those without an answer; those with one that is not to their prompt."""
     query = (
         "SELECT v.prompt, r.body FROM cells c JOIN variants v ON v.item = c.item AND "
         "v.recipe = c.recipe AND v.draw = c.draw AND v.id = c.variant "
@@ -317,8 +317,9 @@ def main() -> None:
         for what in STEPS:
             steps.append(soak.step(what))
             step = steps[-1]
+            said = step.said.replace(name, "…")
             print(f"  {step.what}: {step.seconds:.0f} s, {len(soak.stored):,} of {requests:,} "
-                  f"stored {step.said}".replace(name, "…"), file=sys.stderr, flush=True)  # fmt: skip
+                  f"stored {said}", file=sys.stderr, flush=True)  # fmt: skip
         cells, missing, wrong = wrong_answers(soak.store)
         verified = subprocess.run(
             [*FALTER, "store", "verify", "--store", str(soak.store)],

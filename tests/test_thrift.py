@@ -240,7 +240,7 @@ def test_a_budget_in_money_or_tokens_is_kept(settings):
     half = falter.plan(**asked, budget=f"{whole.cost_at_most['USD'] / 2:.6f} usd")
     assert 0.4 < half.calls / whole.calls <= 0.51
     assert half.cost_at_most["USD"] <= whole.cost_at_most["USD"] * 0.51
-    assert 0.9 < falter.plan(**asked, batch=True, budget="0.05 USD").calls / half.calls
+    assert falter.plan(**asked, batch=True, budget="0.05 USD").calls / half.calls > 0.9
     tokens = whole.prompt_tokens + whole.completion_tokens_at_most
     third = falter.plan(**asked, budget=f"{tokens // 3} tokens")
     assert 0.28 < third.calls / whole.calls <= 0.34
