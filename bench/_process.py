@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FALTER", "Taken", "measured"]
+__all__ = ["FALTER", "Taken", "environment", "measured"]
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 FALTER = (sys.executable, "-m", "falter")
@@ -27,16 +27,21 @@ class Taken:
     output: str
 
 
+def environment() -> dict[str, str]:
+    """This checkout of falter, no colours, and modules compiled once as they are for a user."""
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPATH": str(SOURCE), "NO_COLOR": "1"}
+
+
 def measured(command: Sequence[str], folder: Path, limit: float | None = None) -> Taken:
     """Run a command to its end; SystemExit with its last words if that is a bad one.
 
     After `limit` seconds it is ended, and TimeoutError raised.
     """
-    environment = os.environ | {"PYTHONPATH": str(SOURCE), "NO_COLOR": "1"}
     said, told = folder / "stdout", folder / "stderr"
     with said.open("wb") as out, told.open("wb") as err:
         started = time.perf_counter()
-        process = subprocess.Popen(command, stdout=out, stderr=err, env=environment)
+        process = subprocess.Popen(command, stdout=out, stderr=err, env=environment())
         timer = threading.Timer(threading.TIMEOUT_MAX if limit is None else limit, process.kill)
         timer.daemon = True
         timer.start()

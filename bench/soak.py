@@ -44,7 +44,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from _process import FALTER, SOURCE
+from _process import FALTER, environment
 from _server import bodies, body_hash, mock_server, stats
 
 RECIPES = (
@@ -145,14 +145,12 @@ class Soak:
     def _process(
         self, what: str, store: Path, kill_at: int | None, limit: Callable[[], None] | None
     ) -> Step:
-        environment = os.environ | {
-            "PYTHONPATH": str(SOURCE), "NO_COLOR": "1", "FALTER_CACHE": os.devnull,
-        }  # fmt: skip
+        no_weights = environment() | {"FALTER_CACHE": os.devnull}
         samples: list[tuple[float, float]] = []
         started = time.monotonic()
         with (self.folder / "out").open("wb") as out, (self.folder / "err").open("wb") as err:
             process = subprocess.Popen(
-                self.command(store), stdout=out, stderr=err, env=environment, preexec_fn=limit
+                self.command(store), stdout=out, stderr=err, env=no_weights, preexec_fn=limit
             )
             status, used = 0, None
             while used is None:
@@ -323,7 +321,7 @@ def main() -> None:
         cells, missing, wrong = wrong_answers(soak.store)
         verified = subprocess.run(
             [*FALTER, "store", "verify", "--store", str(soak.store)],
-            capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(SOURCE)},
+            capture_output=True, text=True, env=environment(),
         )  # fmt: skip
         size = soak.store.stat().st_size
         came, different = int(bodies(url)["came"].sum()), stats(url)["bodies"]

@@ -30,7 +30,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from _process import FALTER, Taken, measured
+from _process import FALTER, Taken, environment, measured
 from _server import mock_server, stats
 
 RECIPES = (
@@ -271,7 +271,9 @@ def part(name: str, *arguments: object) -> dict[str, Any]:
     """Run one part in a process of its own; TimeoutError where it takes more than is left."""
     command = [sys.executable, __file__, "--part", name, *map(str, arguments)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=Clock.left())
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=Clock.left(), env=environment()
+        )
     except subprocess.TimeoutExpired as error:
         raise TimeoutError from error
     if done.returncode:
