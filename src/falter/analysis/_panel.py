@@ -318,6 +318,7 @@ class _Panel:
         drops: Floats = np.where(self.changed, self.values[:, :1] - self.values, np.nan)
         options: dict[str, Any] = {"clusters": self.table.clusters, "level": self.level}
         like_these = random_conditions_average(drops[:, self.columns], **options)
+        options["baseline"] = self.values[:, 0]
         return {
             "like_these": self.sign(like_these),
             "micro": self.sign(micro_average(drops[:, self.columns], **options)),

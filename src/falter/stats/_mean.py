@@ -29,8 +29,9 @@ from falter.stats._paired_proportions import (
     paired_proportions_interval,
     tango,
 )
+from falter.stats._rates import Apart, Rate
 
-__all__ = ["ItemMean", "clustered", "item_mean"]
+__all__ = ["ItemMean", "clustered", "item_mean", "rate_of"]
 
 Floats = NDArray[np.float64]
 # Fewer items than this that differ from the others do not show how alike those of a cluster are;
@@ -129,6 +130,7 @@ def item_mean(
     weights: ArrayLike | None = None,
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
+    baseline: ArrayLike | None = None,
 ) -> ItemMean:
     """The weighted mean over conditions of each one's mean over its items, with its interval.
 
@@ -155,10 +157,15 @@ def item_mean(
     `values` is items x conditions (or items) with NaN for a missing cell. A condition without a
     value is left out, an item without one excluded. Fewer than two items: insufficient_data.
     Differences of 0/1 scores have `_counts`' interval; other values that are all alike have none.
+
+    `baseline` are the scores from which values of several conditions, baseline − score, were taken:
+    between 0 and 1 they make the interval hold `Apart`'s, and the p-value no smaller than its. One
+    baseline for all conditions makes their drops rise and fall together.
     Source: Liang and Zeger (1986); Bell and McCaffrey (2002); Korn and Graubard (1998).
     """
     check_level(level)
     matrix, weight = _checked(values, weights)
+    apart = None if baseline is None else _apart(matrix, weight, baseline, clusters)
     codes = cluster_codes(clusters, matrix.shape[0])
     # Keep the conditions, and then the items, that have at least one value.
     present = ~np.isnan(matrix)
@@ -194,7 +201,7 @@ def item_mean(
     pairs = _counts(matrix, present, weight / counts)
     known = replace(unknown, value=float(means @ weight), status="ok")
     if clusters is None:
-        return _of_items(known, error, pairs)
+        return _of_items(known, error, pairs, apart)
     if few := too_few_clusters(known.clusters):
         return replace(known, status="too_few_clusters", interval=no_interval(level, few))
     parts = cluster_parts(residuals, present, codes)
@@ -206,6 +213,7 @@ def item_mean(
         parts.freedom(weight, counts),
         pairs,
         float(np.square(np.bincount(codes)).sum()) / items,
+        apart,
     )
 
 
@@ -223,6 +231,7 @@ class _Inference:
     pairs: _Counts | None
     least: float | None
     method: str
+    apart: Apart | None = None
 
     def share(self, level: float) -> float:
         """How much one of the clustered items counts: (z/t)²/deff, at most 1, deff at least 1.
@@ -236,6 +245,17 @@ class _Inference:
         return min(1.0, ratio * ratio / max(1.0, self.least))
 
     def interval(self, level: float) -> Interval:
+        """The interval, which holds that of both means apart where these are known."""
+        interval = self._of_differences(level)
+        ends = None if self.apart is None else self.apart.interval(self.value, level)
+        if ends is None:
+            return interval
+        apart = replace(interval, low=ends[0], high=ends[1])
+        # Drops that are all alike have no interval of their own.
+        whole = apart if interval.low is None else outer(interval, apart)
+        return replace(whole, method=f"{interval.method}, holding MOVER of both means")
+
+    def _of_differences(self, level: float) -> Interval:
         if self.pairs is not None:
             interval, share = self.pairs.interval(self.value, level), self.share(level)
             if share < 1.0:
@@ -251,6 +271,19 @@ class _Inference:
 
     def p_value(self) -> float | None:
         """The least error rate at which `interval` leaves out 0."""
+        own = self._of_differences_p()
+        if self.apart is None or own is None:
+            return own
+        return max(own, self.apart_p())
+
+    def apart_p(self) -> float:
+        """The least error rate at which the interval of both means apart leaves out 0."""
+        if self.apart is None:
+            return 0.0
+        apart = self.apart
+        return _least(lambda level: apart.excludes_zero(self.value, level))
+
+    def _of_differences_p(self) -> float | None:
         from scipy.special import stdtr
 
         if self.pairs is not None:
@@ -266,12 +299,13 @@ def clustered(interval: Interval) -> Interval:
     return replace(interval, method=f"{interval.method}, effective sample size of clusters, CR2")
 
 
-def _of_items(mean: ItemMean, error: float, pairs: _Counts | None) -> ItemMean:
+def _of_items(mean: ItemMean, error: float, pairs: _Counts | None, apart: Apart | None) -> ItemMean:
     """The mean with the interval and Student's test of independent items."""
     value, freedom = mean.value or 0.0, float(mean.items - 1)
     how = _Inference(
-        value=value, error=error, freedom=freedom, pairs=pairs, least=None, method="t over items"
-    )
+        value=value, error=error, freedom=freedom, pairs=pairs, least=None, method="t over items",
+        apart=apart,
+    )  # fmt: skip
     return replace(
         mean,
         interval=how.interval(mean.interval.level),
@@ -289,6 +323,7 @@ def _of_clusters(
     freedom: float,
     pairs: _Counts | None,
     size: float,
+    apart: Apart | None,
 ) -> ItemMean:
     """The mean with the interval and the test of clusters, an item's of `size` on average.
 
@@ -309,6 +344,7 @@ def _of_clusters(
         method="t over clusters, CR2"
         if by_cluster > 0.0
         else "t over items, as the clusters do not differ",
+        apart=apart,
     )
     return replace(
         mean,
@@ -323,13 +359,19 @@ def _of_clusters(
 
 
 def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
-    """The least error rate at which the interval leaves out 0, by bisection of its logarithm."""
+    """The least error rate at which the interval leaves out 0."""
     if pairs.fell == pairs.rose:
         return 1.0
+    return _least(
+        lambda level: pairs.excludes_zero(level, share(level)) and pairs.excludes_zero(level, 1.0)
+    )
+
+
+def _least(excludes: Callable[[float], bool]) -> float:
+    """The least error rate at whose level something is excluded, by bisection of its logarithm."""
 
     def excluded(log_p: float) -> bool:
-        level = 1.0 - math.exp(log_p)
-        return pairs.excludes_zero(level, share(level)) and pairs.excludes_zero(level, 1.0)
+        return excludes(1.0 - math.exp(log_p))
 
     low, high = math.log(LEAST), -1e-12
     if excluded(low):
@@ -340,6 +382,76 @@ def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
         middle = (low + high) / 2.0
         low, high = (low, middle) if excluded(middle) else (middle, high)
     return math.exp(high)
+
+
+def rate_of(
+    values: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    clusters: Sequence[Hashable] | None = None,
+) -> Rate | None:
+    """The mean of scores between 0 and 1 as a proportion, see `mean_rate`; None for too few."""
+    mean = item_mean(values, weights=weights, clusters=clusters)
+    alone = mean if clusters is None else item_mean(values, weights=weights)
+    if alone.value is None or alone.standard_error is None or not alone.freedom:
+        return None
+    matrix, _ = _checked(values, weights)
+    present = ~np.isnan(matrix)
+    items = float(present.any(axis=1).sum())
+    binary = bool(np.isin(matrix[present], (0.0, 1.0)).all())
+    same = binary and (alone.standard_error == 0.0 or int(present.any(axis=0).sum()) == 1)
+    rate = Rate(
+        value=alone.value,
+        error=alone.standard_error,
+        freedom=alone.freedom,
+        most=float(present.sum()) if binary else None,
+        fixed=items if same else None,
+    )
+    if clusters is None or mean.standard_error is None or mean.freedom is None:
+        return rate
+    error = mean.standard_error
+    if binary:
+        error = max(error, alone.standard_error * _open_effect(alone, present, clusters) ** 0.5)
+    return replace(rate, by_cluster=error, cluster_freedom=mean.freedom)
+
+
+def _open_effect(mean: ItemMean, present: NDArray[np.bool_], clusters: Sequence[Hashable]) -> float:
+    """The design effect that few items which differ from the others cannot show to be absent."""
+    sizes = np.bincount(cluster_codes(clusters, len(present))[present.any(axis=1)])
+    size = float(np.square(sizes).sum()) / mean.items
+    right = (mean.value or 0.0) * mean.items
+    events = min(right, mean.items - right)
+    return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - events / RARE)
+
+
+def _apart(
+    drops: Floats, weight: Floats, baseline: ArrayLike, clusters: Sequence[Hashable] | None
+) -> Apart | None:
+    """Both means apart; None for one condition, which is a matter of pairs, or other scores."""
+    first = np.asarray(baseline, dtype=np.float64)
+    if first.shape != drops.shape[:1]:
+        raise InvalidValue("baseline", first.shape, f"a score for each of {len(drops)} items")
+    scores = first[:, None] - drops
+    present: NDArray[np.bool_] = ~np.isnan(scores) & (weight > 0)
+    used, rows = np.asarray(present.any(axis=0)), np.asarray(present.any(axis=1))
+    known = np.concatenate([first[rows], scores[present]])
+    if used.sum() < 2 or rows.sum() < 2 or not 0.0 <= known.min() <= known.max() <= 1.0:
+        return None
+    kept = None if clusters is None else [c for c, row in zip(clusters, rows, strict=True) if row]
+    before = rate_of(first[rows], clusters=kept)
+    after = rate_of(scores[rows][:, used], weights=weight[used], clusters=kept)
+    if before is None or after is None:
+        return None
+    share = np.where(present[rows], weight, 0.0)
+    means = np.nansum(scores[rows] * share, axis=1) / share.sum(axis=1)
+    return Apart(before=before, after=after, correlation=_correlation(first[rows], means))
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    """Of two numbers an item; 0 where one of them is the same for all."""
+    one, two = first - first.mean(), second - second.mean()
+    size = math.sqrt(float((one * one).sum() * (two * two).sum()))
+    return float((one * two).sum()) / size if size > 1e-12 else 0.0
 
 
 def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Counts | None:
