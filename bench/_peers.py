@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
+from itertools import count
 from typing import Any, NamedTuple
 
 from falter.text import meaning_flags
@@ -90,13 +91,13 @@ def langtest_typos() -> Augment:
     return augment
 
 
-def promptsuite_noise() -> Augment:
-    module = importlib.import_module("promptsuite.augmentations.text.surface")
-    surface = module.TextSurfaceAugmenter(n_augments=2)
+def promptsuite_typos() -> Augment:
+    module = importlib.import_module("promptsuite.augmentations.text.noise")
+    butter_finger = module.TextNoiseAugmenter().butter_finger
+    seeds = count()
 
     def augment(text: str) -> Any:
-        variants = [variant for variant in surface.augment(text) if variant != text]
-        return variants or text
+        return butter_finger(text, prob=0.06, seed=next(seeds))
 
     return augment
 
@@ -107,8 +108,8 @@ PEERS: tuple[Peer, ...] = (
     Peer("typos", "nlpaug", (_KEYS, _SPELLING)),
     Peer("typos", "textattack", (textattack_typos,)),
     Peer("typos", "textnoisr", (textnoisr_maker(0.06),)),
-    Peer("typos", "langtest", (langtest_typos,)),
-    Peer("typos", "promptsuite", (promptsuite_noise,)),
+    Peer("typos", "langtest", (langtest_typos,) * 4),
+    Peer("typos", "promptsuite", (promptsuite_typos,)),
     Peer("spelling", "nlpaug", (nlpaug_maker("word", "SpellingAug", aug_p=0.5, aug_max=None),)),
     Peer(
         "ocr",

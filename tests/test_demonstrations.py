@@ -323,6 +323,14 @@ def test_there_have_to_be_demonstrations() -> None:
     assert any(s.edits for d in changed.prompt.demonstrations for s in d.sections)
 
 
+def test_what_has_no_answer_is_shown_as_no_example() -> None:
+    """*None* would be read as the answer; nothing is planned, and the hint says what to do."""
+    settings = {"task": "enterprise_chat", "demonstrations": 1, "recipes": ["casing"], "limit": 2}
+    with pytest.raises(UsageError, match="cannot be shown as a solved example") as raised:
+        variant_sets(read_experiment(settings, needs_models=False))
+    assert "without examples" in (raised.value.hint or "")
+
+
 def test_the_setting_is_true_or_false() -> None:
     with pytest.raises(InvalidValue, match="perturb_demonstrations is 'yes'; expected true or"):
         of_basics("typos", perturb=False, perturb_demonstrations="yes")

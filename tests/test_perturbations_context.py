@@ -204,6 +204,14 @@ def test_a_request_over_several_turns() -> None:
     assert apply_recipe("k", before, twice, 0, 0).status == "not_applicable"
 
 
+def test_a_chat_is_not_cut() -> None:
+    """Among the lines of a chat or a log a turn would read as one of them."""
+    lines = ("10:31 Ann: The Wi-Fi is gone again today.", "10:33 Bo: I am coming to see. Wait.")
+    chat = "\n".join((*lines, "10:40 Ann: It works now, thank you very much."))
+    after = changed(asked(chat, "Tell what happened.\nChat: {q}"), "sharded_turns:turns=8").prompt
+    assert [text for role, text in messages(after) if role == "user"][1:] == [f"Chat: {chat}"]
+
+
 def test_noise_and_turns() -> None:
     """Noise first and turns then, or the other way round: none undoes the other."""
     recipe = Recipe(label="x", steps=(parse_step("typos"), parse_step("sharded_turns")))

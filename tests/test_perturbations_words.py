@@ -243,6 +243,29 @@ def test_leet_leaves_a_letter() -> None:
             assert any(map(str.isalpha, perturb(word, "leetspeak", seed=seed)))
 
 
+def test_leet_makes_no_sum() -> None:
+    """A plus stands beside no digit: *837+3r* would be arithmetic."""
+    made = [perturb("better letter stile", "leetspeak:rate=1", seed=seed) for seed in range(60)]
+    assert any("+" in text for text in made)
+    assert not [text for text in made if re.search(r"\d\+|\+\d", text)]
+
+
+def test_letters_that_stand_for_something_stay() -> None:
+    """They are joined to no word and keep their letter; an article may go."""
+    text = "Which step explains how to find the value of a in 6a = 72, where a is whole?"
+    for seed in range(30):
+        assert " a in 6a = 72, where a " in perturb(text, "word_merge:rate=1", seed=seed)
+        assert perturb(text, "homoglyphs:rate=1", seed=seed).count(" a ") == 2
+    assert "abook" in perturb("Take a book home", "word_merge:rate=1")
+
+
+def test_no_negation_is_cut_out_of_a_word() -> None:
+    """Two gaps could leave the *no* of *know*, and the *one* of *money*."""
+    for seed in range(30):
+        made = perturb("They know whose money is another's", "space_sequences:rate=1", seed=seed)
+        assert not {"no", "now", "one", "on", "not"} & set(made.split()) - {"on"}, made
+
+
 def test_ocr_makes_no_other_word() -> None:
     """What a scanner misreads is no word known to be right."""
     for seed in range(100):

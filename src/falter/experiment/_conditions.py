@@ -136,6 +136,11 @@ def _second(template: Template, task: Task) -> Template:
 def _example(template: Template, item: Item) -> _Example:
     prompt = template.build(item)
     target = item.target
+    if target is None:
+        raise UsageError(
+            f"Item '{item.key}' of '{item.task}' cannot be shown as a solved example: it has no answer",
+            hint="ask without examples, or name the answer's column with --target",
+        )
     if isinstance(target, int) and item.choices:
         answer = prompt.labels[target] if template.answer_as == "label" else item.choices[target]
     else:

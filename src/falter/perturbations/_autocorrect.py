@@ -11,7 +11,7 @@ from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
 from falter.perturbations._resources import skipped, table
 from falter.perturbations._wording import FAMILY, MEANING, NOISE, capitalised_like, spelt_spans
-from falter.text import Replacement, natural_words, overlaps, passive_auxiliaries, uncovered
+from falter.text import Replacement, overlaps, passive_auxiliaries, uncovered
 
 __all__ = ["autocorrect"]
 
@@ -20,6 +20,15 @@ __all__ = ["autocorrect"]
 def _corrections(language: str) -> Mapping[str, tuple[str, ...]]:
     entries: dict[str, list[str]] = table(f"autocorrect_{language}.json")
     return {word: tuple(wrong) for word, wrong in entries.items()}
+
+
+@cache
+def _known_words(language: str) -> re.Pattern[str]:
+    """The ordinary words of the table, in small letters or with a capital at their beginning."""
+    words = sorted(word for word in _corrections(language) if word not in skipped(language))
+    spelt = "|".join(re.escape(word) for low in words for word in (low, low.title()))
+    joined = "\\w\u0300-\u036f"
+    return re.compile(rf"(?<![{joined}])(?<!\w['’])(?:{spelt})(?![{joined}])(?!['’]\w)")
 
 
 _AUXILIARIES = frozenset({"been", "being", "is", "was", "were"})
@@ -34,8 +43,8 @@ _SHARE = re.compile(
 
 def _corrected(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     known = _corrections(language)
-    spans = natural_words(text, blocked, skipped(language))
-    found = [span for span in spans if text[span[0] : span[1]].lower() in known]
+    spans = [match.span() for match in _known_words(language).finditer(text)]
+    found = uncovered(spans, blocked) if spans else spans
     found = uncovered(found, spelt_spans(text, language)) if found else found
     shares = [match.span() for match in _SHARE.finditer(text)] if found else []
     if shares:

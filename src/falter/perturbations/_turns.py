@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
@@ -162,6 +163,9 @@ _REPLIES = (
     "Thanks, noted. What comes next?",
 )  # fmt: skip
 _WHOLE = 4  # words of a sentence; fewer may be the number of a list, or an initial
+# A chat or a log, line by line: a turn among its lines would read as one of them.
+_RECORD = re.compile(r"^(?:\W?\d{1,2}:\d\d\b|[A-Z][^\n:]{0,40}: )", re.MULTILINE)
+_LINES_OF_A_RECORD = 3
 
 
 def _cuts(prompt: Prompt) -> list[tuple[int, int, int]]:
@@ -176,7 +180,7 @@ def _cuts(prompt: Prompt) -> list[tuple[int, int, int]]:
         before = sum(gone for _, gone in changed[:-1])
         cuts.append((at, max(0, len(lead) - before), gone))
     at_input = prose_at(prompt)
-    if at_input is not None and not prompt.sections[at_input].edits:
+    if at_input is not None and _may_be_cut(prompt.sections[at_input]):
         section = prompt.sections[at_input]
         closed = closed_spans(prompt, section)
         cuts += [
@@ -190,13 +194,17 @@ def _cuts(prompt: Prompt) -> list[tuple[int, int, int]]:
     return cuts
 
 
+def _may_be_cut(section: Section) -> bool:
+    return not section.edits and len(_RECORD.findall(section.text)) < _LINES_OF_A_RECORD
+
+
 def _can_shard(prompt: Prompt, turns: int, way: str) -> bool:
     return bool(_cuts(prompt)) and not any(s.kind == "reply" for s in prompt.sections)
 
 
 @prompt_perturbation(
     "sharded_turns",
-    version=2,
+    version=3,
     title="the request over several turns",
     family=_FAMILY,
     group=_GROUP,
@@ -208,8 +216,8 @@ def _can_shard(prompt: Prompt, turns: int, way: str) -> bool:
 def sharded_turns(prompt: Prompt, rng: Rng, turns: int, way: str) -> Prompt:
     """Tells the prompt over several turns of a chat, in its own order and words.
 
-    Cut are the instruction from the rest, and the sentences of the input from each other. Between
-    two turns the assistant says that it listens.
+    Cut are the instruction from the rest, and the sentences of the input from each other, where it
+    is no chat or log. Between two turns the assistant says that it listens.
     """
     cuts = _cuts(prompt)
     chosen = sorted(islice(rng.order(len(cuts)), turns - 1))
