@@ -317,8 +317,8 @@ class _Panel:
             }
         drops: Floats = np.where(self.changed, self.values[:, :1] - self.values, np.nan)
         options: dict[str, Any] = {"clusters": self.table.clusters, "level": self.level}
-        like_these = random_conditions_average(drops[:, self.columns], **options)
         options["baseline"] = self.values[:, 0]
+        like_these = random_conditions_average(drops[:, self.columns], **options)
         return {
             "like_these": self.sign(like_these),
             "micro": self.sign(micro_average(drops[:, self.columns], **options)),
