@@ -190,18 +190,19 @@ def bounded() -> Iterator[tuple[str, Any, bool]]:
             yield name, 1.5, shape.kind is float and shape.low <= 1.5 <= (shape.high or 2)
 
 
-@pytest.mark.parametrize(("name", "value", "fits"), list(bounded()))
-def test_a_number_fits_within_its_bounds(name: str, value: Any, fits: bool) -> None:
+def test_a_number_fits_within_its_bounds() -> None:
     """For the program and, where JSON has such a number, for the schema alike."""
-    entry = SETTINGS[name]
-    said = jsonschema.Draft202012Validator(_block(Block(dict, **{entry.name: entry})))
-    if fits:
-        assert entry.shape.read(value, Place("x")) == value
-    else:
-        with pytest.raises(InvalidValue, match=r"^x is .*; expected a (whole )?number "):
-            entry.shape.read(value, Place("x"))
-    if value == value and value != float("inf"):
-        assert said.is_valid({entry.name: value}) is fits
+    for name, value, fits in bounded():
+        entry = SETTINGS[name]
+        said = jsonschema.Draft202012Validator(_block(Block(dict, **{entry.name: entry})))
+        if fits:
+            assert entry.shape.read(value, Place(name)) == value, name
+        else:
+            wanted = rf"^{re.escape(name)} is .*; expected a (whole )?number "
+            with pytest.raises(InvalidValue, match=wanted):
+                entry.shape.read(value, Place(name))
+        if value == value and value != float("inf"):
+            assert said.is_valid({entry.name: value}) is fits, (name, value)
 
 
 @pytest.mark.parametrize(

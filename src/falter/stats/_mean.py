@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +31,7 @@ from falter.stats._paired_proportions import (
     tango,
 )
 
-__all__ = ["ItemMean", "clustered", "item_mean"]
+__all__ = ["Inference", "ItemMean", "clustered", "item_mean"]
 
 Floats = NDArray[np.float64]
 # Fewer items than this that differ from the others do not show how alike those of a cluster are;
@@ -62,7 +63,7 @@ class ItemMean:
     clusters: int | None
     design_effect: float | None
     effective_share: float
-    how: _Inference | None = None
+    how: Inference | None = None
 
     def at(self, level: float) -> Interval:
         """The interval of another level."""
@@ -101,7 +102,7 @@ class _Counts:
         if base.low is None or base.high is None:
             return base
         low, high = max(-1.0, self.scale * base.low), min(1.0, self.scale * base.high)
-        return replace(base, low=min(value, low), high=max(value, high))
+        return Interval(low=min(value, low), high=max(value, high), level=level, method=base.method)
 
     def events(self) -> float:
         """The pairs that changed, or those that did not where these are fewer."""
@@ -159,6 +160,8 @@ def item_mean(
     """
     check_level(level)
     matrix, weight = _checked(values, weights)
+    if clusters is None and matrix.shape[1] == 1:
+        return _of_one_condition(matrix[:, 0], level)
     codes = cluster_codes(clusters, matrix.shape[0])
     # Keep the conditions, and then the items, that have at least one value.
     present = ~np.isnan(matrix)
@@ -209,8 +212,45 @@ def item_mean(
     )
 
 
+def _of_one_condition(values: Floats, level: float) -> ItemMean:
+    """The same for independent items of one condition: what is reckoned most often.
+
+    Differences of 0/1 scores are counted.
+    """
+    present = ~np.isnan(values)
+    used = np.ascontiguousarray(values[present])
+    items = len(used)
+    mean = ItemMean(
+        value=None,
+        status="insufficient_data",
+        interval=no_interval(level),
+        p_value=None,
+        standard_error=None,
+        freedom=None,
+        items=items,
+        excluded=len(values) - items,
+        conditions=1 if items else 0,
+        clusters=None,
+        design_effect=None,
+        effective_share=1.0,
+    )
+    if items < 2:
+        return mean
+    value = float(used.sum() / items)
+    residuals = used - value
+    error = float(np.sqrt(items / (items - 1) * np.square(residuals * (1.0 / items)).sum()))
+    error = 0.0 if error <= 1e-14 * abs(value) else error
+    fell, rose = int((used == 1.0).sum()), int((used == -1.0).sum())
+    pairs = None
+    if fell + rose + int((used == 0.0).sum()) == items:
+        pairs = _Counts(
+            fell=float(fell), rose=float(rose), pairs=float(items), scale=1.0, several=False
+        )
+    return _of_items(replace(mean, value=value, status="ok"), error, pairs)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Inference:
+class Inference:
     """What intervals and tests of a mean at any level are made of.
 
     `pairs` where scores are 0/1; else `error`, that of Student's t, 0 where nothing varies. `least`
@@ -251,12 +291,17 @@ class _Inference:
 
     def p_value(self) -> float | None:
         """The least error rate at which `interval` leaves out 0."""
+        if self.pairs is None:
+            return self.students_p()
+        if self.least is None:
+            return _inverted_alone(self.pairs)
+        return _inverted(self.pairs, self.share)
+
+    def students_p(self) -> float | None:
+        """Student's test; equal values that are not 0 leave nothing to test against."""
         from scipy.special import stdtr
 
-        if self.pairs is not None:
-            return _inverted(self.pairs, self.share)
         if self.error == 0.0:
-            # Equal values that are not 0 leave nothing to test against.
             return 1.0 if self.value == 0.0 else None
         return float(2.0 * stdtr(self.freedom, -abs(self.value / self.error)))
 
@@ -269,13 +314,13 @@ def clustered(interval: Interval) -> Interval:
 def _of_items(mean: ItemMean, error: float, pairs: _Counts | None) -> ItemMean:
     """The mean with the interval and Student's test of independent items."""
     value, freedom = mean.value or 0.0, float(mean.items - 1)
-    how = _Inference(
+    how = Inference(
         value=value, error=error, freedom=freedom, pairs=pairs, least=None, method="t over items"
     )
     return replace(
         mean,
         interval=how.interval(mean.interval.level),
-        p_value=replace(how, pairs=None).p_value(),
+        p_value=how.students_p(),
         standard_error=error,
         freedom=freedom,
         how=how,
@@ -300,7 +345,7 @@ def _of_clusters(
         return replace(mean, interval=no_interval(level, "all items of a condition in one cluster"))
     effect = (by_cluster / error) ** 2 if error > 0.0 else None
     least = effect or 1.0
-    how = _Inference(
+    how = Inference(
         value=mean.value or 0.0,
         error=by_cluster or error,
         freedom=freedom,
@@ -329,7 +374,10 @@ def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
 
     def excluded(log_p: float) -> bool:
         level = 1.0 - math.exp(log_p)
-        return pairs.excludes_zero(level, share(level)) and pairs.excludes_zero(level, 1.0)
+        each = share(level)
+        if not pairs.excludes_zero(level, each):
+            return False
+        return each == 1.0 or pairs.excludes_zero(level, 1.0)
 
     low, high = math.log(LEAST), -1e-12
     if excluded(low):
@@ -342,6 +390,12 @@ def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
     return math.exp(high)
 
 
+@lru_cache(maxsize=4096)  # of few items, many recipes have the same counts
+def _inverted_alone(pairs: _Counts) -> float:
+    """The same where items are independent."""
+    return _inverted(pairs, lambda level: 1.0)
+
+
 def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Counts | None:
     """The mean of n parts x that come from differences of 0/1 scores, as pairs that changed.
 
@@ -351,7 +405,8 @@ def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Coun
     where s = 1. The interval is s times that of (b − c)/n, by `paired_proportions_interval` for one
     condition and by Tango for several, whose counts are less coarse. None for other values.
     """
-    if not np.isin(matrix[present], (-1.0, 0.0, 1.0)).all():
+    known = matrix[present]
+    if not ((known == 0.0) | (np.abs(known) == 1.0)).all():
         return None
     # What every item adds to x̄, scaled so that x̄ is the mean of these parts.
     parts = np.where(present, matrix, 0.0) @ shares * len(matrix)
@@ -376,7 +431,9 @@ def _checked(values: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floa
     if np.isinf(matrix).any():
         raise InvalidValue("values", "an infinite score", "finite numbers, NaN where missing")
     columns = matrix.shape[1]
-    weight = np.ones(columns) if weights is None else np.asarray(weights, dtype=np.float64)
+    if weights is None:
+        return matrix, np.ones(columns)
+    weight = np.asarray(weights, dtype=np.float64)
     if weight.shape != (columns,) or not (weight >= 0).all() or (columns and not weight.sum() > 0):
         raise InvalidValue("weights", weights, f"{columns} numbers, none negative, not all zero")
     return matrix, weight
