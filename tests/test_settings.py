@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from experiment_page import KEYWORDS, PAGE, SECTIONS, keywords, page
+from experiment_schema import experiment_schema
 from falter.cli._late import LateCommand
 from falter.cli._main import cli
 from falter.clients import ClientSettings
@@ -103,7 +104,8 @@ def test_an_example_is_what_its_setting_takes(name: str, tmp_path: Path) -> None
     (tmp_path / "prompt.txt").write_text("{q}")
     value = yaml.safe_load(f"{entry.name}: {entry.on or entry.off}")[entry.name]
     entry.shape.read(value, Place(entry.name, tmp_path))
-    jsonschema.validate({entry.name: value}, _block(Block(dict, **{entry.name: entry})))
+    block = _block(Block(dict, **{entry.name: entry}))
+    jsonschema.Draft202012Validator(block).validate({entry.name: value})
 
 
 def test_the_example_is_whole_lines_that_are_comments_or_settings() -> None:
@@ -119,7 +121,7 @@ def test_an_example_with_every_setting_on_is_an_experiment() -> None:
     """Removing the '#' before a setting is enough; data and protocol replace the task, a grid the
     recipes."""
     data = yaml.safe_load(re.sub(r"^#(?! \S)", "", EXAMPLE, flags=re.MULTILINE))
-    jsonschema.validate(data, schema())
+    experiment_schema().validate(data)
     study, rest = read_study_settings(data)
     assert (study.protocol, study.preset) == ("brittlebench", "quick")
     assert rest.pop("task") == "basics"
@@ -293,7 +295,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 def test_a_scorer_is_a_name_several_or_those_of_each_task(given: Any, wanted: Any) -> None:
     """One name stays a plain text."""
     assert read_experiment({**PLAIN, "scorer": given}).scorer == wanted
-    jsonschema.validate({**PLAIN, "scorer": given}, schema())
+    experiment_schema().validate({**PLAIN, "scorer": given})
 
 
 @pytest.mark.parametrize(
