@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from falter.measures import group_average, macro_average, micro_average, random_conditions_average
-from falter.stats import item_mean
+from falter.stats import item_mean, mean_drop
 
 RECIPES = 11
 
@@ -63,12 +63,12 @@ def test_a_real_loss_is_still_found() -> None:
 def test_what_has_no_baseline_in_the_unit_interval_is_left_as_it_is() -> None:
     """Other scores, one condition, and a baseline of another length."""
     drops = np.array([[2.0, 1.0], [0.0, 1.0], [3.0, 1.0], [1.0, 0.0]])
-    same = item_mean(drops, baseline=[4.0, 4.0, 5.0, 3.0]).interval
+    same = mean_drop(drops, baseline=[4.0, 4.0, 5.0, 3.0]).interval
     assert same == item_mean(drops).interval
     one = np.array([1.0, 0.0, 0.0, 1.0, 0.0])
-    assert item_mean(one, baseline=np.ones(5)).interval == item_mean(one).interval
+    assert mean_drop(one[:, None], baseline=np.ones(5)).interval == item_mean(one).interval
     with pytest.raises(Exception, match="a score for each of 4 items"):
-        item_mean(drops, baseline=[1.0])
+        mean_drop(drops, baseline=[1.0])
 
 
 def test_copies_of_items_in_clusters_are_not_surer() -> None:

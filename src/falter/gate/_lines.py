@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.stats import ItemMean, item_mean
+from falter.stats import ItemMean, mean_drop
 
 __all__ = ["Line", "LineKind", "LineResult", "LineVerdict"]
 
@@ -62,7 +62,7 @@ class Line:
     def mean(self, clusters: list[str] | None) -> ItemMean:
         """The mean of the losses with what its intervals are made of."""
         several = self.values if self.kind == "average" else self.losses
-        return item_mean(several, clusters=clusters, baseline=self.clean)
+        return mean_drop(several, baseline=self.clean, clusters=clusters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,7 +103,7 @@ def _average(
     matrix = _matrix(drops)
     if weights is not None and not weights.any():
         weights = None
-    mean = item_mean(matrix, weights=weights, clusters=clusters, level=level, baseline=baseline)
+    mean = mean_drop(matrix, weights=weights, clusters=clusters, level=level, baseline=baseline)
     found = _estimate(measure, f"mean drop over {over}", mean, level)
     p_value, test = mean.p_value, "t" if clusters is None else "the same"
     if p_value is not None and mean.how is not None and mean.how.apart is not None:

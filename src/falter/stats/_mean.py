@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,9 +30,9 @@ from falter.stats._paired_proportions import (
     paired_proportions_interval,
     tango,
 )
-from falter.stats._rates import Apart, Rate
+from falter.stats._rates import Apart
 
-__all__ = ["ItemMean", "clustered", "item_mean", "rate_of"]
+__all__ = ["Inference", "ItemMean", "clustered", "item_mean"]
 
 Floats = NDArray[np.float64]
 # Fewer items than this that differ from the others do not show how alike those of a cluster are;
@@ -63,7 +64,7 @@ class ItemMean:
     clusters: int | None
     design_effect: float | None
     effective_share: float
-    how: _Inference | None = None
+    how: Inference | None = None
 
     def at(self, level: float) -> Interval:
         """The interval of another level."""
@@ -102,7 +103,7 @@ class _Counts:
         if base.low is None or base.high is None:
             return base
         low, high = max(-1.0, self.scale * base.low), min(1.0, self.scale * base.high)
-        return replace(base, low=min(value, low), high=max(value, high))
+        return Interval(low=min(value, low), high=max(value, high), level=level, method=base.method)
 
     def events(self) -> float:
         """The pairs that changed, or those that did not where these are fewer."""
@@ -130,7 +131,7 @@ def item_mean(
     weights: ArrayLike | None = None,
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
-    baseline: ArrayLike | None = None,
+    apart: Apart | None = None,
 ) -> ItemMean:
     """The weighted mean over conditions of each one's mean over its items, with its interval.
 
@@ -157,15 +158,13 @@ def item_mean(
     `values` is items x conditions (or items) with NaN for a missing cell. A condition without a
     value is left out, an item without one excluded. Fewer than two items: insufficient_data.
     Differences of 0/1 scores have `_counts`' interval; other values that are all alike have none.
-
-    `baseline` are the scores from which values of several conditions, baseline − score, were taken:
-    between 0 and 1 they make the interval hold `Apart`'s, and the p-value no smaller than its. One
-    baseline for all conditions makes their drops rise and fall together.
+    With `apart`, see `mean_drop`, the interval holds its interval too.
     Source: Liang and Zeger (1986); Bell and McCaffrey (2002); Korn and Graubard (1998).
     """
     check_level(level)
     matrix, weight = _checked(values, weights)
-    apart = None if baseline is None else _apart(matrix, weight, baseline, clusters)
+    if clusters is None and apart is None and matrix.shape[1] == 1:
+        return _of_one_condition(matrix[:, 0], level)
     codes = cluster_codes(clusters, matrix.shape[0])
     # Keep the conditions, and then the items, that have at least one value.
     present = ~np.isnan(matrix)
@@ -217,8 +216,45 @@ def item_mean(
     )
 
 
+def _of_one_condition(values: Floats, level: float) -> ItemMean:
+    """The same for independent items of one condition: what is reckoned most often.
+
+    Differences of 0/1 scores are counted.
+    """
+    present = ~np.isnan(values)
+    used = np.ascontiguousarray(values[present])
+    items = len(used)
+    mean = ItemMean(
+        value=None,
+        status="insufficient_data",
+        interval=no_interval(level),
+        p_value=None,
+        standard_error=None,
+        freedom=None,
+        items=items,
+        excluded=len(values) - items,
+        conditions=1 if items else 0,
+        clusters=None,
+        design_effect=None,
+        effective_share=1.0,
+    )
+    if items < 2:
+        return mean
+    value = float(used.sum() / items)
+    residuals = used - value
+    error = float(np.sqrt(items / (items - 1) * np.square(residuals * (1.0 / items)).sum()))
+    error = 0.0 if error <= 1e-14 * abs(value) else error
+    fell, rose = int((used == 1.0).sum()), int((used == -1.0).sum())
+    pairs = None
+    if fell + rose + int((used == 0.0).sum()) == items:
+        pairs = _Counts(
+            fell=float(fell), rose=float(rose), pairs=float(items), scale=1.0, several=False
+        )
+    return _of_items(replace(mean, value=value, status="ok"), error, pairs)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Inference:
+class Inference:
     """What intervals and tests of a mean at any level are made of.
 
     `pairs` where scores are 0/1; else `error`, that of Student's t, 0 where nothing varies. `least`
@@ -272,9 +308,7 @@ class _Inference:
     def p_value(self) -> float | None:
         """The least error rate at which `interval` leaves out 0."""
         own = self._of_differences_p()
-        if self.apart is None or own is None:
-            return own
-        return max(own, self.apart_p())
+        return own if own is None else max(own, self.apart_p())
 
     def apart_p(self) -> float:
         """The least error rate at which the interval of both means apart leaves out 0."""
@@ -284,12 +318,17 @@ class _Inference:
         return _least(lambda level: apart.excludes_zero(self.value, level))
 
     def _of_differences_p(self) -> float | None:
+        if self.pairs is None:
+            return self.students_p()
+        if self.least is None:
+            return _inverted_alone(self.pairs)
+        return _inverted(self.pairs, self.share)
+
+    def students_p(self) -> float | None:
+        """Student's test; equal values that are not 0 leave nothing to test against."""
         from scipy.special import stdtr
 
-        if self.pairs is not None:
-            return _inverted(self.pairs, self.share)
         if self.error == 0.0:
-            # Equal values that are not 0 leave nothing to test against.
             return 1.0 if self.value == 0.0 else None
         return float(2.0 * stdtr(self.freedom, -abs(self.value / self.error)))
 
@@ -299,17 +338,19 @@ def clustered(interval: Interval) -> Interval:
     return replace(interval, method=f"{interval.method}, effective sample size of clusters, CR2")
 
 
-def _of_items(mean: ItemMean, error: float, pairs: _Counts | None, apart: Apart | None) -> ItemMean:
+def _of_items(
+    mean: ItemMean, error: float, pairs: _Counts | None, apart: Apart | None = None
+) -> ItemMean:
     """The mean with the interval and Student's test of independent items."""
     value, freedom = mean.value or 0.0, float(mean.items - 1)
-    how = _Inference(
+    how = Inference(
         value=value, error=error, freedom=freedom, pairs=pairs, least=None, method="t over items",
         apart=apart,
     )  # fmt: skip
     return replace(
         mean,
         interval=how.interval(mean.interval.level),
-        p_value=replace(how, pairs=None).p_value(),
+        p_value=how.students_p(),
         standard_error=error,
         freedom=freedom,
         how=how,
@@ -335,7 +376,7 @@ def _of_clusters(
         return replace(mean, interval=no_interval(level, "all items of a condition in one cluster"))
     effect = (by_cluster / error) ** 2 if error > 0.0 else None
     least = effect or 1.0
-    how = _Inference(
+    how = Inference(
         value=mean.value or 0.0,
         error=by_cluster or error,
         freedom=freedom,
@@ -362,9 +403,14 @@ def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
     """The least error rate at which the interval leaves out 0."""
     if pairs.fell == pairs.rose:
         return 1.0
-    return _least(
-        lambda level: pairs.excludes_zero(level, share(level)) and pairs.excludes_zero(level, 1.0)
-    )
+
+    def excludes(level: float) -> bool:
+        each = share(level)
+        if not pairs.excludes_zero(level, each):
+            return False
+        return each == 1.0 or pairs.excludes_zero(level, 1.0)
+
+    return _least(excludes)
 
 
 def _least(excludes: Callable[[float], bool]) -> float:
@@ -384,74 +430,10 @@ def _least(excludes: Callable[[float], bool]) -> float:
     return math.exp(high)
 
 
-def rate_of(
-    values: ArrayLike,
-    *,
-    weights: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
-) -> Rate | None:
-    """The mean of scores between 0 and 1 as a proportion, see `mean_rate`; None for too few."""
-    mean = item_mean(values, weights=weights, clusters=clusters)
-    alone = mean if clusters is None else item_mean(values, weights=weights)
-    if alone.value is None or alone.standard_error is None or not alone.freedom:
-        return None
-    matrix, _ = _checked(values, weights)
-    present = ~np.isnan(matrix)
-    items = float(present.any(axis=1).sum())
-    binary = bool(np.isin(matrix[present], (0.0, 1.0)).all())
-    same = binary and (alone.standard_error == 0.0 or int(present.any(axis=0).sum()) == 1)
-    rate = Rate(
-        value=alone.value,
-        error=alone.standard_error,
-        freedom=alone.freedom,
-        most=float(present.sum()) if binary else None,
-        fixed=items if same else None,
-    )
-    if clusters is None or mean.standard_error is None or mean.freedom is None:
-        return rate
-    error = mean.standard_error
-    if binary:
-        error = max(error, alone.standard_error * _open_effect(alone, present, clusters) ** 0.5)
-    return replace(rate, by_cluster=error, cluster_freedom=mean.freedom)
-
-
-def _open_effect(mean: ItemMean, present: NDArray[np.bool_], clusters: Sequence[Hashable]) -> float:
-    """The design effect that few items which differ from the others cannot show to be absent."""
-    sizes = np.bincount(cluster_codes(clusters, len(present))[present.any(axis=1)])
-    size = float(np.square(sizes).sum()) / mean.items
-    right = (mean.value or 0.0) * mean.items
-    events = min(right, mean.items - right)
-    return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - events / RARE)
-
-
-def _apart(
-    drops: Floats, weight: Floats, baseline: ArrayLike, clusters: Sequence[Hashable] | None
-) -> Apart | None:
-    """Both means apart; None for one condition, which is a matter of pairs, or other scores."""
-    first = np.asarray(baseline, dtype=np.float64)
-    if first.shape != drops.shape[:1]:
-        raise InvalidValue("baseline", first.shape, f"a score for each of {len(drops)} items")
-    scores = first[:, None] - drops
-    present: NDArray[np.bool_] = ~np.isnan(scores) & (weight > 0)
-    used, rows = np.asarray(present.any(axis=0)), np.asarray(present.any(axis=1))
-    known = np.concatenate([first[rows], scores[present]])
-    if used.sum() < 2 or rows.sum() < 2 or not 0.0 <= known.min() <= known.max() <= 1.0:
-        return None
-    kept = None if clusters is None else [c for c, row in zip(clusters, rows, strict=True) if row]
-    before = rate_of(first[rows], clusters=kept)
-    after = rate_of(scores[rows][:, used], weights=weight[used], clusters=kept)
-    if before is None or after is None:
-        return None
-    share = np.where(present[rows], weight, 0.0)
-    means = np.nansum(scores[rows] * share, axis=1) / share.sum(axis=1)
-    return Apart(before=before, after=after, correlation=_correlation(first[rows], means))
-
-
-def _correlation(first: Floats, second: Floats) -> float:
-    """Of two numbers an item; 0 where one of them is the same for all."""
-    one, two = first - first.mean(), second - second.mean()
-    size = math.sqrt(float((one * one).sum() * (two * two).sum()))
-    return float((one * two).sum()) / size if size > 1e-12 else 0.0
+@lru_cache(maxsize=4096)  # of few items, many recipes have the same counts
+def _inverted_alone(pairs: _Counts) -> float:
+    """The same where items are independent."""
+    return _inverted(pairs, lambda level: 1.0)
 
 
 def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Counts | None:
@@ -463,7 +445,8 @@ def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Coun
     where s = 1. The interval is s times that of (b − c)/n, by `paired_proportions_interval` for one
     condition and by Tango for several, whose counts are less coarse. None for other values.
     """
-    if not np.isin(matrix[present], (-1.0, 0.0, 1.0)).all():
+    known = matrix[present]
+    if not ((known == 0.0) | (np.abs(known) == 1.0)).all():
         return None
     # What every item adds to x̄, scaled so that x̄ is the mean of these parts.
     parts = np.where(present, matrix, 0.0) @ shares * len(matrix)
@@ -488,7 +471,9 @@ def _checked(values: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floa
     if np.isinf(matrix).any():
         raise InvalidValue("values", "an infinite score", "finite numbers, NaN where missing")
     columns = matrix.shape[1]
-    weight = np.ones(columns) if weights is None else np.asarray(weights, dtype=np.float64)
+    if weights is None:
+        return matrix, np.ones(columns)
+    weight = np.asarray(weights, dtype=np.float64)
     if weight.shape != (columns,) or not (weight >= 0).all() or (columns and not weight.sum() > 0):
         raise InvalidValue("weights", weights, f"{columns} numbers, none negative, not all zero")
     return matrix, weight
