@@ -16,6 +16,7 @@ from falter.scorers.reading._clauses import Part, sentences
 from falter.scorers.reading._cleaning import is_cut
 from falter.scorers.reading._mentions import ANY, DRESS, JOIN, WINDOW, Mention, mentions_in, who
 from falter.scorers.reading._refusals import asks_back, refusal_in
+from falter.scorers.reading._withdrawn import PLANS, taken_back_at
 from falter.scorers.reading._words import CORRECTION, EARLIER, LEAN, OPEN
 
 __all__ = ["settled", "sole"]
@@ -137,7 +138,7 @@ def _before_the_cut(
         and m.at < spans[min(1, len(spans) - 1)][1]
         and (m.level == 3 or m.at < last)
     ]
-    if len({m.who for m in made}) > 1:
+    if len({m.who for m in made}) > 1 or PLANS.match(text):
         early = []
     kept = firm or early
     return list(kept) if len({m.who for m in kept}) == 1 else []
@@ -291,6 +292,9 @@ def _plainly(
 
 def _taken_back(text: str, best: Mention, mentions: Sequence[Mention]) -> bool:
     """Whether a correction after the answer weighs another candidate, or denies this one."""
+    back = taken_back_at(text, best.at)
+    if back is not None and not any(m.at > back and m.level >= 1 for m in mentions):
+        return True
     return any(
         m.at > best.at
         and ((m.level in (0, 1) and m.who != best.who) or (m.level == -1 and m.who == best.who))

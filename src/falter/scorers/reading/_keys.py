@@ -99,6 +99,8 @@ def _from_objects(text: str, key: str) -> Any:
     for found in objects(text):
         if is_schema(found.value) or _is_error(found.value):
             continue
+        if _DENIED.search(text[max(0, found.start - 30) : found.start]):
+            continue
         values = _values(found.value, key)
         if len(values) == 1:
             holding.append((found, values[0]))
@@ -115,6 +117,11 @@ def _from_objects(text: str, key: str) -> Any:
     return _real(value)
 
 
+_DENIED = late_regex(
+    r"\b(?:not|rather than|instead of|and never|nicht|statt|et non|plutôt que|au lieu de|y no|en"
+    r" lugar de|invece di|e non|niet|in plaats van|e não|em vez de)[ \t\n`]*(?:json[ \t\n]*)?$",
+    re.IGNORECASE,
+)
 _ASKS = late_regex(r"[^.!\n。]{0,120}(?:[?？]|でしょうか|ですか)")
 _UNSURE = late_regex(
     r"can't tell|cannot tell|not sure which|unsure which|only one of (?:them|these)|unclear which",

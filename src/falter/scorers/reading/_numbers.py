@@ -79,14 +79,17 @@ def _unformatted(text: str) -> str:
     text = text.replace("=>", "⇒").replace("->", "→")
     text = text.replace("{,}", ",").replace("\\%", "%").replace("\\$", "$$ ")
     text = re.sub(r"\\(?:mathrm|text)\{\s*e\s*\}\s*\{?(\d+)\}?", r"e\1", text)
+    text = re.sub(r"\\pm\b", "±", text)
     text = _prose(text)
     text = plain(text)
+    text = re.sub(r"\\[()\[\]]", " ", text)
     text = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", text)
     text = re.sub(r"\^\s*\{?\\?circ\}?|°", " degrees", text)
     text = re.sub(r"\$(?=\s|$)|(?<!\d)\$(?![\d.])|\$\$", "", text)
     text = _LIMITS.sub(" ", text)
+    several = len(re.findall(r"^[ \t]*\d{1,2}[.)]\s", text, re.MULTILINE)) > 1
     text = re.sub(r"^([ \t]*)\(?1[.)](?=\s+\D)", r"\1-", text, flags=re.MULTILINE)
-    if len(re.findall(r"^[ \t]*\d{1,2}[.)]\s", text, re.MULTILINE)) > 1:
+    if several:
         text = re.sub(r"^([ \t]*)\d{1,2}[.)](?=\s)", r"\1-", text, flags=re.MULTILINE)
     return re.sub(
         r"\\(?:approx|implies|Rightarrow|to)\b",

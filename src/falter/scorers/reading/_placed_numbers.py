@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from falter.core.late_regex import late_regex
@@ -25,6 +25,7 @@ from falter.scorers.reading._number_words import (
 )
 from falter.scorers.reading._numerals import Number, numbers
 from falter.scorers.reading._other_numbers import is_beside, is_denied, is_term
+from falter.scorers.reading._told_apart import asked_about, in_items, says_when, segment
 from falter.scorers.reading._words import CONCLUSION, CORRECTION
 
 __all__ = ["LIMIT", "MARK", "SUM", "UNIT", "Placed", "placed_numbers"]
@@ -65,13 +66,17 @@ def placed_numbers(text: str, asked: Asked = NOTHING_ASKED) -> list[Placed]:
     if len(found) == 1 and _PLACE.match(text, found[0].end):
         return [Placed(found[0], 0, 2)]
     seen: list[Placed] = []
+    found = [x for x in found if not is_beside(text, x, place=asked.place)]
+    if not asked.when:
+        found = [x for x in found if not says_when(text, x)] or found
     for n, (start, end) in enumerate(sentences(text)):
-        inside = [x for x in found if start <= x.start < end and not is_beside(text, x)]
+        inside = [x for x in found if start <= x.start < end]
         if len(inside) > _MOST:
             seen += [Placed(x, n, 0) for x in inside]
         elif inside:
             seen += _in_sentence(text, n, (start, end), inside, parts, asked)
-    return seen
+    peers = in_items(text, [s.number for s in seen if s.level == 4], asked)
+    return [replace(s, level=1) if s.number in peers else s for s in seen]
 
 
 _OR_RATHER = _re(
@@ -96,10 +101,12 @@ def _in_sentence(
     step = _is_step(text, start)
     denied = {x for x in inside if is_denied(text, start, x)}
     replaced = {a for a, b in pairwise(inside) if _OR_RATHER.fullmatch(text, a.end, b.start)}
+    moved = not asked.change and _MOVES.search(sentence) is not None
     replaced |= {
         a
         for a, b in pairwise(inside)
-        if _BY.search(text[start : a.start]) and _TO.fullmatch(text, a.end, b.start)
+        if (_BY.search(text[start : a.start]) or (moved and _FROM.search(text[start : a.start])))
+        and _TO.fullmatch(text, a.end, b.start)
     }
     pool = [x for x in inside if x not in denied and x not in replaced]
     marked = not step and (MARK.search(line + sentence) or SUM.search(line + sentence))
@@ -117,14 +124,16 @@ def _in_sentence(
     apart = [x for x in pool if _elsewhen(text, x, parts)]
     pool = [x for x in pool if x not in apart] if len(apart) < len(pool) else pool
     pool, fitting = _as_asked(text, pool, asked)
-    said = [x for x in pool if fitting or _is_said(text, start, x, parts)]
+    free = [x for x in pool if not _is_bracketed(text, start, x)] if fitting else []
+    granted = _granted(text, span, inside, asked)
+    said = free or [x for x in pool if fitting or granted or _is_said(text, start, x, parts)]
     chief, level = _chief(sentence, line, start, said or pool, text, parts)
     fresh = [x for x in said or pool if x.value not in asked.given]
     if level < 4 and chief.value in asked.given and fresh:
         chief, level = _chief(sentence, line, start, fresh, text, parts)
-    if level < 2 and len(said) > 1 and (about := _about(text, said, parts, asked)) is not None:
-        chief, level = about, 2
     shared = _shared(text, chief, pool)
+    if level < 2 and len(said) > 1 and (about := _about(text, span, said, asked)) is not None:
+        chief, level, shared = about, 2, False
     level = level if said or level > 3 else min(level, 1)
     level = min(level, 3) if step else level
     if sentence.rstrip().endswith(("?", "？")) or (not marked and CHECKED.search(sentence)):
@@ -137,7 +146,7 @@ def _in_sentence(
             return [Placed(x, n, -1) for x in inside]
         head = _in_sentence(text, n, (start, at), before, parts, asked)
         return head + [Placed(x, n, -1) for x in inside if x.start >= at]
-    if level < 5 and MAYBE.search(sentence) and not TRUST.search(sentence):
+    if level < 5 and MAYBE.search(sentence) and not TRUST.search(sentence) and not granted:
         level = 0
     placed = []
     for number in inside:
@@ -154,13 +163,27 @@ def _in_sentence(
     return placed
 
 
-def _about(text: str, said: Sequence[Number], parts: list[Clause], asked: Asked) -> Number | None:
-    """The only number whose clause says most of what the question asks about."""
-    clause_of = {x: clause_at(parts, x.start) for x in said}
-    shares = {x: asked.shared(text[c.start : c.end]) for x, c in clause_of.items()}
+def _about(
+    text: str, span: tuple[int, int], said: Sequence[Number], asked: Asked
+) -> Number | None:
+    """The only number whose part of the sentence says most of what the question asks about."""
+    around = {x: segment(text, *span, x) for x in said}
+    shares = {x: asked.shared(words) for x, words in around.items()}
     most = max(shares.values())
     best = [x for x in said if shares[x] == most]
-    return best[0] if most > 1 and len(best) == 1 else None
+    return best[0] if most > 1 and len(best) == 1 else asked_about(around, asked)
+
+
+_IF = _re(r"\W*(?:if|when|wenn|si|se|als|quando|cuando)\s[^,]{5,200},")
+
+
+def _granted(
+    text: str, span: tuple[int, int], inside: Sequence[Number], asked: Asked
+) -> bool:
+    """Whether a sentence opens with a condition that only says again what the question gives."""
+    condition = _IF.match(text, *span)
+    supposed = [x for x in inside if condition and x.start < condition.end()]
+    return bool(supposed) and all(x.value in asked.given for x in supposed)
 
 
 _STEP = late_regex(r"[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
@@ -199,7 +222,14 @@ _CONFIRMED = _re(r"[^.!?\d]{0,25},? (?:so|and) that(?:'s| is) (?:the|my|your|wha
 
 
 _BY = _re(r"\b(?:by|um|de|di|met|em)\s[$€£]?$")
-_TO = _re(r"\s?(?:%|[^\W\d]+)?(?: points?)?\s(?:to|auf|à|a|naar|para)\s[$€£]?")
+_TO = _re(r"\s?(?:[%€$£]|[^\W\d]+)?(?: points?)?\s(?:to|auf|à|a|naar|para)\s[$€£]?")
+_FROM = _re(r"\b(?:from|von|de|da|van)\s[$€£]?$")
+_MOVES = _re(
+    r"\b(?:drop(?:s|ped)?|falls?|fell|rises?|rose|went|goes|increase[sd]?|decrease[sd]?|grew|grows"
+    r"|climbe?(?:s|d)|changed?|reduced|cut|lowered|raised|sank|sinkt|fällt|fiel|steigt|stieg|wächst"
+    r"|passe[nr]?|passait|est passée?|baisse|augmente|monte|baja|bajó|sube|subió|pasa|pasó|scende"
+    r"|scesa?|sale|salita?|passa|passou|daalt|daalde|stijgt|steeg|cai|caiu|subiu)\b"
+)
 _ANAPHOR = _re(r"\b(?:of|from|to|by) (?:that|this|these|those|them|it)\b")
 
 
@@ -211,9 +241,14 @@ def _elsewhen(text: str, number: Number, parts: list[Clause]) -> bool:
 
 def _is_said(text: str, start: int, number: Number, parts: list[Clause]) -> bool:
     """Whether a number is in a clause that says something, and not in brackets."""
+    said = clause_at(parts, number.start).part is Part.SAID
+    return said and not _is_bracketed(text, start, number)
+
+
+def _is_bracketed(text: str, start: int, number: Number) -> bool:
+    """Whether a number stands in brackets behind other words of its sentence."""
     before = text[start : number.start]
-    bracketed = before.count("(") > before.count(")") and before.strip(" (*_") != ""
-    return clause_at(parts, number.start).part is Part.SAID and not bracketed
+    return before.count("(") > before.count(")") and before.strip(" (*_") != ""
 
 
 _OPEN_FORM = late_regex(
@@ -228,6 +263,9 @@ _VARIABLE = late_regex(
 )
 
 
+_UNDONE = late_regex(
+    r"\s*[-−]?[$€£]?[\d.,]+\s?[%€°]?\s*(?:[*×÷·]|\s/\s|\s[-+−–]\s|\\(?:times|cdot|div))\s*(?!10\s?(?:\^|\*\*|[⁻⁰¹²³⁴-⁹]))[$€£]?[\d(]"
+)
 _DO = _re(
     r"\W*(?:first,? |then,? |next,? |now,? )?(?:add|subtract|multiply|divide|calculate|compute)\b"
 )
@@ -261,6 +299,8 @@ def _chief(
         equals = -1  # what is concluded from an equation counts, not the equation
     if equals >= 0 and (behind := [x for x in inside if x.start - start > equals]):
         side = sentence[:equals].rpartition("=")[2]
+        if _UNDONE.match(sentence, equals + 1):
+            return behind[0], 0  # = 150 / 2, and no result
         if _VARIABLE.search(sentence[equals + 1 :]):
             return behind[0], 0
         if _OPEN_FORM.search(re.split(r"[,:;]", side)[-1]) and not marked:
@@ -301,7 +341,10 @@ def _chief(
 
 _COMPARED = _re(
     r"\b(?:over the|above the|below the|under the|short of|too (?:much|many)|beyond|exceed\w*|limit"
-    r"|límite|limite|grenze|grens|te pasas|sobra|(?:more|less|fewer) than|save|savings|discount)\b"
+    r"|límite|limite|grenze|grens|te pasas|sobra|(?:more|less|fewer) than|save|savings|discount"
+    r"|de plus|de moins|mehr als|weniger als|más que|menos que|più (?:di|che)|meno (?:di|che)"
+    r"|meer dan|minder dan|a mais|réduction|remise|rabais|économie|ersparnis|nachlass|descuento"
+    r"|ahorro|sconto|risparmio|korting|desconto|economia)\b"
 )
 _RESULT = _re(r"(?:you|we|i|that|this|one) (?:have|has|get|gets|obtain)")
 _PARALLEL = late_regex(

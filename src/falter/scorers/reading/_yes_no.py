@@ -19,7 +19,8 @@ from falter.scorers.reading._wrapped import leaves, objects
 __all__ = ["read_yes_no"]
 
 _YES = (
-    r"yes indeed|by all means|ich (?:glaube|denke) (?:schon|ja)|das ist (?:richtig|wahr|korrekt"
+    r"yes indeed|by all means|ja hoor|ja zeker|ja klar|ja natürlich|jawel|oui bien sûr|sí claro"
+    r"|sim claro|sì certo|claro que sim|bien sûr que oui|ich (?:glaube|denke) (?:schon|ja)|das ist (?:richtig|wahr|korrekt"
     r"|so)|je (?:crois|pense)"
     r" que oui|c'est (?:exact|vrai|juste|correct)|creo que sí|es (?:cierto|correcto|verdad)"
     r"|(?:penso"
@@ -107,8 +108,15 @@ _IDLE = late_regex(
 _BOTH = late_regex(
     r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee|sim e "
     r"não)\b|はいでもいいえでも"
-    r"|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não)\b[ ,]*(?:but )?(?:only )?(?:if|unless"
-    r"|provided|as long as|assuming|wenn|falls|si|se|als|mits|à condition)\b",
+    r"|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não|it (?:does|is|can|will|has)|they (?:do|are"
+    r"|can|will)|you (?:can|may))\b[ ,—–-]*(?:(?:but|aber|mais|pero|ma|maar|mas) )?(?:(?:only|nur"
+    r"|seulement|uniquement|sólo|solo|alleen|apenas|só) )?(?:if(?! (?:you (?:ask|look|read|want)|i"
+    r"|we|memory)\b)|unless|provided|as long as|so long as|assuming|subject to|under certain"
+    r"|wenn(?! man)|falls|sofern|si|se|als|mits|à condition|sous réserve|siempre que|purché"
+    r"|a patto|desde que)\b"
+    r"|^\W*(?:yes|ja|oui|sí|sì|sim)\b[ ,—–-]*(?:but|aber|mais|pero|ma|maar|mas) (?:only|nur"
+    r"|seulement|uniquement|sólo|solo|alleen|apenas|só) (?:with|under|in|mit|unter|bei|avec|sous"
+    r"|con|bajo|met|onder|com|sob)\b",
     re.IGNORECASE,
 )
 
