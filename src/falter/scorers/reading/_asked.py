@@ -119,6 +119,7 @@ _LINKS_WORDS = (
 )
 _LINKS = _STOPS | frozenset(_LINKS_WORDS.split())
 """Words behind a number that are no noun which it counts."""
+_DEGREES = frozenset(["degree", "degrees", "grad", "degres", "grados", "gradi", "graden", "graus"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,8 @@ def asked_for(question: str) -> Asked:
 
 
 _CHANGE = re.compile(
-    r"\b(?:by how|how (?:much|many) (?:more|less|fewer|\w+er)|difference|how much (?:did|do|does|has)"
+    r"\b(?:by how|how (?:much|many) (?:more|less|fewer|\w+er)|difference|how much (?:did|do|does"
+    r"|has)"
     r"\b[^?]{0,80}\b(?:drop|fall|fell|rise|grow|increase|decrease|decline|change|save|gain|lose)"
     r"|um wie ?viel|unterschied|de combien|différence|en cuánto|diferencia|di quanto|differenza"
     r"|verschil|em quanto|diferença)",
@@ -279,7 +281,7 @@ def measured_in(text: str, number: Number, asked: Asked) -> bool | None:
     if asked.measure is not None:
         if unit is not None:
             return unit == asked.measure
-        counts = bool(words) and len(words[0]) > 2 and words[0] not in _LINKS
+        counts = bool(words) and len(words[0]) > 2 and words[0] not in _LINKS | _DEGREES
         return False if counts or asked.measure == "percent" else None
     if not asked.nouns or not words:
         return None
@@ -298,7 +300,9 @@ def other_measure(unit: str | None, asked: Asked) -> bool:
 def worth(text: str, number: Number, asked: Asked) -> Decimal:
     """The value of a number in what was asked for: 3.4 of "3.4 million" where millions were."""
     written = text[number.start : number.end]
-    if asked.rated and (scale := re.fullmatch(r"(\d+(?:\.\d+)?)\s*/\s*(?:[4-9]|10|20|100)", written)):
+    if asked.rated and (
+        scale := re.fullmatch(r"(\d+(?:\.\d+)?)\s*/\s*(?:[4-9]|10|20|100)", written)
+    ):
         return Decimal(scale[1])
     words = re.findall(r"[^\W\d]+", written.casefold())
     scaled = bool(words) and (words[-1] in SCALES or words[-1] in DOZEN or words[-1] in "kmb")

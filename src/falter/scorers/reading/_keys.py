@@ -101,7 +101,7 @@ def _from_objects(text: str, key: str) -> Any:
             continue
         if _DENIED.search(text[max(0, found.start - 30) : found.start]):
             continue
-        values = _values(found.value, key)
+        values = _values(_arguments(found.value), key)
         if len(values) == 1:
             holding.append((found, values[0]))
         elif values:
@@ -174,6 +174,19 @@ def _decided(text: str, holding: list[tuple[Found, Any]]) -> Any:
     return value if not ending and _FINAL.search(text[: first.start]) else None
 
 
+def _arguments(value: Any) -> Any:
+    """What a call of a tool passes on, in the place of the call: its name answers nothing."""
+    inner = value.get("function") if isinstance(value, dict) else None
+    call = inner if isinstance(inner, dict) else value
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+        return value
+    passed = next((call[k] for k in ("arguments", "parameters", "input") if k in call), None)
+    if isinstance(passed, str):
+        found = objects(passed)
+        passed = found[0].value if found else None
+    return passed if isinstance(passed, dict) else value
+
+
 def _is_error(value: Any) -> bool:
     """Whether an object only says that something went wrong."""
     if not isinstance(value, dict) or len(value) > 2:
@@ -225,7 +238,9 @@ def _from_elements(text: str, key: str) -> list[Any]:
 def _from_rows(text: str, key: str) -> list[Any]:
     """From a table with keys in its first column or in its heading."""
     table = rows(text)
-    down = [r[1] for r in table if len(r) == 2 and folded_key(r[0]) == folded_key(key)]
+    headed = len(table) == 2 and len(table[0]) == len(table[1])
+    named = table[1:] if headed else table
+    down = [r[1] for r in named if len(r) == 2 and folded_key(r[0]) == folded_key(key)]
     if down:
         return [_real(_typed(v)) for v in down]
     if len(table) == 2 and len(table[0]) == len(table[1]):

@@ -95,7 +95,8 @@ MAYBE = _re(
 )
 TRUST = _re(
     rf"\bif{IDLE_IF}|"
-    r"\bif (?:the|you|i|my|that)\b[^,.]{0,40}(?:trusted|insist|right|ask|mistaken|must|had to)"
+    r"\bif (?:the|you|i|my|that)\b[^,.]{0,40}(?:trusted|insist|right|ask|mistaken|must|had to"
+    r"|correctly|correct|remember|recall|counted)"
     r"|\b(?:even|as) if\b"
 )
 ADJACENT = _re(

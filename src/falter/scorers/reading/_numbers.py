@@ -84,7 +84,9 @@ def _unformatted(text: str) -> str:
     text = plain(text)
     text = re.sub(r"\\[()\[\]]", " ", text)
     text = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", text)
-    text = re.sub(r"\^\s*\{?\\?circ\}?|°", " degrees", text)
+    text = re.sub(r"\^\s*\{?\\?circ\}?", "°", text)
+    text = re.sub(r"°\s*C\b", " celsius", text)
+    text = re.sub(r"°\s*F\b", " fahrenheit", text).replace("°", " degrees")
     text = re.sub(r"\$(?=\s|$)|(?<!\d)\$(?![\d.])|\$\$", "", text)
     text = _LIMITS.sub(" ", text)
     several = len(re.findall(r"^[ \t]*\d{1,2}[.)]\s", text, re.MULTILINE)) > 1

@@ -118,7 +118,9 @@ _NOR = _re(r"\b(?:weder|noch\b[^.!?\n]{1,60}\bnoch)\b")
 
 def is_denied(text: str, start: int, number: Number) -> bool:
     before = text[max(start, number.start - 25) : number.start]
-    hits = [m for m in _NO.finditer(before) if m[0].casefold() != "noch" or _NOR.search(text, start)]
+    hits = [
+        m for m in _NO.finditer(before) if m[0].casefold() != "noch" or _NOR.search(text, start)
+    ]
     return bool(hits) and not re.search(
         r"[,;:.]|\bbut\b|\bonly\b|\bmore\b|\b(?:sondern|mais|sino|ma|maar|mas)\b",
         before[hits[-1].end() :],

@@ -163,9 +163,7 @@ def _in_sentence(
     return placed
 
 
-def _about(
-    text: str, span: tuple[int, int], said: Sequence[Number], asked: Asked
-) -> Number | None:
+def _about(text: str, span: tuple[int, int], said: Sequence[Number], asked: Asked) -> Number | None:
     """The only number whose part of the sentence says most of what the question asks about."""
     around = {x: segment(text, *span, x) for x in said}
     shares = {x: asked.shared(words) for x, words in around.items()}
@@ -177,9 +175,7 @@ def _about(
 _IF = _re(r"\W*(?:if|when|wenn|si|se|als|quando|cuando)\s[^,]{5,200},")
 
 
-def _granted(
-    text: str, span: tuple[int, int], inside: Sequence[Number], asked: Asked
-) -> bool:
+def _granted(text: str, span: tuple[int, int], inside: Sequence[Number], asked: Asked) -> bool:
     """Whether a sentence opens with a condition that only says again what the question gives."""
     condition = _IF.match(text, *span)
     supposed = [x for x in inside if condition and x.start < condition.end()]
@@ -216,7 +212,7 @@ _WHOLE = _re(
     r"(?<!percentage )(?<!age )(?<!duration )(?<!remainder )(?<!balance )(?<!ratio )(?<!mass )"
     r"(?<!cost )(?<!price )(?<!value )(?<!result )(?<!rate )(?<!speed )(?<!weight )(?<!length )"
     r"\b(?:of|out of|von|sur|van|dei|delle|dos|das|jede[rsn]? der|chacun des|cada uno de los"
-    r"|ognuno dei) (?:the |these |all |den |les |de |i |os |as )?$"
+    r"|ognuno dei) (?:the |these |all |den |les |de |i |os |as )?(?:original |initial |total )?$"
 )
 _CONFIRMED = _re(r"[^.!?\d]{0,25},? (?:so|and) that(?:'s| is) (?:the|my|your|what)\b")
 
@@ -264,7 +260,8 @@ _VARIABLE = late_regex(
 
 
 _UNDONE = late_regex(
-    r"\s*[-−]?[$€£]?[\d.,]+\s?[%€°]?\s*(?:[*×÷·]|\s/\s|\s[-+−–]\s|\\(?:times|cdot|div))\s*(?!10\s?(?:\^|\*\*|[⁻⁰¹²³⁴-⁹]))[$€£]?[\d(]"
+    r"\s*[-−]?[$€£]?[\d.,]+\s?[%€°]?\s*(?:[*×÷·]|\s/\s|\s[-+−–]\s|\\(?:times|cdot"
+    r"|div))\s*(?!10\s?(?:\^|\*\*|[⁻⁰¹²³⁴-⁹]))[$€£]?[\d(]"
 )
 _DO = _re(
     r"\W*(?:first,? |then,? |next,? |now,? )?(?:add|subtract|multiply|divide|calculate|compute)\b"

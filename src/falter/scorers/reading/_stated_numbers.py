@@ -30,7 +30,8 @@ def _re(*parts: str) -> re.Pattern[str]:
 
 
 _EITHER = late_regex(
-    r"[^\S\n]*(?:[A-Za-z%°€$²³]+\.?[^\S\n]*)?(?:-|–|—|to|or|oder|bis|ou|o|of|à|a|hasta|fino a|tot|até|か"
+    r"[^\S\n]*(?:[A-Za-z%°€$²³]+\.?[^\S\n]*)?(?:-|–|—|to|or|oder|bis|ou|o|of|à|a|hasta|fino a|tot"
+    r"|até|か"
     r"|、あるいは|または|~|〜|～)\s*(?:perhaps |maybe |even |possibly |vielleicht |[$€£])?$"
     r"|\s*(?:or|and|oder|und|,)\s+[a-z]\s*=\s*$",
     re.IGNORECASE,
@@ -61,7 +62,9 @@ def settled_number(
     `stressed` is the only one in bold type; a text that is `closed` cannot have been cut off, and
     one that is `cut` is known to be.
     """
-    nil = _NIL.fullmatch(text) or (asked.nouns and _NOTHING.fullmatch(text))
+    nil = _NIL.fullmatch(text) or (
+        asked.nouns and (_NOTHING.fullmatch(text) or _NONE_LEFT.fullmatch(text))
+    )
     alone = Decimal(0) if nil else _alone(text, asked)
     if alone is not _UNDECIDED:
         return alone
@@ -135,6 +138,13 @@ _NOTHING = late_regex(
     re.IGNORECASE,
 )
 """None, with a reason that has no number."""
+_NONE_LEFT = late_regex(
+    r"\W*(?:there (?:are|is|were|was) (?:none|no [^\W\d]+(?: [^\W\d]+)?)(?: (?:left|remaining))?"
+    r"|es (?:sind|ist) keine?\w*(?: [^\W\d]+)?(?: mehr)?(?: übrig)?|il n'en reste (?:aucune?|plus)"
+    r"|no queda(?:n)? ningun[oa]|non ne (?:resta|rimane|restano) nessun[oa]"
+    r"|er (?:is|zijn) (?:er )?geen (?:meer )?over|não (?:resta|restou|sobrou) nenhuma?)\W*",
+    re.IGNORECASE,
+)
 _UNSOLVED = late_regex(
     r"(?:^|\n)[^\n=.!?]*\d\)?\s+[-+*/×÷·−]\s+\(?\d[\d.,]*\)?\s*$"
     r"|=[^\n]*\n[^\n.!?=:\d]{2,40}\s*$"

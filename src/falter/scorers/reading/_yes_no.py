@@ -20,7 +20,8 @@ __all__ = ["read_yes_no"]
 
 _YES = (
     r"yes indeed|by all means|ja hoor|ja zeker|ja klar|ja natürlich|jawel|oui bien sûr|sí claro"
-    r"|sim claro|sì certo|claro que sim|bien sûr que oui|ich (?:glaube|denke) (?:schon|ja)|das ist (?:richtig|wahr|korrekt"
+    r"|sim claro|sì certo|claro que sim|bien sûr que oui|ich (?:glaube|denke) (?:schon|ja)|das "
+    r"ist (?:richtig|wahr|korrekt"
     r"|so)|je (?:crois|pense)"
     r" que oui|c'est (?:exact|vrai|juste|correct)|creo que sí|es (?:cierto|correcto|verdad)"
     r"|(?:penso"
@@ -39,7 +40,8 @@ _YES = (
     r"|dat klopt|klopt|inderdaad|zeker|sim|verdade|verdadeiro|certeza"
 )
 _NO = (
-    r"no way|nope|nah|negative|false|incorrect|wrong|not yet|not quite|not really|not at all|it "
+    r"no way|not this time|not any ?more|nope|nah|negative|false|incorrect|wrong|not yet|not "
+    r"quite|not really|not at all|it "
     r"does not|it doesn't|it is not|it isn't|it did not|it didn't|it cannot|it can't|they do "
     r"not|they don't|they are not|they aren't"
     r"|it has not|it hasn't|it will not|it won't|i (?:don't|do not) (?:think|believe) so"
@@ -79,7 +81,8 @@ _JAPANESE = (
 )
 _WORD = late_regex(rf"(?<![\w'-])(?:(?P<no>{_NO})|(?P<yes>{_YES}))(?![\w'-])", re.IGNORECASE)
 _BEFORE = late_regex(
-    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…✅❌✗✓☑✔—–]|\b(?:that's|it's|so|is|be|as|therefore|hence"
+    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…☀-➿\U0001f300-\U0001faff—–]|\b(?:that's|it's|so|is|be|as"
+    r"|therefore|hence"
     r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|oh"
     r"|ah|hm+|well|why|afraid|think|believe|fear|guess|sure|leider|natürlich|aber|sicher|klar|que"
     r"|che|hélas|desgraciadamente|purtroppo|helaas"
@@ -133,6 +136,8 @@ def read_yes_no(reply: str, question: str = "") -> Literal["yes", "no"] | None:
         index = _by_flag(reply, asked_for(question))
     if index is None and question:
         index = _by_statement(reply, question)
+    if index is None:
+        index = _by_verb(reply)
     if index is None:
         index = _by_predicate(reply)
     return None if index is None else ("yes", "no")[index]
@@ -200,6 +205,19 @@ _INDEED = late_regex(
 
 
 _REVERSED = late_regex(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't")
+
+
+_VERB_ALONE = late_regex(
+    r"\W*(?:it|he|she|they|we|that) (?:do|does|did|is|are|was|were|has|have|had|can|could|will)"
+    r"(?P<no>n't| not)?\W*",
+    re.IGNORECASE,
+)
+
+
+def _by_verb(reply: str) -> int | None:
+    """From a reply that is only the question's verb: he did, they don't."""
+    match = _VERB_ALONE.fullmatch(plain(answer_part(reply) or ""))
+    return None if match is None else int(match["no"] is not None)
 
 
 def _by_flag(reply: str, asked: Asked) -> int | None:
