@@ -130,7 +130,8 @@ class Asked:
     `scale`: what a number that is asked for in millions is to be divided by; `words`: its words;
     `commas`: whether its language writes 1.234,56; `when`: whether it asks for a date or a year;
     `place`: whether for a place in an order; `change`: whether for a difference; `rated`: whether
-    for a rating, which may be written with its scale.
+    for a rating, which may be written with its scale; `year`: whether for a year; `head`: the words
+    of what it asks for, as in "what is the average temperature".
     """
 
     given: frozenset[Decimal] = frozenset()
@@ -143,6 +144,8 @@ class Asked:
     place: bool = False
     change: bool = False
     rated: bool = False
+    year: bool = False
+    head: frozenset[str] = frozenset()
 
     def shared(self, text: str) -> int:
         """How many of its words a text has."""
@@ -188,7 +191,32 @@ def asked_for(question: str) -> Asked:
         place=_PLACE.search(text) is not None,
         change=_CHANGE.search(text) is not None,
         rated=_RATED.search(text) is not None,
+        year=_YEAR.search(text) is not None,
+        head=_head(text),
     )
+
+
+_HEAD = re.compile(
+    r"\b(?:what(?:'s| is| was| are| were| will be| would be)|was (?:ist|war|sind)|wie (?:hoch|groß"
+    r"|lang) (?:ist|war)|quel(?:le)?s? (?:est|était|sont)|cuál (?:es|era|fue)|qual (?:è|era|é|foi)"
+    r"|wat (?:is|was)) (?:the|der|die|das|la|le|l'|el|il|lo|de|het|o|a)\s?((?:[^\W\d_]+ ?){1,4})",
+    re.IGNORECASE,
+)
+_YEAR = re.compile(
+    r"\b(?:which|what) year\b|welche[ms] jahr|quelle année|qué año|che anno|welk jaar|que ano|何年",
+    re.IGNORECASE,
+)
+
+
+def _head(text: str) -> frozenset[str]:
+    """The words of the thing asked for, up to what it belongs to."""
+    match = _HEAD.search(text)
+    phrase = (
+        re.split(r"\s(?:of|in|for|after|from|on|at|des|der|de|du|del|di|van|do|da)\s", match[1])[0]
+        if match
+        else ""
+    )
+    return words_of(phrase)
 
 
 _CHANGE = re.compile(

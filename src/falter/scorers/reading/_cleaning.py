@@ -92,6 +92,11 @@ _OUTPUT = late_regex(
 )
 
 
+_REPEATED = late_regex(
+    r"\n\n([A-Z][a-z]{3,14}: ?)[^\n]{3,300}\n[A-Z][^\n:]{2,20}:[^\n]{1,80}\n\n\1[^\n]{3,300}(?=\n"
+    r"|\Z)"
+)
+"""Two further items with one name of their input, and an answer each."""
 _ASKED = late_regex(r"\n\n[^\n]{8,300}\?[ \t]*\n")
 
 
@@ -103,6 +108,8 @@ def _without_items(text: str) -> str:
     if text.startswith(("{", "[", "```")) and (first := next(iter(objects(text)), None)):
         item = _INPUT.search(text, first.end) if first.whole else None
         return text[: item.start()] if item and text.find("{", item.end()) > 0 else text
+    if again := _REPEATED.search(text):
+        return text[: again.start()]
     head = text.partition("\n")[0]
     named = _INPUT.search(text)
     item = named or (_ASKED.search(text) if len(head.split()) < 5 else None)
@@ -157,7 +164,17 @@ def plain(text: str) -> str:
         text,
         flags=re.MULTILINE,
     )
+    text = _CONCLUDING.sub("\nSo ", text)
     return re.sub(r"^[ \t]*(?:#{1,6}|>+(?![\d=]))[ \t]*", "", text, flags=re.MULTILINE)
+
+
+_CONCLUDING = late_regex(
+    r"^[ \t]*#{1,6}[ \t*_]+(?:\d+\.[ \t]+)?(?:final |my |the )?(?:conclusion|answer|verdict|fazit"
+    r"|antwort|ergebnis|réponse|résultat|conclusión|respuesta|conclusione|risposta|conclusie"
+    r"|antwoord|conclusão|resposta|結論|答え)[ \t*_:：]*\n+(?=\s*[^\W_#|])",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A heading below which the answer stands, in a sentence or by itself."""
 
 
 _PROSE_END = late_regex(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff-]\s*$")

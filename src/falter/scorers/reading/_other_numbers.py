@@ -6,6 +6,7 @@ import re
 
 from falter.scorers.reading._number_words import BESIDE, DATED, MONTH, ORDINAL
 from falter.scorers.reading._numerals import Number
+from falter.scorers.reading._text_words import is_portuguese
 from falter.scorers.reading._words import NEGATION
 
 __all__ = ["is_beside", "is_denied", "is_part", "is_term"]
@@ -36,9 +37,20 @@ def is_beside(text: str, number: Number, *, place: bool = False) -> bool:
             and re.search(r"(?:\d[:/]|[A-Za-z]-|[A-Za-z_]|√\(?|\^)\Z", before[-3:])
         )
         or re.search(r"\d\S{0,4} ?± ?\Z", before[-12:])
+        or _is_in_date(text, number)
     )
 
 
+def _is_in_date(text: str, number: Number) -> bool:
+    start = max(0, number.start - 11)
+    dates = _IN_DATE.finditer(text, start, number.end + 11)
+    return any(date.start() <= number.start < date.end() for date in dates)
+
+
+_IN_DATE = _re(
+    r"(?<!\d)(?:\d{1,2}\.\d{1,2}\.(?:19|20)\d\d|(?:19|20)\d\d-\d\d-\d\d|\d{1,2}/\d{1,2}/(?:19"
+    r"|20)\d\d)(?!\d)"
+)
 _TH = _re(r"(?:st|nd|rd|th)\b")
 
 
@@ -77,7 +89,12 @@ def is_term(text: str, number: Number) -> bool:
             re.match(r"\s\S{1,8}\s*=", text[number.end :][:12]) is not None
             and text[number.start : number.end] == "1"
         )
-        or re.search(r"(?<!\w)1 \S{1,8} = $|[A-Za-z]\s*[-+*/·×]\s*$", before)
+        or re.search(r"(?<!\w)1 \S{1,8} = $|[A-Za-z]\s*[-+*/·×]\s*$|\d\S{0,4} ?[×x] ?$", before)
+        or re.search(
+            r"(?:\b(?:up|down) from|\bcompared (?:to|with)|\bversus|\bvs\.?)\s[$€£]?$",
+            before,
+            re.IGNORECASE,
+        )
         or re.match(
             r"\s*[^\W\d]*\s+(?:later|earlier|ago|before that|after that|später|früher|danach"
             r"|plus tard"
@@ -121,6 +138,8 @@ def is_denied(text: str, start: int, number: Number) -> bool:
     hits = [
         m for m in _NO.finditer(before) if m[0].casefold() != "noch" or _NOR.search(text, start)
     ]
+    if hits and hits[-1][0].casefold() == "no" and is_portuguese(text):
+        return False
     return bool(hits) and not re.search(
         r"[,;:.]|\bbut\b|\bonly\b|\bmore\b|\b(?:sondern|mais|sino|ma|maar|mas)\b",
         before[hits[-1].end() :],

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from falter.core.late_regex import late_regex
-from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in
+from falter.scorers.reading._asked import NOTHING_ASKED, Asked, words_of
 from falter.scorers.reading._clauses import Clause, Part, clause_at, clauses, sentences
 from falter.scorers.reading._number_words import (
     ADJACENT,
@@ -25,7 +25,7 @@ from falter.scorers.reading._number_words import (
 )
 from falter.scorers.reading._numerals import Number, numbers
 from falter.scorers.reading._other_numbers import is_beside, is_denied, is_term
-from falter.scorers.reading._told_apart import asked_about, in_items, says_when, segment
+from falter.scorers.reading._told_apart import as_asked, granted, in_items, most_about, says_when
 from falter.scorers.reading._words import CONCLUSION, CORRECTION
 
 __all__ = ["LIMIT", "MARK", "SUM", "UNIT", "Placed", "placed_numbers"]
@@ -109,7 +109,7 @@ def _in_sentence(
         and _TO.fullmatch(text, a.end, b.start)
     }
     pool = [x for x in inside if x not in denied and x not in replaced]
-    marked = not step and (MARK.search(line + sentence) or SUM.search(line + sentence))
+    marked = not step and _marked(line, sentence) is not None
     if not pool:
         return [Placed(x, n, -1) for x in inside]
     if chain := [m.end() for m in _ANAPHOR.finditer(sentence)]:
@@ -118,21 +118,26 @@ def _in_sentence(
     new = [x for x in pool if x.value not in asked.given]
     lone = new[0] if len(new) == 1 and len(new) < len(pool) else None
     wholes = [x for x in pool if x is not lone and _WHOLE.search(text[start : x.start])]
-    wholes += [x for x in pool if x not in wholes and is_term(text, x) and not marked]
+    wholes += [
+        x
+        for x in pool
+        if x not in wholes and is_term(text, x) and not (marked or _is_year(text, x, asked))
+    ]
     if len(wholes) < len(pool):
         pool = [x for x in pool if x not in wholes]
     apart = [x for x in pool if _elsewhen(text, x, parts)]
     pool = [x for x in pool if x not in apart] if len(apart) < len(pool) else pool
-    pool, fitting = _as_asked(text, pool, asked)
+    years = [x for x in pool if _is_year(text, x, asked)]
+    pool, fitting = as_asked(text, years or pool, asked)
     free = [x for x in pool if not _is_bracketed(text, start, x)] if fitting else []
-    granted = _granted(text, span, inside, asked)
-    said = free or [x for x in pool if fitting or granted or _is_said(text, start, x, parts)]
+    supposed = granted(text, span, inside, asked)
+    said = free or [x for x in pool if fitting or supposed or _is_said(text, start, x, parts)]
     chief, level = _chief(sentence, line, start, said or pool, text, parts)
     fresh = [x for x in said or pool if x.value not in asked.given]
     if level < 4 and chief.value in asked.given and fresh:
         chief, level = _chief(sentence, line, start, fresh, text, parts)
     shared = _shared(text, chief, pool)
-    if level < 2 and len(said) > 1 and (about := _about(text, span, said, asked)) is not None:
+    if level < 2 and len(said) > 1 and (about := most_about(text, span, said, asked)) is not None:
         chief, level, shared = about, 2, False
     level = level if said or level > 3 else min(level, 1)
     level = min(level, 3) if step else level
@@ -146,8 +151,11 @@ def _in_sentence(
             return [Placed(x, n, -1) for x in inside]
         head = _in_sentence(text, n, (start, at), before, parts, asked)
         return head + [Placed(x, n, -1) for x in inside if x.start >= at]
-    if level < 5 and MAYBE.search(sentence) and not TRUST.search(sentence) and not granted:
+    if level < 5 and MAYBE.search(sentence) and not TRUST.search(sentence) and not supposed:
         level = 0
+    ahead = words_of(sentence[: chief.start - start])
+    if level == 2 and asked.head and asked.head <= ahead and not shared:
+        level = 4  # the average temperature is
     placed = []
     for number in inside:
         own = level if number is chief else min(level, 1 if level < 3 else 0)
@@ -155,31 +163,13 @@ def _in_sentence(
             own = 2
         if _CONFIRMED.match(text, number.end):
             own = max(own, 4)
-        if len(sentence.split()) > 4 and is_term(text, number) and level < 5:
+        term = is_term(text, number) and not _is_year(text, number, asked)
+        if len(sentence.split()) > 4 and term and level < 5:
             own = min(own, 0)
         if number in denied or number in replaced:
             own = -1
         placed.append(Placed(number, n, own))
     return placed
-
-
-def _about(text: str, span: tuple[int, int], said: Sequence[Number], asked: Asked) -> Number | None:
-    """The only number whose part of the sentence says most of what the question asks about."""
-    around = {x: segment(text, *span, x) for x in said}
-    shares = {x: asked.shared(words) for x, words in around.items()}
-    most = max(shares.values())
-    best = [x for x in said if shares[x] == most]
-    return best[0] if most > 1 and len(best) == 1 else asked_about(around, asked)
-
-
-_IF = _re(r"\W*(?:if|when|wenn|si|se|als|quando|cuando)\s[^,]{5,200},")
-
-
-def _granted(text: str, span: tuple[int, int], inside: Sequence[Number], asked: Asked) -> bool:
-    """Whether a sentence opens with a condition that only says again what the question gives."""
-    condition = _IF.match(text, *span)
-    supposed = [x for x in inside if condition and x.start < condition.end()]
-    return bool(supposed) and all(x.value in asked.given for x in supposed)
 
 
 _STEP = late_regex(r"[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
@@ -192,16 +182,14 @@ def _is_step(text: str, start: int) -> bool:
     return _STEP.match(text, at) is not None and _LATER_STEP.search(text, start) is not None
 
 
-def _as_asked(text: str, pool: Sequence[Number], asked: Asked) -> tuple[list[Number], bool]:
-    """The numbers without those of another unit, and whether only some with the right one are left.
+_YEAR = late_regex(r"[12]\d\d\d")
+_SINCE = _re(r"\byears? (?:after|before)\s$")
 
-    Nothing is left out where no number has what was asked for.
-    """
-    fits = {x: measured_in(text, x, asked) for x in pool}
-    if True not in fits.values():
-        return list(pool), False
-    left = [x for x in pool if fits[x] is not False]
-    return left, len(left) < len(pool) and all(fits[x] for x in left)
+
+def _is_year(text: str, number: Number, asked: Asked) -> bool:
+    """Whether a number may be the year that is asked for."""
+    written = asked.year and _YEAR.fullmatch(text, number.start, number.end) is not None
+    return written and not _SINCE.search(text[max(0, number.start - 16) : number.start])
 
 
 _WHOLE = _re(
@@ -269,6 +257,14 @@ _DO = _re(
 _COLON_LAST = late_regex(r":\s*[$€£]?$")
 
 
+def _marked(line: str, sentence: str) -> int | None:
+    """Where a sentence's mark of an answer ends, at its beginning or that of its line."""
+    for text, before in ((line + sentence, len(line)), (sentence, 0)):
+        if mark := MARK.search(text) or SUM.search(text):
+            return mark.end() - before
+    return None
+
+
 def _chief(
     sentence: str,
     line: str,
@@ -278,7 +274,7 @@ def _chief(
     parts: list[Clause],
 ) -> tuple[Number, int]:
     """The main number of a sentence, and how firmly the sentence gives it."""
-    marked = MARK.search(line + sentence) or SUM.search(line + sentence)
+    marked = _marked(line, sentence)
     if start == 0 and not marked and _LEADS.match(sentence, inside[0].end):  # noqa: SIM102
         if not sentence[: inside[0].start].strip(" *_(\"'$€£≈~"):
             return inside[0], 4
@@ -310,7 +306,7 @@ def _chief(
             return behind[0], 2
         return behind[0], 5 if marked else 4 if concluded else 3
     if marked:
-        at = start + marked.end() - len(line)
+        at = start + marked
         later = [x for x in inside if x.start >= at - 1] or list(inside)
         return _after_verb(text, at, later), 5
     summed = [x for x in inside if _SUMMED.match(sentence, x.end - start)]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from falter.core.late_regex import late_regex
@@ -191,6 +192,8 @@ def _last_committed(text: str, made: Sequence[Placed], asked: Asked) -> Placed |
     top = max(s.level for s in made)
     best = [s for s in made if s.level == top]
     chosen = best[-1]
+    if top >= 4 and _wavers(text, [s for s in made if s.level >= 4]):
+        return None
     elsewhere = [s for s in made if top == 2 and s.sentence != chosen.sentence]
     if top < 3 and len({s.number.value for s in (*best, *elsewhere)}) > 1:
         changed = _changed(text, best)
@@ -206,7 +209,7 @@ def _last_committed(text: str, made: Sequence[Placed], asked: Asked) -> Placed |
     ending = [s for s in made if s.level == 2 and s.sentence == len(sentences(text)) - 1]
     if top == 3 and len(ending) == 1 and ending[0].sentence > chosen.sentence:
         return ending[0]
-    return chosen if top not in (3, 4) or _ends(text, chosen, made) else None
+    return chosen if top not in (3, 4) or _ends(text, chosen, made, asked) else None
 
 
 def _asked_for(text: str, made: Sequence[Placed], asked: Asked) -> Placed | None:
@@ -221,8 +224,20 @@ def _asked_for(text: str, made: Sequence[Placed], asked: Asked) -> Placed | None
         if s.number.value not in asked.given and not _GIVEN.match(text, spans[s.sentence][0])
     ]
     around = {s.number: segment(text, *spans[s.sentence], s.number) for s in told}
+    counted = {s.number.value for s in told if asked.nouns and measured_in(text, s.number, asked)}
+    if len(counted) == 1 and asked.measure is None:
+        return next((s for s in told if s.number.value in counted and s.level == 2), None)
     about = asked_about(around, asked)
     return next((s for s in told if s.number is about and s.level == 2), None)
+
+
+def _wavers(text: str, best: Sequence[Placed]) -> bool:
+    """Whether answers go to and fro between numbers, or two marked ones are in one sentence."""
+    turns = [s for n, s in enumerate(best) if not n or best[n - 1].number.value != s.number.value]
+    again = len(turns) > 3 > len({s.number.value for s in turns})
+    beside = len(turns) > 1 and turns[-1].sentence == turns[-2].sentence and turns[-1].level == 5
+    between = text[turns[-2].number.end : turns[-1].number.start] if len(turns) > 1 else ""
+    return (again or beside) and not _CHANGED.search(between)
 
 
 _STEPS = _re(
@@ -251,7 +266,7 @@ def _opening(text: str, seen: Placed, placed: Sequence[Placed]) -> bool:
     )
 
 
-def _ends(text: str, chosen: Placed, made: Sequence[Placed]) -> bool:
+def _ends(text: str, chosen: Placed, made: Sequence[Placed], asked: Asked) -> bool:
     """Whether nothing but the same number is given after a conclusion."""
     later = [s for s in made if s.sentence > chosen.sentence and s.level >= 2]
     start = sentences(text)[chosen.sentence][0]
@@ -259,6 +274,7 @@ def _ends(text: str, chosen: Placed, made: Sequence[Placed]) -> bool:
         all(s.number.value == chosen.number.value for s in later)
         or chosen.sentence == 0
         or (chosen.level == 4 and _IN_WORDS.search(text, start, chosen.number.start) is not None)
+        or bool(asked.head and asked.head <= words_of(text[start : chosen.number.start]))
     )
 
 
@@ -333,7 +349,8 @@ def _alone(text: str, asked: Asked) -> Any:
         between = short[found[0].end : found[1].start]
         one, other = found[0].value, found[1].value
         if _NEARLY.fullmatch(between) and abs(one - other) <= abs(one) / 100:
-            return worth(short, found[0], asked)
+            decimal = "/" in short[: found[0].end] and "≈" in between
+            return worth(short, found[int(decimal)], asked)
         if _EITHER.fullmatch(between) and (_DUTCH.search(text) or not _OF.search(between)):
             return None
     return _UNDECIDED
@@ -381,6 +398,15 @@ def _left_open(text: str, chosen: Placed, seen: Sequence[Placed]) -> bool:
             return True
         if _EITHER.fullmatch(between) and (_DUTCH.search(text) or not _OF.search(between)):
             return True
+    if any(
+        number.value in (a.number.value, b.number.value)
+        and a.number.value != b.number.value
+        and a.number.start > number.end
+        and _EITHER.fullmatch(text, a.number.end, b.number.start)
+        and a.level > -1 < b.level
+        for a, b in pairwise(seen)
+    ):
+        return True
     opened = [m.start() for m in _OPENED.finditer(text)]
     same = min(s.number.start for s in seen if s.number.value == number.value and s.level > -1)
     start = next((a for a, b in sentences(text) if a <= number.start < b), 0)

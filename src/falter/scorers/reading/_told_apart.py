@@ -11,7 +11,7 @@ from falter.scorers.reading._number_words import MONTH
 from falter.scorers.reading._numerals import Number
 from falter.scorers.reading._text_words import same_noun
 
-__all__ = ["asked_about", "in_items", "says_when", "segment"]
+__all__ = ["as_asked", "asked_about", "granted", "in_items", "most_about", "says_when", "segment"]
 
 _APART = late_regex(
     r"[,;:—]\s|\s(?:and|but|while|whereas|und|aber|während|et|mais|tandis que|y|pero|mientras|e|ma"
@@ -64,6 +64,7 @@ _DATE = late_regex(
 )
 _AFTER_YEAR = late_regex(
     r"\s*(?:[).,;:!?\]]|\Z|\s(?:census|survey|report|data|estimates?|edition|figures?|election|he"
+    r"|is|was|were|are|had|has|have|will|would|hat|war|betrug|est|était|fue|era|è|foi|bedroeg|hatte"
     r"|she|it|they|the|a|an|and|but|when|after|with|at|which|volkszählung|recensement|censo"
     r"|censimento|volkstelling)\b)",
     re.IGNORECASE,
@@ -91,3 +92,41 @@ def in_items(text: str, numbers: Sequence[Number], asked: Asked) -> list[Number]
         return []
     fits = {x.value for x in items if measured_in(text, x, asked)}
     return [x for x in items if len(fits) != 1 or x.value not in fits]
+
+
+def as_asked(text: str, pool: Sequence[Number], asked: Asked) -> tuple[list[Number], bool]:
+    """The numbers without those of another unit, and whether only some with the right one are left.
+
+    Nothing is left out where no number has what was asked for.
+    """
+    fits = {x: measured_in(text, x, asked) for x in pool}
+    if True not in fits.values():
+        return list(pool), False
+    counted = {x.value for x in pool if fits[x]}
+    if asked.nouns and asked.measure is None and len(counted) == 1:
+        given = [x for x in pool if x.value in asked.given]
+        if len(given) == len(pool) or not counted & {x.value for x in given}:
+            return [x for x in pool if fits[x]], True
+    left = [x for x in pool if fits[x] is not False]
+    return left, len(left) < len(pool) and all(fits[x] for x in left)
+
+
+_IF = late_regex(r"\W*(?:if|when|wenn|si|se|als|quando|cuando)\s[^,]{5,200},", re.IGNORECASE)
+
+
+def granted(text: str, span: tuple[int, int], inside: Sequence[Number], asked: Asked) -> bool:
+    """Whether a sentence opens with a condition that only says again what the question gives."""
+    condition = _IF.match(text, *span)
+    supposed = [x for x in inside if condition and x.start < condition.end()]
+    return bool(supposed) and all(x.value in asked.given for x in supposed)
+
+
+def most_about(
+    text: str, span: tuple[int, int], said: Sequence[Number], asked: Asked
+) -> Number | None:
+    """The only number whose part of the sentence says most of what the question asks about."""
+    around = {x: segment(text, *span, x) for x in said}
+    shares = {x: asked.shared(words) for x, words in around.items()}
+    most = max(shares.values())
+    best = [x for x in said if shares[x] == most]
+    return best[0] if most > 1 and len(best) == 1 else asked_about(around, asked)

@@ -68,8 +68,9 @@ CONCLUSION = (
     r"|guess|estimate|reckon|answer|take|read|mark|count|assign|send|set|treat|stick with|bet on"
     r"|conclude"
     r"|decide (?:on|for)|change (?:it|this|that|my \w+) (?:to|into)|switch to|make (?:it|that))"
-    r"|i(?:'m| am) (?:going|sticking|staying) (?:with|for)|i(?:'m| am) (?:picking"
-    r"|choosing|settling on)|let me (?:change|correct|revise) (?:it|this|that|my \w+) to"
+    r"|i(?:'m| am)(?: \w+ly| therefore| thus| still| now)? (?:(?:going|sticking|staying)"
+    r" (?:with|for)|picking|choosing|settling on)|let me (?:change|correct|revise) (?:it|this"
+    r"|that|my \w+) to"
     r"|(?:change|revise) (?:my|the) (?:answer|choice|verdict) to|let's (?:say|go with|make it)"
     r"|my (?:answer|choice|pick|guess|vote|verdict|bet|money is on)"
     r"|(?:answer|choice|option|label|category|class|classification|verdict|pick) (?:is|would be"
@@ -111,7 +112,9 @@ CONCLUSION = (
 """Words before an answer that say it is the one."""
 
 COMMIT = (
-    r"(?:\b(?:a (?:case|matter|job|task) (?:of|for)|caso d[ei]|is|are|was|be|were|'s|as|about"
+    r"(?:\b(?:(?:you|we|one)(?:'d| would| should| can| need to| have to| must)? (?:use|choose|pick"
+    r"|take|type|run|select)|a (?:case|matter|job|task) (?:of|for)|caso d[ei]|is|are|was|be|were"
+    r"|'s|as|about"
     r"|deals with|shows?|means?|expresses|comes to|status "
     r"(?:is|to)|deserves|warrants|merits"
     r"|(?:is|wants?|would like|wishes|wished|needs?|asks?|asked|decided|wanted|möchte|veut|quiere"
@@ -134,7 +137,8 @@ NEGATION = (
     r"|drop"
     r"|schließe|streiche|écart\w+|élimin\w+|descart\w+|elimin[oa]\w*|esclud\w+|scart\w+"
     r"|exclu[oi]\w*"
-    r"|not|no|never|neither|nor|without|isn't|aren't|wasn't|doesn't|don't|didn't|can't"
+    r"|nobody|no one|niemand|nadie|ninguém|not|no|never|neither|nor|without|isn't|aren't|wasn't"
+    r"|doesn't|don't|didn't|can't"
     r"|cannot|won't"
     r"|couldn't|wouldn't|hardly|nothing|none|rules? out|ruled out|excludes?|eliminates?|discard"
     r"|reject|rather than"
@@ -223,7 +227,11 @@ OPEN = (
     r"round in circles|not (?:entirely )?clear which|one of the two"
     r"|two candidates|toss-?up|i(?:'m| am) torn|hängt davon ab|kommt darauf an|je nach|ça "
     r"dépend|dépend|je ne peux pas trancher|depende|según|dipende|hangt (?:er)?van? af"
-    r"|ik twijfel|beide|どちらとも|どちらか|場合による|によって)"
+    r"|ik twijfel|beides?(?: (?:sind|ist|wäre\w*|zijn))? (?:möglich|denkbar|passend?|zutreffend"
+    r"|richtig"
+    r"|mogelijk|kunnen|können|antworten|lezingen|lesarten)|(?:is|remains) ambiguous|どちらとも"
+    r"|どちらか"
+    r"|場合による|によって)"
 )
 """Words that leave an answer open."""
 
@@ -259,7 +267,8 @@ CONFIRMED = (
 """Words right after a mention that confirm it."""
 
 CORRECTION = (
-    r"(?:\b(?:wait|actually|change (?:my|the) (?:answer|mind)|make that|correction|scratch that"
+    r"(?:\b(?:wait|actually|(?<!this )(?<!a )change (?:my|the) (?:answer|mind)|make that"
+    r"|correction|scratch that"
     r"|hold on|hmm+|no,|sorry|let me (?:re|correct"
     r"|think)|on second thoughts?|i mean|rather,"
     r"|my mistake|i was wrong|strike that|reconsider|moment|halt|korrektur|nein,|quatsch|doch"

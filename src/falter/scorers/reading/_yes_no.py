@@ -8,12 +8,14 @@ from typing import Literal
 from falter.core.late_regex import late_regex
 from falter.scorers.reading._asked import Asked, asked_for
 from falter.scorers.reading._candidates import read_candidate
-from falter.scorers.reading._clauses import Clause, Part, clauses
+from falter.scorers.reading._clauses import Clause, Part, clauses, sentences
 from falter.scorers.reading._cleaning import LONGEST, answer_part, is_cut, plain
-from falter.scorers.reading._mentions import mentions_in, token
+from falter.scorers.reading._closed import sole
+from falter.scorers.reading._mentions import ANY, mentions_in, token
 from falter.scorers.reading._refusals import asks_back, refusal_in
 from falter.scorers.reading._restated import restated
-from falter.scorers.reading._words import NEGATION, OPEN, SOFT
+from falter.scorers.reading._withdrawn import taken_back_at
+from falter.scorers.reading._words import CORRECTION, NEGATION, OPEN, SOFT
 from falter.scorers.reading._wrapped import leaves, objects
 
 __all__ = ["read_yes_no"]
@@ -88,7 +90,8 @@ _BEFORE = late_regex(
     r"|che|hélas|desgraciadamente|purtroppo|helaas"
     r"|infelizmente|unfortunately|sadly|sorry|clearly|obviously|probably|definitely|simply|rather"
     r"|still"
-    r"|logo|quindi|luego|portanto))\s*$",
+    r"|logo|quindi|luego|portanto|respuesta es|réponse est|antwort ist|antwort lautet|risposta è"
+    r"|antwoord is|resposta é))\s*$",
     re.IGNORECASE,
 )
 _AFTER = late_regex(
@@ -131,7 +134,11 @@ def read_yes_no(reply: str, question: str = "") -> Literal["yes", "no"] | None:
     """
     if _BOTH.search(reply[:LONGEST]):
         return None
-    index = read_candidate(reply, _mark, 2)
+    if initial := _INITIAL.fullmatch(reply):
+        return "yes" if initial[1] in "yY" else "no"
+    index = _at_once(reply)
+    if index is None:
+        index = read_candidate(reply, _mark, 2)
     if index is None:
         index = _by_flag(reply, asked_for(question))
     if index is None and question:
@@ -143,6 +150,26 @@ def read_yes_no(reply: str, question: str = "") -> Literal["yes", "no"] | None:
     return None if index is None else ("yes", "no")[index]
 
 
+_INITIAL = late_regex(r"[\s\"'*_(]*([yn])[\s\"'*_).]*", re.IGNORECASE)
+
+
+def _at_once(reply: str) -> int | None:
+    """From a first sentence that is yes or no, where nothing behind it takes it back.
+
+    What is said later, with a yes or no of its own, answers other questions.
+    """
+    text = _mark(plain(answer_part(reply) or "")).strip()
+    spans = [text[a:b] for a, b in sentences(text)]
+    spoken = [span for span in spans if re.search(rf"\w|{ANY}", span)]
+    index = sole(spoken[0]) if len(spoken) > 2 else None
+    if index is None or sole(spoken[1]) not in (None, index) or is_cut(text):
+        return None
+    rest = text[len(spans[0]) :]
+    opened = _CHANGED.search(rest) or taken_back_at(rest, 0) is not None
+    return None if opened or re.search(OPEN, rest, re.IGNORECASE) else index
+
+
+_CHANGED = late_regex(CORRECTION, re.IGNORECASE)
 _INTERIM = late_regex(
     r"^(?![\W_]*(?:so|thus|therefore|hence|answer|final|overall|result|verdict|conclusion)\b)"
     r"[^\w\n\ue000-\uf8ff]*\w[^\n\ue000-\uf8ff]*[:.?)–—-]\s*[\ue000-\uefff](?=\W*$)",
@@ -157,7 +184,10 @@ def _mark(text: str) -> str:
     def swap(match: re.Match[str]) -> str:
         before = match.string[max(0, match.start() - 30) : match.start()]
         idle = _IDLE.match(match.string, match.end())
-        if idle or not _BEFORE.search(before) or not _AFTER.match(match.string, match.end()):
+        led = _SO_YES.search(before) or _AFTER.match(match.string, match.end())
+        if idle or not _BEFORE.search(before) or not led:
+            return match[0]
+        if before.rstrip(" ").endswith(",") and _GRANTS.match(match.string, match.end()):
             return match[0]
         head = match.string[max(0, match.start() - 40) : match.start()].rstrip(" \"'*_\n")
         ended = head.endswith((".", "!", "?", "？", "…"))
@@ -178,6 +208,9 @@ def _mark(text: str) -> str:
     return text
 
 
+_SO_YES = late_regex(r"\b(?:so|therefore|thus|hence) $", re.IGNORECASE)
+_GRANTS = late_regex(r",? (?:but|aber|mais|pero|ma|maar|mas)\b", re.IGNORECASE)
+"""What follows a yes that only grants something: it has wings, yes, but …"""
 _NEGATED = late_regex(
     r"\b(?:is|are|was|were|does|do|did|can|could|has|have|had|will|would|should|may|must)"
     r"(?: \w+)? not\b|n't\b|\bcannot\b|\bnot \w+\W*$|\bno (?:es|está|hay|puede)\b"
