@@ -92,8 +92,8 @@ def read_letter(
     if _NONE_OF.match(reply) and not any(_NONE_OF.match(text) for text in texts):
         return None
     if any("<" in text for text in texts):  # an option that is a tag would be cleaned away
-        for text in texts:
-            reply = reply.replace(text, text.translate(_TAGGED)) if "<" in text else reply
+        for tagged in (text for text in texts if "<" in text):
+            reply = reply.replace(tagged, tagged.translate(_TAGGED))
         texts = [text.translate(_TAGGED) for text in texts]
     whole = _in_last_box(reply, texts)
     if whole is not None:
