@@ -176,11 +176,11 @@ def _decided(text: str, holding: list[tuple[Found, Any]]) -> Any:
 
 def _arguments(value: Any) -> Any:
     """What a call of a tool passes on, in the place of the call: its name answers nothing."""
-    inner = value.get("function") if isinstance(value, dict) else None
-    call = inner if isinstance(inner, dict) else value
-    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+    if not isinstance(value, dict):
         return value
-    passed = next((call[k] for k in ("arguments", "parameters", "input") if k in call), None)
+    inner = [v for v in value.values() if isinstance(v, dict)]
+    calls = [c for c in (value, *inner) if isinstance(c.get("name"), str)]
+    passed = next((c[k] for c in calls for k in ("arguments", "parameters") if k in c), None)
     if isinstance(passed, str):
         found = objects(passed)
         passed = found[0].value if found else None
