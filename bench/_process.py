@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FALTER", "Taken", "measured"]
+__all__ = ["FALTER", "Taken", "environment", "measured"]
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 FALTER = (sys.executable, "-m", "falter")
@@ -26,21 +27,36 @@ class Taken:
     output: str
 
 
-def measured(command: Sequence[str], folder: Path) -> Taken:
-    """Run a command to its end; SystemExit with its last words if that is a bad one."""
-    environment = os.environ | {"PYTHONPATH": str(SOURCE), "NO_COLOR": "1"}
+def environment() -> dict[str, str]:
+    """This checkout of falter, no colours, and modules compiled once as they are for a user."""
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPATH": str(SOURCE), "NO_COLOR": "1"}
+
+
+def measured(command: Sequence[str], folder: Path, limit: float | None = None) -> Taken:
+    """Run a command to its end; SystemExit with its last words if that is a bad one.
+
+    After `limit` seconds it is ended, and TimeoutError raised.
+    """
     said, told = folder / "stdout", folder / "stderr"
     with said.open("wb") as out, told.open("wb") as err:
         started = time.perf_counter()
-        process = subprocess.Popen(command, stdout=out, stderr=err, env=environment)
+        process = subprocess.Popen(command, stdout=out, stderr=err, env=environment())
+        timer = threading.Timer(threading.TIMEOUT_MAX if limit is None else limit, process.kill)
+        timer.daemon = True
+        timer.start()
         try:
             _, status, used = os.wait4(process.pid, 0)
         except BaseException:
             process.kill()
             process.wait()
             raise
+        finally:
+            timer.cancel()
         seconds = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
+    if limit is not None and seconds >= limit and process.returncode:
+        raise TimeoutError(f"{' '.join(command[:6])} … took more than {limit:.0f} s")
     if process.returncode:
         words = told.read_text("utf-8", "replace")[-2000:]
         raise SystemExit(f"{' '.join(command[:6])} … ended with {process.returncode}:\n{words}")

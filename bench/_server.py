@@ -21,10 +21,14 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-__all__ = ["build_server", "mock_server", "stats"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["bodies", "body_hash", "build_server", "mock_server", "stats"]
 
 SOURCE = Path(__file__).with_name("mock_server.c")
 FLAGS = ("-O2", "-Wall", "-Wextra")
+BODY = np.dtype([("hash", "<u8"), ("came", "<u4"), ("answered", "<u4")])
 PATIENCE = 5.0
 
 
@@ -66,10 +70,16 @@ def _folder() -> Path:
 
 @contextmanager
 def mock_server(
-    latency_ms: float = 0, p429: float = 0, p500: float = 0, max_seconds: float = 900
+    latency_ms: float = 0,
+    p429: float = 0,
+    p500: float = 0,
+    max_seconds: float = 900,
+    resets: float = 0,
+    torn: float = 0,
+    retry_ms: float = 1000,
 ) -> Iterator[str]:
     """Run the server on a free port; the base URL to give to clients."""
-    numbers = (0, latency_ms, p429, p500, max_seconds)
+    numbers = (0, latency_ms, p429, p500, max_seconds, resets, torn, retry_ms)
     with subprocess.Popen(
         [str(build_server()), *map(str, numbers)],
         stdin=subprocess.PIPE,  # closes with this process, and the server ends with it
@@ -97,10 +107,28 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def stats(base_url: str, *, reset: bool = False) -> dict[str, int]:
     """What the server counted, this question's connection included; `reset` starts it again."""
-    connection = http.client.HTTPConnection(urlsplit(base_url).netloc, timeout=30)
+    counts: dict[str, int] = json.loads(_get(base_url, "/stats/reset" if reset else "/stats"))
+    return counts
+
+
+def bodies(base_url: str) -> NDArray[np.void]:
+    """Of each different chat request: `hash` of its body, how often it `came`, and `answered`."""
+    rows = np.frombuffer(_get(base_url, "/bodies"), BODY)
+    return rows[np.argsort(rows["hash"])]
+
+
+def body_hash(body: bytes) -> int:
+    """The hash of a chat request's body that the server counts it by: FNV-1a with 64 bits."""
+    value = 0xCBF29CE484222325
+    for byte in body:
+        value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+def _get(base_url: str, path: str) -> bytes:
+    connection = http.client.HTTPConnection(urlsplit(base_url).netloc, timeout=60)
     try:
-        connection.request("GET", "/stats/reset" if reset else "/stats")
-        counts: dict[str, int] = json.loads(connection.getresponse().read())
+        connection.request("GET", path)
+        return connection.getresponse().read()
     finally:
         connection.close()
-    return counts

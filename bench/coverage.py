@@ -40,6 +40,7 @@ from falter.measures import (
     accuracy_drop,
     group_average,
     macro_average,
+    mean_score,
     micro_average,
     variance_components,
 )
@@ -217,6 +218,7 @@ def estimates(outcomes: Floats) -> Iterable[Estimate]:
         yield group_average(drops[:, [name == group for name in GROUPS]])
     yield micro_average(drops)
     yield macro_average(drops, GROUPS)
+    yield mean_score(outcomes)
     plugin = variance_components(outcomes, "plugin")
     yield from (plugin.data, plugin.pert, plugin.total, plugin.brittleness)
     oneway = variance_components(outcomes, "oneway")
@@ -245,6 +247,7 @@ def expected(model: ProbitModel, items: int) -> list[Quantity]:
     found += [Quantity(name=f"group {g}", truth=d) for g, d in means.items()]
     found.append(Quantity(name="micro-average", truth=float(truth.drops.mean())))
     found.append(Quantity(name="macro-average", truth=float(np.mean(list(means.values())))))
+    found.append(Quantity(name="mean score", truth=float(np.mean(truth.accuracy))))
     for kind, values in (
         ("plugin", truth.plugin),
         ("oneway", truth.oneway),

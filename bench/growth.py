@@ -1,11 +1,13 @@
 """How the work grows with the cells of a run. One command, one table:
 
-    python bench/growth.py [--cells 10000 100000]        # add 1000000 for half an hour more
+    python bench/growth.py [--cells 10000 100000] [--minutes 10]
+    python bench/growth.py --cells 10000 100000 1000000 --minutes 60
 
 A simulated model is asked ten conditions of made-up questions; each command is a process of its
 own. Shown are microseconds of processor time for a cell, which say the same on a busy machine, and
 memory at its highest; `bytes` is the size of the store for a cell. Linear is what stays the same
-from one row of a command to the next.
+from one row of a command to the next. A command that would go on past the minutes is ended, and
+those that follow are left out, which is said.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+import time
 from pathlib import Path
 
 from _process import FALTER, Taken, measured
@@ -65,8 +68,10 @@ def row(name: str, cells: int, taken: Taken, start: float, extra: str = "") -> N
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cells", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--minutes", type=float, default=10, help="how long it may take at most")
     parser.add_argument("--only", default="", help="the beginning of a command's name")
     args = parser.parse_args()
+    until = time.monotonic() + 60 * args.minutes
     with tempfile.TemporaryDirectory() as name:
         start = measured([*FALTER, "list", "clients"], Path(name))
     print(f"a command that only prints: {start.seconds:.2f} s, {start.cpu:.2f} s of processor time")
@@ -78,7 +83,13 @@ def main() -> None:
             for what, command in steps(folder):
                 if not what.startswith(args.only):
                     continue
-                taken = measured([*FALTER, *command], folder)
+                try:
+                    taken = measured([*FALTER, *command], folder, until - time.monotonic())
+                except TimeoutError:
+                    raise SystemExit(
+                        f"{what}, {cells:,} cells: not done within the {args.minutes:g} minutes; "
+                        "it and what follows is left out"
+                    ) from None
                 size = (folder / "falter.db").stat().st_size if what == "run" else 0
                 extra = f"{size / cells:,.0f} bytes a cell" if size else ""
                 row(what, cells // WAYS * WAYS, taken, start.cpu, extra)

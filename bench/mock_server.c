@@ -1,10 +1,15 @@
 // A fast stand-in for an OpenAI-compatible server, for benchmarks: Linux, one thread, loopback.
-//     mock_server PORT LATENCY_MS P429 P500 [MAX_SECONDS]
+//     mock_server PORT LATENCY_MS P429 P500 [MAX_SECONDS [P_RESET [P_TORN [RETRY_MS]]]]
 // PORT 0 takes a free one; "listening 127.0.0.1:PORT" is printed once it is open. P429 and P500 are
-// the shares of requests refused. Ends after MAX_SECONDS (900) or when a pipe on its stdin closes.
+// the shares of requests refused (a 429 asks to wait RETRY_MS, 1000); of P_RESET the connection is
+// reset, of P_TORN it ends in the middle of the answer. Ends after MAX_SECONDS (900) or when a pipe
+// on its stdin closes.
 //     POST .../chat/completions   an answer "A" to "D", which depends on the request's body alone
+//                                 (bits 0 and 1 of its 64-bit FNV-1a, which the answer's id shows)
 //     POST .../completions        a choice for each prompt (text or token ids); echo and logprobs
-//     GET  .../models   GET /stats   GET /stats/reset   (/stats does not wait LATENCY_MS)
+//     GET  .../models   GET /stats   GET /stats/reset   (these do not wait LATENCY_MS)
+//     GET  /bodies                of each chat request's body: its hash (8 bytes), how often it came
+//                                 and how often it was answered whole (4 bytes each), as they lie
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,9 +30,13 @@
 enum { MAX_FDS = 65536, READ_SIZE = 65536, MAX_HEAD = 65536, EVENTS = 512 };
 static const uint32_t HASH_START = 2166136261u;
 
-static struct { double latency, p429, p500, max_seconds; } settings = {.max_seconds = 900};
+enum { RESET = -1, TORN = -2 };  // instead of a status
 static struct {
-    unsigned long requests, chat, completions, s429, s500;
+    double latency, p429, p500, max_seconds, reset, torn, retry_ms;
+} settings = {.max_seconds = 900, .retry_ms = 1000};
+static struct {
+    unsigned long requests, chat, completions, s429, s500, resets, torn;
+    unsigned long bodies, answered;  // different ones: that came, that were answered
     unsigned long connections, open, max_open, inflight, max_inflight;
 } counts;
 
@@ -51,6 +60,12 @@ static double uniform(void) {
 // FNV-1a, going on from `hash`.
 static uint32_t hashed(uint32_t hash, const char *data, size_t len) {
     for (size_t i = 0; i < len; i++) hash = (hash ^ (unsigned char)data[i]) * 16777619u;
+    return hash;
+}
+
+static uint64_t hashed64(const char *data, size_t len) {
+    uint64_t hash = 14695981039346656037ULL;
+    for (size_t i = 0; i < len; i++) hash = (hash ^ (unsigned char)data[i]) * 1099511628211ULL;
     return hash;
 }
 
@@ -80,6 +95,37 @@ __attribute__((format(printf, 2, 3))) static void appendf(Buffer *b, const char 
     }
 }
 
+// ---- The bodies of chat requests, by their hash
+
+typedef struct { uint64_t hash; uint32_t came, answered; } Body;
+
+static struct { Body *rows; size_t size; } bodies;
+
+// The row of a body in a table with open addresses; a new one where it came for the first time.
+static Body *body_row(uint64_t hash) {
+    if (counts.bodies * 2 >= bodies.size) {
+        size_t old = bodies.size;
+        Body *rows = bodies.rows;
+        bodies.size = old ? old * 2 : 65536;
+        if (!(bodies.rows = calloc(bodies.size, sizeof *rows))) perror("mock_server"), exit(1);
+        counts.bodies = 0;
+        for (size_t i = 0; i < old; i++)
+            if (rows[i].came) *body_row(rows[i].hash) = rows[i];
+        free(rows);
+    }
+    size_t place = hash & (bodies.size - 1);
+    while (bodies.rows[place].came && bodies.rows[place].hash != hash)
+        place = (place + 1) & (bodies.size - 1);
+    Body *row = &bodies.rows[place];
+    if (!row->came) counts.bodies++, row->hash = hash;
+    return row;
+}
+
+static void answer_bodies(Buffer *out) {
+    for (size_t i = 0; i < bodies.size; i++)
+        if (bodies.rows[i].came) append(out, (const char *)&bodies.rows[i], sizeof(Body));
+}
+
 // ---- Connections
 
 typedef struct {
@@ -92,6 +138,7 @@ typedef struct {
     bool last_request;   // no further request is read
     bool last_answer;    // no further answer follows what `out` holds
     bool said_continue;  // "100 Continue" went out for the request at hand
+    bool reset;          // it is to end at once, with nothing said
 } Connection;
 
 static int poller;
@@ -360,8 +407,8 @@ static void answer_completions(Buffer *out, const Request *r) {
 }
 
 static void answer_chat(Buffer *out, const Request *r) {
-    uint32_t hash = hashed(HASH_START, r->body, r->body_len);
-    appendf(out, "{\"id\":\"chatcmpl-%08x\",\"object\":\"chat.completion\",\"created\":1700000000,"
+    unsigned long long hash = hashed64(r->body, r->body_len);
+    appendf(out, "{\"id\":\"chatcmpl-%016llx\",\"object\":\"chat.completion\",\"created\":1700000000,"
             "\"model\":\"mock\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\","
             "\"content\":\"%c\"},\"logprobs\":null,\"finish_reason\":\"stop\"}],\"usage\":"
             "{\"prompt_tokens\":40,\"completion_tokens\":1,\"total_tokens\":41}}",
@@ -371,12 +418,14 @@ static void answer_chat(Buffer *out, const Request *r) {
 // Writes the counts; a reset then starts them again, from what is open and in flight.
 static void answer_stats(Buffer *out, bool reset) {
     appendf(out, "{\"requests\":%lu,\"chat\":%lu,\"completions\":%lu,\"s429\":%lu,\"s500\":%lu,"
+            "\"resets\":%lu,\"torn\":%lu,\"bodies\":%lu,\"answered\":%lu,"
             "\"connections\":%lu,\"open\":%lu,\"max_open\":%lu,\"inflight\":%lu,"
             "\"max_inflight\":%lu}", counts.requests, counts.chat, counts.completions, counts.s429,
-            counts.s500, counts.connections, counts.open, counts.max_open, counts.inflight,
+            counts.s500, counts.resets, counts.torn, counts.bodies, counts.answered, counts.connections, counts.open, counts.max_open, counts.inflight,
             counts.max_inflight);
     if (!reset) return;
     counts.requests = counts.chat = counts.completions = counts.s429 = counts.s500 = 0;
+    counts.resets = counts.torn = 0;
     counts.connections = 0, counts.max_open = counts.open, counts.max_inflight = counts.inflight;
 }
 
@@ -388,17 +437,25 @@ static int refuse(Buffer *out, int status, const char *message) {
 // Writes the answer's body and returns its status.
 static int answer(Buffer *out, const Request *r) {
     bool post = !strncmp(r->method, "POST ", 5);
+    bool chat = post && path_ends(r, "/chat/completions");
+    Body *row = chat ? body_row(hashed64(r->body, r->body_len)) : NULL;
     double chance = uniform();
     counts.requests++;
+    if (row) row->came++;
     if (chance < settings.p429) return counts.s429++, refuse(out, 429, "Too Many Requests");
     chance -= settings.p429;
     if (chance < settings.p500) return counts.s500++, refuse(out, 500, "Mock error");
-    if (post && path_ends(r, "/chat/completions")) counts.chat++, answer_chat(out, r);
+    chance -= settings.p500;
+    if (post && chance < settings.reset) return counts.resets++, RESET;
+    bool torn = post && chance - settings.reset < settings.torn;
+    if (chat) counts.chat++, answer_chat(out, r);
     else if (post && path_ends(r, "/completions")) counts.completions++, answer_completions(out, r);
     else if (!post && path_ends(r, "/models"))
         appendf(out, "{\"object\":\"list\",\"data\":[{\"id\":\"mock\",\"object\":\"model\","
                 "\"created\":1,\"owned_by\":\"mock\"}]}");
     else return refuse(out, 404, "Not Found");
+    if (torn) return counts.torn++, TORN;
+    if (chat && !row->answered++) counts.answered++;
     return 200;
 }
 
@@ -408,11 +465,13 @@ static void reply(Connection *c, int status, const Buffer *body, bool last, bool
     bool wait = settings.latency > 0 && (!at_once || c->waiting);
     Buffer *out = wait ? &delayed : &c->out;
     delayed.len = 0;
-    appendf(out, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nx-request-id: r%lu\r\n"
-            "%s%sContent-Length: %zu\r\n\r\n", status, status == 200 ? "OK" : "Refused",
-            counts.requests, status == 429 ? "Retry-After: 1\r\n" : "",
-            last ? "Connection: close\r\n" : "", body->len);
-    append(out, body->data, body->len);
+    bool torn = status == TORN, fine = torn || status == 200;
+    appendf(out, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nx-request-id: r%lu\r\n",
+            fine ? 200 : status, fine ? "OK" : "Refused", counts.requests);
+    if (status == 429) appendf(out, "Retry-After-Ms: %.0f\r\n", settings.retry_ms);
+    appendf(out, "%sContent-Length: %zu\r\n\r\n", last && !torn ? "Connection: close\r\n" : "",
+            body->len);
+    append(out, body->data, torn ? body->len / 2 : body->len);
     c->last_request = last;
     if (wait) add_timer(c, out, last);
     else c->last_answer = last;
@@ -437,10 +496,14 @@ static size_t serve_one(Connection *c, const char *data, size_t len) {
     c->said_continue = go_on;
     if (!whole) return 0;
     bool stats = path_ends(&r, "/stats"), reset = path_ends(&r, "/stats/reset");
+    bool bodies = path_ends(&r, "/bodies");
     int status = 200;
     if (stats || reset) answer_stats(&body, reset);
+    else if (bodies) answer_bodies(&body);
     else status = answer(&body, &r);
-    reply(c, status, &body, r.last, stats || reset);
+    c->reset = status == RESET;
+    if (c->reset) c->last_request = true;
+    else reply(c, status, &body, r.last || status == TORN, stats || reset || bodies);
     return head + r.body_len;
 }
 
@@ -450,6 +513,11 @@ static void serve(Connection *c) {
     size_t done = 0, size = 1;
     while (size && !c->last_request)
         done += size = serve_one(c, c->in.data + done, c->in.len - done);
+    if (c->reset) {  // a close that does not linger is a reset
+        setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
+        close_connection(c);
+        return;
+    }
     if (c->last_request) done = c->in.len;
     memmove(c->in.data, c->in.data + done, c->in.len - done);
     c->in.len -= done;
@@ -486,11 +554,15 @@ static void handle(const struct epoll_event *event, int listener) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 5 || argc > 6)
-        return fprintf(stderr, "usage: mock_server PORT LATENCY_MS P429 P500 [MAX_SECONDS]\n"), 2;
+    if (argc < 5 || argc > 9)
+        return fprintf(stderr, "usage: mock_server PORT LATENCY_MS P429 P500 [MAX_SECONDS "
+                       "[P_RESET [P_TORN [RETRY_MS]]]]\n"), 2;
     settings.latency = atof(argv[2]) / 1000;
     settings.p429 = atof(argv[3]), settings.p500 = atof(argv[4]);
     if (argc > 5) settings.max_seconds = atof(argv[5]);
+    if (argc > 6) settings.reset = atof(argv[6]);
+    if (argc > 7) settings.torn = atof(argv[7]);
+    if (argc > 8) settings.retry_ms = atof(argv[8]);
     signal(SIGTERM, stop), signal(SIGINT, stop);
     struct rlimit files;  // as many connections as the system lets this process have
     if (!getrlimit(RLIMIT_NOFILE, &files))

@@ -19,6 +19,10 @@ recipe` is the recipe whose interval does worst; `by luck` is what the worst of 
 if all covered 95 %. `promise` is the half-width that the first tenth of the items lets expect, over
 the one that came: 10 to 90 % of the seeds.
 
+`--parts curve` prints the two goals alone, for every share, as a table in Markdown: how far 95 % of
+the seeds stay from the whole table, the coverage at a fifth, and the requests that the goal takes,
+read off between the shares.
+
 Then, matrix by matrix, runs that look and stop; and the measures of a report about items like
 these, on tables drawn anew for each seed.
 """
@@ -55,6 +59,7 @@ Floats = NDArray[np.float64]
 
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.33, 0.5, 0.7)
 FIFTH = 0.2
+PARTS = ("all", "replay", "curve", "stopping", "report")
 GOALS = {"brittleness": 0.03, "average drop": 0.02}
 EFFECTS = (0, 0, 0.03, 0.06, 0.09, 0.13, 0.17, 0.22, 0.27, 0.32, 0.0, 0.02, 0.05, 0.1, 0.14, 0.2)
 DRAWN = {
@@ -259,6 +264,50 @@ def promised(hidden: Floats, layout: Layout, population: int) -> dict[str, float
     return promise
 
 
+# The requests that a goal takes
+
+
+def curve(matrix: Matrix, shares: Sequence[float], seeds: int) -> Iterator[str]:
+    """Rows of a table: what comes of each share, and what share each goal takes."""
+    y = matrix.outcomes
+    items, width = y.shape
+    keys, truth = [str(i) for i in range(items)], truths(y)
+    tallies = {goal: {share: Tally(truth=truth[goal]) for share in shares} for goal in GOALS}
+    about: dict[str, Any] = {"population": items, "target": "finite"}
+    for share in shares:
+        for seed in range(seeds):
+            layout = budget_layout(keys, [1.0] * width, share * y.size, seed=seed)
+            hidden = np.where(layout.mask, y, np.nan)
+            found = masked_components(hidden, baseline=0, **about).brittleness
+            tallies["brittleness"][share].add(found)
+            tallies["average drop"][share].add(masked_drop(hidden, 0, **about))
+    for goal, bound in GOALS.items():
+        of_goal = tallies[goal]
+        scale, digits = (1, 3) if goal == "brittleness" else (100, 1)
+        cells = " | ".join(f"{scale * of_goal[share].within:.{digits}f}" for share in shares)
+        covers = [100 * of_goal[share].coverage for share in shares]
+        taken = _taken([(share, of_goal[share].within) for share in shares], bound)
+        needs = "more" if taken is None else f"{taken * y.size:,.0f} ({taken:.0%})"
+        yield (
+            f"| {matrix.name} ({items:,} × {width}) | {goal} | {cells} | "
+            f"{min(covers):.1f}–{max(covers):.1f} % | {needs} |"
+        )
+
+
+def _taken(points: Sequence[tuple[float, float]], bound: float) -> float | None:
+    """The share from which on the error stays within a bound: a line between logarithms."""
+    above = [n for n, (_, error) in enumerate(points) if error > bound]
+    if not above:
+        return points[0][0]
+    last = above[-1]
+    if last == len(points) - 1:
+        return None
+    (low, more), (high, less) = points[last], points[last + 1]
+    less = max(less, 1e-9)
+    part = math.log(more / bound) / math.log(more / less)
+    return float(low * (high / low) ** part)
+
+
 # Stopping early
 
 LOOKS = 4
@@ -437,14 +486,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=400)
     parser.add_argument("--shares", default=",".join(map(str, SHARES)))
     parser.add_argument("--only", action="store_true", help="only what --csv and --store name")
-    parser.add_argument("--parts", choices=("all", "replay", "stopping", "report"), default="all")
+    parser.add_argument("--parts", choices=PARTS, default="all")
     parser.add_argument("--items", type=int, default=600, help="items of the run of our own")
     args = parser.parse_args()
     shares = [float(part) for part in args.shares.split(",")]
     matrices = [] if args.only else [*drawn(), own_run(args.items)]
     matrices += [from_csv(spec) for spec in args.csv]
     matrices += [m for path in args.store for m in stored(Path(path))]
-    lines = []
+    lines: list[str] = []
+    if args.parts == "curve":
+        shown = " | ".join(f"{share:.0%}" for share in shares)
+        lines = [f"| table | within, for | {shown} | covers | the goal takes |",
+                 "|---" * (len(shares) + 4) + "|"]  # fmt: skip
+        lines += [line for matrix in matrices for line in curve(matrix, shares, args.seeds)]
     if args.parts in ("all", "replay"):
         lines += [line for matrix in matrices for line in report(matrix, shares, args.seeds)]
     if args.parts in ("all", "stopping"):

@@ -5,9 +5,13 @@
 Starts a local server, and sends the same chat requests with a bare aiohttp loop and with falter
 (plan, look-up, retries, every response in SQLite), each in a process of its own, in turn. Then at
 50 ms latency, then a run whose answers are all stored. lm-evaluation-harness and Inspect are timed
-on the same server when they are installed. How many requests fit into the minutes is tried out
-first. Prints a table of medians, and ratios from the lowest round to the highest; `cpu` is the same
-ratio by processor time, which says more on a busy machine. Asserts nothing.
+on the same server when they are installed. Prints a table of medians, and ratios from the lowest
+round to the highest; `cpu` is the same ratio by processor time, which says more on a busy machine.
+Asserts nothing.
+
+Each of the four parts has its share of the minutes, and what the one before did not use. How many
+requests fit into it is tried out first; rounds are left out, and at last a process is ended, rather
+than that a part takes longer. What is left out is said.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from _process import FALTER, measured
+from _process import FALTER, Taken, environment, measured
 from _server import mock_server, stats
 
 RECIPES = (
@@ -249,10 +253,29 @@ def _print(**found: Any) -> None:
     print(json.dumps({**found, "peak_mb": peak}))
 
 
+class Clock:
+    """How long the part at hand may go on."""
+
+    until = 0.0
+
+    @classmethod
+    def left(cls) -> float:
+        """Seconds; TimeoutError if there are none."""
+        seconds = cls.until - time.monotonic()
+        if seconds <= 0.0:
+            raise TimeoutError
+        return seconds
+
+
 def part(name: str, *arguments: object) -> dict[str, Any]:
-    """Run one part in a process of its own."""
+    """Run one part in a process of its own; TimeoutError where it takes more than is left."""
     command = [sys.executable, __file__, "--part", name, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=Clock.left(), env=environment()
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError from error
     if done.returncode:
         raise SystemExit(f"{name} failed:\n{done.stderr[-3000:]}")
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
@@ -278,27 +301,41 @@ def by(found: list[dict[str, Any]], others: list[dict[str, Any]], what: str) -> 
     return [f["requests"] / f[what] * o[what] / o["requests"] for f, o in pairs]
 
 
-def fitting(latency: int, connections: int, seconds: float, rounds: int) -> int:
-    """How many requests a round may have, if all rounds together may take so long."""
+def fitting(latency: int, connections: int, rounds: int) -> int:
+    """How many requests a round may have, if all rounds together may take what is left."""
     probe = 4000
     with mock_server(latency_ms=latency) as url, tempfile.TemporaryDirectory() as name:
         write_data(Path(name), probe)
         slow = part("ours", Path(name), url, connections)["seconds"]
         slow += part("bare", url, probe, connections)["seconds"] * 1.25
+    # Two thirds: starting a process takes a second or two, and a busy machine changes its mind.
+    seconds = Clock.left() * 2 / 3
     return int(min(200_000, max(2000, probe * seconds / rounds / slow)) // 1000 * 1000)
 
 
-def measure(latency: int, connections: int, requests: int, rounds: int) -> None:
+def measure(latency: int, connections: int, rounds: int) -> None:
+    requests = fitting(latency, connections, rounds)
     found: dict[str, list[dict[str, Any]]] = {"plain": [], "bare": [], "ours": []}
+    names = ("bare", "ours") if latency else ("plain", "bare", "ours")
     with mock_server(latency_ms=latency) as url:
-        for _ in range(rounds):
+        for n in range(rounds):
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
                 write_data(folder, requests)
-                if not latency:
-                    found["plain"].append(part("plain", url, requests // 4, connections))
-                found["bare"].append(part("bare", url, requests, connections))
-                found["ours"].append(part("ours", folder, url, connections))
+                arguments = {
+                    "plain": (url, requests // 4, connections),
+                    "bare": (url, requests, connections),
+                    "ours": (folder, url, connections),
+                }
+                try:
+                    taken = {what: part(what, *arguments[what]) for what in names}
+                except TimeoutError:
+                    if not n:
+                        raise
+                    rounds = n
+                    break
+            for what, each in taken.items():
+                found[what].append(each)
         served = stats(url)["requests"]
     print(
         f"{latency} ms, {connections} connections, {rounds} rounds of {requests:,} requests "
@@ -333,7 +370,7 @@ def measure_stored(cells: int, rounds: int) -> None:
         folder = Path(name)
         write_data(folder, cells)
         part("ours", folder, url, 128)
-        print(f"{cells:,} cells, all of them stored, median of {rounds}")
+        print(f"{cells:,} cells, all of them stored, median of {rounds}", flush=True)
         found = part("look_up", folder)
         row("  look-up of planned ids", rate(found), "ids/s", "", "aim: 50,000")
         before = stats(url)["requests"]
@@ -343,10 +380,19 @@ def measure_stored(cells: int, rounds: int) -> None:
             "run": falter_command("run", folder, url, 128),
             "report": ["report", "--json", "--store", str(folder / "falter.db")],
         }
-        taken = {
-            what: [measured([*FALTER, *command], folder) for _ in range(rounds)]
-            for what, command in commands.items()
-        }
+        taken: dict[str, list[Taken]] = {what: [] for what in commands}
+        for n in range(rounds):
+            try:
+                now = {
+                    w: measured([*FALTER, *c], folder, Clock.left()) for w, c in commands.items()
+                }
+            except TimeoutError:
+                if not n:
+                    raise
+                print(f"  (median of {n}: there was no time for more)")
+                break
+            for what, each_taken in now.items():
+                taken[what].append(each_taken)
         clock = {w: statistics.median(t.seconds for t in each) for w, each in taken.items()}
         cpu = {w: statistics.median(t.cpu for t in each) for w, each in taken.items()}
         row("  a command that only prints", clock["start"], "s", "", "aim: 0.35 s")
@@ -380,11 +426,18 @@ def main() -> None:
         PARTS[name](*(int(r) if r.isdigit() else r for r in rest))
         return
     started = time.monotonic()
-    for latency, connections, share in ((0, 128, 0.4), (50, 256, 0.25)):
-        requests = fitting(latency, connections, 60 * args.minutes * share, args.rounds)
-        measure(latency, connections, requests, args.rounds)
-    measure_stored(args.cells, args.rounds)
-    measure_others()
+    parts: list[tuple[str, float, Callable[[], None]]] = [
+        ("answers at once", 0.4, lambda: measure(0, 128, args.rounds)),
+        ("answers after 50 ms", 0.65, lambda: measure(50, 256, args.rounds)),
+        ("stored answers", 0.9, lambda: measure_stored(args.cells, args.rounds)),
+        ("others", 1.0, measure_others),
+    ]
+    for what, share, go in parts:
+        Clock.until = started + 60 * args.minutes * share
+        try:
+            go()
+        except TimeoutError:
+            print(f"{what}: not done in its share of {args.minutes:g} minutes, so left out")
     print(f"({(time.monotonic() - started) / 60:.1f} minutes)")
 
 

@@ -23,6 +23,7 @@ from falter.experiment._gate_settings import BUDGET, GATE, Looks, Margins
 from falter.experiment._grid import Grid
 from falter.experiment._settings import Many
 from falter.experiment._shapes import (
+    Budget,
     Options,
     Placeholders,
     RecipeSteps,
@@ -178,6 +179,8 @@ def python_type(shape: Shape[Any]) -> str:
             return f"Literal{list(words)}".replace("'", '"')
         case Value(kind=kind):
             return "str | Sequence[str]" if kind is tuple else kind.__name__
+        case Budget():
+            return "int | str"
         case Block():
             kind = _record(shape)
             return {

@@ -227,11 +227,11 @@ def test_few_unread_answers_are_counted_and_no_alarm() -> None:
 def test_failed_requests_and_an_unfinished_run_come_first() -> None:
     part = replace(counts(900, 800, failed=100), missing=300, scored=500)
     text = words(of_recipes(*OPEN, counts=part))
-    assert text[0] == (
-        "This run is not finished: 600 of 900 answers are in, so all that follows may still change."
-    )
+    assert text[0] == ("Not every answer is in: 600 of 900, so all that follows may still change.")
     assert text[1] == "100 of 900 requests failed and are left out."
-    assert text[-1].startswith("Next: run the same command again to finish it;")
+    assert text[-1].startswith(
+        "Next: bring in the missing answers (the same command finishes a run that was cut off);"
+    )
 
 
 def test_asking_again_is_told() -> None:
@@ -266,7 +266,7 @@ def test_one_item_and_one_recipe() -> None:
     text = words(of_recipes(bare, items=1, counts=counts(2, 1)))
     assert text[0] == (
         "Nothing is decided: smollm2 on basics (62.0 of 100 as asked), the one recipe is "
-        "undecided (typos); there are too few items for an interval."
+        "undecided (typos); no interval can be had."
     )
     assert text[1] == "1 item. No request failed; all 2 answers were read."
     assert len(text) == 2

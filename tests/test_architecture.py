@@ -320,6 +320,7 @@ NAMED: dict[str, set[str]] = {
     "protocols/*/_judg*.py": {"reasoning_quality"},
     "protocols/consistency/_regression.py": {"exact"},
     "perturbations/_groups.py": {"brittlebench"},
+    "perturbations/_tool*.py": {"function", "functions"},
     "protocols/*/_notes.py": {"typos"},
     "protocols/*/_ratings.py": {"exact"},
     "protocols/enterprise/_statistics.py": {"rougeL"},

@@ -10,6 +10,7 @@ from falter.cli._main import _run
 from falter.core.errors import StoreError, UnknownName, UsageError
 from falter.core.ids import short
 from falter.store import Batches, Store, prune, studies, verify
+from falter.store._marks import blob
 from samples import RUN, answer, requests
 
 LINE = ["--task", "basics:core", "--limit", "10", "-m", "simulated"]
@@ -67,6 +68,29 @@ def test_a_run_goes_with_what_no_other_run_needs(
     assert "nothing to remove" in capsys.readouterr().out
     assert run(store, "typos", "casing", "persona") == going  # and is asked again
     assert held(store) == before
+
+
+def test_answers_stay_for_a_run_that_was_interrupted_before_its_plan_was_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "falter.db"
+    going, begun = run(path, "typos"), run(path, "casing")
+    with Store(path) as store:  # as a kill leaves it: the plan's last cells are not there yet
+        number = store.number(begun)
+        store.db.execute(
+            "UPDATE runs SET planned = 0, finished_at = NULL WHERE id = ?", (blob(begun),)
+        )
+        store.db.execute("DELETE FROM cells WHERE run = ? AND sequence >= 10", (number,))
+    answers = held(path)["responses"]
+    line = ["store", "prune", short(going), "--yes", "--store", str(path)]
+    capsys.readouterr()
+    assert _run(line) == 0
+    said = capsys.readouterr()
+    assert f"run {short(begun)} was interrupted before its plan was whole" in said.err
+    assert held(path)["responses"] == answers and held(path)["runs"] == 1
+    assert run(path, "casing") == begun
+    assert held(path)["responses"] == answers  # so nothing is asked, and paid, once more
+    assert prune(path, [begun], apply=True).kept == 0
 
 
 def test_what_was_asked_beside_runs_stays(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_every_described_data_set_goes_through_its_own_reader() -> None:
         with sized_by_description() as described:
             task = tasks.get(name)(None)
         assert len({item.id for item in task.items}) == 8, name
-        assert described == [name]
+        assert described.rows == {name: 8}
         with pytest.raises(FalterError, match="no hub"):
             tasks.get(name)(None)
 
@@ -48,6 +49,29 @@ def test_the_paper_is_planned_without_its_data(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "together: 288 calls" in result.stdout
     assert (
-        "not here, so planned with filler of about their size: imdb, boolq, mmlu, mmlu_pro, "
-        "gpqa, rewardbench;" in result.stdout
+        "not here, so planned with some filler of about their size, multiplied: imdb, boolq, "
+        "mmlu, mmlu_pro, gpqa, rewardbench;" in result.stdout
     )
+
+
+def test_a_plan_looks_at_some_rows_and_multiplies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same sums as with all rows, with a limit above the rows looked at and without one."""
+
+    def sums(*more: str) -> tuple[int, int, int, list[int]]:
+        store = str(tmp_path / "falter.db")
+        arguments = ["plan", "--task", "xsum", "-r", "typos", "--model", "simulated", "--json"]
+        result = CliRunner().invoke(cli, [*arguments, "--store", store, *more])
+        assert result.exit_code == 0, result.output
+        rows = json.loads(result.stdout)["panels"]
+        names = ("calls", "prompt_tokens", "completion_tokens_at_most")
+        calls, read, written = (sum(row[name] for row in rows) for name in names)
+        return calls, read, written, [row["items"] for row in rows]
+
+    whole, six = sums(), sums("--limit", "6")
+    monkeypatch.setattr(_sizes, "MOST", 4)
+    for some, all_ in ((sums(), whole), (sums("--limit", "6"), six)):
+        assert some[0] == all_[0] and some[2:] == all_[2:]
+        assert some[1] == pytest.approx(all_[1], rel=0.01)
+    assert whole[3] == [8] and six[3] == [6] and sums("--limit", "3")[3] == [3]

@@ -35,6 +35,10 @@ FINE = [
     ("Ik heb geen tijd", "ik heb geen tijdd", "nl"),
     ("Non è più qui", "non è più quì", "it"),
     ("Não há três", "não ha três", "pt"),
+    ("the zone that string noticed", "the 2one that 5+r!n9 not1ced", "en"),
+    ("It must be 24 or $1,000.", "It mu$7 b3 24 or $1,000.", "en"),
+    ("What was Ada after when she said so?", "what was um ada after when she said so", "en"),
+    ("What is the sum of the trails left?", "Say what the sum of all the trails left is", "en"),
     ("", "", "en"),
 ]
 
@@ -58,6 +62,19 @@ LOST = [
     ("take 7 now", "take 8 now", "en", [("span", "7"), ("number", "7"), ("number", "+8")]),
     ("see a_b now", "see ab now", "en", [("span", "a_b")]),
     ("a_b and a_b", "a_b and", "en", [("span", "a_b")]),
+    (
+        "US$5 or x+3",
+        "US$6 or x+4",
+        "en",
+        [
+            ("span", "US$5"),
+            ("span", "x+3"),
+            ("number", "5"),
+            ("number", "3"),
+            ("number", "+6"),
+            ("number", "+4"),
+        ],
+    ),
     ("at -5 or 3", "at 5 or 3", "en", [("span", "-5"), ("number", "-5"), ("number", "+5")]),
     (
         "It is eaten by owls",
@@ -96,6 +113,8 @@ def test_figures() -> None:
     """Marks between thousands are no part of a number, other marks and spaces are."""
     checks = [flag for flag in flags("1,000 people", "1000 people") if flag[0] == "number"]
     assert checks == []
+    latex = flags("1,000 of −20 × 5", r"$1{,}000$ of $-20 \times 5$")
+    assert {check for check, _ in latex} == {"span"}
     assert ("number", "1000") in flags("cost 1,000 now", "cost 1,0 00 now")
     assert ("number", "1.5") in flags("1.5 is it", "15 is it")
     german = flags("1.000 Euro", "1000 Euro", "de")
@@ -131,5 +150,5 @@ def test_linear(piece: str) -> None:
     """Long texts are checked in linear time."""
     text = piece * (20_000 // len(piece))
     start = time.process_time()
-    meaning_flags(text, text[1:])
+    meaning_flags(text, text[1:] + "1")
     assert time.process_time() - start < 2

@@ -23,6 +23,7 @@ from falter.stats import (
 from falter.store import Store
 
 RECIPES = ["typos", "persona", "emotion", "pad_quotes", "pad_newlines", "word_split", "identity"]
+DEAR = {"name": "openai:gpt-4o", "price": {"input": 2.5, "output": 10}}
 ROWS = [{"question": f"What is {n} plus {n % 17}?", "answer": str(n + n % 17)} for n in range(90)]
 
 
@@ -218,11 +219,34 @@ def test_a_run_stops_at_the_look_that_knows(settings):
         ({"decide": 5}, "'decide' needs a 'budget'"),
         ({"budget": 200, "protocol": "brittlebench", "recipes": None, "data": None,
           "template": None}, "cannot be cut to a budget"),
+        ({"budget": "5 USD", "models": ["openai:gpt-4o"]}, "needs the price of openai:gpt-4o"),
+        ({"budget": "5 EUR", "models": [DEAR]}, "is in USD, and the budget in EUR"),
+        ({"budget": "5 USD"}, "cost nothing"),
+        ({"budget": "0.001 USD", "models": [DEAR]}, "too small"),
     ],
     ids=["too small", "nothing to choose from", "precision alone", "decide alone",
-         "a protocol"],
+         "a protocol", "no price", "another currency", "nothing costs", "too little money"],
 )  # fmt: skip
 def test_a_budget_that_cannot_be_kept_is_refused(settings, changed, message):
     """Before anything is sent, with what would do."""
     with pytest.raises(FalterError, match=message):
         falter.run(**{k: v for k, v in (settings | changed).items() if v is not None})
+
+
+def test_a_budget_in_money_or_tokens_is_kept(settings):
+    """It pays for as many requests as cost so much at most, and the plan says what they do."""
+    asked = settings | {"models": [DEAR], "sampling": {"max_tokens": 20}}
+    whole = falter.plan(**asked)
+    half = falter.plan(**asked, budget=f"{whole.cost_at_most['USD'] / 2:.6f} usd")
+    assert 0.4 < half.calls / whole.calls <= 0.51
+    assert half.cost_at_most["USD"] <= whole.cost_at_most["USD"] * 0.51
+    assert falter.plan(**asked, batch=True, budget="0.05 USD").calls / half.calls > 0.9
+    tokens = whole.prompt_tokens + whole.completion_tokens_at_most
+    third = falter.plan(**asked, budget=f"{tokens // 3} tokens")
+    assert 0.28 < third.calls / whole.calls <= 0.34
+    with pytest.raises(FalterError) as refused:
+        falter.plan(**asked | {"models": ["openai:gpt-4o"]}, budget="1 USD")
+    assert "price: {input: 2.5, output: 10}" in refused.value.hint
+    for wrong in ("5 dollars", "0 USD", "1.5", -3, True):
+        with pytest.raises(InvalidValue, match="budget"):
+            falter.plan(**asked, budget=wrong)

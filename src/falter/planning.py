@@ -141,6 +141,22 @@ class Cost:
     cached_tokens: int = 0
     amount_cached: float | None = None
 
+    def times(self, factor: float) -> Cost:
+        """The cost of so many times the items."""
+        if factor == 1.0:
+            return self
+        return Cost(
+            cells=round(factor * self.cells),
+            calls=round(factor * self.calls),
+            stored=round(factor * self.stored),
+            prompt_tokens=round(factor * self.prompt_tokens),
+            completion_tokens=round(factor * self.completion_tokens),
+            amount=None if self.amount is None else factor * self.amount,
+            currency=self.currency,
+            cached_tokens=round(factor * self.cached_tokens),
+            amount_cached=None if self.amount_cached is None else factor * self.amount_cached,
+        )
+
 
 def request(variant: Variant, target: Target, repeat: int) -> Request:
     """The request for one variant to a target; its key hashes what the model would see."""

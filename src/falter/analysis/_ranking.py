@@ -21,7 +21,7 @@ from falter.analysis._settings import Settings
 from falter.analysis._stack import Stack
 from falter.core.records import Estimate
 from falter.measures import (
-    micro_average,
+    mean_score,
     rank_agreement,
     rank_sets,
     ranking_changed,
@@ -125,16 +125,11 @@ def _ranks(stack: Stack, settings: Settings) -> list[RankRange]:
     ranges = []
     for ranks in rank_sets(means, clusters=stack.clusters, **_bootstrap(settings)):
         about = {"task": stack.task, "model": stack.models[ranks.model]}
-        # A mean of scores is no drop: that it differs from zero is no finding.
-        average = micro_average(
-            table[:, ranks.model], clusters=stack.clusters, level=settings.level
-        )
+        average = mean_score(table[:, ranks.model], clusters=stack.clusters, level=settings.level)
         mean = replace(
             average,
             measure="capability",
             estimand="mean score over these conditions, items like these",
-            p_value=None,
-            method=average.method.removesuffix("; p: t"),
             group=about,
         )
         ranges.append(RankRange(**about, mean=mean, best=ranks.best, worst=ranks.worst))

@@ -128,6 +128,13 @@ def prune_command(names: tuple[str, ...], store_path: Path, yes: bool) -> None:
     before = store_path.stat().st_size
     report = prune(store_path, names, apply=yes)
     click.echo(f"{store_path}: {_counted(report.removed)} {'removed' if yes else 'to remove'}")
+    if report.kept:
+        runs = ", ".join(map(short, report.unfinished))
+        click.echo(
+            f"note: {report.kept:,} answers stay: run {runs} was interrupted before its plan was "
+            "whole and may need them; run it to its end first, or prune it too",
+            err=True,
+        )
     if not yes:
         if any(report.removed.values()):
             click.echo("nothing is removed yet: the same command with --yes does it", err=True)

@@ -142,14 +142,12 @@ class LlamaEngine:
         tokens: list[int] = []
         paths = [words.tokens(text) for text in only]
         reason = "length"
-        for row in self._rows_after(prompt, tokens):
-            if paths:
-                further = _further(paths, tokens)
-                if not further:
-                    reason = "stop"
-                    break
-                row = self._held_to(row, further)
-            token = self._pick(row, temperature, draw)
+        for place in self._places_after(prompt, tokens):
+            further = _further(paths, tokens)
+            if paths and not further:
+                reason = "stop"
+                break
+            token = self._token_at(place, further, temperature, draw)
             if not paths and words.is_end(token):
                 reason = "stop"
                 break
@@ -181,6 +179,8 @@ class LlamaEngine:
         self._n_seq_max = n_seq_max
         self._context = llama.LlamaContext(model, _context_params(llama, self._limit, n_seq_max))
         self._batch = llama.LlamaBatch(n_tokens=BLOCK, embd=0, n_seq_max=1)
+        self._likeliest = llama.LlamaSampler()
+        self._likeliest.add_greedy()
         self._held = []
 
     def _require_open(self) -> Vocabulary:
@@ -192,6 +192,11 @@ class LlamaEngine:
 
     def _decode(self, entries: Sequence[Entry]) -> Iterator[tuple[int, Row]]:
         """Decode block by block; yield index and scores of each entry that wants them."""
+        for i, place in self._decode_places(entries):
+            yield i, self._row(place)
+
+    def _decode_places(self, entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
+        """Decode block by block; yield index and place in its block of each that wants scores."""
         for first in range(0, len(entries), BLOCK):
             block = entries[first : first + BLOCK]
             self._batch.clear()
@@ -200,14 +205,19 @@ class LlamaEngine:
             self._context.decode(self._batch)
             for i, entry in enumerate(block):
                 if entry[3]:
-                    yield first + i, self._row(i)
+                    yield first + i, i
 
     def _decode_trunk(self, tokens: list[int], *, rows_from: int) -> Iterator[tuple[int, Row]]:
         """Decode on sequence 0 what is not in its cache; yield the scores from a position on."""
+        for at, place in self._trunk_places(tokens, rows_from):
+            yield at, self._row(place)
+
+    def _trunk_places(self, tokens: list[int], rows_from: int) -> Iterator[tuple[int, int]]:
+        """The same, with the places in a block at which the scores stand."""
         kept = self._keep(tokens, rows_from)
         entries = [(tokens[at], at, 0, at >= rows_from) for at in range(kept, len(tokens))]
-        for i, row in self._decode(entries):
-            yield kept + i, row
+        for i, place in self._decode_places(entries):
+            yield kept + i, place
         self._held = tokens
 
     def _keep(self, tokens: list[int], below: int) -> int:
@@ -255,12 +265,12 @@ class LlamaEngine:
         if group:
             yield group
 
-    def _rows_after(self, prompt: list[int], tokens: list[int]) -> Iterator[Row]:
-        """The scores after the prompt, then after each token that the caller appends."""
-        yield from [row for _, row in self._decode_trunk(prompt, rows_from=len(prompt) - 1)]
+    def _places_after(self, prompt: list[int], tokens: list[int]) -> Iterator[int]:
+        """Where the scores stand after the prompt, then after each token the caller appends."""
+        yield from [place for _, place in self._trunk_places(prompt, len(prompt) - 1)]
         while len(prompt) + len(tokens) <= self._limit:
             entry = (tokens[-1], len(prompt) + len(tokens) - 1, 0, True)
-            yield from [row for _, row in self._decode([entry])]
+            yield from [place for _, place in self._decode_places([entry])]
 
     # -- scores ------------------------------------------------------------------------------
 
@@ -272,6 +282,13 @@ class LlamaEngine:
         shifted: Row = row - row.max()
         shifted -= math.log(float(self._numpy.exp(shifted).sum()))
         return shifted
+
+    def _token_at(self, place: int, among: list[int], temperature: float, draw: Any) -> int:
+        """The next token: any, or one of these. The likeliest needs no copy of them all."""
+        if temperature == 0 and not among:
+            return int(self._likeliest.sample(self._context, place))
+        row = self._row(place)
+        return self._pick(self._held_to(row, among) if among else row, temperature, draw)
 
     def _held_to(self, row: Row, tokens: Sequence[int]) -> Row:
         """The scores with all but these tokens impossible."""

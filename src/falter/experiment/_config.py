@@ -17,6 +17,7 @@ from falter.experiment._gate_settings import GATE, GateSpec
 from falter.experiment._grid import Grid, GridLevels, grid_settings, refuse_together
 from falter.experiment._settings import Block, Many, Setting, options_of, setting
 from falter.experiment._shapes import (
+    Budget,
     Columns,
     File,
     Headers,
@@ -276,9 +277,9 @@ class Experiment:
         default=1, low=1, high=10_000, on="1")
     repeats: int = setting("how often to send every request", "--repeats", default=1, low=1,
         high=10_000, on="1")
-    budget: int | None = setting("the most requests: a balanced random part of the cells is asked",
-        "--budget", low=1, identity="when set", without="all",
-        off="2000")
+    budget: int | str | None = setting("the most requests, as 2000, '200000 tokens' or '5 USD': "
+        "a balanced random part of the cells is asked", "--budget", shape=Budget(),
+        identity="when set", without="all", metavar="N", off="2000")
     precision: Precision | None = setting("stop before the budget is spent, once these intervals "
         "are narrow enough", shape=PRECISION)
     decide: float | None = setting("stop once every recipe has a verdict at this margin, in points",

@@ -155,7 +155,7 @@ class ExperimentSettings(TypedDict, total=False):
     remedy: str | None
     draws: int | None
     repeats: int | None
-    budget: int | None
+    budget: int | str | None
     precision: PrecisionSettings | None
     decide: float | None
     looks: int | None

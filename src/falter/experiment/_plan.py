@@ -16,9 +16,10 @@ from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._plan_text import panel_row, plan_lines, plan_remarks
 from falter.experiment._planned import planned_prompts, planned_study
 from falter.experiment._prices import read_prices, with_prices
+from falter.experiment._resolve import PanelPlan
 from falter.experiment._study import ResolvedStudy, StudySpec, study_in
 from falter.store import Store
-from falter.tasks import sized_by_description
+from falter.tasks import Described, sized_by_description
 
 __all__ = ["Plan", "plan", "plan_of"]
 
@@ -122,13 +123,15 @@ def plan_of(spec: StudySpec, store: Path, prices: str | None, show: int) -> Plan
         spec = replace(spec, experiment=with_prices(spec.experiment, listed))
         price_list = listed.name
     with sized_by_description() as described, study_in(spec, store) as study:
-        planned = _planned(study, store, price_list)
+        planned = _planned(study, store, price_list, described)
         planned["prompts"] = planned_prompts(study, show)
-    planned["described"] = described
+    planned["described"] = list(described.rows)
     return Plan(planned)
 
 
-def _planned(study: ResolvedStudy, store_path: Path, price_list: str | None) -> dict[str, Any]:
+def _planned(
+    study: ResolvedStudy, store_path: Path, price_list: str | None, described: Described
+) -> dict[str, Any]:
     """The plan as plain data, part by part."""
     protocol = study.spec.protocol
     store = Store(store_path, writes=False) if store_path.exists() else None
@@ -137,9 +140,16 @@ def _planned(study: ResolvedStudy, store_path: Path, price_list: str | None) -> 
     finally:
         if store is not None:
             store.close()
+    limits = {part.name: resolved.experiment.limit for part, resolved in study.parts}
     rows = [
         ({"part": part.name} if protocol.name else {})
-        | panel_row(panel, cost, price_list, study.spec.experiment.batch)
+        | panel_row(
+            panel,
+            cost,
+            price_list,
+            study.spec.experiment.batch,
+            of_all=_of_all(panel, limits[part.name], described),
+        )
         for part, panels in costs
         for panel, cost in panels
     ]
@@ -147,7 +157,8 @@ def _planned(study: ResolvedStudy, store_path: Path, price_list: str | None) -> 
     for part, panels in costs:
         for panel, cost in panels:
             place = part.name, panel.panel.task
-            cells[place] = cells.get(place, 0) + cost.cells
+            factor = _of_all(panel, limits[part.name], described)
+            cells[place] = cells.get(place, 0) + round(factor * cost.cells)
     needs = [resolved.rewrites for _, resolved in study.parts if resolved.rewrites is not None]
     return {
         "protocol": protocol.name or None,
@@ -170,3 +181,9 @@ def _planned(study: ResolvedStudy, store_path: Path, price_list: str | None) -> 
         ],
         "notes": [*study.notes, *protocol.notes(study.spec.preset)],
     }
+
+
+def _of_all(panel: PanelPlan, limit: int | None, described: Described) -> float:
+    """How many times its items a panel would really ask, where filler stands for more of them."""
+    times = described.times(panel.panel.task)
+    return times if limit is None else max(1.0, min(times, limit / max(1, len(panel.items))))

@@ -15,9 +15,13 @@ __all__ = ["panel_row", "panel_text", "plan_lines", "plan_remarks", "prompt_text
 
 
 def panel_row(
-    p: PanelPlan, cost: Cost, price_list: str | None, batch: bool = False
+    p: PanelPlan, cost: Cost, price_list: str | None, batch: bool = False, of_all: float = 1.0
 ) -> dict[str, Any]:
-    """The calls, tokens and cost of one panel, and where they would go with whose key."""
+    """The calls, tokens and cost of one panel, and where they would go with whose key.
+
+    `of_all` multiplies everything that grows with items, where `p` holds some of them only.
+    """
+    cost = cost.times(of_all)
     transport = getattr(p.client, "transport", None)
     return {
         "address": p.panel.model.base_url,
@@ -26,7 +30,7 @@ def panel_row(
         "model": p.panel.model.label,
         "scorer": p.panel.scorer,
         "scorer_because": p.because,
-        "items": len(p.items),
+        "items": round(of_all * len(p.items)),
         "recipes": len(p.conditions),
         "max_tokens": p.target.sampling.max_tokens,
         "thinks": p.thinks,
@@ -199,10 +203,11 @@ def plan_lines(planned: Mapping[str, Any]) -> Iterator[str]:
     for line in planned["bundled"]:
         yield f"{line}; items without one are left out on both sides"
     for line in planned["missing"]:
-        yield f"missing: {line}; 'falter rewrites prepare' makes them"
+        of = " (of the filler)" if planned["described"] else ""
+        yield f"missing: {line}{of}; 'falter rewrites prepare' makes them"
     if planned["described"]:
         yield (
-            f"not here, so planned with filler of about their size: "
+            "not here, so planned with some filler of about their size, multiplied: "
             f"{', '.join(planned['described'])}; numbers of items and "
             "tokens are rough, and a recipe may apply to fewer texts than to the filler"
         )

@@ -13,6 +13,7 @@ from falter.experiment._gate_settings import Looks, Margins
 from falter.experiment._grid import Grid
 from falter.experiment._settings import Block, Many, Setting
 from falter.experiment._shapes import (
+    Budget,
     Options,
     Placeholders,
     RecipeSteps,
@@ -100,6 +101,8 @@ def _shape(shape: Shape[Any]) -> dict[str, Any]:
             return _or_list(text) if kind is tuple else text
         case Value():
             return _value(shape.kind, shape.words, shape.low, shape.high)
+        case Budget():
+            return {"anyOf": [_value(int, (), 1, None), _TEXT]}
         case Options():
             texts = isinstance(shape, Placeholders)
             return {"type": "object"} | ({"additionalProperties": _TEXT} if texts else {})

@@ -16,11 +16,12 @@ from falter.scorers import ScorerNames
 from falter.tasks import read_template_file
 
 __all__ = [
-    "Columns", "File", "Headers", "NamedValues", "Options", "Place", "Placeholders",
+    "Budget", "Columns", "File", "Headers", "NamedValues", "Options", "Place", "Placeholders",
     "RecipeSteps", "Scorers", "Shape", "StepSpec", "Template", "TemplateFile", "Value",
 ]  # fmt: skip
 
 T = TypeVar("T")
+AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*((?i:tokens?)|[A-Za-z]{3})?")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 StepSpec = tuple[str, Mapping[str, Any]]
 
@@ -165,6 +166,26 @@ class Headers(Options):
                     "give the variable's name, and not the value itself",
                 )
         return headers
+
+
+class Budget(Shape[int | str]):
+    """A number of requests, or what they may take: `200000 tokens`, `5 USD`."""
+
+    expected = "a number of requests from 1, or an amount such as '200000 tokens' or '5 USD'"
+
+    def read(self, value: Any, place: Place) -> int | str:
+        text = str(value).replace(",", "").replace("_", "").strip()
+        match = AMOUNT.fullmatch(text)
+        kinds = isinstance(value, (int, str)) and not isinstance(value, bool)
+        if not kinds or match is None or not 0 < float(match[1]) < 2**53:
+            raise place.refuse(value, self.expected)
+        number, unit = match[1], match[2]
+        if not unit:
+            if "." in number:
+                raise place.refuse(value, self.expected)
+            return int(number)
+        is_tokens = unit.lower() in ("token", "tokens")
+        return f"{number} {'tokens' if is_tokens else unit.upper()}"
 
 
 class Columns(Value):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from falter.core.errors import UsageError
+from falter.experiment._budget import affordable, distinct_panels, more_of
 from falter.experiment._config import Experiment
 from falter.experiment._resolve import PanelPlan, Resolved
 from falter.stats import Layout, budget_layout, planned_half_widths
@@ -27,17 +28,19 @@ def laid_out(resolved: Resolved) -> Resolved:
     The budget is shared out over tasks by their size. All models of a task are asked the same
     cells, so that they can be compared; scorers that read the same answers share their requests.
     """
-    budget, run = resolved.experiment.budget, resolved.run
-    if budget is None:
+    run = resolved.run
+    if resolved.experiment.budget is None:
         refuse_without_budget(resolved.experiment)
         return resolved
+    budget = affordable(resolved)
     tasks = list(dict.fromkeys(p.panel.task for p in resolved.panels))
     first = {task: next(p for p in resolved.panels if p.panel.task == task) for task in tasks}
-    answers = {task: _answers(resolved.panels, task) for task in tasks}
+    answers = {task: len(distinct_panels(resolved.panels, task)) for task in tasks}
     whole = {task: first[task].cells(run.draws, run.repeats) for task in tasks}
     everything = sum(whole[task] * answers[task] for task in tasks)
     layouts = {
-        task: _layout(first[task], budget * whole[task] / everything, resolved) for task in tasks
+        task: _layout(first[task], budget * whole[task] / everything, budget, resolved)
+        for task in tasks
     }
     record = {
         task: {
@@ -53,16 +56,7 @@ def laid_out(resolved: Resolved) -> Resolved:
     return replace(resolved, panels=panels, run=replace(run, experiment=experiment))
 
 
-def _answers(panels: Sequence[PanelPlan], task: str) -> int:
-    """How often each cell of a task is sent: once a model, and once a way of asking it."""
-    targets: list[Any] = []
-    for p in panels:
-        if p.panel.task == task and p.target not in targets:
-            targets.append(p.target)
-    return len(targets)
-
-
-def _layout(panel: PanelPlan, budget: float, resolved: Resolved) -> Layout:
+def _layout(panel: PanelPlan, budget: float, whole: int, resolved: Resolved) -> Layout:
     run = resolved.run
     if not any(condition.recipe.perturbs for condition in panel.conditions):
         raise UsageError(
@@ -80,11 +74,11 @@ def _layout(panel: PanelPlan, budget: float, resolved: Resolved) -> Layout:
     others = sum(main[1:]) / max(1, len(main) - 1)
     least = min(FEWEST, len(keys)) * (main[0] + (width - 1) * others)
     if spent < least:
-        whole = resolved.experiment.budget or 0
         raise UsageError(
             f"A budget of {whole:,} requests is too small: of '{panel.panel.task}' it pays for "
             f"fewer than {min(FEWEST, len(keys))} items in {width} conditions each",
-            hint=f"give {math.ceil(whole * least / spent):,} or more, or fewer models and tasks",
+            hint=f"give {more_of(resolved.experiment.budget, least / spent)} or more, or fewer "
+            "models and tasks",
         )
     layout = budget_layout(keys, main, spent, seed=resolved.experiment.seed)
     mask = np.zeros((len(keys), len(costs)), dtype=np.bool_)

@@ -2,7 +2,7 @@
 
 from falter.measures._accuracy import accuracy, accuracy_drop
 from falter.measures._association import Association, association
-from falter.measures._averages import group_average, macro_average, micro_average
+from falter.measures._averages import group_average, macro_average, mean_score, micro_average
 from falter.measures._churn import Churn, churn
 from falter.measures._compare import Answers, PairComparison, compare_family, compare_pair
 from falter.measures._compare_conditions import (
@@ -187,6 +187,7 @@ __all__ = [
     "item_std",
     "macro_average",
     "mean_over_tasks",
+    "mean_score",
     "micro_average",
     "missing_bounds",
     "missingness",

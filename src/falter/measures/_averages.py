@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.stats import item_mean
+from falter.stats import ItemMean, item_mean, mean_rate
 
-__all__ = ["group_average", "macro_average", "micro_average"]
+__all__ = ["group_average", "macro_average", "mean_score", "micro_average"]
 
 
 def group_average(
@@ -58,6 +59,21 @@ def macro_average(
     return _average("macro_average", "these groups of conditions", matrix, weights, clusters, level)
 
 
+def mean_score(
+    scores: ArrayLike, *, clusters: Sequence[Hashable] | None = None, level: float = 0.95
+) -> Estimate:
+    """The mean of scores, or shares, over all conditions, each counting the same.
+
+    `scores` is items x conditions, NaN where missing. Between 0 and 1 the interval is that of
+    `falter.stats.mean_rate`, which stays there; of other scores that of `micro_average`.
+    """
+    matrix = _matrix(scores)
+    known = matrix[~np.isnan(matrix)]
+    in_unit = bool(known.size) and 0.0 <= float(known.min()) <= float(known.max()) <= 1.0
+    mean = (mean_rate if in_unit else item_mean)(matrix, clusters=clusters, level=level)
+    return _estimate("mean_score", "mean score over all these conditions", mean, level)
+
+
 def _average(
     measure: str,
     over: str,
@@ -71,16 +87,22 @@ def _average(
     if weights is not None and not weights.any():
         weights = None
     mean = item_mean(matrix, weights=weights, clusters=clusters, level=level)
+    found = _estimate(measure, f"mean drop over {over}", mean, level)
+    test = "t" if clusters is None else "the same"
+    return replace(found, p_value=mean.p_value, method=f"{found.method}; p: {test}")
+
+
+def _estimate(measure: str, what: str, mean: ItemMean, level: float) -> Estimate:
+    """A mean over items as an estimate, without a test."""
     return Estimate(
         measure=measure,
         value=mean.value,
         status=mean.status,
-        estimand=f"mean drop over {over}, items like these",
+        estimand=f"{what}, items like these",
         low=mean.interval.low,
         high=mean.interval.high,
         level=level,
-        p_value=mean.p_value,
-        method=f"{mean.interval.method}; p: {'t' if clusters is None else 'the same'}",
+        method=mean.interval.method,
         items=mean.items,
         conditions=mean.conditions,
         excluded=mean.excluded,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures._accuracy import accuracy
-from falter.measures._averages import micro_average
+from falter.measures._averages import mean_score
 from falter.measures._estimates import Basis
 from falter.measures._outputs import Codes, code_outputs, group_sizes
 from falter.measures._resample import unit_codes
@@ -60,20 +60,13 @@ def capability(
     """The mean score over all configurations, each of them as original as the others.
 
     `scores` is items x configurations, NaN where missing; every configuration counts the same. The
-    interval is that of `micro_average`, CR1 with `clusters`, held to [0, 1] for scores within it.
+    interval is that of `mean_score`.
     """
-    mean = replace(
-        micro_average(scores, clusters=clusters, level=level),
+    return replace(
+        mean_score(scores, clusters=clusters, level=level),
         measure="capability",
         estimand="mean score over these configurations, items like these",
-        p_value=None,
     )
-    values = np.asarray(scores, dtype=np.float64)
-    values = values[~np.isnan(values)]
-    in_unit = bool(values.size and values.min() >= 0.0 and values.max() <= 1.0)
-    if mean.low is None or mean.high is None or not in_unit:
-        return mean
-    return replace(mean, low=max(0.0, mean.low), high=min(1.0, mean.high))
 
 
 def output_consistency(

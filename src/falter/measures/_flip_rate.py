@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.measures._averages import micro_average
+from falter.measures._averages import mean_score, micro_average
 from falter.measures._tables import outcome_array
 
 __all__ = ["SAME", "FlipRate", "cell_flips", "flip_rate", "flips_of_asking_again"]
@@ -48,7 +48,7 @@ def flip_rate(
     realisations) without the baseline, NaN where missing. Cells that `changed` (items x conditions)
     says the prompt was left alone in do not count. A cell asked several times counts by the share
     of its pairs with the baseline that differ by more than 1e-9. Averaged over items within a
-    condition and then over conditions, as `micro_average`, whose interval it has, cut to 0 to 1.
+    condition and then over conditions, with the interval of `mean_score`.
 
     `again` is what came of the baseline's prompt asked again, one outcome per item or items x
     repeats; without it the baseline's own repeats are compared, and with neither it is
@@ -65,8 +65,8 @@ def flip_rate(
     noise = flips_of_asking_again(first, again)
 
     def share(measure: str, values: Floats, what: str) -> Estimate:
-        estimate = micro_average(values, clusters=clusters, level=level)
-        return _bounded(replace(estimate, measure=measure, p_value=None), what)
+        estimate = mean_score(values, clusters=clusters, level=level)
+        return replace(estimate, measure=measure, estimand=f"{what}, items like these")
 
     what = "share of changed cells whose outcome is not the baseline's"
     rate = share("flip_rate", flips, what)
@@ -132,14 +132,3 @@ def _columns(name: str, values: ArrayLike, items: int | None) -> Floats:
     if array.ndim != 2 or (items is not None and len(array) != items):
         raise InvalidValue(name, array.shape, "one outcome per item, or items x repeats")
     return array
-
-
-def _bounded(estimate: Estimate, what: str) -> Estimate:
-    low, high = estimate.low, estimate.high
-    return replace(
-        estimate,
-        estimand=f"{what}, items like these",
-        low=None if low is None else max(0.0, low),
-        high=None if high is None else min(1.0, high),
-        method=estimate.method.removesuffix("; p: t"),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
@@ -90,7 +91,7 @@ def item_std(
         mean=basis.undefined("item_std.mean", mean.status, "fewer than two items")
         if mean.value is None
         else replace(basis, clusters=mean.clusters, design_effect=mean.design_effect).estimate(
-            "item_std.mean", mean.value, mean.interval, status=mean.status
+            "item_std.mean", mean.value, mean.interval.clipped(0.0, math.inf), status=mean.status
         ),
         all_correct=share("all_correct", is_constant & (score == right)),
         all_wrong=share("all_wrong", is_constant & (score == wrong)),

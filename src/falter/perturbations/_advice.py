@@ -85,9 +85,8 @@ ADVICE = (
     ),
     Advice(
         "tools",
-        "The prompt describes tools. None of these perturbations changes such a description yet; "
-        "what stands around it can be changed.",
-        ("tone_rules", "role_placement", "pad_newlines"),
+        "The prompt describes tools as JSON: their order and the layout mean nothing.",
+        ("tool_schema",),
     ),
 )
 """In the order in which they are proposed."""
@@ -96,7 +95,7 @@ NOISE_FLOOR = "identity"
 """What every set of recipes needs beside it: the same prompt again."""
 
 _JSON = re.compile(r"\bJSON\b")
-_TOOL = re.compile(r'"parameters"\s*:\s*\{|"input_schema"\s*:\s*\{')
+_TOOL = re.compile(r'"(?:parameters|input_schema|inputSchema)"\s*:\s*\{')
 _EXPRESSION = re.compile(r"\d\s?[-+*/×÷−^=]\s?\(?[-−]?\d|\$[^$\n]+\$")
 _FIELD = re.compile(r"[A-Z][a-z]+(?: [a-z]+)?:\s*\Z")
 

@@ -9,9 +9,9 @@ from functools import cache
 from falter.core.records import Span
 from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
-from falter.perturbations._resources import table
-from falter.perturbations._wording import FAMILY, MEANING, NOISE, capitalised_like, plain_words
-from falter.text import Replacement, overlaps, passive_auxiliaries
+from falter.perturbations._resources import skipped, table
+from falter.perturbations._wording import FAMILY, MEANING, NOISE, capitalised_like, spelt_spans
+from falter.text import Replacement, natural_words, overlaps, passive_auxiliaries, uncovered
 
 __all__ = ["autocorrect"]
 
@@ -34,8 +34,9 @@ _SHARE = re.compile(
 
 def _corrected(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     known = _corrections(language)
-    spans = plain_words(text, blocked, language)
+    spans = natural_words(text, blocked, skipped(language))
     found = [span for span in spans if text[span[0] : span[1]].lower() in known]
+    found = uncovered(found, spelt_spans(text, language)) if found else found
     shares = [match.span() for match in _SHARE.finditer(text)] if found else []
     if shares:
         found = [span for span in found if not overlaps(shares, *span)]

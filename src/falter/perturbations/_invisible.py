@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from falter.core.interfaces import Parameter
 from falter.core.records import Span
@@ -28,35 +28,40 @@ _KIND = Parameter(
 _GAP = re.compile(r"(?<=\S) (?=\S)")
 _QUOTE = re.compile(r"\"|(?<!\w)'|'(?!\w)")
 _FOREIGN = re.compile(r"[\u00a1-\u024f‘’“”–—…]")
+_USUAL = ("no_break", "zero_width", "quotes", "accents")
 Site = tuple[int, int, str]  # a place and what to do there
 
 
-def _found(text: str, blocked: Sequence[Span], kind: str, language: str) -> Iterator[Site]:
-    wanted = {kind} if kind != "all" else {"no_break", "zero_width", "quotes", "accents"}
-    if "no_break" in wanted:
-        yield from ((*match.span(), "no_break") for match in _GAP.finditer(text))
-    words = long_words(text, blocked, language, 4)
-    if "zero_width" in wanted:
-        yield from ((at, at, "zero_width") for a, b in words for at in range(a + 2, b - 1))
-    if "quotes" in wanted:
-        yield from ((*match.span(), "quotes") for match in _QUOTE.finditer(text))
-    if text.isascii():
-        return
-    for match in _FOREIGN.finditer(text):
-        if "mojibake" in wanted:
-            yield (*match.span(), "mojibake")
-        elif (
-            "accents" in wanted
-            and overlaps(words, *match.span())
-            and unicodedata.normalize("NFD", match[0]) != match[0]
-        ):
-            yield (*match.span(), "accents")
-
-
 def _sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Site]:
-    sites = sorted(_found(text, blocked, kind, language))
-    free = set(uncovered(sorted({site[:2] for site in sites}), blocked))
-    return [site for site in sites if site[:2] in free]
+    wanted = _USUAL if kind == "all" else (kind,)
+    found: list[Site] = []
+    if "no_break" in wanted:
+        found += _free("no_break", _GAP, text, blocked)
+    plain = text.isascii()
+    if "zero_width" in wanted or ("accents" in wanted and not plain):
+        words = long_words(text, blocked, language, 4)
+        if "zero_width" in wanted:
+            found += [(at, at, "zero_width") for a, b in words for at in range(a + 2, b - 1)]
+        if "accents" in wanted and not plain:
+            letters = _free("accents", _FOREIGN, text, blocked)
+            found += [site for site in letters if _is_accented(text, site, words)]
+    if "quotes" in wanted and ("'" in text or '"' in text):
+        found += _free("quotes", _QUOTE, text, blocked)
+    if "mojibake" in wanted and not plain:
+        found += _free("mojibake", _FOREIGN, text, blocked)
+    found.sort()
+    return found
+
+
+def _free(change: str, pattern: re.Pattern[str], text: str, blocked: Sequence[Span]) -> list[Site]:
+    """Where the pattern is found outside the blocked spans, and what to do there."""
+    spans = [match.span() for match in pattern.finditer(text)]
+    return [(start, end, change) for start, end in uncovered(spans, blocked)]
+
+
+def _is_accented(text: str, site: Site, words: Sequence[Span]) -> bool:
+    start, end, _ = site
+    return overlaps(words, start, end) and not unicodedata.is_normalized("NFD", text[start:end])
 
 
 @site_perturbation(
@@ -65,6 +70,7 @@ def _sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list
     sites=_sites,
     family=FAMILY,
     group=NOISE,
+    version=2,
     default_rate=0.1,
     parameters=(_KIND,),
     invariants=MEANING,

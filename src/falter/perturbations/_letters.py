@@ -10,7 +10,15 @@ from falter.core.records import Span
 from falter.core.rng import Rng
 from falter.perturbations._base import site_perturbation
 from falter.perturbations._resources import confusions, never_produced
-from falter.perturbations._wording import FAMILY, LANGUAGES, MEANING, NOISE, long_words, plain_words
+from falter.perturbations._wording import (
+    FAMILY,
+    LANGUAGES,
+    MEANING,
+    NOISE,
+    long_words,
+    plain_words,
+    without_symbols,
+)
 from falter.text import Replacement
 
 __all__ = ["homoglyphs", "leetspeak", "ocr"]
@@ -68,7 +76,8 @@ def ocr(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
 
 
 def _lookalike_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    return _holding("homoglyphs", text, plain_words(text, blocked, language))
+    words = without_symbols(text, plain_words(text, blocked, language), language)
+    return _holding("homoglyphs", text, words)
 
 
 @site_perturbation(
@@ -77,13 +86,16 @@ def _lookalike_sites(text: str, blocked: Sequence[Span], language: str) -> list[
     sites=_lookalike_sites,
     family=FAMILY,
     group=NOISE,
-    version=2,
+    version=3,
     default_rate=0.3,
     invariants=MEANING,
     languages=LANGUAGES,
 )
 def homoglyphs(text: str, site: Span, rng: Rng, language: str) -> Replacement:
-    """Replaces about half of a word's letters, and at least one, by Unicode look-alikes."""
+    """Replaces about half of a word's letters, and at least one, by Unicode look-alikes.
+
+    A letter that stands for something (*the side a*) stays.
+    """
     start, end = site
     table, letters = confusions("homoglyphs"), list(text[start:end])
     places = [at for at, letter in enumerate(letters) if letter in table]
@@ -98,13 +110,16 @@ def _leet_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]
     return _holding("leet", text, long_words(text, blocked, language))
 
 
+_SUM_SIGN = re.compile(r"(?<=\d)\+|\+(?=\d)")
+
+
 @site_perturbation(
     "leetspeak",
     title="digits in place of letters",
     sites=_leet_sites,
     family=FAMILY,
     group=NOISE,
-    version=2,
+    version=3,
     default_rate=0.3,
     invariants=_WITH_DIGITS,
     languages=LANGUAGES,
@@ -112,13 +127,15 @@ def _leet_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]
 def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes words in l33t: digits and signs in place of letters.
 
-    Words of three letters or more; if no letter would be left, the first one stays.
+    Words of three letters or more; if no letter would be left, the first one stays. Beside a digit
+    no plus is written: *837+3r* would be a sum.
     """
     start, end = site
     table, word = confusions("leet"), text[start:end]
     leet = "".join(
         rng.choice(table[low]) if (low := letter.lower()) in table else letter for letter in word
     )
+    leet = _SUM_SIGN.sub("7", leet)
     if not any(map(str.isalpha, leet)):
         leet = word[0] + leet[1:]
     return start, end, leet

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from falter.core.interfaces import Parameter
 from falter.core.records import Span
@@ -83,7 +83,7 @@ def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
     sites=_gap_sites,
     family=FAMILY,
     group=MANIPULATION,
-    version=2,
+    version=3,
     default_rate=0.1,
     invariants=MEANING,
     languages=(*LANGUAGES, "ja"),
@@ -105,15 +105,30 @@ _LONGEST = 16
 
 
 def leaves_other_word(text: str, at: int, language: str) -> bool:
-    """Whether a gap inside a word leaves a negation, a number word or a coarse word beside it."""
+    """Whether a gap inside a word leaves a negation, a number word or a coarse word beside it, or
+    one that a second gap would cut out of it: *k no wn*."""
     if not (text[at - 1 : at].isalpha() and text[at : at + 1].isalpha()):
         return False
     head = _HEAD.search(text[max(0, at - _LONGEST) : at])
     tail = _TAIL.match(text, at, at + _LONGEST)
-    unwanted = kept_words(language), never_written()
-    return any(
-        part is not None and part[0].lower() in words for part in (head, tail) for words in unwanted
-    )
+    if head is None or tail is None:
+        return False
+    unwanted, low = _unwanted(language), tail[0].lower()
+    if head[0].lower() in unwanted or low in unwanted:
+        return True
+    if low[:2] not in _beginnings(language):
+        return False
+    return any(low[:n] in unwanted for n in range(2, len(low)))
+
+
+@cache
+def _unwanted(language: str) -> frozenset[str]:
+    return kept_words(language) | never_written()
+
+
+@cache
+def _beginnings(language: str) -> frozenset[str]:
+    return frozenset(word[:2] for word in _unwanted(language))
 
 
 _GAP = re.compile(r" (?<=\S )(?=\S)")  # one space between two things

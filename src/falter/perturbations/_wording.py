@@ -9,6 +9,7 @@ from falter.core.records import Span
 from falter.perturbations._resources import skipped
 from falter.text import (
     KEPT_LANGUAGES,
+    letter_symbols,
     mentioned_words,
     merged,
     names,
@@ -27,6 +28,7 @@ __all__ = [
     "long_words",
     "plain_words",
     "spelt_spans",
+    "without_symbols",
 ]
 
 FAMILY = "words"
@@ -70,6 +72,13 @@ def spelt_spans(text: str, language: str) -> Sequence[Span]:
 def long_words(text: str, blocked: Sequence[Span], language: str, least: int = 3) -> list[Span]:
     """Plain words of at least so many letters."""
     return [span for span in plain_words(text, blocked, language) if span[1] - span[0] >= least]
+
+
+def without_symbols(text: str, words: list[Span], language: str) -> list[Span]:
+    """The words without single letters that stand for something: the side *a* is no article."""
+    if language != "en" or all(end - start > 1 for start, end in words):
+        return words
+    return uncovered(words, letter_symbols(text))
 
 
 # Words before *I* at the start of a clause: a capital does not make them a name.

@@ -19,6 +19,7 @@ from falter.perturbations._asking import (
 )
 from falter.perturbations._base import PromptPerturbation, prompt_perturbation
 from falter.perturbations._input_format import input_format
+from falter.perturbations._tool_schema import tool_schema
 
 __all__ = [
     "format_html",
@@ -28,6 +29,7 @@ __all__ = [
     "format_xml",
     "format_yaml",
     "input_format",
+    "tool_schema",
 ]
 
 _FAMILY = _GROUP = "format"

@@ -36,6 +36,7 @@ from falter.perturbations._wording import (
     NOISE,
     long_words,
     plain_words,
+    without_symbols,
 )
 from falter.text import Replacement, kept_words, uncovered
 
@@ -169,7 +170,7 @@ def word_split(text: str, site: Span, rng: Rng, language: str) -> Replacement | 
 
 
 def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    words = plain_words(text, blocked, language)
+    words = without_symbols(text, plain_words(text, blocked, language), language)
     gaps = ((a[1], b[0]) for a, b in pairwise(words))
     free = [(end, start) for end, start in gaps if start - end == 1 and text[end] == " "]
     return uncovered(free, blocked)
@@ -181,11 +182,14 @@ def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     sites=_joints,
     family=FAMILY,
     group=MANIPULATION,
-    version=2,
+    version=3,
     default_rate=0.3,
     invariants=MEANING,
     languages=LANGUAGES,
 )
 def word_merge(text: str, site: Span, rng: Rng, language: str) -> Replacement:
-    """Joins neighbouring words by removing the single space between them."""
+    """Joins neighbouring words by removing the single space between them.
+
+    A letter that stands for something (*the value of a*) is joined to nothing.
+    """
     return site[0], site[1], ""

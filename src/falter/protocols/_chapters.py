@@ -21,8 +21,13 @@ def chapter(title: str, figures: Iterable[Figure], *, folded: bool = False) -> t
     )
 
 
-def findings(sentences: Iterable[str], results: Sequence[PartResult]) -> Statement:
-    """What a protocol found, with what was asked and what could not be read."""
+def findings(
+    sentences: Iterable[str], results: Sequence[PartResult], *, unread_are: str | None = None
+) -> Statement:
+    """What a protocol found, with what was asked and what could not be read.
+
+    `unread_are` says what the protocol counts unread replies as, where the analysis does not.
+    """
     asked, judged = (
         [
             panel.counts
@@ -32,8 +37,8 @@ def findings(sentences: Iterable[str], results: Sequence[PartResult]) -> Stateme
         ]
         for models in (True, False)
     )
-    strict = results[0].analysis.unparsed == "wrong"
-    return answer_of(sentences, asked, judged, strict=strict)
+    counted = unread_are or results[0].analysis.unparsed
+    return answer_of(sentences, asked, judged, unread_are=counted)
 
 
 def grid_named(figures: Iterable[Figure], name: str) -> Grid | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from falter.core.batches import OPEN_STATES
 from falter.core.errors import StoreError, UsageError
 from falter.core.ids import short
+from falter.core.records import Run
 from falter.store._marks import blob
 from falter.store._store import Store
 from falter.store._studies import StoredStudy, find_study, studies
@@ -52,10 +53,15 @@ _REMOVE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneReport:
-    """How many rows of each table went, or would go; whether the file was made smaller."""
+    """How many rows of each table went, or would go; whether the file was made smaller.
+
+    `kept` are the answers that stay for the `unfinished` runs, which may come to need them.
+    """
 
     removed: dict[str, int]
     shrunk: bool
+    kept: int = 0
+    unfinished: tuple[str, ...] = ()
 
 
 class _Undo(Exception):
@@ -69,7 +75,9 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
     """Remove the runs and studies of these names, and what no run needs; or only count it.
 
     An answer goes if a removed run asked for it and no other run did: what was asked for rewrites
-    or by a judge stays. All of it is one transaction. Rewrites and reviews stay.
+    or by a judge stays. A run that was interrupted before its plan was stored whole may ask for
+    more than is known: the answers of its models stay too. All of it is one transaction. Rewrites
+    and reviews stay.
     """
     with Store(path) as store:
         if store.claims.others():
@@ -79,9 +87,11 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
             )
         chosen = [_chosen(store, name) for name in names]
         gone = _runs_of(store, chosen)
-        removed = dict.fromkeys(TABLES, 0)
+        unfinished = [s.run for s in store.runs() if not s.planned and s.run.id not in gone]
+        removed, kept = dict.fromkeys(TABLES, 0), 0
         with contextlib.suppress(_Undo), store.transaction():
             _mark(store, gone)
+            kept = _keep_for(store, unfinished)
             _require_read(store)
             removed["studies"] += _delete_studies(store, chosen)
             for table, condition in _REMOVE:
@@ -92,7 +102,12 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
                 store.db.execute(f"DROP TABLE temp.{table}")
             if not apply:
                 raise _Undo
-        return PruneReport(removed=removed, shrunk=apply and _shrunk(store))
+        return PruneReport(
+            removed=removed,
+            shrunk=apply and _shrunk(store),
+            kept=kept,
+            unfinished=tuple(run.id for run in unfinished) if kept else (),
+        )
 
 
 def _chosen(store: Store, name: str) -> StoredStudy:
@@ -136,6 +151,17 @@ def _mark(store: Store, gone: Collection[str]) -> None:
     ids = {recipe.id for run in staying for recipe in run.recipes}
     ids |= {panel.model.id for run in staying for panel in run.panels}
     db.executemany("INSERT INTO temp.named VALUES (?)", [(blob(each),) for each in ids])
+
+
+def _keep_for(store: Store, unfinished: Iterable[Run]) -> int:
+    """Take the answers of these runs' models out of what goes; how many there are."""
+    models = {panel.model.id for run in unfinished for panel in run.panels}
+    marks = ",".join("?" * len(models))
+    return store.db.execute(
+        "DELETE FROM temp.lost WHERE key IN (SELECT key FROM responses WHERE model IN "
+        f"(SELECT number FROM models WHERE id IN ({marks})))",
+        [blob(model) for model in models],
+    ).rowcount
 
 
 def _require_read(store: Store) -> None:

@@ -19,12 +19,13 @@ from falter.tasks._memory import (
     source_name,
     target_column,
 )
-from falter.tasks._sizes import sized_by_description
+from falter.tasks._sizes import Described, sized_by_description
 from falter.tasks._task import Task, hash_order, pick, tasks
 from falter.tasks._template import Piece, Template
 
 __all__ = [
     "DataSpec",
+    "Described",
     "Domain",
     "Piece",
     "Task",

@@ -2,7 +2,8 @@
 
 A plan needs to know how many items there are and how long they are, not what they say. While
 `sized_by_description` is open, a data set that the hub does not give is replaced by filler text:
-as many rows as it has, about as long as its rows are on average. Nothing is ever asked of these.
+rows about as long as its own are on average, of which a plan looks at some and multiplies. Nothing
+is ever asked of these.
 """
 
 from __future__ import annotations
@@ -10,42 +11,75 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["described_rows", "sized_by_description"]
+__all__ = ["Described", "described_rows", "sized_by_description"]
 
 _FILLER = (
     "The report was written in the spring and sent to the office in March. Most of the people who "
     "read it said that it was clear, and a few asked how long the work had taken. "
 )
-_described: ContextVar[list[str] | None] = ContextVar("described", default=None)
+MOST = 50
+"""Rows of a data set that a plan looks at."""
+_SUMMARY = (
+    "A clear account of this work came out that year, and what its readers in the office wanted "
+    "to know was mostly how many weeks it needed. "
+)
+
+
+@dataclass(slots=True)
+class Described:
+    """The data sets that were replaced while it was open, with the rows that each really has.
+
+    No more than `most` rows of each are filled.
+    """
+
+    most: int
+    rows: dict[str, int] = field(default_factory=dict)
+
+    def times(self, task: str) -> float:
+        """How many times the items of a task there really are, and 1 for a task that is here."""
+        count = self.rows.get(task.partition(":")[0], 0)
+        return max(1.0, count / self.most)
+
+
+_described: ContextVar[Described | None] = ContextVar("described", default=None)
 
 
 @contextmanager
-def sized_by_description() -> Iterator[list[str]]:
-    """Plan with stand-ins; the list names the data sets that were replaced."""
-    names: list[str] = []
-    token = _described.set(names)
+def sized_by_description() -> Iterator[Described]:
+    """Plan with stand-ins; what it gives says which data sets were replaced."""
+    described = Described(MOST)
+    token = _described.set(described)
     try:
-        yield names
+        yield described
     finally:
         _described.reset(token)
 
 
 def described_rows(name: str) -> list[dict[str, Any]] | None:
     """Filler rows of a data set, while `sized_by_description` is open and its size is known."""
-    names = _described.get()
-    if names is None or name not in _ROWS:
+    described = _described.get()
+    if described is None or name not in _ROWS:
         return None
-    if name not in names:
-        names.append(name)
     count, row = _ROWS[name]
-    return [row(number) for number in range(count)]
+    described.rows[name] = count
+    return [row(number) for number in range(min(count, described.most))]
 
 
 def _text(number: int, characters: int) -> str:
     """Sentences of about so many characters; another number gives other text."""
-    text = _FILLER * (1 + characters // len(_FILLER))
+    return _filled(_FILLER, number, characters)
+
+
+def _summary(number: int, characters: int) -> str:
+    """The same words in other sentences, which no text holds."""
+    return _filled(_SUMMARY, number, characters)
+
+
+def _filled(words: str, number: int, characters: int) -> str:
+    text = words * (1 + characters // len(words))
     return f"{number} {text[: max(1, characters - len(str(number)) - 1)].rstrip()}"
 
 
@@ -176,9 +210,9 @@ _ROWS: Mapping[str, tuple[int, _Row]] = {
     ),
     "cnn_dailymail": (
         11_490,
-        lambda n: {"article": _text(n, 3_900), "highlights": _text(n, 290)},
+        lambda n: {"article": _text(n, 3_900), "highlights": _summary(n, 290)},
     ),
-    "xsum": (11_334, lambda n: {"document": _text(n, 2_200), "summary": _text(n, 125)}),
-    "reddit_tifu": (42_139, lambda n: {"documents": _text(n, 2_200), "tldr": _text(n, 120)}),
-    "news_summary": (1_000, lambda n: {"text": _text(n, 2_400), "summary": _text(n, 60)}),
+    "xsum": (11_334, lambda n: {"document": _text(n, 2_200), "summary": _summary(n, 125)}),
+    "reddit_tifu": (42_139, lambda n: {"documents": _text(n, 2_200), "tldr": _summary(n, 120)}),
+    "news_summary": (1_000, lambda n: {"text": _text(n, 2_400), "summary": _summary(n, 60)}),
 }

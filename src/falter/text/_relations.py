@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 
 from falter.core.late_regex import late_regex
 from falter.core.records import Span
+from falter.text._read_once import of_short_texts
 
 __all__ = ["letter_symbols", "lost_relations", "lost_symbols", "passive_auxiliaries"]
 
@@ -62,22 +62,27 @@ def passive_auxiliaries(text: str, language: str = "en") -> list[Span]:
     return [auxiliary.span() for auxiliary, _ in _passives(text, language)]
 
 
-def _passives(text: str, language: str) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
+def _find_passives(text: str, language: str) -> list[tuple[re.Match[str], re.Match[str]]]:
     auxiliaries, participle = _auxiliaries(language), _PARTICIPLE[language]
     tokens = list(_TOKEN.finditer(text))
-    for n, token in enumerate(tokens):
-        low = _low(token)
+    lows = [token[0].lower() for token in tokens]
+    if "’" in text:
+        lows = [low.replace("’", "'") for low in lows]
+    found: list[tuple[re.Match[str], re.Match[str]]] = []
+    for n, low in enumerate(lows):
         short = language == "en" and low.endswith(_SHORT_FORMS)
         if not short and low.removesuffix("n't") not in auxiliaries:
             continue
         for ahead in range(n + 1, min(n + 1 + _REACH, len(tokens))):
             if _CLAUSE_END.search(text, tokens[ahead - 1].end(), tokens[ahead].start()):
                 break
-            if tokens[ahead][0].islower() and participle.match(_low(tokens[ahead])):
-                yield token, tokens[ahead]
+            if tokens[ahead][0].islower() and participle.match(lows[ahead]):
+                found.append((tokens[n], tokens[ahead]))
                 break
+    return found
 
 
+_passives = of_short_texts(_find_passives)
 _SHORT_FORMS = ("'s", "'re", "'m")
 
 
@@ -94,21 +99,26 @@ def lost_relations(before: str, after: str, language: str) -> list[str]:
     """Passives whose participle is still there, without its auxiliary or without its agent.
 
     A passive that became an active sentence has another form of the verb, and is no loss; nor is a
-    word that was misspelt, or joined to the next: only one that is gone.
+    word that was misspelt, joined to the next or moved: only one that is gone.
     """
-    old_count, new_count = (len(_WORDS.findall(text)) for text in (before, after))
-    if old_count == new_count:
+    passives = _passives(before, language)
+    if not passives or len(before.split()) == len(after.split()):
         return []
     still = Counter(_low(participle) for _, participle in _passives(after, language))
     words = Counter(_low(token) for token in _TOKEN.finditer(after))
+    gone = Counter(_low(token) for token in _TOKEN.finditer(before)) - words
     letters = _squeezed(after)
     lost: list[str] = []
-    for auxiliary, participle in _passives(before, language):
+    for auxiliary, participle in passives:
         low = _low(participle)
         if not words[low]:
             continue
         still[low] -= 1
-        if still[low] < 0 and _with_next(before, auxiliary) not in letters:
+        if (
+            still[low] < 0
+            and gone[_low(auxiliary)]
+            and _with_next(before, auxiliary) not in letters
+        ):
             lost.append(f"{_low(auxiliary)} … {low}")
         agent = _agent(before, participle, language)
         if agent is not None and not words[agent] and low + agent not in letters:

@@ -43,13 +43,14 @@ def natural_words(
     and not in `unnatural` (known misspellings, in lower case). Scripts without case have none:
     their words are not found by looking at letters.
     """
-    words: list[Span] = []
     if text.isascii():
-        for match in _ASCII_WORD.finditer(text):
-            folded = match.group().lower()
-            if folded not in _UNITS and folded not in unnatural:
-                words.append(match.span())
-        return uncovered(words, protected)
+        ordinary = [
+            match.span()
+            for match in _ASCII_WORD.finditer(text)
+            if (folded := match[0].lower()) not in _UNITS and folded not in unnatural
+        ]
+        return uncovered(ordinary, protected)
+    words: list[Span] = []
     for match in _WORD.finditer(text):
         word = match.group()
         if word.islower():

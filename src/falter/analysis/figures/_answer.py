@@ -29,30 +29,35 @@ from falter.figures import numbers as n
 
 __all__ = ["doubts", "evidence", "items_for", "next_steps", "panel_answer", "verdicts_read"]
 
+EXCLUDED = "excluded"
 
-def panel_answer(panel: PanelResult, level: float, strict: bool) -> tuple[str, ...]:
+
+def panel_answer(panel: PanelResult, level: float, unread_are: str) -> tuple[str, ...]:
     """What one model's answers on one task say, sentence by sentence."""
     counts = panel.counts
     return (
-        *doubts(counts, strict=strict),
+        *doubts(counts, unread_are=unread_are),
         *_baseline(panel),
         *_verdicts(panel, level),
         *_not_the_wording(panel),
-        f"{_asked(panel)} {evidence(counts, strict=strict)}",
+        f"{_asked(panel)} {evidence(counts, unread_are=unread_are)}",
         *next_steps([panel], counts),
     )
 
 
-def doubts(counts: Counts, *, strict: bool) -> Iterator[str]:
-    """What has to be known before anything else is believed."""
+def doubts(counts: Counts, *, unread_are: str) -> Iterator[str]:
+    """What has to be known before anything else is believed.
+
+    `unread_are` is what replies count as that could not be read: "wrong", or "excluded".
+    """
     if counts.missing:
         yield (
-            f"This run is not finished: {n.whole(counts.cells - counts.missing)} of "
-            f"{noun(counts.cells, 'answer')} are in, so all that follows may still change."
+            f"Not every answer is in: {n.whole(counts.cells - counts.missing)} of "
+            f"{n.whole(counts.cells)}, so all that follows may still change."
         )
     answers, unread = counts.answers, counts.unread
     if unread > MUCH_UNREAD * answers:
-        rule = "count as wrong" if strict else "are left out"
+        rule = "are left out" if unread_are == EXCLUDED else f"count as {unread_are}"
         yield (
             f"{n.whole(unread)} of {noun(answers, 'answer')} ({n.percent(unread / answers)} %) "
             f"could not be read and {rule}: look at them before you believe any drop."
@@ -156,7 +161,7 @@ def _open(panel: PanelResult, subject: str) -> Iterator[str]:
     still = f"; a drop of {size(max(bounds))} points is still possible" if bounds else ""
     blank = len(undecided) - len(bounds)
     none = f"; {n.whole(blank)} without an interval" if blank and bounds else ""
-    none = "; there are too few items for an interval" if not bounds else none
+    none = "; no interval can be had" if not bounds else none
     verb = "is" if len(undecided) == 1 else "are"
     count = recipes_counted(len(undecided), panel)
     names = names_of(undecided, panel)
@@ -191,7 +196,7 @@ def _asked(panel: PanelResult) -> str:
     return f"{items}; asking the same prompt again changed {n.percent(floor.value)} % of them."
 
 
-def evidence(counts: Counts, *, strict: bool) -> str:
+def evidence(counts: Counts, *, unread_are: str) -> str:
     """How many requests failed, and how many of the answers were read; what the others count as."""
     answers, unread = counts.answers, counts.unread
     failed = "No request failed" if not counts.failed else (
@@ -204,8 +209,8 @@ def evidence(counts: Counts, *, strict: bool) -> str:
         return f"{failed}; {every} read."
     read = f"{n.whole(answers - unread)} of {noun(answers, 'answer')}"
     rule = _left_out(unread)
-    if strict:
-        rule = "counts as wrong" if unread == 1 else "count as wrong"
+    if unread_are != EXCLUDED:
+        rule = f"{'counts' if unread == 1 else 'count'} as {unread_are}"
     verb = "was" if answers - unread == 1 else "were"
     return f"{failed}; {read} {verb} read, the other {n.whole(unread)} {rule}."
 
@@ -243,7 +248,7 @@ def next_steps(panels: Sequence[PanelResult], counts: Counts) -> Iterator[str]:
 
 def _step(panels: Sequence[PanelResult], counts: Counts) -> str:
     if counts.missing:
-        return "run the same command again to finish it"
+        return "bring in the missing answers (the same command finishes a run that was cut off)"
     if counts.unread > MUCH_UNREAD * counts.answers:
         return (
             "'falter answers --unparsed' shows the replies that were not read, and what would "

@@ -60,16 +60,16 @@ def answer_figure(analyses: Sequence[tuple[str, Analysis]]) -> Statement:
         for panel in analysis.panels
     ]
     first = analyses[0][1]
-    strict = first.unparsed == "wrong"
+    unread_are = first.unparsed
     if len(panels) == 1:
-        text = panel_answer(panels[0][1], first.level, strict=strict)
+        text = panel_answer(panels[0][1], first.level, unread_are=unread_are)
     else:
-        text = _several(panels, first.level, strict=strict)
+        text = _several(panels, first.level, unread_are=unread_are)
     return Statement(name=ANSWER, title="In short", text=text, kind="answer")
 
 
 def answer_of(
-    sentences: Iterable[str], every: Sequence[Counts], judged: Sequence[Counts], *, strict: bool
+    sentences: Iterable[str], every: Sequence[Counts], judged: Sequence[Counts], *, unread_are: str
 ) -> Statement:
     """Findings that are not verdicts, with the doubts before them and what was asked after them.
 
@@ -77,9 +77,9 @@ def answer_of(
     """
     counts = _sum(every)
     text = (
-        *doubts(counts, strict=strict),
+        *doubts(counts, unread_are=unread_are),
         *sentences,
-        evidence(counts, strict=strict),
+        evidence(counts, unread_are=unread_are),
         *verdicts_read(_sum(judged)),
     )
     return Statement(name=ANSWER, title="In short", text=text, kind="answer")
@@ -87,12 +87,12 @@ def answer_of(
 
 def answer_of_panel(panel: PanelResult, analysis: Analysis) -> Statement:
     """One panel of several, in words."""
-    text = panel_answer(panel, analysis.level, strict=analysis.unparsed == "wrong")
+    text = panel_answer(panel, analysis.level, unread_are=analysis.unparsed)
     return Statement(name=ANSWER, title="In short", text=text, kind="answer")
 
 
 def _several(
-    named: Sequence[tuple[str, PanelResult]], level: float, *, strict: bool
+    named: Sequence[tuple[str, PanelResult]], level: float, *, unread_are: str
 ) -> tuple[str, ...]:
     """How many falter, then each of them, then what was asked and what to do next."""
     panels = [panel for _, panel in named]
@@ -107,13 +107,13 @@ def _several(
     have = "has its" if left == 1 else "have their"
     more = f"{noun(left, 'more panel')} {have} own words below." if left > 0 else ""
     return (
-        *doubts(counts, strict=strict),
+        *doubts(counts, unread_are=unread_are),
         _tally(panels),
         *(_line(title, panel, level) for title, panel in ranked[:MOST_PANELS]),
         *([more] if more else []),
         *_open(panels),
         *_how_sure(panels, level),
-        evidence(counts, strict=strict),
+        evidence(counts, unread_are=unread_are),
         *next_steps(panels, counts),
     )
 

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from falter.analysis import model_names
 from falter.core.records import Estimate, Score
 from falter.figures import Column, Figure, Grid, HeatMap, Value
-from falter.measures import accuracy, accuracy_drop, association, contrast, micro_average
+from falter.measures import (
+    accuracy,
+    accuracy_drop,
+    association,
+    contrast,
+    mean_score,
+    micro_average,
+)
 from falter.protocols._protocol import PartResult
 from falter.protocols.brittlebench._arms import (
     Pairs,
@@ -169,10 +176,10 @@ class _Study:
             rows.append((model, name, *counts, self.sign(mean, **about), *_with_p(drop)))
         if len(rated.names) > 2:
             about = {"model": model, "condition": "all perturbations"}
-            mean = _named(micro_average(table[:, 1:], level=self.level), "reasoning_quality")
+            mean = _named(mean_score(table[:, 1:], level=self.level), "reasoning_quality")
             loss = micro_average(table[:, :1] - table[:, 1:], level=self.level)
             drop = self.sign(_named(loss, "quality_drop"), **about)
-            mean = self.sign(replace(mean, p_value=None), **about)
+            mean = self.sign(mean, **about)
             counts = rated.counts(range(1, len(rated.names)))
             rows.append((model, "all perturbations", *counts, mean, *_with_p(drop)))
         return rows

@@ -60,7 +60,7 @@ class Enterprise(Protocol):
         main, runs = main_figures(scores), [*run_figures(scores), *size_figures(scores)]
         counts = counts_grid(main_results(scores.by_name))
         return (
-            findings(_sentences(main), results),
+            findings(_sentences(main), results, unread_are="changed"),
             *chapter("Robustness", main),
             *chapter("Formats, languages, tasks", split_figures(scores)),
             *chapter("Runs and sizes", runs),
