@@ -200,7 +200,7 @@ def test_a_provider_that_changes_under_one_name_is_said_beside_the_drops(tmp_pat
     result, _ = run_at(answer, tmp_path, recipes=["pad_newlines"])
     (panel,) = result.analysis.panels
     assert set(panel.served_by) == {"Near: m", "Far: m"}
-    (note,) = [n for n in panel.notes if "2 different servers or model versions" in n]
+    (_note,) = [n for n in panel.notes if "2 different servers or model versions" in n]
     for form in ("md", "html", "json"):  # wherever the drop stands, what it may be stands, too
         written = result.report(tmp_path / f"report.{form}").read_text("utf-8")
         assert "different servers or model versions" in written, form

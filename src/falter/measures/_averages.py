@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.stats import ItemMean, item_mean, mean_rate
+from falter.stats import ItemMean, item_mean, mean_drop, mean_rate
 
 __all__ = ["group_average", "macro_average", "mean_score", "micro_average"]
 
