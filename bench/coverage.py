@@ -216,8 +216,8 @@ def estimates(outcomes: Floats) -> Iterable[Estimate]:
     drops = baseline[:, None] - outcomes[:, 1:]
     for group in dict.fromkeys(GROUPS):
         yield group_average(drops[:, [name == group for name in GROUPS]])
-    yield micro_average(drops)
-    yield macro_average(drops, GROUPS)
+    yield micro_average(drops, baseline=baseline)
+    yield macro_average(drops, GROUPS, baseline=baseline)
     yield mean_score(outcomes)
     plugin = variance_components(outcomes, "plugin")
     yield from (plugin.data, plugin.pert, plugin.total, plugin.brittleness)

@@ -5,8 +5,9 @@
 The 921 replies beside the README are the development corpus. The held-out corpus was measured once
 before it had been read (`FIRST_LOOK`). After that the failures of its even lines were looked at;
 its odd lines have never been. A second and a third set were written later, with whole questions,
-and measured once before their failures were read and mended. `--failures` prints those of the
-development corpus.
+and measured once before their failures were read and mended. The fourth is by somebody who knew
+neither the readings nor the other sets; a fifth goes through manners of reply one by one.
+`--failures` prints those of the development corpus.
 """
 
 from __future__ import annotations
@@ -30,10 +31,18 @@ SETS = {
     "odd": "held out, odd",
     "second": "second set",
     "third": "third set",
+    "fourth": "fourth set",
+    "manners": "by manner",
 }
-"""The development corpus, the lines of the held-out one, even (looked at) and odd (never), and two
-later sets, both looked at since."""
-FOLDERS = {"development": "", "second": "held_out_2", "third": "held_out_3"}
+"""The development corpus, the lines of the held-out one, even (looked at) and odd (never), three
+later sets, and one written by manner of reply; all looked at since."""
+FOLDERS = {
+    "development": "",
+    "second": "held_out_2",
+    "third": "held_out_3",
+    "fourth": "held_out_4",
+    "manners": "by_manner",
+}
 FIRST_LOOKS = {
     "second": {
         "letters": (25, 21, 18, 18),
@@ -48,6 +57,20 @@ FIRST_LOOKS = {
         "numbers": (30, 26, 21, 19),
         "yesno": (15, 12, 11, 11),
         "json": (20, 15, 15, 14),
+    },
+    "fourth": {
+        "letters": (75, 61, 54, 52),
+        "labels": (60, 49, 45, 44),
+        "numbers": (75, 62, 59, 53),
+        "yesno": (50, 41, 34, 31),
+        "json": (40, 33, 33, 33),
+    },
+    "manners": {
+        "letters": (39, 30, 28, 27),
+        "labels": (33, 24, 23, 22),
+        "numbers": (117, 100, 83, 75),
+        "yesno": (27, 19, 21, 17),
+        "json": (22, 18, 17, 17),
     },
 }
 """What the first measurement of the later sets gave: replies, answers, read and right."""

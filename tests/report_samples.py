@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 from falter.analysis import (
     Analysis,
@@ -375,11 +376,13 @@ def analysis(*panels: PanelResult) -> Analysis:
     )
 
 
+@cache
 def one_panel() -> Analysis:
     """One model, one task, twelve recipes in four groups."""
     return analysis(panel())
 
 
+@cache
 def two_by_two() -> Analysis:
     """Two models on two tasks."""
     return analysis(
@@ -390,6 +393,7 @@ def two_by_two() -> Analysis:
     )
 
 
+@cache
 def many_recipes() -> Analysis:
     """Thirty recipes, some with long names, one with hardly any item and so a huge interval."""
     whole = panel()
@@ -412,6 +416,7 @@ def _undefined(status: EstimateStatus = "insufficient_data") -> Estimate:
     return estimate("accuracy", None, status=status, items=0, method="none: too few items")
 
 
+@cache
 def undefined() -> Analysis:
     """No number at all: every estimate is None, for every reason there is."""
     whole = panel()
@@ -471,6 +476,7 @@ def undefined() -> Analysis:
     )  # fmt: skip
 
 
+@cache
 def empty() -> tuple[Analysis, ...]:
     """No panel; a panel without recipes, without examples, without counts."""
     zero = Counts(
@@ -522,6 +528,7 @@ HOSTILE: tuple[str, ...] = (
 )  # fmt: skip
 
 
+@cache
 def hostile() -> Analysis:
     """Every text is an attack of another kind."""
     return poisoned(HOSTILE)

@@ -76,17 +76,25 @@ def room_of(path: Path) -> str:
     return relative.parts[0] if len(relative.parts) > 1 else relative.stem
 
 
-@cache
 def imports(path: Path) -> frozenset[str]:
     """The dotted names that a module imports, wherever in it; of `from a import b`, `a.b` too."""
+    return parsed(path)[0]
+
+
+@cache
+def parsed(path: Path) -> tuple[frozenset[str], tuple[tuple[str, int], ...]]:
+    """A module is read once: its `imports`, and its strings with their lines."""
     names: set[str] = set()
+    strings: list[tuple[str, int]] = []
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
             names |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
-    return frozenset(names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.append((node.value, node.lineno))
+    return frozenset(names), tuple(strings)
 
 
 def imported_rooms(path: Path) -> set[str]:
@@ -351,11 +359,10 @@ def registered() -> dict[str, set[str]]:
 def named_elsewhere(path: Path) -> Iterator[tuple[str, set[str], int]]:
     """The strings of a module that are a name registered by other rooms, with their lines."""
     rooms = registered()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            owners = rooms.get(node.value, set())
-            if owners and room_of(path) not in owners and node.value not in SETTINGS:
-                yield node.value, owners, node.lineno
+    for text, line in parsed(path)[1]:
+        owners = rooms.get(text, set())
+        if owners and room_of(path) not in owners and text not in SETTINGS:
+            yield text, owners, line
 
 
 def test_no_room_knows_what_another_registers_by_its_name() -> None:

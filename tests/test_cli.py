@@ -13,6 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 import falter
+from experiment_schema import experiment_schema
 from falter.cli._main import _run, cli
 from falter.perturbations import perturbations
 from faulty_server import FaultyServer
@@ -38,7 +39,7 @@ def test_init_writes_a_file_that_plans(capsys: Capture) -> None:
     assert text.startswith("# yaml-language-server: $schema=falter.schema.json\n")
     schema = json.loads(Path("sub/falter.schema.json").read_text("utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(yaml.safe_load(text), schema)
+    jsonschema.Draft202012Validator(schema).validate(yaml.safe_load(text))
     code, out, _ = falter_cli(capsys, "plan", "sub/mine.yaml", "--json")
     assert code == 0
     (panel,) = json.loads(out)["panels"]
@@ -57,10 +58,8 @@ def test_init_writes_a_file_that_plans(capsys: Capture) -> None:
     ids=repr,
 )
 def test_the_schema_refuses_what_the_program_refuses(wrong: dict[str, Any]) -> None:
-    from falter.experiment import schema
-
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(wrong, schema())
+        experiment_schema().validate(wrong)
 
 
 def test_plan_says_what_it_would_cost_and_sends_nothing(capsys: Capture) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ import pytest
 
 import falter
 from falter.cli._main import _run
+from falter.clients import vllm
 from falter.clients._reasoning import asks_for_reasoning
-from falter.core.errors import UsageError
+from falter.core.errors import RunStopped, UsageError
 from falter.experiment import run_async
 from local_server import Asked, LocalServer, Reply
 
@@ -32,7 +35,7 @@ def asked(answer: Any, tmp_path: Path, **settings: Any) -> tuple[Any, list[Asked
 
     async def threaded() -> tuple[Any, list[Asked]]:
         async with LocalServer(answer) as server:
-            model = {"name": "openai:m", "base_url": server.base_url}
+            model = {"name": "openai:m", **settings.pop("model", {}), "base_url": server.base_url}
             result = await asyncio.to_thread(
                 falter.run, {**SETTINGS, "models": [model], **settings}, store=tmp_path / "s.db"
             )
@@ -104,6 +107,155 @@ def test_a_model_in_this_process_is_held_token_by_token(tmp_path: Path) -> None:
     (panel,) = result.analysis.panels
     assert panel.counts.scored == panel.counts.cells == 4
     assert {row["extracted"] for row in result.scores()} <= set("ABCDE")
+
+
+TEXT = '{"answer": "%s"}'
+
+
+def of_schema(schema: dict[str, Any]) -> str:
+    """The first answer of a JSON schema that is exactly the one expected."""
+    (answer,) = schema["properties"].values()
+    assert schema == {
+        "type": "object",
+        "properties": {"answer": {"type": "string", "enum": answer["enum"]}},
+        "required": ["answer"],
+        "additionalProperties": False,
+    }
+    return str(answer["enum"][0])
+
+
+def by_top_logprobs(body: dict[str, Any]) -> Reply:
+    """A server that says which tokens may come first: one that is no option leads."""
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 20)
+    assert 1 in (body.get("max_tokens"), body.get("max_completion_tokens"))
+    tokens = [("The", -0.1), (" B", -3.0), ("A", -2.5), ("**", -1.0)]
+    top = [{"token": token, "logprob": logprob} for token, logprob in tokens]
+    status, reply = chat("The")[:2]
+    reply["choices"][0]["finish_reason"] = "length"
+    reply["choices"][0]["logprobs"] = {"content": [{"token": "The", "top_logprobs": top}]}
+    return status, reply
+
+
+def by_form(form: str, body: dict[str, Any]) -> Reply:
+    """A chat server that knows one form alone, and writes the first of the answers."""
+    forms = {"response_format", "structured_outputs", "guided_choice", "grammar", "top_logprobs"}
+    asked = forms & set(body)
+    assert asked == {"response_format" if form == "json_schema" else form}, asked
+    if form == "top_logprobs":
+        return by_top_logprobs(body)
+    if form == "json_schema":
+        held_by = body["response_format"]["json_schema"]
+        assert (held_by["name"], held_by["strict"]) == ("answer", True)
+        return chat(TEXT % of_schema(held_by["schema"]))
+    if form == "grammar":
+        root, _, rules = body["grammar"].partition(" ::= ")
+        assert root == "root"
+        return chat(json.loads(rules.split(" | ")[0]))
+    choice = body[form] if form == "guided_choice" else body[form]["choice"]
+    assert all(json.loads(text).keys() == {"answer"} for text in choice)
+    return chat(choice[0])
+
+
+@pytest.mark.parametrize(
+    "form", ["json_schema", "structured_outputs", "guided_choice", "grammar", "top_logprobs"]
+)
+def test_a_server_is_asked_in_its_own_form(form: str, tmp_path: Path) -> None:
+    """Whatever the form, the answer is the same, and it stands in the model's record."""
+    settings = {"limit": 2, "scorer": "choice_constrained"}
+    model = {"name": "openai:m", "options": {"hold_by": form}}
+    result, sent = asked(
+        lambda request: by_form(form, request.body), tmp_path, model=model, **settings
+    )
+    (panel,) = result.analysis.panels
+    assert panel.counts.scored == panel.counts.cells == len(sent)
+    assert {row["extracted"] for row in result.scores()} == {"A"}
+
+
+def test_a_completions_server_can_be_held_by_a_grammar_alone(tmp_path: Path) -> None:
+    def answer(request: Asked) -> Reply:
+        _, _, rules = request.body["grammar"].partition(" ::= ")
+        choice = {"text": json.loads(rules.split(" | ")[0]), "finish_reason": "stop"}
+        return 200, {"choices": [choice], "model": "m"}
+
+    settings = {"limit": 2, "scorer": "choice_constrained"}
+    model = {"name": "openai:m", "api": "completions"}
+    held_so = {**model, "options": {"hold_by": "grammar"}}
+    result, _ = asked(answer, tmp_path, model=held_so, **settings)
+    assert result.analysis.panels[0].counts.scored == 4
+    with pytest.raises(UsageError, match="needs a client that holds a model") as caught:
+        asked(answer, tmp_path, model=model, **settings)
+    assert "--option hold_by=" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("client", ["gemini", "responses"])
+def test_native_clients_hold_by_their_own_schemas(
+    client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(variable, "nk-very-secret-0123456789")
+
+    def answer(request: Asked) -> Reply:
+        if request.method == "GET":
+            return 404, {}
+        if client == "gemini":
+            config = request.body["generationConfig"]
+            schema = config["responseSchema"]
+            enum = schema["properties"]["answer"]["enum"]
+            assert config["responseMimeType"] == "application/json"
+            assert schema == {
+                "type": "OBJECT",
+                "properties": {"answer": {"type": "STRING", "format": "enum", "enum": enum}},
+                "required": ["answer"],
+            }
+            part = {"content": {"parts": [{"text": TEXT % enum[0]}]}, "finishReason": "STOP"}
+            return 200, {"candidates": [part]}
+        form = request.body["text"]["format"]
+        assert (form["type"], form["name"], form["strict"]) == ("json_schema", "answer", True)
+        text = {"type": "output_text", "text": TEXT % of_schema(form["schema"])}
+        return 200, {"status": "completed", "output": [{"type": "message", "content": [text]}]}
+
+    result, sent = asked(
+        answer, tmp_path, model={"name": f"{client}:m"}, limit=2, scorer="choice_constrained"
+    )
+    (panel,) = result.analysis.panels
+    assert panel.counts.scored == panel.counts.cells == len(sent)
+
+
+@pytest.mark.parametrize(
+    ("named", "field"),
+    [
+        ("StructuredOutputsParams", "structured_outputs"),
+        ("GuidedDecodingParams", "guided_decoding"),
+    ],
+)
+def test_vllm_is_asked_under_the_name_that_it_has(
+    named: str, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its newer versions call it structured outputs, its older ones guided decoding."""
+    module = types.ModuleType("vllm")
+    module.sampling_params = types.SimpleNamespace(**{named: dict})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "vllm", module)
+    only = ['{"answer": "A"}', '{"answer": "B"}']
+    decoding = {"max_tokens": 32, "only": only}
+    assert vllm._constrained(decoding) == {"max_tokens": 32, field: {"choice": only}}
+    assert vllm._constrained({"max_tokens": 32}) == {"max_tokens": 32}
+
+
+def test_the_likeliest_option_needs_no_chance(tmp_path: Path) -> None:
+    """With a temperature nothing is sent; a server without log-probabilities ends the run."""
+    model = {"name": "openai:m", "options": {"hold_by": "top_logprobs"}}
+    settings: dict[str, Any] = {"limit": 2, "scorer": "choice_constrained", "model": model}
+    sent: list[Asked] = []
+
+    def answer(request: Asked) -> Reply:
+        sent.append(request)
+        return chat("A")
+
+    with pytest.raises(RunStopped, match="the temperature has to be 0"):
+        asked(answer, tmp_path, **settings, sampling={"temperature": 0.7})
+    assert not [request for request in sent if request.method == "POST"]
+    with pytest.raises(RunStopped, match="gives no log-probabilities of the first token"):
+        asked(answer, tmp_path, **settings)
 
 
 @pytest.mark.parametrize(

@@ -61,16 +61,22 @@ async def call(line: Sequence[str]) -> tuple[int, str, str]:
 
 RUN_AND_REPORT = """
 import sys
+from falter.cli import _run as run
 from falter.cli._main import _run
-report = sys.argv.index("report")
-sys.exit(_run(sys.argv[1:report]) or _run(sys.argv[report:]))
+from falter.report import as_json
+read = run.stored_result
+results = []
+run.stored_result = lambda *a, **k: results.append(read(*a, **k)) or results[0]
+code = _run(sys.argv[1:])
+print(as_json(results[0].study))
+sys.exit(code)
 """
 
 
-async def run_anew(line: Sequence[str], store: Path, seed: str) -> list[dict[str, Any]]:
-    """Run and report in an interpreter of its own, with a hash seed of its own: the figures."""
+async def run_anew(line: Sequence[str], seed: str) -> list[dict[str, Any]]:
+    """Run in an interpreter of its own, with a hash seed of its own: the figures it reads back."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", RUN_AND_REPORT, *line, "report", "--store", str(store), "--json",
+        sys.executable, "-c", RUN_AND_REPORT, *line,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         env={**os.environ, **QUIET, "PYTHONHASHSEED": seed},
     )  # fmt: skip
@@ -300,7 +306,7 @@ def test_the_same_experiment_gives_the_same_bytes(tmp_path: Path) -> None:
             ):
                 path = tmp_path / f"{n}.db"
                 line = command(source, server.base_url, path, "--concurrency", connections)
-                found.append(await run_anew([*line, "--draws", "2"], path, seed))
+                found.append(await run_anew([*line, "--draws", "2"], seed))
                 bytes_.append(variants(path))
         assert len(bytes_[0]) == 20 * (1 + 2 * len(RECIPES))
         for other, table in zip(found[1:], bytes_[1:], strict=True):

@@ -138,10 +138,10 @@ def test_red_on_a_broken_prompt(
 def test_undecided_with_too_few_items(folder: Path, tmp_path: Path) -> None:
     """Exit code 4 and a skipped case that says how many more; 0 where that is allowed."""
     few = {"max_drop": 9, "looks": 1}
-    recipes = ["typos"]
+    recipes = ["space_sequences"]
     name = changed(folder, "few.yaml", few, limit=90, recipes=recipes)
     assert gate(name, "--junit", "g.xml") == 4
-    assert cases(folder / "g.xml") == {"typos": "skipped"}
+    assert cases(folder / "g.xml") == {"space_sequences": "skipped"}
     text = (folder / "g.xml").read_text("utf-8")
     assert "more items" in text and "calls" in text
     assert "is undecided" in (tmp_path / "summary.md").read_text("utf-8")
@@ -149,7 +149,7 @@ def test_undecided_with_too_few_items(folder: Path, tmp_path: Path) -> None:
         name = changed(folder, f"{policy}.yaml", {**few, "undecided": policy}, limit=90,
                        recipes=recipes)  # fmt: skip
         assert gate(name, "--junit", "g.xml") == 0
-        assert cases(folder / "g.xml") == {"typos": kind}
+        assert cases(folder / "g.xml") == {"space_sequences": kind}
 
 
 def test_refused_as_infeasible_before_anything_is_sent(folder: Path, capsys: Any) -> None:

@@ -194,13 +194,16 @@ def test_a_provider_that_changes_under_one_name_is_said_beside_the_drops(tmp_pat
 
     def answer(asked: Asked) -> Reply:
         perturbed = "\n\n\n" in asked.body["messages"][-1]["content"]
-        status, reply = said("7")
+        status, reply = said("8" if perturbed else "7")
         return status, {**reply, "provider": "Far" if perturbed else "Near"}
 
     result, _ = run_at(answer, tmp_path, recipes=["pad_newlines"])
     (panel,) = result.analysis.panels
     assert set(panel.served_by) == {"Near: m", "Far: m"}
-    assert any("2 different servers or model versions" in note for note in panel.notes)
+    (_note,) = [n for n in panel.notes if "2 different servers or model versions" in n]
+    for form in ("md", "html", "json"):  # wherever the drop stands, what it may be stands, too
+        written = result.report(tmp_path / f"report.{form}").read_text("utf-8")
+        assert "different servers or model versions" in written, form
 
 
 # Prompts that a server cuts

@@ -57,6 +57,11 @@ def test_traps_name_cases() -> None:
         ("second", "json", 0.99, 0.99), ("third", "letters", 0.99, 0.99),
         ("third", "labels", 0.99, 0.99), ("third", "numbers", 0.99, 0.95),
         ("third", "yesno", 0.99, 0.99), ("third", "json", 0.99, 0.99),
+        ("fourth", "letters", 0.99, 0.98), ("fourth", "labels", 0.99, 0.99),
+        ("fourth", "numbers", 0.98, 0.96), ("fourth", "yesno", 0.99, 0.99),
+        ("fourth", "json", 0.99, 0.99), ("manners", "letters", 0.99, 0.99),
+        ("manners", "labels", 0.99, 0.99), ("manners", "numbers", 0.99, 0.95),
+        ("manners", "yesno", 0.99, 0.94), ("manners", "json", 0.99, 0.99),
     ],
 )  # fmt: skip
 def test_reading_gets_no_worse(part: str, kind: str, precision: float, recall: float) -> None:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from experiment_page import KEYWORDS, PAGE, SECTIONS, keywords, page
+from experiment_schema import experiment_schema
 from falter.cli._late import LateCommand
 from falter.cli._main import cli
 from falter.clients import ClientSettings
@@ -103,7 +104,8 @@ def test_an_example_is_what_its_setting_takes(name: str, tmp_path: Path) -> None
     (tmp_path / "prompt.txt").write_text("{q}")
     value = yaml.safe_load(f"{entry.name}: {entry.on or entry.off}")[entry.name]
     entry.shape.read(value, Place(entry.name, tmp_path))
-    jsonschema.validate({entry.name: value}, _block(Block(dict, **{entry.name: entry})))
+    block = _block(Block(dict, **{entry.name: entry}))
+    jsonschema.Draft202012Validator(block).validate({entry.name: value})
 
 
 def test_the_example_is_whole_lines_that_are_comments_or_settings() -> None:
@@ -119,7 +121,7 @@ def test_an_example_with_every_setting_on_is_an_experiment() -> None:
     """Removing the '#' before a setting is enough; data and protocol replace the task, a grid the
     recipes."""
     data = yaml.safe_load(re.sub(r"^#(?! \S)", "", EXAMPLE, flags=re.MULTILINE))
-    jsonschema.validate(data, schema())
+    experiment_schema().validate(data)
     study, rest = read_study_settings(data)
     assert (study.protocol, study.preset) == ("brittlebench", "quick")
     assert rest.pop("task") == "basics"
@@ -190,18 +192,19 @@ def bounded() -> Iterator[tuple[str, Any, bool]]:
             yield name, 1.5, shape.kind is float and shape.low <= 1.5 <= (shape.high or 2)
 
 
-@pytest.mark.parametrize(("name", "value", "fits"), list(bounded()))
-def test_a_number_fits_within_its_bounds(name: str, value: Any, fits: bool) -> None:
+def test_a_number_fits_within_its_bounds() -> None:
     """For the program and, where JSON has such a number, for the schema alike."""
-    entry = SETTINGS[name]
-    said = jsonschema.Draft202012Validator(_block(Block(dict, **{entry.name: entry})))
-    if fits:
-        assert entry.shape.read(value, Place("x")) == value
-    else:
-        with pytest.raises(InvalidValue, match=r"^x is .*; expected a (whole )?number "):
-            entry.shape.read(value, Place("x"))
-    if value == value and value != float("inf"):
-        assert said.is_valid({entry.name: value}) is fits
+    for name, value, fits in bounded():
+        entry = SETTINGS[name]
+        said = jsonschema.Draft202012Validator(_block(Block(dict, **{entry.name: entry})))
+        if fits:
+            assert entry.shape.read(value, Place(name)) == value, name
+        else:
+            wanted = rf"^{re.escape(name)} is .*; expected a (whole )?number "
+            with pytest.raises(InvalidValue, match=wanted):
+                entry.shape.read(value, Place(name))
+        if value == value and value != float("inf"):
+            assert said.is_valid({entry.name: value}) is fits, (name, value)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +295,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 def test_a_scorer_is_a_name_several_or_those_of_each_task(given: Any, wanted: Any) -> None:
     """One name stays a plain text."""
     assert read_experiment({**PLAIN, "scorer": given}).scorer == wanted
-    jsonschema.validate({**PLAIN, "scorer": given}, schema())
+    experiment_schema().validate({**PLAIN, "scorer": given})
 
 
 @pytest.mark.parametrize(

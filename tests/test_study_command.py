@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from falter.cli import _report
 from falter.cli._main import _run
 
 Capture = pytest.CaptureFixture[str]
@@ -27,7 +31,15 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_plan_run_report(capsys: Capture) -> None:
+@contextmanager
+def reading_once(patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In here `falter report` analyses a store once, however many forms of it are asked for."""
+    with patch.context() as here:
+        here.setattr(_report, "open_result", cache(_report.open_result))
+        yield
+
+
+def test_plan_run_report(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is planned is what is run; a second run sends nothing; every form can be had."""
     code, out, _ = falter_cli(
         capsys, "plan", *TASK, *MODELS, "--judge", "simulated:j", "--prices", "2025-11", "--json"
@@ -52,33 +64,34 @@ def test_plan_run_report(capsys: Capture) -> None:
     code, out, _ = falter_cli(capsys, "plan", *TASK, *MODELS)
     assert code == 0
     assert "together: 0 calls" in out
-    code, out, _ = falter_cli(capsys, "report")
-    assert "more figures" in out
-    code, out, _ = falter_cli(capsys, "report", "--figure", "pairs-order-1")
-    assert "Does the order matter" in out and "Accuracy and drops" not in out
-    code, out, _ = falter_cli(capsys, "report", "--csv")
-    rows = list(csv.DictReader(io.StringIO(out)))
-    assert {row["figure"] for row in rows} >= {"drops", "intensity", "pairs-1", "distribution"}
-    code, out, _ = falter_cli(capsys, "report", "--latex")
-    assert "\\documentclass" in out and out.rstrip().endswith("\\end{document}")
+    with reading_once(monkeypatch):
+        code, out, _ = falter_cli(capsys, "report")
+        assert "more figures" in out
+        code, out, _ = falter_cli(capsys, "report", "--figure", "pairs-order-1")
+        assert "Does the order matter" in out and "Accuracy and drops" not in out
+        code, out, _ = falter_cli(capsys, "report", "--csv")
+        rows = list(csv.DictReader(io.StringIO(out)))
+        assert {row["figure"] for row in rows} >= {"drops", "intensity", "pairs-1", "distribution"}
+        code, out, _ = falter_cli(capsys, "report", "--latex")
+        assert "\\documentclass" in out and out.rstrip().endswith("\\end{document}")
+        code, _, err = falter_cli(capsys, "report", "--figure", "drop")
+        assert code == 2 and "did you mean 'drops'" in err
 
     code, out, _ = falter_cli(capsys, "store", "studies")
     head, *lines = out.splitlines()
     assert "brittlebench, preset quick" in head
     assert [line.split()[1] for line in lines][-1] == "quality"
     run_id = lines[0].split()[0]
-    code, out, _ = falter_cli(capsys, "report", run_id, "--json")
-    assert json.loads(out)["models"] == ["simulated:a", "simulated:b"]
-
-    code, _, err = falter_cli(capsys, "report", "--figure", "drop")
-    assert code == 2 and "did you mean 'drops'" in err
-    code, out, _ = falter_cli(capsys, "report", run_id, "--figure", "drops-1", "--csv")
-    assert code == 0
-    assert {row["figure"] for row in csv.DictReader(io.StringIO(out))} == {"drops-1"}
-    code, out, err = falter_cli(capsys, "report", run_id, "--parquet", "numbers.parquet")
-    assert (code, out) == (0, "") and Path("numbers.parquet").stat().st_size > 1_000
-    code, out, err = falter_cli(capsys, "report", run_id, "--scores", "scores.csv")
-    assert (code, out) == (0, "") and "scores.csv" in err
+    with reading_once(monkeypatch):
+        code, out, _ = falter_cli(capsys, "report", run_id, "--json")
+        assert json.loads(out)["models"] == ["simulated:a", "simulated:b"]
+        code, out, _ = falter_cli(capsys, "report", run_id, "--figure", "drops-1", "--csv")
+        assert code == 0
+        assert {row["figure"] for row in csv.DictReader(io.StringIO(out))} == {"drops-1"}
+        code, out, err = falter_cli(capsys, "report", run_id, "--parquet", "numbers.parquet")
+        assert (code, out) == (0, "") and Path("numbers.parquet").stat().st_size > 1_000
+        code, out, err = falter_cli(capsys, "report", run_id, "--scores", "scores.csv")
+        assert (code, out) == (0, "") and "scores.csv" in err
 
 
 def test_a_run_after_a_study_is_the_newest(capsys: Capture) -> None:

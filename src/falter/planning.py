@@ -259,10 +259,10 @@ def estimate_cost(
         stored += len(fresh) - len(unanswered)
         calls += len(unanswered)
         for r in (fresh[key] for key in fresh if key in unanswered):
-            sent, received = _tokens(r)
+            text = r.context + "".join([text for _, text in r.messages])
+            sent, received = _tokens(r, len(text))
             prompt_tokens += sent
             completion_tokens += received
-            text = r.context + "".join(text for _, text in r.messages)
             cached_tokens += _kept(before, text)
             before = text
     price, amount, less = target.price, None, None
@@ -305,8 +305,7 @@ def _kept(before: str, text: str) -> int:
     return (fewest + more) // CHARACTERS_A_TOKEN
 
 
-def _tokens(r: Request) -> tuple[int, int]:
-    characters = len(r.context) + sum(len(text) for _, text in r.messages)
+def _tokens(r: Request, characters: int) -> tuple[int, int]:
     if r.scores:
         characters = characters * len(r.continuations) + sum(map(len, r.continuations))
         return characters // CHARACTERS_A_TOKEN, 0

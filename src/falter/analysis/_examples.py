@@ -31,8 +31,8 @@ def examples(table: Table, store: Store, run: Run, scorer: Scorer) -> tuple[Exam
         return ()
     items = {table.item_ids[row] for row, _ in places}
     cells: dict[tuple[str, str], StoredCell] = {}
-    for cell in store.cells(run, items=items):
-        if cell.panel == table.place and cell.variant.draw == 0:
+    for cell in store.cells(run, items=items, panel=table.place):
+        if cell.variant.draw == 0:
             cells.setdefault((cell.variant.item.id, cell.variant.recipe.id), cell)
     baseline = table.recipes[0].id
     with_demonstrations = bool(run.experiment.get("perturb_demonstrations"))

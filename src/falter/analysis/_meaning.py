@@ -257,8 +257,8 @@ def _of_task(store: Store, run: Run, table: Table, encoder: Cosine | None) -> It
     items = sorted(table.item_ids, key=lambda item: digest("meaning", item))[:CHECKED]
     variants = {
         (cell.variant.item.id, cell.variant.recipe.id): cell.variant
-        for cell in store.cells(run, items=items)
-        if cell.panel == table.place and cell.variant.draw == 0
+        for cell in store.cells(run, items=items, panel=table.place)
+        if cell.variant.draw == 0
     }
     baseline = run.recipes[0].id
     cases: list[tuple[Recipe, list[Rewording]]] = []

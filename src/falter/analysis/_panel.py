@@ -317,6 +317,7 @@ class _Panel:
             }
         drops: Floats = np.where(self.changed, self.values[:, :1] - self.values, np.nan)
         options: dict[str, Any] = {"clusters": self.table.clusters, "level": self.level}
+        options["baseline"] = self.values[:, 0]
         like_these = random_conditions_average(drops[:, self.columns], **options)
         return {
             "like_these": self.sign(like_these),

@@ -126,7 +126,9 @@ def evidence_of_run(
     seconds = [second_reader(scorers[panel.scorer]) for panel in run.panels]
     checks = _Checks(run, tables)
     gathered = [_Gathered(table, run) for table in tables]
-    for cell in store.cells(run):
+    readers = [second for second in seconds if second is not None]
+    sections = bool(checks.recipes) or any(reader.needs_prompt for reader in readers)
+    for cell in store.cells(run, sections=sections):
         gathered[cell.panel].add(cell, seconds[cell.panel], checks)
     return tuple(
         Evidence(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from falter.clients._answers import Answer, UnusableAnswer
@@ -25,9 +26,12 @@ OPTIONS = OptionTable(
     ),
     name="the model's name, as in 'gemini:NAME'",
     passes_on=True,
-    ours=("contents", "systemInstruction", "candidateCount", "thinkingConfig"),
+    ours=(
+        "contents", "systemInstruction", "candidateCount", "thinkingConfig", "responseSchema",
+        "responseMimeType",
+    ),
     sampling=("temperature", "topP", "maxOutputTokens", "stopSequences", "seed"),
-)
+)  # fmt: skip
 CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
 FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "IMAGE_SAFETY": "safety", "OTHER": "other"}
 
@@ -47,7 +51,9 @@ class Gemini(HttpClient):
             may_drop=("temperature", "topP", "stopSequences", "seed"),
         )
         self._url = self.transport.url(f"models/{settings.name}:generateContent")
-        self.capabilities = Capabilities(generates=True, scores=False, batches=True)
+        self.capabilities = Capabilities(
+            generates=True, scores=False, constrains=True, batches=True
+        )
         self.batches = GeminiBatches(self.transport, settings.name, self._body, read_candidates)
         known = {parameter.name for parameter in OPTIONS.known}
         self.model = Model(
@@ -77,6 +83,7 @@ class Gemini(HttpClient):
             "stopSequences": list(sampling.stop) or None,
             "seed": sampling.seed,
             "thinkingConfig": None if budget is None else {"thinkingBudget": budget},
+            **(_held(request.answers) if request.answers else {}),
             **options,
         }
         config = {name: value for name, value in config.items() if value is not None}
@@ -96,6 +103,13 @@ class Gemini(HttpClient):
                 {"category": f"HARM_CATEGORY_{name}", "threshold": threshold} for name in CATEGORIES
             ]
         return body
+
+
+def _held(answers: Sequence[str]) -> dict[str, Any]:
+    """The settings that let the model write one of the answers: an object by its schema."""
+    answer = {"type": "STRING", "format": "enum", "enum": list(answers)}
+    schema = {"type": "OBJECT", "properties": {"answer": answer}, "required": ["answer"]}
+    return {"responseMimeType": "application/json", "responseSchema": schema}
 
 
 def read_candidates(data: Any) -> Answer:

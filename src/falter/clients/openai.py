@@ -7,13 +7,15 @@ and asks for the prompt's own log-probabilities back (`echo`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from falter.clients._answers import Answer, RequestRefused, failed
 from falter.clients._client import HttpClient
+from falter.clients._holding import HOLDING, PLAIN_FORMS, held, likeliest
 from falter.clients._openai_batches import OpenAIBatches
 from falter.clients._openai_replies import read_chat, read_completion
 from falter.clients._openai_scoring import Scoring, UnfitServer
@@ -29,11 +31,12 @@ __all__ = ["OpenAI", "connect"]
 
 OPTIONS = OptionTable(
     client="openai",
+    known=(HOLDING,),
     name="the model's name, as in 'openai:NAME'",
     passes_on=True,
     ours=(
         "api", "model", "messages", "prompt", "stream", "stream_options", "n", "best_of", "suffix",
-        "echo", "logprobs", "top_logprobs",
+        "echo", "logprobs", "top_logprobs", "structured_outputs", "guided_choice", "grammar",
     ),
     sampling=("temperature", "top_p", "max_tokens", "stop", "seed"),
 )  # fmt: skip
@@ -45,19 +48,11 @@ def connect(settings: ClientSettings) -> OpenAI:
     return OpenAI(settings)
 
 
-def held_to(request: Request) -> dict[str, Any]:
-    """The `response_format` that lets a model write one of the answers and nothing else."""
-    answer = {"type": "string", "enum": list(request.answers)}
-    schema = {
-        "type": "object",
-        "properties": {"answer": answer},
-        "required": ["answer"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": "answer", "strict": True, "schema": schema},
-    }
+async def _unfit(request: Request) -> Response:
+    return failed(
+        request,
+        "'hold_by: top_logprobs' takes the likeliest option, so the temperature has to be 0",
+    )
 
 
 class OpenAI(HttpClient):
@@ -65,6 +60,8 @@ class OpenAI(HttpClient):
 
     def __init__(self, settings: ClientSettings) -> None:
         options = OPTIONS.read(settings)
+        form = options.pop("hold_by")
+        self._form = form or "json_schema"
         self.transport = Transport(
             settings,
             default_url="https://api.openai.com/v1",
@@ -86,9 +83,9 @@ class OpenAI(HttpClient):
             generates=True,
             scores=not self._chat,
             chats=self._chat,
-            constrains=self._chat,
+            constrains=self._chat or self._form in PLAIN_FORMS,
             reasons=asks_for_reasoning(fields),
-            batches=True,
+            batches=self._form != "top_logprobs",
         )
         endpoint = "/v1/chat/completions" if self._chat else "/v1/completions"
         self.batches = OpenAIBatches(self.transport, endpoint, self._body, self._read)
@@ -96,12 +93,17 @@ class OpenAI(HttpClient):
             client="openai",
             name=settings.name,
             base_url=self.transport.base_url,
-            options={"api": settings.api, **options},
+            options={"api": settings.api, **options, **({"hold_by": form} if form else {})},
         )
 
     def generate(self, request: Request) -> Coroutine[Any, Any, Response]:
         """One answer, or a response that says why there is none."""
-        return self.transport.answer(request, self._url, self._body, self._read)
+        read: Callable[[Any], Answer] = self._read
+        if request.answers and self._form == "top_logprobs":
+            if request.sampling.temperature > 0:
+                return _unfit(request)
+            read = likeliest(request.answers, read)
+        return self.transport.answer(request, self._url, self._body, read)
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Log-likelihoods, one call a request. Raises when the server cannot score at all."""
@@ -126,8 +128,12 @@ class OpenAI(HttpClient):
             # A completion has no turns: messages, where they come all the same, are joined.
             name = b',"prompt":'
             content = "\n\n".join(text for _, text in turns) if turns else request.context
-        held = b',"response_format":' + orjson.dumps(held_to(request)) if request.answers else b""
-        return self._head + name + orjson.dumps(content) + held + self._tail(request.sampling)
+        sampling, extra = request.sampling, b""
+        if request.answers:
+            fields = held(self._form, request.answers)
+            sampling = replace(sampling, max_tokens=fields.pop("max_tokens", sampling.max_tokens))
+            extra = b"," + orjson.dumps(fields)[1:-1]
+        return self._head + name + orjson.dumps(content) + extra + self._tail(sampling)
 
     def _tail(self, sampling: Sampling) -> bytes:
         """How to decode, spelled out because servers' defaults differ.

@@ -6,6 +6,7 @@ from typing import Any
 
 from falter.clients._answers import Answer, UnusableAnswer
 from falter.clients._client import HttpClient
+from falter.clients._holding import answer_schema
 from falter.clients._options import OptionTable
 from falter.clients._reasoning import asks_for_reasoning
 from falter.clients._settings import ClientSettings, clients
@@ -42,7 +43,9 @@ class Responses(HttpClient):
         )
         self._url = self.transport.url("responses")
         reasons = asks_for_reasoning(self._options)
-        self.capabilities = Capabilities(generates=True, scores=False, reasons=reasons)
+        self.capabilities = Capabilities(
+            generates=True, scores=False, constrains=True, reasons=reasons
+        )
         url = self.transport.base_url
         self.model = Model(
             client="responses", name=settings.name, base_url=url, options=self._options
@@ -67,6 +70,10 @@ class Responses(HttpClient):
             "store": False,
             **self._options,
         }
+        if request.answers:
+            form = {"type": "json_schema", "name": "answer", "strict": True}
+            form["schema"] = answer_schema(request.answers)
+            fields["text"] = {**(self._options.get("text") or {}), "format": form}
         return {name: value for name, value in fields.items() if value is not None}
 
 

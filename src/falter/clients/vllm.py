@@ -14,6 +14,7 @@ from typing import Any
 
 from falter.clients._answers import Answer
 from falter.clients._client import BatchClient
+from falter.clients._holding import choice_texts
 from falter.clients._options import OptionTable
 from falter.clients._settings import ClientSettings, clients, costs_nothing
 from falter.core.errors import MissingExtra, PreflightError
@@ -54,7 +55,7 @@ class Vllm(BatchClient):
         if importlib.util.find_spec("vllm") is None:
             raise MissingExtra("Models in vLLM", "vllm", "vllm")
         chats = settings.api == "chat"
-        self.capabilities = Capabilities(generates=True, scores=True, chats=chats)
+        self.capabilities = Capabilities(generates=True, scores=True, chats=chats, constrains=True)
         self.model = Model(
             client="vllm", name=settings.name, options={"api": settings.api, **self._options}
         )
@@ -103,7 +104,7 @@ class Vllm(BatchClient):
 
         return self._llm.generate(
             [TokensPrompt(prompt_token_ids=prompt.tokens) for prompt in prompts],
-            [SamplingParams(**prompt.decoding) for prompt in prompts],
+            [SamplingParams(**_constrained(prompt.decoding)) for prompt in prompts],
             use_tqdm=False,
         )
 
@@ -162,7 +163,22 @@ def _decoding(request: Request) -> dict[str, Any]:
         "max_tokens": sampling.max_tokens,
         "stop": list(sampling.stop),
         "seed": seed if sampling.temperature > 0 else None,
+        **({"only": choice_texts(request.answers)} if request.answers else {}),
     }
+
+
+def _constrained(decoding: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How to decode, with the texts that may be written under the name that vLLM has."""
+    if "only" not in decoding:
+        return decoding
+    from vllm import sampling_params
+
+    kept = {name: value for name, value in decoding.items() if name != "only"}
+    if hasattr(sampling_params, "StructuredOutputsParams"):
+        choice = sampling_params.StructuredOutputsParams(choice=decoding["only"])
+        return {**kept, "structured_outputs": choice}
+    choice = sampling_params.GuidedDecodingParams(choice=decoding["only"])
+    return {**kept, "guided_decoding": choice}
 
 
 def _answer(outputs: Sequence[tuple[_Prompt, Any]]) -> Answer | Exception:

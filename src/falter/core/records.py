@@ -249,7 +249,7 @@ class Recipe:
             *((self.examples,) if self.examples else ()),
         )
 
-    @property
+    @cached_property
     def sets(self) -> bool:
         """Whether it changes more than the text: template, demonstrations or sampling."""
         others = (self.template, self.demonstrations, self.examples or None)

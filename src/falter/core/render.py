@@ -51,21 +51,21 @@ def messages(prompt: Prompt) -> tuple[Message, ...]:
 
     A section of the kind `reply` ends a turn of the item: it is what the assistant said then.
     """
-    out: list[Message] = []
-    system = "".join(s.text for s in prompt.sections if s.kind == "system")
-    if system:
-        out.append(("system", system))
-    for demonstration in prompt.demonstrations:
-        out += [("user", _body(demonstration.sections)), ("assistant", demonstration.answer)]
-    said: list[Section] = []
+    system: list[str] = []
+    said: list[str] = []
+    turns: list[Message] = []
     for section in prompt.sections:
-        if section.kind == "reply":
-            out += [("user", _body(said)), ("assistant", section.text.strip())]
+        if section.kind == "system":
+            system.append(section.text)
+        elif section.kind == "reply":
+            turns += [("user", "".join(said)), ("assistant", section.text.strip())]
             said = []
         else:
-            said.append(section)
-    out.append(("user", _body(said)))
-    return tuple(out)
+            said.append(section.text)
+    out: list[Message] = [("system", text)] if (text := "".join(system)) else []
+    for demonstration in prompt.demonstrations:
+        out += [("user", _body(demonstration.sections)), ("assistant", demonstration.answer)]
+    return (*out, *turns, ("user", "".join(said)))
 
 
 def continuations(prompt: Prompt) -> tuple[str, ...]:

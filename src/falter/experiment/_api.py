@@ -18,7 +18,7 @@ from falter.experiment._findings import check_published, part_results, shown_stu
 from falter.experiment._keywords import ExperimentSettings
 from falter.experiment._labels import run_scorers
 from falter.experiment._rescore import rescored_study
-from falter.experiment._shown import Shown
+from falter.experiment._shown import Shown, given_path
 from falter.experiment._study import StudySpec, carry_out_study, read_study, study_in, study_of
 from falter.figures import Study
 from falter.protocols import PartResult
@@ -131,13 +131,24 @@ def given_study(
     """The study that was given in Python, and the path of its store."""
     if experiment is not None and settings:
         raise UsageError("Give the settings as one experiment or as keywords", hint="not as both")
+    path = given_path("store", store)
     if isinstance(experiment, Experiment):
         spec = study_of(experiment)
+    elif experiment is not None and not isinstance(experiment, Mapping):
+        raise _no_experiment(experiment)
     else:
         spec = read_study(with_names(settings if experiment is None else experiment))
-    if not isinstance(store, (str, Path)):
-        raise InvalidValue("store", store, "the path of a file")
-    return spec, Path(store)
+    return spec, path
+
+
+def _no_experiment(given: object) -> InvalidValue:
+    """What is wrong with an experiment that is neither settings nor an `Experiment`."""
+    hint = "give them as keywords: task='basics', models=['smollm2'], recipes=['typos']"
+    if isinstance(given, (str, Path)):
+        hint = (
+            f"a file is read by falter.experiment.read_file({str(given)!r}), or run by 'falter run'"
+        )
+    return InvalidValue("experiment", given, "a mapping of settings, or an Experiment", hint=hint)
 
 
 def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -185,7 +196,7 @@ def open_result(
     A run that was not finished is refused unless it may be `incomplete`. With `published`, the
     tables of the protocol's paper stand at the end of the report.
     """
-    path = Path(store)
+    path = given_path("store", store)
     if not path.exists():
         raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
     with Store(path, writes=False) as opened:

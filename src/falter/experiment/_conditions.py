@@ -138,7 +138,8 @@ def _example(template: Template, item: Item) -> _Example:
     target = item.target
     if target is None:
         raise UsageError(
-            f"Item '{item.key}' of '{item.task}' cannot be shown as a solved example: it has no answer",
+            f"Item '{item.key}' of '{item.task}' cannot be shown as a solved example: "
+            "it has no answer",
             hint="ask without examples, or name the answer's column with --target",
         )
     if isinstance(target, int) and item.choices:

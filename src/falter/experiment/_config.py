@@ -277,8 +277,8 @@ class Experiment:
         default=1, low=1, high=10_000, on="1")
     repeats: int = setting("how often to send every request", "--repeats", default=1, low=1,
         high=10_000, on="1")
-    budget: int | str | None = setting("the most requests, as 2000, '200000 tokens' or '5 USD': "
-        "a balanced random part of the cells is asked", "--budget", shape=Budget(),
+    budget: int | str | None = setting("the most requests, or '5 USD': a random part is asked",
+        "--budget", shape=Budget(),
         identity="when set", without="all", metavar="N", off="2000")
     precision: Precision | None = setting("stop before the budget is spent, once these intervals "
         "are narrow enough", shape=PRECISION)

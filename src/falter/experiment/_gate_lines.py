@@ -203,6 +203,7 @@ def gate_lines(
 
     def of(line: Requirement) -> Line:
         column = 0 if line.recipe is None else by_id[line.recipe.id]
+        clean = scores[:, 0] if line.kind == "average" else None
         if line.kind == "average":
             drops = np.where(changed, scores[:, :1] - scores, np.nan)
             values = drops[:, [n for n, recipe in enumerate(table.recipes) if recipe.perturbs]]
@@ -215,7 +216,7 @@ def gate_lines(
             values = measured if line.kind == "unread" else scores[:, 0] - scores[:, column]
         if line.recipe is not None:
             values = np.where(changed[:, column], values, np.nan)
-        made = Line(name=line.name, kind=line.kind, margin=line.margin, values=values)
+        made = Line(name=line.name, kind=line.kind, margin=line.margin, values=values, clean=clean)
         return replace(made, held=held) if line.kind == "regression" else made
 
     return [of(line) for line in lines]

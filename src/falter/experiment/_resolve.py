@@ -379,7 +379,8 @@ def _require_fit(scorer: Scorer, spec: ModelSpec, task: Task, able: Capabilities
         raise UsageError(
             f"The scorer '{scorer.name}' needs a client that holds a model to the options, which "
             f"'{spec.name}' does not",
-            hint=f"use scorer {written}, a chat server with 'response_format', or a GGUF file",
+            hint=f"use scorer {written}, a chat server with 'response_format' or another form of "
+            "--option hold_by=…, gemini:, responses:, vllm:, or a GGUF file",
         )
     if scorer.needs_choices and not task.has_choices:
         raise UsageError(

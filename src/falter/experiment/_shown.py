@@ -14,7 +14,7 @@ from falter import report
 from falter.core.errors import InvalidValue, UnknownName, UsageError
 from falter.figures import Figure, Study
 
-__all__ = ["FORMS", "Shown", "report_form", "write_report"]
+__all__ = ["FORMS", "Shown", "given_path", "report_form", "write_report"]
 
 FORMS: tuple[str, ...] = ("csv", "html", "json", "md", "parquet", "tex")
 
@@ -68,7 +68,7 @@ class Shown:
 
     def report(self, path: Path | str) -> Path:
         """Write a report; the file's ending says which: html, json, csv, md, tex or parquet."""
-        path = Path(path)
+        path = given_path("path", path)
         write_report(self.study, path)
         return path
 
@@ -86,6 +86,13 @@ def _frame(library: Literal["pandas", "polars"], rows: list[dict[str, Any]]) -> 
     if library == "polars":
         return module.DataFrame(rows, infer_schema_length=None)
     return module.DataFrame(rows)
+
+
+def given_path(argument: str, path: object) -> Path:
+    """A path that was given in Python, or an error that says what was given in its place."""
+    if not isinstance(path, (str, Path)):
+        raise InvalidValue(argument, path, "the path of a file")
+    return Path(path)
 
 
 def report_form(path: Path) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from falter.core.errors import UsageError
 from falter.core.ids import short
 from falter.experiment._api import Result, open_result
+from falter.experiment._shown import given_path
 from falter.store import Store, studies
 
 __all__ = ["StoredResults", "open_store"]
@@ -52,7 +53,7 @@ class StoredResults(Mapping[str, Result]):
 
 def open_store(path: Path | str = "falter.db") -> StoredResults:
     """The results in a store that exists."""
-    path = Path(path)
+    path = given_path("path", path)
     if not path.exists():
         raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
     return StoredResults(path)

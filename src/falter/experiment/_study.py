@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from falter import __version__
-from falter.core.errors import TaskError, UnknownName, UsageError
+from falter.core.errors import InvalidValue, TaskError, UnknownName, UsageError
 from falter.core.interfaces import AnswerKind, Client
 from falter.core.records import BASELINE, Run
 from falter.experiment._config import (
@@ -134,6 +134,10 @@ def read_study(
     settings: Mapping[str, Any], *, folder: Path = Path(), needs_models: bool = True
 ) -> StudySpec:
     """Read the settings of an experiment, or of a protocol with those of an experiment."""
+    if isinstance(recipes := settings.get("recipes"), (list, tuple)) and not recipes:
+        raise InvalidValue(
+            "recipes", recipes, "at least one", hint="leave it out for the usual rule-made ones"
+        )
     study, rest = read_study_settings(settings)
     if study.protocol is None:
         for key in ("preset", "judge", "remedies"):

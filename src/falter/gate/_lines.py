@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.stats import ItemMean, item_mean
+from falter.stats import ItemMean, mean_drop
 
 __all__ = ["Line", "LineKind", "LineResult", "LineVerdict"]
 
@@ -23,14 +23,16 @@ class Line:
 
     `values` has a number for each item, in the order in which the items were drawn: how much worse
     it became, NaN where it has none. Of an average it is items x conditions; of a `score` the score
-    itself, whose mean has to be above `margin`. `held` says why the line must not fail whatever the
-    numbers are, as where another provider answered.
+    itself, whose mean has to be above `margin`. `clean` are, of an average, the scores that the
+    losses were taken from. `held` says why the line must not fail whatever the numbers are, as
+    where another provider answered.
     """
 
     name: str
     kind: LineKind
     margin: float
     values: Floats
+    clean: Floats | None = None
     held: str = ""
 
     @property
@@ -60,7 +62,7 @@ class Line:
     def mean(self, clusters: list[str] | None) -> ItemMean:
         """The mean of the losses with what its intervals are made of."""
         several = self.values if self.kind == "average" else self.losses
-        return item_mean(several, clusters=clusters)
+        return mean_drop(several, baseline=self.clean, clusters=clusters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

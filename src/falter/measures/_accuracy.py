@@ -30,7 +30,7 @@ def accuracy(
     mean = item_mean(values, clusters=clusters, level=level)
     value, status, interval = mean.value, mean.status, mean.interval
     present = values[~np.isnan(values)]
-    binary = bool(np.isin(present, (0.0, 1.0)).all())
+    binary = bool(((present == 0.0) | (present == 1.0)).all())
     if binary and clusters is None and len(present):
         value, status = float(present.mean()), "ok"
         interval = agresti_coull(int(present.sum()), len(present), level=level)

@@ -11,13 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.stats import ItemMean, item_mean, mean_rate
+from falter.stats import ItemMean, item_mean, mean_drop, mean_rate
 
 __all__ = ["group_average", "macro_average", "mean_score", "micro_average"]
 
 
 def group_average(
-    drops: ArrayLike, *, clusters: Sequence[Hashable] | None = None, level: float = 0.95
+    drops: ArrayLike,
+    *,
+    baseline: ArrayLike | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
 ) -> Estimate:
     """The mean drop over the conditions of a group, each condition counting the same.
 
@@ -26,21 +30,31 @@ def group_average(
     their intervals must not be averaged; this one is computed from one number per item. With pairs
     missing each condition keeps its weight. A condition without any pair is left out and not
     counted in `conditions`; `excluded` counts the items without any pair.
+
+    `baseline` are the baseline's scores, an item each. Give them where they are between 0 and 1:
+    where nearly all of them are right, or wrong, the drops alone are far too sure.
     """
-    return _average("group_average", "the conditions of this group", drops, None, clusters, level)
+    return _average(
+        "group_average", "the conditions of this group", drops, baseline, None, clusters, level
+    )
 
 
 def micro_average(
-    drops: ArrayLike, *, clusters: Sequence[Hashable] | None = None, level: float = 0.95
+    drops: ArrayLike,
+    *,
+    baseline: ArrayLike | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
 ) -> Estimate:
     """The mean drop over all perturbations that were run; see `group_average`."""
-    return _average("micro_average", "all these conditions", drops, None, clusters, level)
+    return _average("micro_average", "all these conditions", drops, baseline, None, clusters, level)
 
 
 def macro_average(
     drops: ArrayLike,
     groups: Sequence[Hashable],
     *,
+    baseline: ArrayLike | None = None,
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> Estimate:
@@ -56,7 +70,9 @@ def macro_average(
     weights = np.array(
         [1.0 / sizes[group] if ran else 0.0 for group, ran in zip(groups, was_run, strict=True)]
     )
-    return _average("macro_average", "these groups of conditions", matrix, weights, clusters, level)
+    return _average(
+        "macro_average", "these groups of conditions", matrix, baseline, weights, clusters, level
+    )
 
 
 def mean_score(
@@ -78,6 +94,7 @@ def _average(
     measure: str,
     over: str,
     drops: ArrayLike,
+    baseline: ArrayLike | None,
     weights: NDArray[np.float64] | None,
     clusters: Sequence[Hashable] | None,
     level: float,
@@ -86,10 +103,13 @@ def _average(
     matrix = _matrix(drops)
     if weights is not None and not weights.any():
         weights = None
-    mean = item_mean(matrix, weights=weights, clusters=clusters, level=level)
+    mean = mean_drop(matrix, weights=weights, clusters=clusters, level=level, baseline=baseline)
     found = _estimate(measure, f"mean drop over {over}", mean, level)
-    test = "t" if clusters is None else "the same"
-    return replace(found, p_value=mean.p_value, method=f"{found.method}; p: {test}")
+    p_value, test = mean.p_value, "t" if clusters is None else "the same"
+    if p_value is not None and mean.how is not None and mean.how.apart is not None:
+        p_value, test = max(p_value, mean.how.apart_p()), f"the larger of {test} and MOVER"
+        test = "the same" if clusters is not None else test
+    return replace(found, p_value=p_value, method=f"{found.method}; p: {test}")
 
 
 def _estimate(measure: str, what: str, mean: ItemMean, level: float) -> Estimate:

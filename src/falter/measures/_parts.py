@@ -58,9 +58,19 @@ class DropParts:
         return self.reading, self.meaning, self.serving, self.wording
 
     @property
+    def leaves_out_zero(self) -> bool:
+        """Whether the drop's interval does."""
+        return _leaves_out_zero(self.drop) is True
+
+    @property
+    def wording_known(self) -> bool:
+        """Whether the part of the wording has an interval."""
+        return _leaves_out_zero(self.wording) is not None
+
+    @property
     def not_the_wording(self) -> bool:
         """Whether the drop's interval leaves out zero and that of its wording part does not."""
-        return _leaves_out_zero(self.drop) is True and _leaves_out_zero(self.wording) is False
+        return self.leaves_out_zero and _leaves_out_zero(self.wording) is False
 
 
 def drop_parts(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from falter.measures._item_sums import WIDTH, Stratum
 from falter.measures._resample import bca_interval, resampled_sums
+from falter.measures._tables import share_of_few
 from falter.stats import Interval, no_interval
 
 __all__ = ["few_vary", "part_interval", "share_interval", "share_variance"]
@@ -86,8 +87,8 @@ def few_vary(strata: Sequence[Stratum], level: float) -> Interval | None:
         high = v'/2y' χ²(2y'²/v', 1 − α/2)   with y' = y + k, v' = v + k²
 
     Every varying unit adds x to y = Σ pert, a weighted count with variance v, and k is the largest
-    x that a unit can add. An end e becomes the share e/(e + Σ data). None from ten effective units
-    (y²/v) on. Source: Fay and Feuer (1997).
+    x that a unit can add. An end e becomes the share e/(Σ pert + Σ data), see `share_of_few`. None
+    from ten effective units (y²/v) on. Source: Fay and Feuer (1997).
     """
     from scipy.special import gammaincinv
 
@@ -106,7 +107,7 @@ def few_vary(strata: Sequence[Stratum], level: float) -> Interval | None:
     units = sum(len(s.units) for s in strata)
     if v > 0.0 and y * y / v >= min(FEW, units / 4.0):
         return None
-    data = float(sum((s.whole() for s in strata), np.zeros(3))[1])
+    pert, data, _ = sum((s.whole() for s in strata), np.zeros(3))
     if data == 0.0:
         return None
     # χ²(2a, p)/2 is the gamma quantile of shape a.
@@ -114,8 +115,8 @@ def few_vary(strata: Sequence[Stratum], level: float) -> Interval | None:
     low = v / y * float(gammaincinv(y * y / v, tail)) if v > 0.0 else 0.0
     y_most, v_most = y + k, v + k * k
     high = v_most / y_most * float(gammaincinv(y_most * y_most / v_most, 1.0 - tail))
-    low, high = (end / (end + data) for end in (low, high))
-    return Interval(low=low, high=high, level=level, method="fay-feuer gamma, few items vary")
+    few = Interval(low=low, high=high, level=level, method="fay-feuer gamma, few items vary")
+    return share_of_few(few, float(pert), float(data))
 
 
 def _share(components: Floats) -> Floats:

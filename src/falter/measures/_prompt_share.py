@@ -12,7 +12,7 @@ from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures._component_intervals import ratio_interval
 from falter.measures._resample import unit_codes
-from falter.measures._tables import Table, outcome_array
+from falter.measures._tables import Table, outcome_array, share_of_few
 from falter.stats import Interval, jackknife, jackknife_error, no_interval
 
 __all__ = ["INFORMATIVE", "PromptShare", "prompt_share"]
@@ -186,8 +186,8 @@ def _interval(table: Table, split: _Split) -> Interval:
     if split.run is None:
         few = table.few_vary()
         if few is not None:
-            rest = max(0.0, float(split.item[0]))
-            return few.mapped(lambda end: end / (end + rest) if end + rest > 0.0 else 0.0)
+            part, rest = (max(0.0, float(values[0])) for values in (split.prompt, split.item))
+            return share_of_few(few, part, rest)
         whole = split.prompt + split.item
         return ratio_interval(table, split.prompt, whole, shift=1.0 / table.cells.shape[1])
     share = split.share

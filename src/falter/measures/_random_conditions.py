@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.records import Estimate
+from falter.measures._averages import micro_average
 from falter.measures._tables import Table
-from falter.stats import Interval, no_interval
+from falter.stats import Interval, no_interval, outer
 
 __all__ = ["random_conditions_average"]
 
@@ -18,7 +19,11 @@ Floats = NDArray[np.float64]
 
 
 def random_conditions_average(
-    drops: ArrayLike, *, clusters: Sequence[Hashable] | None = None, level: float = 0.95
+    drops: ArrayLike,
+    *,
+    baseline: ArrayLike | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
 ) -> Estimate:
     """The mean drop with an interval for other items *and* other perturbations of the kind.
 
@@ -32,7 +37,9 @@ def random_conditions_average(
     freedom. Without gaps se² is (MS_I + MS_J − MS_E)/(I J). With few perturbations the interval is
     wide, and it should be: `micro_average` is about the very perturbations that were run. One
     condition: not_identified; fewer than two items: insufficient_data; fewer than six clusters:
-    too_few_clusters. Source: Satterthwaite (1946) for the freedom.
+    too_few_clusters. With the scores of the `baseline` the interval holds that of `micro_average`:
+    other perturbations are not surer than those that were run. Source: Satterthwaite (1946) for the
+    freedom.
     """
     measure = "random_conditions_average"
     table = Table.read_all(drops, level, clusters)
@@ -51,6 +58,9 @@ def random_conditions_average(
     if not variance > 1e-26 * largest:
         return _about(table.estimate(measure, value, no_interval(level)), table)
     interval = _interval(value, (of_columns, of_items, rest), (width, units), level)
+    if baseline is not None:
+        these = micro_average(drops, baseline=baseline, clusters=clusters, level=level)
+        interval = outer(interval, replace(interval, low=these.low, high=these.high))
     effect = None
     if table.codes is not None:
         plain, _ = _item_variance(cells, None)

@@ -23,7 +23,7 @@ from falter.stats import (
     too_few_clusters,
 )
 
-__all__ = ["Table", "empty_conditions", "outcome_array"]
+__all__ = ["Table", "empty_conditions", "outcome_array", "share_of_few"]
 
 Floats = NDArray[np.float64]
 
@@ -229,3 +229,13 @@ class Table:
             return None
         interval = clopper_pearson(k, items, level=self.level).mapped(lambda share: share * s)
         return replace(interval, method="scaled clopper-pearson, few items vary")
+
+
+def share_of_few(interval: Interval, part: float, rest: float) -> Interval:
+    """The interval of part/(part + rest) from that of a part which few items make.
+
+    If more items varied, fewer would be left to make the rest: the whole stays about the same. So
+    the ends are divided by the whole as it was seen, and not by themselves and the rest.
+    """
+    whole = part + rest
+    return interval.mapped(lambda end: min(1.0, end / whole) if whole > 0.0 else 0.0)

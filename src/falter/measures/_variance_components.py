@@ -17,7 +17,7 @@ from falter.measures._component_intervals import (
     ratio_interval,
     total_interval,
 )
-from falter.measures._tables import Table
+from falter.measures._tables import Table, share_of_few
 from falter.stats import Components, Interval, condition_intervals
 
 __all__ = ["CrossedComponents", "OnewayComponents", "PluginComponents", "variance_components"]
@@ -151,7 +151,7 @@ def _plugin(table: Table, draws: int) -> PluginComponents:
         brittleness = _constant("plugin.brittleness", table)
     else:
         share = (
-            _share_of(few, float(parts.data[0]))
+            share_of_few(few, float(parts.pert[0]), float(parts.data[0]))
             if few
             else ratio_interval(table, parts.pert, total)
         )
@@ -211,7 +211,7 @@ def _crossed(table: Table) -> CrossedComponents:
     few = table.few_vary()
     if few is not None and parts.pert[0] == 0.0:
         # No item varies: what bounds the variance within items bounds the conditions' too.
-        spread, share = few, _share_of(few, float(others[0]))
+        spread, share = few, share_of_few(few, 0.0, float(others[0]))
     elif few is not None:
         # The interaction's share of the variance within items, as observed.
         factor = float(rest[0] / parts.oneway_pert[0])
@@ -268,7 +268,8 @@ def _share(
     if whole[0] <= 0.0:
         return _constant(measure, table)
     if few is not None:
-        interval = _share_of(few, float(whole[0]) - max(0.0, float(residual[0])))
+        part = max(0.0, float(residual[0]))
+        interval = share_of_few(few, part, float(whole[0]) - part)
     else:
         # Components cut at 0 vary less than they should: the raw ones set the width.
         raw = whole + np.minimum(item, 0.0) + np.minimum(residual, 0.0)
@@ -283,11 +284,6 @@ def _share(
 
 def _divided(part: Floats, whole: Floats) -> Floats:
     return np.asarray(np.where(whole > 0.0, part / np.where(whole > 0.0, whole, 1.0), np.nan))
-
-
-def _share_of(interval: Interval, rest: float) -> Interval:
-    """The interval of x/(x + rest) from the interval of x."""
-    return interval.mapped(lambda end: end / (end + rest))
 
 
 def _run(measure: str, table: Table, of: Callable[[Components], Floats]) -> Estimate:

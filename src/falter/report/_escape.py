@@ -28,13 +28,14 @@ _SLACK = 20
 # Controls except tab and newline, lone surrogates, and characters without width or that change the
 # writing direction. A joiner between two emoji is part of the picture and stays.
 _EMOJI = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
-_HIDDEN = re.compile(
-    f"(?!(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}]))"
+_ACTING = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     "\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
+_HIDDEN = re.compile(f"(?!(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}])){_ACTING}")
+_MAY_HIDE = re.compile(_ACTING).search  # most texts hold none: the quick look
 _SPACING = re.compile(r"(\n|\t| {2,}|^ | $|[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000])")
 
 
@@ -57,6 +58,8 @@ def _name(character: str) -> str:
 
 def unhide(text: str) -> str:
     """Text whose hidden characters are spelled out: `⟨U+202E⟩`. Tabs and newlines stay."""
+    if _MAY_HIDE(text) is None:
+        return text
     return _HIDDEN.sub(lambda match: f"⟨{_name(match[0])}⟩", text)
 
 
@@ -89,6 +92,8 @@ def edited(text: str, limit: int = LIMIT) -> Html:
 
 
 def _escaped(text: str) -> str:
+    if _MAY_HIDE(text) is None:
+        return html.escape(text, quote=True)
     out, at = [], 0
     for match in _HIDDEN.finditer(text):
         out += [html.escape(text[at : match.start()], quote=True), _control(_name(match[0]))]

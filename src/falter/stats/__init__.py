@@ -71,7 +71,7 @@ from falter.stats._ranks import (
     kendall_w,
     spearman,
 )
-from falter.stats._rate import mean_rate
+from falter.stats._rate import mean_drop, mean_rate
 from falter.stats._sample_size import SampleSize, cheapest_design, sample_size
 from falter.stats._sequence import ConfidenceSequence, confidence_sequence
 from falter.stats._sign_flip import SignFlip, sign_flip_test
@@ -170,6 +170,7 @@ __all__ = [
     "masked_drop",
     "max_t",
     "mcnemar",
+    "mean_drop",
     "mean_error",
     "mean_rate",
     "mixed_effects",

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import DuplicateName, InvalidValue
 from falter.core.records import EstimateStatus
-from falter.stats._bootstrap import bootstrap
+from falter.stats._bootstrap import MOST_SUMS, bootstrap, bootstrap_of_sums
 from falter.stats._interval import Interval, check_level, no_interval
 from falter.stats._proportions import wilson_interval
 from falter.stats._ratings import MISSING, rating_codes, rating_counts, rating_numbers
@@ -110,8 +110,8 @@ def exact_agreement(
         agreeing = np.column_stack([equal_pairs, m * (m - 1.0) / 2.0])
         what = "pairs of ratings of an item that are equal"
 
-    def share(rows: NDArray[Any]) -> float:
-        return float(rows[:, 0].sum() / rows[:, 1].sum())
+    def share(sums: Floats) -> Floats:
+        return np.asarray(sums[:, 0] / sums[:, 1])
 
     enough = len(agreeing) > 0
     if not enough:
@@ -119,9 +119,11 @@ def exact_agreement(
     elif over == "items":
         interval = wilson_interval(float(agreeing[:, 0].sum()), len(agreeing), level=level)
     else:
-        interval = bootstrap(agreeing, share, replications=replications, level=level, seed=seed)
+        interval = bootstrap_of_sums(
+            agreeing, share, replications=replications, level=level, seed=seed
+        )
     return ExactAgreement(
-        value=share(agreeing) if enough else None,
+        value=float(share(agreeing.sum(axis=0)[None])[0]) if enough else None,
         status="ok" if enough else "insufficient_data",
         interval=interval,
         over=over,
@@ -164,7 +166,8 @@ def weighted_kappa(
     used = codes[rated_twice]
     # Items x raters x labels, 1 for the label that was given: draws of items are draws of its rows.
     one_hot = (used[:, :, None] == np.arange(len(labels))).astype(np.float64)
-    kappas, exact = _kappas(one_hot, distance)
+    flat = one_hot.reshape(len(used), raters * len(labels))
+    kappas, agreed = _kappas((flat.T @ flat)[None], distance)
     defined = kappas[~np.isnan(kappas)]
     status: EstimateStatus = "ok"
     if raters < 2:
@@ -174,18 +177,26 @@ def weighted_kappa(
     elif not defined.size:
         status = "undefined_zero_variance"
 
-    def average(rows: NDArray[Any]) -> float:
-        kappas, _ = _kappas(rows, distance)
-        defined = kappas[~np.isnan(kappas)]
-        return float(defined.mean()) if defined.size else math.nan
+    def average(joint: Floats) -> Floats:
+        size = flat.shape[1]
+        kappas, _ = _kappas(joint.reshape(len(joint), size, size), distance)
+        defined = ~np.isnan(kappas)
+        known = defined.sum(axis=1)
+        sums = np.where(defined, kappas, 0.0).sum(axis=1)
+        return np.where(known > 0, sums / np.maximum(known, 1), math.nan)
 
+    def interval() -> Interval:
+        if flat.shape[1] ** 2 > MOST_SUMS:
+            return bootstrap(flat, lambda rows: float(average((rows.T @ rows)[None])[0]), **options)
+        joint = (flat[:, :, None] * flat[:, None, :]).reshape(len(flat), -1)
+        return bootstrap_of_sums(joint, average, **options)
+
+    options: dict[str, Any] = {"replications": replications, "level": level, "seed": seed}
     return WeightedKappa(
         value=float(defined.mean()) if status == "ok" else None,
         status=status,
-        interval=bootstrap(one_hot, average, replications=replications, level=level, seed=seed)
-        if status == "ok"
-        else no_interval(level),
-        exact=exact,
+        interval=interval() if status == "ok" else no_interval(level),
+        exact=agreed,
         weights=weights,
         pairs=int(defined.size),
         excluded_pairs=raters * (raters - 1) // 2 - int(defined.size),
@@ -223,9 +234,26 @@ def krippendorff_alpha(
     if metric != "nominal":
         places = rating_numbers(values, metric)
 
-    def alpha(rows: NDArray[Any]) -> float:
-        return _alpha(rows, places, metric)
+    # A rating differs by 0 from itself, so the pairs of a unit need no diagonal taken off.
+    def alpha(rows: Floats) -> float:
+        weighted = rows / (rows.sum(axis=1) - 1.0)[:, None]
+        return float(_alpha((weighted.T @ rows)[None], rows.sum(axis=0)[None], places, metric)[0])
 
+    def interval() -> Interval:
+        width = counts.shape[1]
+        if width**2 > MOST_SUMS:
+            return bootstrap(counts, alpha, **options)
+        weighted = counts / (counts.sum(axis=1) - 1.0)[:, None]
+        pairs = (weighted[:, :, None] * counts[:, None, :]).reshape(len(counts), width**2)
+        return bootstrap_of_sums(
+            np.column_stack([counts, pairs]),
+            lambda sums: _alpha(
+                sums[:, width:].reshape(len(sums), width, width), sums[:, :width], places, metric
+            ),
+            **options,
+        )
+
+    options: dict[str, Any] = {"replications": replications, "level": level, "seed": seed}
     value = alpha(counts)
     status: EstimateStatus = "undefined_zero_variance" if math.isnan(value) else "ok"
     if len(counts) < 2:
@@ -233,9 +261,7 @@ def krippendorff_alpha(
     return KrippendorffAlpha(
         value=value if status == "ok" else None,
         status=status,
-        interval=bootstrap(counts, alpha, replications=replications, level=level, seed=seed)
-        if status == "ok"
-        else no_interval(level),
+        interval=interval() if status == "ok" else no_interval(level),
         metric=metric,
         ratings=int(counts.sum()),
         items=len(counts),
@@ -252,40 +278,39 @@ def round_half_up(values: ArrayLike) -> Floats:
     return np.asarray(np.floor(np.asarray(values, dtype=np.float64) + 0.5))
 
 
-def _kappas(one_hot: NDArray[Any], distance: Floats) -> tuple[Floats, float | None]:
-    """Every pair's kappa, NaN where undefined, and the pooled exact agreement."""
-    items, raters, width = one_hot.shape
-    flat = one_hot.reshape(items, raters * width)
-    # A labels x labels table of counts for every pair of raters.
-    joint = (flat.T @ flat).reshape(raters, width, raters, width)
+def _kappas(joint: Floats, distance: Floats) -> tuple[Floats, float | None]:
+    """Every pair's kappa in every draw, NaN where undefined, and the pooled exact agreement.
+
+    `joint` counts, of each draw, how often two labels of two raters come together.
+    """
+    width = len(distance)
+    raters = joint.shape[1] // width
     rater, other = np.triu_indices(raters, k=1)
-    tables = joint[rater, :, other, :]
-    sizes = tables.sum(axis=(1, 2))
-    rows, columns = tables.sum(axis=2), tables.sum(axis=1)
+    # A labels x labels table of counts for every draw and pair of raters.
+    tables = joint.reshape(-1, raters, width, raters, width).transpose(0, 1, 3, 2, 4)
+    tables = tables[:, rater, other]
+    sizes = tables.sum(axis=(2, 3))
+    rows, columns = tables.sum(axis=3), tables.sum(axis=2)
     # Both sums times the squared number of items, so that nothing is divided by it.
-    expected = ((rows @ distance) * columns).sum(axis=1)
-    observed = (tables * distance).sum(axis=(1, 2)) * sizes
+    expected = ((rows @ distance) * columns).sum(axis=2)
+    observed = (tables * distance).sum(axis=(2, 3)) * sizes
     defined = expected > 0.0
     kappas = np.where(defined, 1.0 - observed / np.where(defined, expected, 1.0), np.nan)
     total = float(sizes.sum())
-    return kappas, float(np.trace(tables, axis1=1, axis2=2).sum() / total) if total else None
+    return kappas, float(np.trace(tables, axis1=2, axis2=3).sum() / total) if total else None
 
 
-def _alpha(counts: NDArray[Any], places: Floats, metric: str) -> float:
-    """Alpha of units x values counts; NaN where all ratings are the same."""
-    m = counts.sum(axis=1)
-    margin = counts.sum(axis=0)
+def _alpha(pairs: Floats, margins: Floats, places: Floats, metric: str) -> Floats:
+    """Alpha of every draw, from o_cd and n_c; NaN where all ratings are the same."""
     if metric == "ordinal":
-        places = np.cumsum(margin) - margin / 2.0
-    delta = np.square(places[:, None] - places)
+        places = np.cumsum(margins, axis=1) - margins / 2.0
+    delta = np.square(places[..., :, None] - places[..., None, :])
     if metric == "nominal":
         delta = (delta > 0.0).astype(np.float64)
-    expected = float(margin @ delta @ margin)
-    if not expected > 0.0:
-        return math.nan
-    # A rating differs by 0 from itself, so the pairs of a unit need no diagonal taken off.
-    weighted = counts / (m - 1.0)[:, None]
-    return 1.0 - float(m.sum() - 1.0) * float(((weighted.T @ counts) * delta).sum()) / expected
+    expected = (margins * (delta @ margins[:, :, None])[:, :, 0]).sum(axis=1)
+    observed = (margins.sum(axis=1) - 1.0) * (pairs * delta).sum(axis=(1, 2))
+    defined = expected > 0.0
+    return np.where(defined, 1.0 - observed / np.where(defined, expected, 1.0), math.nan)
 
 
 def _check_labels(labels: Sequence[Hashable], weights: str) -> None:

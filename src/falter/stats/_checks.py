@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 
-__all__ = ["binary_table", "paired_vectors"]
+__all__ = ["binary_table", "is_binary", "paired_vectors"]
 
 Floats = NDArray[np.float64]
 
@@ -25,12 +27,17 @@ def paired_vectors(baseline: ArrayLike, perturbed: ArrayLike) -> tuple[Floats, F
     return before, after
 
 
+def is_binary(values: NDArray[Any]) -> bool:
+    """Whether all are 0 or 1; so are none at all."""
+    return bool(((values == 0.0) | (values == 1.0)).all())
+
+
 def binary_table(outcomes: ArrayLike, *, hint: str | None = None) -> Floats:
     """Items x conditions of 0 and 1, NaN where missing."""
     table = np.asarray(outcomes, dtype=np.float64)
     if table.ndim != 2:
         raise InvalidValue("outcomes", table.shape, "items x conditions")
-    not_binary = table[~np.isnan(table) & ~np.isin(table, (0.0, 1.0))]
+    not_binary = table[~(np.isnan(table) | (table == 0.0) | (table == 1.0))]
     if not_binary.size:
         expected = "0, 1, or NaN where missing"
         raise InvalidValue("outcomes", float(not_binary[0]), expected, hint=hint)

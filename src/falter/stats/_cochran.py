@@ -17,6 +17,7 @@ from falter.stats._clusters import cluster_codes, cluster_table, too_few_cluster
 __all__ = ["CochranQ", "cochran_q"]
 
 Floats = NDArray[np.float64]
+BLOCK = 500_000  # as many cells are shuffled at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,10 +126,13 @@ def _as_large(
     """
     width, right = table.shape[1], float(table.sum())
     scale = (width - 1) / (width * right - float(np.square(table.sum(axis=1)).sum()))
-    as_large = 0
-    for _ in range(replications):
-        columns = rng.permuted(sums, axis=1).sum(axis=0)
-        as_large += bool(scale * (width * float(columns @ columns) - right**2) >= least)
+    as_large, step = 0, max(1, BLOCK // max(1, sums.size))
+    for start in range(0, replications, step):
+        count = min(step, replications - start)
+        shuffled = rng.permuted(np.tile(sums, (count, 1)), axis=1)
+        columns = shuffled.reshape(count, *sums.shape).sum(axis=1)
+        between = width * np.square(columns).sum(axis=1) - right**2
+        as_large += int((scale * between >= least).sum())
     return as_large
 
 

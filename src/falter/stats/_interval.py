@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
 
 from falter.core.errors import InvalidValue
@@ -60,12 +61,16 @@ def check_level(level: float) -> None:
         raise InvalidValue("level", level, "a number between 0 and 1", hint="95 % is 0.95")
 
 
+_NORMAL = NormalDist()
+
+
 def normal_quantile(level: float) -> float:
     """The two-sided standard normal quantile: 1.96 at 0.95."""
     check_level(level)
-    return NormalDist().inv_cdf(0.5 + level / 2.0)
+    return _NORMAL.inv_cdf(0.5 + level / 2.0)
 
 
+@lru_cache(maxsize=1024)
 def student_quantile(level: float, freedom: float) -> float:
     """The two-sided quantile of Student's t."""
     from scipy.special import stdtrit

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
+from falter.stats._checks import is_binary
 from falter.stats._interval import check_level
 from falter.stats._target import Target, check_target
 
@@ -84,7 +85,7 @@ class MaskedRows:
     @cached_property
     def binary(self) -> bool:
         outcomes = np.concatenate([self.cells[self.asked], self.baseline])
-        return bool(np.isin(outcomes, (0.0, 1.0)).all())
+        return is_binary(outcomes)
 
     @cached_property
     def exact(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,8 +30,9 @@ from falter.stats._paired_proportions import (
     paired_proportions_interval,
     tango,
 )
+from falter.stats._rates import Apart
 
-__all__ = ["ItemMean", "clustered", "item_mean"]
+__all__ = ["Inference", "ItemMean", "clustered", "item_mean"]
 
 Floats = NDArray[np.float64]
 # Fewer items than this that differ from the others do not show how alike those of a cluster are;
@@ -62,7 +64,7 @@ class ItemMean:
     clusters: int | None
     design_effect: float | None
     effective_share: float
-    how: _Inference | None = None
+    how: Inference | None = None
 
     def at(self, level: float) -> Interval:
         """The interval of another level."""
@@ -101,7 +103,7 @@ class _Counts:
         if base.low is None or base.high is None:
             return base
         low, high = max(-1.0, self.scale * base.low), min(1.0, self.scale * base.high)
-        return replace(base, low=min(value, low), high=max(value, high))
+        return Interval(low=min(value, low), high=max(value, high), level=level, method=base.method)
 
     def events(self) -> float:
         """The pairs that changed, or those that did not where these are fewer."""
@@ -129,6 +131,7 @@ def item_mean(
     weights: ArrayLike | None = None,
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
+    apart: Apart | None = None,
 ) -> ItemMean:
     """The weighted mean over conditions of each one's mean over its items, with its interval.
 
@@ -155,10 +158,13 @@ def item_mean(
     `values` is items x conditions (or items) with NaN for a missing cell. A condition without a
     value is left out, an item without one excluded. Fewer than two items: insufficient_data.
     Differences of 0/1 scores have `_counts`' interval; other values that are all alike have none.
+    With `apart`, see `mean_drop`, the interval holds its interval too.
     Source: Liang and Zeger (1986); Bell and McCaffrey (2002); Korn and Graubard (1998).
     """
     check_level(level)
     matrix, weight = _checked(values, weights)
+    if clusters is None and apart is None and matrix.shape[1] == 1:
+        return _of_one_condition(matrix[:, 0], level)
     codes = cluster_codes(clusters, matrix.shape[0])
     # Keep the conditions, and then the items, that have at least one value.
     present = ~np.isnan(matrix)
@@ -194,7 +200,7 @@ def item_mean(
     pairs = _counts(matrix, present, weight / counts)
     known = replace(unknown, value=float(means @ weight), status="ok")
     if clusters is None:
-        return _of_items(known, error, pairs)
+        return _of_items(known, error, pairs, apart)
     if few := too_few_clusters(known.clusters):
         return replace(known, status="too_few_clusters", interval=no_interval(level, few))
     parts = cluster_parts(residuals, present, codes)
@@ -206,11 +212,49 @@ def item_mean(
         parts.freedom(weight, counts),
         pairs,
         float(np.square(np.bincount(codes)).sum()) / items,
+        apart,
     )
 
 
+def _of_one_condition(values: Floats, level: float) -> ItemMean:
+    """The same for independent items of one condition: what is reckoned most often.
+
+    Differences of 0/1 scores are counted.
+    """
+    present = ~np.isnan(values)
+    used = np.ascontiguousarray(values[present])
+    items = len(used)
+    mean = ItemMean(
+        value=None,
+        status="insufficient_data",
+        interval=no_interval(level),
+        p_value=None,
+        standard_error=None,
+        freedom=None,
+        items=items,
+        excluded=len(values) - items,
+        conditions=1 if items else 0,
+        clusters=None,
+        design_effect=None,
+        effective_share=1.0,
+    )
+    if items < 2:
+        return mean
+    value = float(used.sum() / items)
+    residuals = used - value
+    error = float(np.sqrt(items / (items - 1) * np.square(residuals * (1.0 / items)).sum()))
+    error = 0.0 if error <= 1e-14 * abs(value) else error
+    fell, rose = int((used == 1.0).sum()), int((used == -1.0).sum())
+    pairs = None
+    if fell + rose + int((used == 0.0).sum()) == items:
+        pairs = _Counts(
+            fell=float(fell), rose=float(rose), pairs=float(items), scale=1.0, several=False
+        )
+    return _of_items(replace(mean, value=value, status="ok"), error, pairs)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Inference:
+class Inference:
     """What intervals and tests of a mean at any level are made of.
 
     `pairs` where scores are 0/1; else `error`, that of Student's t, 0 where nothing varies. `least`
@@ -223,6 +267,7 @@ class _Inference:
     pairs: _Counts | None
     least: float | None
     method: str
+    apart: Apart | None = None
 
     def share(self, level: float) -> float:
         """How much one of the clustered items counts: (z/t)²/deff, at most 1, deff at least 1.
@@ -236,6 +281,17 @@ class _Inference:
         return min(1.0, ratio * ratio / max(1.0, self.least))
 
     def interval(self, level: float) -> Interval:
+        """The interval, which holds that of both means apart where these are known."""
+        interval = self._of_differences(level)
+        ends = None if self.apart is None else self.apart.interval(self.value, level)
+        if ends is None:
+            return interval
+        apart = replace(interval, low=ends[0], high=ends[1])
+        # Drops that are all alike have no interval of their own.
+        whole = apart if interval.low is None else outer(interval, apart)
+        return replace(whole, method=f"{interval.method}, holding MOVER of both means")
+
+    def _of_differences(self, level: float) -> Interval:
         if self.pairs is not None:
             interval, share = self.pairs.interval(self.value, level), self.share(level)
             if share < 1.0:
@@ -251,12 +307,28 @@ class _Inference:
 
     def p_value(self) -> float | None:
         """The least error rate at which `interval` leaves out 0."""
+        own = self._of_differences_p()
+        return own if own is None else max(own, self.apart_p())
+
+    def apart_p(self) -> float:
+        """The least error rate at which the interval of both means apart leaves out 0."""
+        if self.apart is None:
+            return 0.0
+        apart = self.apart
+        return _least(lambda level: apart.excludes_zero(self.value, level))
+
+    def _of_differences_p(self) -> float | None:
+        if self.pairs is None:
+            return self.students_p()
+        if self.least is None:
+            return _inverted_alone(self.pairs)
+        return _inverted(self.pairs, self.share)
+
+    def students_p(self) -> float | None:
+        """Student's test; equal values that are not 0 leave nothing to test against."""
         from scipy.special import stdtr
 
-        if self.pairs is not None:
-            return _inverted(self.pairs, self.share)
         if self.error == 0.0:
-            # Equal values that are not 0 leave nothing to test against.
             return 1.0 if self.value == 0.0 else None
         return float(2.0 * stdtr(self.freedom, -abs(self.value / self.error)))
 
@@ -266,16 +338,19 @@ def clustered(interval: Interval) -> Interval:
     return replace(interval, method=f"{interval.method}, effective sample size of clusters, CR2")
 
 
-def _of_items(mean: ItemMean, error: float, pairs: _Counts | None) -> ItemMean:
+def _of_items(
+    mean: ItemMean, error: float, pairs: _Counts | None, apart: Apart | None = None
+) -> ItemMean:
     """The mean with the interval and Student's test of independent items."""
     value, freedom = mean.value or 0.0, float(mean.items - 1)
-    how = _Inference(
-        value=value, error=error, freedom=freedom, pairs=pairs, least=None, method="t over items"
-    )
+    how = Inference(
+        value=value, error=error, freedom=freedom, pairs=pairs, least=None, method="t over items",
+        apart=apart,
+    )  # fmt: skip
     return replace(
         mean,
         interval=how.interval(mean.interval.level),
-        p_value=replace(how, pairs=None).p_value(),
+        p_value=how.students_p(),
         standard_error=error,
         freedom=freedom,
         how=how,
@@ -289,6 +364,7 @@ def _of_clusters(
     freedom: float,
     pairs: _Counts | None,
     size: float,
+    apart: Apart | None,
 ) -> ItemMean:
     """The mean with the interval and the test of clusters, an item's of `size` on average.
 
@@ -300,7 +376,7 @@ def _of_clusters(
         return replace(mean, interval=no_interval(level, "all items of a condition in one cluster"))
     effect = (by_cluster / error) ** 2 if error > 0.0 else None
     least = effect or 1.0
-    how = _Inference(
+    how = Inference(
         value=mean.value or 0.0,
         error=by_cluster or error,
         freedom=freedom,
@@ -309,6 +385,7 @@ def _of_clusters(
         method="t over clusters, CR2"
         if by_cluster > 0.0
         else "t over items, as the clusters do not differ",
+        apart=apart,
     )
     return replace(
         mean,
@@ -323,13 +400,24 @@ def _of_clusters(
 
 
 def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
-    """The least error rate at which the interval leaves out 0, by bisection of its logarithm."""
+    """The least error rate at which the interval leaves out 0."""
     if pairs.fell == pairs.rose:
         return 1.0
 
+    def excludes(level: float) -> bool:
+        each = share(level)
+        if not pairs.excludes_zero(level, each):
+            return False
+        return each == 1.0 or pairs.excludes_zero(level, 1.0)
+
+    return _least(excludes)
+
+
+def _least(excludes: Callable[[float], bool]) -> float:
+    """The least error rate at whose level something is excluded, by bisection of its logarithm."""
+
     def excluded(log_p: float) -> bool:
-        level = 1.0 - math.exp(log_p)
-        return pairs.excludes_zero(level, share(level)) and pairs.excludes_zero(level, 1.0)
+        return excludes(1.0 - math.exp(log_p))
 
     low, high = math.log(LEAST), -1e-12
     if excluded(low):
@@ -342,6 +430,12 @@ def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
     return math.exp(high)
 
 
+@lru_cache(maxsize=4096)  # of few items, many recipes have the same counts
+def _inverted_alone(pairs: _Counts) -> float:
+    """The same where items are independent."""
+    return _inverted(pairs, lambda level: 1.0)
+
+
 def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Counts | None:
     """The mean of n parts x that come from differences of 0/1 scores, as pairs that changed.
 
@@ -351,7 +445,8 @@ def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Coun
     where s = 1. The interval is s times that of (b − c)/n, by `paired_proportions_interval` for one
     condition and by Tango for several, whose counts are less coarse. None for other values.
     """
-    if not np.isin(matrix[present], (-1.0, 0.0, 1.0)).all():
+    known = matrix[present]
+    if not ((known == 0.0) | (np.abs(known) == 1.0)).all():
         return None
     # What every item adds to x̄, scaled so that x̄ is the mean of these parts.
     parts = np.where(present, matrix, 0.0) @ shares * len(matrix)
@@ -376,7 +471,9 @@ def _checked(values: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floa
     if np.isinf(matrix).any():
         raise InvalidValue("values", "an infinite score", "finite numbers, NaN where missing")
     columns = matrix.shape[1]
-    weight = np.ones(columns) if weights is None else np.asarray(weights, dtype=np.float64)
+    if weights is None:
+        return matrix, np.ones(columns)
+    weight = np.asarray(weights, dtype=np.float64)
     if weight.shape != (columns,) or not (weight >= 0).all() or (columns and not weight.sum() > 0):
         raise InvalidValue("weights", weights, f"{columns} numbers, none negative, not all zero")
     return matrix, weight

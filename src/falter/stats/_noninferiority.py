@@ -7,6 +7,7 @@ two. The hypothesis to refute is p10 − p01 >= margin; p01 is not known and in 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -79,6 +80,12 @@ def paired_upper_limit(fell: int, rose: int, pairs: int, *, error: float) -> flo
     """
     if not 0.0 < error < 0.5:
         raise InvalidValue("error", error, "an error rate between 0 and 0.5; 0.05 is usual")
+    return _upper_limit(fell, rose, pairs, error)
+
+
+@lru_cache(maxsize=1024)  # every look and every form of a gate asks for it again
+def _upper_limit(fell: int, rose: int, pairs: int, error: float) -> float:
+    """`paired_upper_limit`, for an error that was checked."""
     score = tango(fell, rose, pairs, level=1.0 - 2.0 * error).high or 0.0
     if score <= 1e-6:
         return score
@@ -133,15 +140,22 @@ def _critical(pairs: int, margin: float, error: float) -> float:
         return math.inf
     while high - low > 1e-4:
         middle = (low + high) / 2.0
-        low, high = (middle, high) if _size(middle, pairs, margin) > error else (low, middle)
+        too_often = any(chance > error for chance in _chances(middle, pairs, margin))
+        low, high = (middle, high) if too_often else (low, middle)
     return high
 
 
+@lru_cache(maxsize=4096)
 def _size(z: float, pairs: int, margin: float) -> float:
     """The largest chance of a score of at least z where p10 − p01 is the margin."""
+    return max(_chances(z, pairs, margin))
+
+
+def _chances(z: float, pairs: int, margin: float) -> Iterator[float]:
+    """The chance of a score of at least z where p10 − p01 is the margin, for every p01 tried."""
     rises = (1.0 - margin) / 2.0 * GRID
     counts = _Counts.enough(z, pairs, margin, most=float(rises[-1]) + margin)
-    return max(counts.chance(q + margin, q) for q in rises)
+    return (counts.chance(q + margin, q) for q in rises)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from falter.core.records import EstimateStatus
-from falter.stats._checks import paired_vectors
+from falter.stats._checks import is_binary, paired_vectors
 from falter.stats._interval import Interval
 from falter.stats._mcnemar import mcnemar
 from falter.stats._mean import item_mean
@@ -56,7 +56,7 @@ def paired_difference(
     before, after = before[both], after[both]
     b = c = None
     p_value, test = mean.p_value, "t"
-    if np.isin(before, (0.0, 1.0)).all() and np.isin(after, (0.0, 1.0)).all():
+    if is_binary(before) and is_binary(after):
         b, c = int(((before == 1) & (after == 0)).sum()), int(((before == 0) & (after == 1)).sum())
         if clusters is None and mean.status == "ok":
             p_value, test = mcnemar(b, c).mid_p, "mcnemar mid-p"

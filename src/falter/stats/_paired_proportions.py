@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 from falter.core.errors import InvalidValue
 from falter.stats._interval import Interval, normal_quantile
@@ -72,6 +73,7 @@ def tango(b: float, c: float, pairs: float, *, level: float = 0.95) -> Interval:
     return Interval(low=low, high=high, level=level, method="tango score")
 
 
+@lru_cache(maxsize=8192)  # of few items, many recipes have the same counts
 def _tango_upper(b: float, c: float, n: float, z: float) -> float:
     """The largest d that the score test does not reject, between (b − c)/n and 1."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
-from falter.stats._checks import paired_vectors
+from falter.stats._checks import is_binary, paired_vectors
 from falter.stats._interval import Interval, check_level, no_interval, normal_quantile
 from falter.stats._proportions import agresti_coull
 from falter.stats._target import SampleEstimate, Target, check_target, estimand
@@ -73,7 +73,7 @@ def poststratified_drop(
     present = ~np.isnan(before)
     excluded = int((~present).sum())
     before, after = before[present], after[present]
-    if not np.isin(before, (0.0, 1.0)).all():
+    if not is_binary(before):
         raise InvalidValue("baseline", "a score that is not 0 or 1", "right or wrong, 1 or 0")
     check_level(level)
     check_target(target)
@@ -106,7 +106,7 @@ def poststratified_drop(
     between = 0.0
     if target == "super-population":
         between = sum(s.share * (s.mean - value) ** 2 for s in strata) / len(before)
-    binary = bool(np.isin(after[~np.isnan(after)], (0.0, 1.0)).all())
+    binary = is_binary(after[~np.isnan(after)])
     interval, error = _interval(strata, value, between, target, level, binary)
     return SampleEstimate(
         value=value,

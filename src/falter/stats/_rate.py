@@ -1,7 +1,8 @@
-"""The mean of scores between 0 and 1 over several conditions, with an interval that stays there."""
+"""Means of scores between 0 and 1 over several conditions, and their difference from a baseline."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
@@ -10,13 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.stats._clusters import cluster_codes
-from falter.stats._interval import Interval, normal_quantile, outer, student_quantile
 from falter.stats._mean import ASSUMED, RARE, ItemMean, item_mean
-from falter.stats._proportions import agresti_coull
+from falter.stats._rates import Apart, Rate
 
-__all__ = ["mean_rate"]
+__all__ = ["mean_drop", "mean_rate"]
 
-METHOD = "agresti-coull, effective number of answers"
+Floats = NDArray[np.float64]
 
 
 def mean_rate(
@@ -37,58 +37,103 @@ def mean_rate(
     Source: Korn and Graubard (1998), with both quantiles as there.
     """
     mean = replace(item_mean(values, clusters=clusters, level=level), p_value=None, how=None)
-    matrix = np.asarray(values, dtype=np.float64)
-    matrix = matrix[:, None] if matrix.ndim == 1 else matrix
-    known = matrix[~np.isnan(matrix)]
+    known = np.asarray(values, dtype=np.float64)
+    known = known[~np.isnan(known)]
     if known.size and not 0.0 <= known.min() <= known.max() <= 1.0:
         raise InvalidValue("values", (known.min(), known.max()), "scores between 0 and 1")
-    error, freedom = mean.standard_error, mean.freedom
-    if mean.value is None or error is None or not freedom:
-        return mean
-    if not np.isin(known, (0.0, 1.0)).all():
-        if error == 0.0:
-            return mean
-        interval = _interval(mean.value, _effective(mean.value, error, freedom, level), level)
-        return replace(mean, interval=interval)
-    alone = item_mean(values, level=level)
-    assert alone.standard_error is not None and alone.freedom is not None
-    answers = _answers(mean.value, alone.standard_error, alone.freedom, matrix, level)
-    interval = _interval(mean.value, answers, level)
-    if clusters is None:
-        return replace(mean, interval=interval)
-    error = max(error, alone.standard_error * _least(mean, matrix, clusters) ** 0.5)
-    if error > 0.0:
-        fewer = min(answers, _effective(mean.value, error, freedom, level))
-        interval = outer(_interval(mean.value, fewer, level), interval)
-    return replace(mean, interval=replace(interval, method=f"{METHOD}, CR2"))
+    rate = _rate_of(values, clusters=clusters)
+    interval = None if rate is None else rate.interval(level)
+    return mean if interval is None else replace(mean, interval=interval)
 
 
-def _answers(
-    value: float, error: float, freedom: float, matrix: NDArray[np.float64], level: float
-) -> float:
-    """How many independent 0/1 answers those of independent items are worth."""
+def mean_drop(
+    drops: ArrayLike,
+    *,
+    baseline: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+) -> ItemMean:
+    """`item_mean` of drops, baseline - score, whose interval knows how near the baseline is to 1.
+
+    One baseline for several conditions makes their drops rise and fall together. Given as
+    `baseline`, scores between 0 and 1 make the interval hold `Apart`'s, and the p-value of the
+    interval no smaller than its. Without it, of one condition and of other scores: `item_mean`.
+    """
+    matrix = np.asarray(drops, dtype=np.float64)
+    apart = None
+    if baseline is not None and matrix.ndim == 2:
+        weight = np.ones(matrix.shape[1]) if weights is None else np.asarray(weights, np.float64)
+        apart = _apart(matrix, weight, baseline, clusters)
+    return item_mean(drops, weights=weights, clusters=clusters, level=level, apart=apart)
+
+
+def _rate_of(
+    values: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    clusters: Sequence[Hashable] | None = None,
+) -> Rate | None:
+    """The mean of scores between 0 and 1 as a proportion, see `mean_rate`; None for too few."""
+    mean = item_mean(values, weights=weights, clusters=clusters)
+    alone = mean if clusters is None else item_mean(values, weights=weights)
+    if alone.value is None or alone.standard_error is None or not alone.freedom:
+        return None
+    matrix = np.asarray(values, dtype=np.float64)
+    matrix = matrix[:, None] if matrix.ndim == 1 else matrix
     present = ~np.isnan(matrix)
     items = float(present.any(axis=1).sum())
-    if error == 0.0 or present.any(axis=0).sum() == 1:
-        return items
-    return min(float(present.sum()), _effective(value, error, freedom, level))
+    binary = bool(np.isin(matrix[present], (0.0, 1.0)).all())
+    same = binary and (alone.standard_error == 0.0 or int(present.any(axis=0).sum()) == 1)
+    rate = Rate(
+        value=alone.value,
+        error=alone.standard_error,
+        freedom=alone.freedom,
+        most=float(present.sum()) if binary else None,
+        fixed=items if same else None,
+    )
+    if clusters is None or mean.standard_error is None or mean.freedom is None:
+        return rate
+    error = mean.standard_error
+    if binary:
+        error = max(error, alone.standard_error * _open_effect(alone, present, clusters) ** 0.5)
+    return replace(rate, by_cluster=error, cluster_freedom=mean.freedom)
 
 
-def _effective(value: float, error: float, freedom: float, level: float) -> float:
-    ratio = normal_quantile(level) / student_quantile(level, freedom)
-    return value * (1.0 - value) / error**2 * ratio**2
-
-
-def _least(mean: ItemMean, matrix: NDArray[np.float64], clusters: Sequence[Hashable]) -> float:
+def _open_effect(mean: ItemMean, present: NDArray[np.bool_], clusters: Sequence[Hashable]) -> float:
     """The design effect that few items which differ from the others cannot show to be absent."""
-    present = (~np.isnan(matrix)).any(axis=1)
-    sizes = np.bincount(cluster_codes(clusters, len(matrix))[present])
+    sizes = np.bincount(cluster_codes(clusters, len(present))[present.any(axis=1)])
     size = float(np.square(sizes).sum()) / mean.items
     right = (mean.value or 0.0) * mean.items
     events = min(right, mean.items - right)
     return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - events / RARE)
 
 
-def _interval(value: float, answers: float, level: float) -> Interval:
-    right = min(1.0, max(0.0, value)) * answers
-    return replace(agresti_coull(right, answers, level=level), method=METHOD)
+def _apart(
+    drops: Floats, weight: Floats, baseline: ArrayLike, clusters: Sequence[Hashable] | None
+) -> Apart | None:
+    """Both means apart; None for one condition, which is a matter of pairs, or other scores."""
+    first = np.asarray(baseline, dtype=np.float64)
+    if first.shape != drops.shape[:1]:
+        raise InvalidValue("baseline", first.shape, f"a score for each of {len(drops)} items")
+    scores = first[:, None] - drops
+    present: NDArray[np.bool_] = ~np.isnan(scores) & (weight > 0)
+    used, rows = np.asarray(present.any(axis=0)), np.asarray(present.any(axis=1))
+    known = np.concatenate([first[rows], scores[present]])
+    if used.sum() < 2 or rows.sum() < 2 or not 0.0 <= known.min() <= known.max() <= 1.0:
+        return None
+    kept = None if clusters is None else [c for c, row in zip(clusters, rows, strict=True) if row]
+    before = _rate_of(first[rows], clusters=kept)
+    after = _rate_of(scores[rows][:, used], weights=weight[used], clusters=kept)
+    if before is None or after is None:
+        return None
+    share = np.where(present[rows], weight, 0.0)
+    means = np.nansum(scores[rows] * share, axis=1) / share.sum(axis=1)
+    return Apart(before=before, after=after, correlation=_correlation(first[rows], means))
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    """Of two numbers an item; 0 where one of them is the same for all."""
+    one, two = first - first.mean(), second - second.mean()
+    size = math.sqrt(float((one * one).sum() * (two * two).sum()))
+    return float((one * two).sum()) / size if size > 1e-12 else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
 from falter.stats._interval import Interval
-from falter.stats._mean import ItemMean, item_mean
+from falter.stats._mean import Inference, ItemMean, item_mean
 from falter.stats._paired import paired_difference
 
 __all__ = ["Tost", "equivalence_p", "tost"]
@@ -98,7 +99,15 @@ def equivalence_p(mean: ItemMean, *, margin: float, side: Side = "both") -> floa
         return None
     if not _is_inside(replace(mean.interval, low=mean.value, high=mean.value), margin, side):
         return 0.5
-    return _least_alpha(lambda a: _is_inside(mean.at(1.0 - 2.0 * a), margin, side))
+    return _equivalence(mean.how, margin, side)
+
+
+@lru_cache(maxsize=4096)  # of few items, many recipes have the same counts
+def _equivalence(how: Inference | None, margin: float, side: Side) -> float | None:
+    """The least alpha, from all that the intervals of a mean are made of."""
+    if how is None:
+        return None
+    return _least_alpha(lambda a: _is_inside(how.interval(1.0 - 2.0 * a), margin, side))
 
 
 def _is_inside(interval: Interval, margin: float, side: str) -> bool:

@@ -15,10 +15,11 @@ import orjson
 from falter.core.codec import from_json, to_json
 from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import short
-from falter.core.records import Item, Model, Prompt, Request, Response, Run, Variant
+from falter.core.records import Item, Model, Request, Response, Run, Variant
 from falter.store._claims import Claims
 from falter.store._marks import blob, cell_mark, checksum, content_mark, name_of
 from falter.store._opening import FAULTS, Place, connect, shared, trouble
+from falter.store._prompts import characters, read_prompt
 from falter.store._range import CellRange
 
 __all__ = [
@@ -310,23 +311,26 @@ class Store:
         run: Run,
         *,
         items: Collection[str] | None = None,
+        panel: int | None = None,
         within: CellRange | None = None,
         sections: bool = True,
     ) -> Iterator[StoredCell]:
         """Planned cells in plan order with their responses; all of them, or those of some items.
 
-        Those `within` the range of one item are found without a look at the others.
+        `panel` is a place among the run's panels: the cells of that one alone. Those `within` the
+        range of one item are found without a look at the others.
 
         Without `sections` the prompts have choices and target but no text, except where scoring
         needs the text: a reply in a required form is read together with its prompt.
         """
         with self.reading():
-            yield from self._cells(run, items, within, sections)
+            yield from self._cells(run, items, panel, within, sections)
 
     def _cells(
         self,
         run: Run,
         items: Collection[str] | None,
+        panel: int | None,
         within: CellRange | None,
         sections: bool,
     ) -> Iterator[StoredCell]:
@@ -337,6 +341,8 @@ class Store:
         item_filter = (
             "" if items is None else f"AND c.item IN ({','.join('?' * len(item_numbers))})"
         )
+        if panel is not None:
+            item_filter += f" AND c.panel = {panel:d}"
         if within is not None:
             item_filter += (
                 f" AND c.panel = {within.panel:d}"
@@ -354,20 +360,18 @@ class Store:
             WHERE c.run = ? {item_filter} ORDER BY c.panel, c.sequence
         """
         for row in self.db.execute(query, (self.number(run.id), *item_numbers)):
-            panel, repeat, key, item, recipe, draw, status, prompt, body, failure = row
-            content = orjson.loads(prompt)
+            place, repeat, key, item, recipe, draw, status, prompt, body, failure = row
             raw = (items_by_number[item].id, status, prompt, body, failure)
-            edits = sum(len(section["edits"]) for section in content["sections"])
-            if not sections and not recipes[recipe].asks_for_a_reply:
-                content["sections"] = content["demonstrations"] = ()
+            whole = sections or recipes[recipe].asks_for_a_reply
+            prompt, edits = read_prompt(prompt, whole=whole)
             yield StoredCell(
-                panel=panel,
+                panel=place,
                 variant=Variant(
                     item=items_by_number[item],
                     recipe=recipes[recipe],
                     draw=draw,
                     status=status,
-                    prompt=from_json(Prompt, content),
+                    prompt=prompt,
                 ),
                 edits=edits,
                 repeat=repeat,
@@ -408,7 +412,7 @@ class Store:
                     (panel,),
                 )
                 found[panel] = [
-                    PromptSize(key=name_of(k), characters=_characters(p), tokens=t)
+                    PromptSize(key=name_of(k), characters=characters(p), tokens=t)
                     for k, p, t in rows
                 ]
         return found
@@ -473,14 +477,6 @@ class Store:
         """The number of a record that is stored."""
         row = self.db.execute(f"SELECT number FROM {table} WHERE id = ?", (blob(identity),))
         return int(row.fetchone()[0])
-
-
-def _characters(prompt: bytes) -> int:
-    """The letters of a stored prompt: its sections and its demonstrations."""
-    content = orjson.loads(prompt)
-    parts = [content["sections"], *(d["sections"] for d in content["demonstrations"])]
-    answers = sum(len(d["answer"]) for d in content["demonstrations"])
-    return answers + sum(len(section["text"]) for part in parts for section in part)
 
 
 def _load(cls: type[T], body: bytes) -> T:

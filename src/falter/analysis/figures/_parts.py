@@ -55,10 +55,14 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
 def _conclusion(split: Sequence[RecipeParts]) -> str:
     """How many of the clear changes are left when only the wording counts."""
     doubtful = sum(parts.split.not_the_wording for parts in split)
+    clear = sum(parts.split.leaves_out_zero for parts in split)
+    if not clear:
+        return "No drop leaves out zero by itself, so there is nothing to put down to the wording."
+    if not doubtful and all(p.split.wording_known for p in split if p.split.leaves_out_zero):
+        subject = "The one drop that leaves" if clear == 1 else "Every drop that leaves"
+        return f"{subject} out zero by itself still does when only the wording is counted."
     if not doubtful:
-        return (
-            "No change that is clear as measured becomes unclear when only its wording is counted."
-        )
+        return "How much of the drops that leave out zero is the wording cannot be said for all."
     changes = "change" if doubtful == 1 else "changes"
     return f"{n.whole(doubtful)} clear {changes} cannot be put down to the wording alone."
 

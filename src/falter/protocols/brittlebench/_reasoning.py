@@ -259,8 +259,11 @@ class _Study:
         plain, thought = mean_over_places(arms.plain), mean_over_places(arms.thought)
         clusters, about = arms.clusters, {"model": arms.model, "task": arms.task, **about}
         means = (
-            replace(micro_average(drops, clusters=clusters, level=self.level), measure="mean_drop")
-            for drops in _paired_drops(arms)
+            replace(
+                micro_average(drops, baseline=side[:, 0], clusters=clusters, level=self.level),
+                measure="mean_drop",
+            )
+            for drops, side in zip(_paired_drops(arms), (plain, thought), strict=True)
         )
         without, with_it = (self.sign(mean, **about) for mean in means)
         result = difference_in_drops(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -29,6 +29,8 @@ class Printer:
     def __init__(self, console: Console) -> None:
         self._console = console
         self.width = max(1, console.width)
+        # What the terminal can show, asked once: each question looks at the terminal again.
+        self._ascii = console.encoding if console.options.ascii_only else ""
 
     def blank(self) -> None:
         self._console.print()
@@ -41,20 +43,18 @@ class Printer:
             self._flow(text, min(self.width, PROSE), style)
 
     def rows(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self._print(self._styled(row))
+        self._print([self._styled(row) for row in rows])
 
     def plain(self, text: str) -> str:
         """The text, in ASCII if the terminal has no Unicode; other characters are spelled out."""
-        if not self._console.options.ascii_only:
+        if not self._ascii:
             return text
-        encoding = self._console.encoding
         parts = text.translate(_ASCII).split("\xa0")
-        return "\xa0".join(p.encode(encoding, "backslashreplace").decode(encoding) for p in parts)
+        readable = (p.encode(self._ascii, "backslashreplace").decode(self._ascii) for p in parts)
+        return "\xa0".join(readable)
 
     def _flow(self, text: str, width: int, style: str) -> None:
-        for part in flow(self.plain(text), width):
-            self._print(Text(part, style=style))
+        self._print([Text(part, style=style) for part in flow(self.plain(text), width)])
 
     def _styled(self, row: Row) -> Text:
         text = Text()
@@ -63,5 +63,8 @@ class Printer:
         text.rstrip()
         return text
 
-    def _print(self, text: Text) -> None:
-        self._console.print(text, no_wrap=True, overflow="crop", highlight=False)
+    def _print(self, lines: Sequence[Text]) -> None:
+        """All of them at once: to start printing costs more than a line."""
+        if lines:
+            text = Text("\n").join(lines)
+            self._console.print(text, no_wrap=True, overflow="crop", highlight=False)

@@ -40,20 +40,25 @@ def by_question(text: str, mark: Callable[[str], str], question: str) -> int | N
     wanted = content_words(question)
     if len(wanted) < 3 or DENIAL.search(question[-300:]):
         return None
-    answers, others = set[int](), set[int]()
+    firm, others = list[tuple[set[int], frozenset[str]]](), list[tuple[set[int], frozenset[str]]]()
     for start, end in sentences(text):
         sentence = text[start:end]
         for clause in _APART.split(sentence):
             named = {who(c) for c in re.findall(ANY, mark(clause))}
-            share = _share(clause, wanted)
+            words = _shared(clause, wanted)
+            share = len(words) / len(wanted)
             plainly = not (is_question(sentence) or DENIAL.search(clause) or HEDGED.search(clause))
             if named and share >= 0.6 and plainly:
-                answers |= named
-            elif share > 0.3:
-                others |= named
-    return answers.pop() if len(answers) == 1 and not others else None
+                firm.append((named, words))
+            elif named and share > 0.3:
+                others.append((named, words))
+    answers = set[int]().union(*(named for named, _ in firm))
+    said = frozenset[str]().union(*(words for _, words in firm))
+    rivals = [words for named, words in others if named - answers and not words < said]
+    return answers.pop() if len(answers) == 1 and not rivals else None
 
 
-def _share(clause: str, wanted: Sequence[str]) -> float:
+def _shared(clause: str, wanted: Sequence[str]) -> frozenset[str]:
+    """The words of a question that a clause has."""
     words = content_words(clause)
-    return sum(any(same_noun(w, x) for w in words) for x in wanted) / len(wanted)
+    return frozenset(x for x in wanted if any(same_noun(w, x) for w in words))

@@ -65,6 +65,8 @@ _UNITS = {
     "cent": "cent cents cts centimes centavos centesimi",
     "celsius": "°c celsius",
     "fahrenheit": "°f fahrenheit",
+    "hectare": "ha hectare hectares hektar hectarea hectareas ettaro ettari hectaren",
+    "acre": "acre acres",
     "m²": "m² m2 qm",
     "m³": "m³ m3",
 }
@@ -117,6 +119,7 @@ _LINKS_WORDS = (
 )
 _LINKS = _STOPS | frozenset(_LINKS_WORDS.split())
 """Words behind a number that are no noun which it counts."""
+_DEGREES = frozenset(["degree", "degrees", "grad", "degres", "grados", "gradi", "graden", "graus"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,10 @@ class Asked:
 
     `given`: the values of its numbers; `measure`: the unit that it wants; `nouns`: what it counts;
     `scale`: what a number that is asked for in millions is to be divided by; `words`: its words;
-    `commas`: whether its language writes 1.234,56.
+    `commas`: whether its language writes 1.234,56; `when`: whether it asks for a date or a year;
+    `place`: whether for a place in an order; `change`: whether for a difference; `rated`: whether
+    for a rating, which may be written with its scale; `year`: whether for a year; `head`: the words
+    of what it asks for, as in "what is the average temperature".
     """
 
     given: frozenset[Decimal] = frozenset()
@@ -134,6 +140,12 @@ class Asked:
     scale: int = 1
     words: frozenset[str] = frozenset()
     commas: bool = False
+    when: bool = False
+    place: bool = False
+    change: bool = False
+    rated: bool = False
+    year: bool = False
+    head: frozenset[str] = frozenset()
 
     def shared(self, text: str) -> int:
         """How many of its words a text has."""
@@ -162,11 +174,74 @@ def asked_for(question: str) -> Asked:
     measure, scale = _measure(text)
     nouns: tuple[str, ...] = ()
     if counted := list(_HOW_MANY.finditer(text)):
-        nouns = _nouns(counted[-1][1])
+        vague = re.match(r"wie ?viel\s+[a-zäöü]", counted[-1][0], re.IGNORECASE)
+        verb = vague and not counted[-1][1][0].isupper()  # wie viel kostet
+        nouns = () if verb else _nouns(counted[-1][1])
         measure = measure or next((_UNIT[n] for n in nouns if n in _UNIT and len(n) > 1), None)
         scale = next((12 for n in nouns[:1] if n in DOZEN), scale)
     given = frozenset(number.value for number in numbers(text))
-    return Asked(given, measure, nouns, scale, words_of(text) - _LINKS, writes_commas(text))
+    return Asked(
+        given,
+        measure,
+        nouns,
+        scale,
+        words_of(text) - _LINKS,
+        commas=writes_commas(text),
+        when=_WHEN.search(text) is not None,
+        place=_PLACE.search(text) is not None,
+        change=_CHANGE.search(text) is not None,
+        rated=_RATED.search(text) is not None,
+        year=_YEAR.search(text) is not None,
+        head=_head(text),
+    )
+
+
+_HEAD = re.compile(
+    r"\b(?:what(?:'s| is| was| are| were| will be| would be)|was (?:ist|war|sind)|wie (?:hoch|groß"
+    r"|lang) (?:ist|war)|quel(?:le)?s? (?:est|était|sont)|cuál (?:es|era|fue)|qual (?:è|era|é|foi)"
+    r"|wat (?:is|was)) (?:the|der|die|das|la|le|l'|el|il|lo|de|het|o|a)\s?((?:[^\W\d_]+ ?){1,4})",
+    re.IGNORECASE,
+)
+_YEAR = re.compile(
+    r"\b(?:which|what) year\b|welche[ms] jahr|quelle année|qué año|che anno|welk jaar|que ano|何年",
+    re.IGNORECASE,
+)
+
+
+def _head(text: str) -> frozenset[str]:
+    """The words of the thing asked for, up to what it belongs to."""
+    match = _HEAD.search(text)
+    phrase = (
+        re.split(r"\s(?:of|in|for|after|from|on|at|des|der|de|du|del|di|van|do|da)\s", match[1])[0]
+        if match
+        else ""
+    )
+    return words_of(phrase)
+
+
+_CHANGE = re.compile(
+    r"\b(?:by how|how (?:much|many) (?:more|less|fewer|\w+er)|difference|how much (?:did|do|does"
+    r"|has)"
+    r"\b[^?]{0,80}\b(?:drop|fall|fell|rise|grow|increase|decrease|decline|change|save|gain|lose)"
+    r"|um wie ?viel|unterschied|de combien|différence|en cuánto|diferencia|di quanto|differenza"
+    r"|verschil|em quanto|diferença)",
+    re.IGNORECASE,
+)
+_RATED = re.compile(
+    r"\b(?:score|rating|rate|grade|stars?|scale|points|note|bewert\w*|punkte|noter?|puntuación"
+    r"|califica\w*|punteggio|voto|beoordeel\w*|cijfer|nota|avalie)\b|点",
+    re.IGNORECASE,
+)
+_WHEN = re.compile(
+    r"\b(?:when|years?|dates?|wann|jahr|quand|année|cuándo|año|quando|anno|wanneer|jaar|ano)\b|年"
+    r"|いつ",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(
+    r"\b(?:place|rank|position|floor|century|platz|stockwerk|jahrhundert|rang|étage|siècle|puesto"
+    r"|lugar|piso|siglo|posto|piano|secolo|plaats|verdieping|eeuw|colocação|andar|século)\b|位|階",
+    re.IGNORECASE,
+)
 
 
 def _nouns(words: str) -> tuple[str, ...]:
@@ -234,7 +309,7 @@ def measured_in(text: str, number: Number, asked: Asked) -> bool | None:
     if asked.measure is not None:
         if unit is not None:
             return unit == asked.measure
-        counts = bool(words) and len(words[0]) > 2 and words[0] not in _LINKS
+        counts = bool(words) and len(words[0]) > 2 and words[0] not in _LINKS | _DEGREES
         return False if counts or asked.measure == "percent" else None
     if not asked.nouns or not words:
         return None
@@ -252,6 +327,11 @@ def other_measure(unit: str | None, asked: Asked) -> bool:
 
 def worth(text: str, number: Number, asked: Asked) -> Decimal:
     """The value of a number in what was asked for: 3.4 of "3.4 million" where millions were."""
-    words = re.findall(r"[^\W\d]+", text[number.start : number.end].casefold())
+    written = text[number.start : number.end]
+    if asked.rated and (
+        scale := re.fullmatch(r"(\d+(?:\.\d+)?)\s*/\s*(?:[4-9]|10|20|100)", written)
+    ):
+        return Decimal(scale[1])
+    words = re.findall(r"[^\W\d]+", written.casefold())
     scaled = bool(words) and (words[-1] in SCALES or words[-1] in DOZEN or words[-1] in "kmb")
     return number.value / asked.scale if asked.scale > 1 and scaled else number.value

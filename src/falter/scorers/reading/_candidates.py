@@ -51,7 +51,7 @@ def read_candidate(reply: str, mark: Mark, count: int, *, attributive: bool = Fa
         found = look(text, mark)
         if found is not _UNDECIDED:
             return found  # type: ignore[no-any-return]
-    prose = _without_objects(plain(_without_rows(text)))
+    prose = _without_runners_up(_without_objects(plain(_without_rows(text))), mark)
     return settled(_listed(mark(prose)), count, _stressed(text, mark), attributive=attributive)
 
 
@@ -165,6 +165,20 @@ def _in_element(text: str, mark: Mark) -> Any:
     return chosen if chosen >= 0 else None
 
 
+_RUNNER_UP = late_regex(
+    r"^[\W_]*(?:secondary|second (?:choice|guess|best)|runner-?up|alternatives?|fallback|backup"
+    r"|also (?:possible|considered)|zweitens?|alternative\w*|sekundär|secondaire|secundari[ao]"
+    r"|secondari[ao]|alternativ[ao]s?|secundair|alternatief)\b[^\n:：]{0,30}[:：][^\n]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def _without_runners_up(text: str, mark: Mark) -> str:
+    """The text without lines whose key says that they hold second choices, beside a first one."""
+    left = _RUNNER_UP.sub("", text)
+    return left if left != text and re.search(ANY, mark(left)) else text
+
+
 _BOX = late_regex(
     r"^[ \t]*(?:[-*+]|\d+[.)])?[ \t]*(\[[ xX✓✔]?\]|[☐☑☒⬜✅❌🔘○●◯◉])[ \t]*([^\n]*)$", re.MULTILINE
 )
@@ -272,4 +286,10 @@ def _verdict(lines: Sequence[str]) -> str:
     wrong = {m[1] for m, line in heads if _WRONG.match(line, m.end(1))}
     if len({m[1] for m, _ in heads}) < 2 or len(right) != 1 or right & wrong:
         return ""
-    return f"\nAnswer: {right.pop()}" if len(wrong | right) == len({m[1] for m, _ in heads}) else ""
+    judged = len(wrong | right) == len({m[1] for m, _ in heads})
+    signed = [m[1] for m, line in heads if _TICK_BEHIND.search(line, m.end(1))]
+    return f"\nAnswer: {right.pop()}" if judged or len(signed) == 1 else ""
+
+
+_TICKED_SIGN = r"[✓✔✅☑]|[(\[](?:correct|right answer|richtig|correcte?|correct[ao]|juist)[)\]]"
+_TICK_BEHIND = late_regex(rf"(?:{_TICKED_SIGN})\W*$", re.IGNORECASE)

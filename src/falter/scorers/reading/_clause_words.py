@@ -54,7 +54,8 @@ RELATES = (
     r"|welche[rsnm]?|wobei|wodurch|dessen|deren)(?!\w)"
 )
 IDLE_IF = (
-    r" (?:you (?:ask|need|want|insist|really|would like|have to|(?:prefer|like"
+    r" (?:you(?:'d| would) (?:like|rather|prefer)|you (?:ask|need|want|insist|really|would like"
+    r"|have to|(?:prefer|like"
     r"|wish)(?=\s*(?:[).,;!]|$))|(?:\w+ )?(?:look|read|check|count"
     r"|consider|compare|take|think|go|know|see))|(?:we|one) (?:look|read|check|count|consider"
     r"|compare|take|go)s?|i (?:had|have|were|was|ever|must|think|consider|go by|may|am|remember"

@@ -18,6 +18,14 @@ _OPENED = late_regex(rf"[<\[◁]\|?(?:\w{{1,12}}[:_])?(?:begin_of_)?{_TAG}\|?[>\
 _CLOSED = late_regex(rf"[<\[◁](?:\|?/|\|?end_of_)(?:\w{{1,12}}[:_])?{_TAG}\|?[>\]▷]", re.IGNORECASE)
 _CHANNEL = late_regex(r"<\|channel\|>\s*(\w+)[^<]{0,80}<\|message\|>", re.IGNORECASE)
 """Where a model that writes in channels begins one: its analysis, its final answer."""
+_WIDE = {
+    **{ord("０") + n: str(n) for n in range(10)},
+    **{ord("Ａ") + n: chr(ord("A") + n) for n in range(26)},
+    **{ord("ａ") + n: chr(ord("a") + n) for n in range(26)},
+    **dict.fromkeys(map(ord, "‐‑‒﹣－"), "-"),
+    ord("％"): "%", ord("＋"): "+", ord("＝"): "=", ord("．"): ".",
+}  # fmt: skip
+"""Digits, letters and signs of full width, and hyphens of other code points, as plain ones."""
 _PRIVATE = late_regex("[\ue000-\uf8ff\u200b-\u200f\u2060\ufeff]")
 # A model that has lost its way repeats a sign or a few words by the thousand; a dozen say as much.
 _BLANKS = late_regex(r"\s{13,}")
@@ -44,6 +52,7 @@ def answer_part(text: str) -> str | None:
     text = (
         _PRIVATE.sub("", text).replace("\r\n", "\n").replace("\u00a0", " ").replace("\u202f", " ")
     )
+    text = text if text.isascii() else text.translate(_WIDE)
     text = _BLANKS.sub(lambda m: "\n\n" if "\n" in m[0] else "    ", text)
     text = _SAME.sub(lambda m: m[1] * 12, text)
     if len(text) > _LONG:
@@ -83,6 +92,11 @@ _OUTPUT = late_regex(
 )
 
 
+_REPEATED = late_regex(
+    r"\n\n([A-Z][a-z]{3,14}: ?)[^\n]{3,300}\n[A-Z][^\n:]{2,20}:[^\n]{1,80}\n\n\1[^\n]{3,300}(?=\n"
+    r"|\Z)"
+)
+"""Two further items with one name of their input, and an answer each."""
 _ASKED = late_regex(r"\n\n[^\n]{8,300}\?[ \t]*\n")
 
 
@@ -94,6 +108,8 @@ def _without_items(text: str) -> str:
     if text.startswith(("{", "[", "```")) and (first := next(iter(objects(text)), None)):
         item = _INPUT.search(text, first.end) if first.whole else None
         return text[: item.start()] if item and text.find("{", item.end()) > 0 else text
+    if again := _REPEATED.search(text):
+        return text[: again.start()]
     head = text.partition("\n")[0]
     named = _INPUT.search(text)
     item = named or (_ASKED.search(text) if len(head.split()) < 5 else None)
@@ -148,7 +164,17 @@ def plain(text: str) -> str:
         text,
         flags=re.MULTILINE,
     )
+    text = _CONCLUDING.sub("\nSo ", text)
     return re.sub(r"^[ \t]*(?:#{1,6}|>+(?![\d=]))[ \t]*", "", text, flags=re.MULTILINE)
+
+
+_CONCLUDING = late_regex(
+    r"^[ \t]*#{1,6}[ \t*_]+(?:\d+\.[ \t]+)?(?:final |my |the )?(?:conclusion|answer|verdict|fazit"
+    r"|antwort|ergebnis|réponse|résultat|conclusión|respuesta|conclusione|risposta|conclusie"
+    r"|antwoord|conclusão|resposta|結論|答え)[ \t*_:：]*\n+(?=\s*[^\W_#|])",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A heading below which the answer stands, in a sentence or by itself."""
 
 
 _PROSE_END = late_regex(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff-]\s*$")
@@ -163,6 +189,7 @@ _HANGING = late_regex(
 )
 
 
+_ARROW = late_regex(r"[ \t*_]*(?:→|⇒|=>|->)[ \t*_]*\S")
 _ITEM = late_regex(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+[^\n]*[^\s.,;:(!?]$", re.MULTILINE)
 
 
@@ -179,6 +206,8 @@ def is_cut(text: str) -> bool:
     if re.search(r"[\u3040-\u9fff]", text):
         return len(last) > 25 and not last.endswith("です")
     tail = re.split(r"(?<=[.!?:])\s", last)[-1]
+    if _ARROW.match(tail):
+        return False
     ended = re.search(r"[.!?]\s", text) is not None
     inside = re.search(r"[.!?]\s+[^.!?:]*$", last) is not None
     begun = inside and len(tail.split()) == 2 and not _FINAL_LINE.match(tail)

@@ -16,6 +16,7 @@ from falter.scorers.reading._clauses import Part, sentences
 from falter.scorers.reading._cleaning import is_cut
 from falter.scorers.reading._mentions import ANY, DRESS, JOIN, WINDOW, Mention, mentions_in, who
 from falter.scorers.reading._refusals import asks_back, refusal_in
+from falter.scorers.reading._withdrawn import PLANS, taken_back_at
 from falter.scorers.reading._words import CORRECTION, EARLIER, LEAN, OPEN
 
 __all__ = ["settled", "sole"]
@@ -137,7 +138,7 @@ def _before_the_cut(
         and m.at < spans[min(1, len(spans) - 1)][1]
         and (m.level == 3 or m.at < last)
     ]
-    if len({m.who for m in made}) > 1:
+    if len({m.who for m in made}) > 1 or PLANS.match(text):
         early = []
     kept = firm or early
     return list(kept) if len({m.who for m in kept}) == 1 else []
@@ -243,6 +244,8 @@ def _last_committed(
     if top < 3 and not _plainly(text, spans, made, top):
         return None
     chosen = ([m for m in best if m.firm] or best)[-1]
+    if top >= 3 and _wavers(text, [m for m in best if m.firm] or best):
+        return None
     before = [m for m in best if m.who != chosen.who and m.at < chosen.at]
     if before and (top < 3 or not _supersedes(spans, before[-1], chosen)):  # noqa: SIM102
         if not _CHANGED.search(text[before[-1].at : chosen.at]):
@@ -253,6 +256,12 @@ def _last_committed(
         if later and _CHANGED.search(text[max(chosen.at + 1, start - 60) : mention.at]):
             chosen = mention
     return None if top < 3 and _outweighed(text, spans, chosen, made) else chosen
+
+
+def _wavers(text: str, firm: Sequence[Mention]) -> bool:
+    """Whether answers of one level go from one candidate to a third, or back, without a word."""
+    turns = [m for n, m in enumerate(firm) if not n or firm[n - 1].who != m.who]
+    return len(turns) > 2 and not _CHANGED.search(text[turns[-2].at : turns[-1].at])
 
 
 _BUT = _re(r"\b(?:but|yet|however|aber|jedoch|mais|pero|ma|però|maar|mas|porém)\b")
@@ -280,7 +289,8 @@ def _plainly(
 ) -> bool:
     """Whether mentions that conclude nothing still say one thing: the reply is short, or agrees."""
     if top == 1:
-        return len(spans) <= 2 and len({m.who for m in made}) == 1 and "?" not in text
+        said = [1 for start, end in spans if re.search(r"\w", text[start:end])]
+        return len(said) <= 2 and len({m.who for m in made}) == 1 and "?" not in text
     if len({m.who for m in made}) == 1 or _CHANGED.search(text):
         return True
     last = [m for m in made if m.level == 2][-1]
@@ -291,6 +301,9 @@ def _plainly(
 
 def _taken_back(text: str, best: Mention, mentions: Sequence[Mention]) -> bool:
     """Whether a correction after the answer weighs another candidate, or denies this one."""
+    back = taken_back_at(text, best.at)
+    if back is not None and not any(m.at > back and m.level >= 1 for m in mentions):
+        return True
     return any(
         m.at > best.at
         and ((m.level in (0, 1) and m.who != best.who) or (m.level == -1 and m.who == best.who))

@@ -99,7 +99,9 @@ def _from_objects(text: str, key: str) -> Any:
     for found in objects(text):
         if is_schema(found.value) or _is_error(found.value):
             continue
-        values = _values(found.value, key)
+        if _DENIED.search(text[max(0, found.start - 30) : found.start]):
+            continue
+        values = _values(_arguments(found.value), key)
         if len(values) == 1:
             holding.append((found, values[0]))
         elif values:
@@ -115,6 +117,11 @@ def _from_objects(text: str, key: str) -> Any:
     return _real(value)
 
 
+_DENIED = late_regex(
+    r"\b(?:not|rather than|instead of|and never|nicht|statt|et non|plutôt que|au lieu de|y no|en"
+    r" lugar de|invece di|e non|niet|in plaats van|e não|em vez de)[ \t\n`]*(?:json[ \t\n]*)?$",
+    re.IGNORECASE,
+)
 _ASKS = late_regex(r"[^.!\n。]{0,120}(?:[?？]|でしょうか|ですか)")
 _UNSURE = late_regex(
     r"can't tell|cannot tell|not sure which|unsure which|only one of (?:them|these)|unclear which",
@@ -165,6 +172,19 @@ def _decided(text: str, holding: list[tuple[Found, Any]]) -> Any:
         return value
     first, value = holding[0]
     return value if not ending and _FINAL.search(text[: first.start]) else None
+
+
+def _arguments(value: Any) -> Any:
+    """What a call of a tool passes on, in the place of the call: its name answers nothing."""
+    if not isinstance(value, dict):
+        return value
+    inner = [v for v in value.values() if isinstance(v, dict)]
+    calls = [c for c in (value, *inner) if isinstance(c.get("name"), str)]
+    passed = next((c[k] for c in calls for k in ("arguments", "parameters") if k in c), None)
+    if isinstance(passed, str):
+        found = objects(passed)
+        passed = found[0].value if found else None
+    return passed if isinstance(passed, dict) else value
 
 
 def _is_error(value: Any) -> bool:
@@ -218,7 +238,9 @@ def _from_elements(text: str, key: str) -> list[Any]:
 def _from_rows(text: str, key: str) -> list[Any]:
     """From a table with keys in its first column or in its heading."""
     table = rows(text)
-    down = [r[1] for r in table if len(r) == 2 and folded_key(r[0]) == folded_key(key)]
+    headed = len(table) == 2 and len(table[0]) == len(table[1])
+    named = table[1:] if headed else table
+    down = [r[1] for r in named if len(r) == 2 and folded_key(r[0]) == folded_key(key)]
     if down:
         return [_real(_typed(v)) for v in down]
     if len(table) == 2 and len(table[0]) == len(table[1]):

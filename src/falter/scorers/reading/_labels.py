@@ -154,7 +154,8 @@ def _same_word(word: str, stem: str) -> bool:
         if a != b:
             break
         shared += 1
-    if shared < max(4, len(stem) - 3) and not (shared == len(stem) and shared >= 4):
+    derived = stem[shared:] in ("ment", "ation", "ness") and shared >= 5
+    if shared < max(4, len(stem) - 3) and not derived and not (shared == len(stem) and shared >= 4):
         return False
     rest, own = word[shared:], stem[shared:]
     if (own, rest) in _CHANGES:

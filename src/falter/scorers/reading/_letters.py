@@ -89,6 +89,12 @@ def read_letter(
     """
     if not texts or (letters and len(letters) != len(texts)) or len(texts) > MOST:
         return None
+    if _NONE_OF.match(reply) and not any(_NONE_OF.match(text) for text in texts):
+        return None
+    if any("<" in text for text in texts):  # an option that is a tag would be cleaned away
+        for tagged in (text for text in texts if "<" in text):
+            reply = reply.replace(tagged, tagged.translate(_TAGGED))
+        texts = [text.translate(_TAGGED) for text in texts]
     whole = _in_last_box(reply, texts)
     if whole is not None:
         return whole
@@ -103,6 +109,14 @@ def read_letter(
     named = {number.value for number in numbers(text)} & set(values)
     number = read_number(reply, question) if named else None
     return values.index(number) if number in values else None
+
+
+_TAGGED = str.maketrans("<>", "‹›")
+_NONE_OF = late_regex(
+    r"[\W_]*(?:none of (?:the|these|them|those)|keine der|aucune? des|ningun[ao] de|nessun[ao] d"
+    r"|geen van|nenhuma d)\b(?!.{0,300}\b(?:closest|nearest|best|most likely|if i had to)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 @lru_cache(maxsize=1024)
@@ -239,12 +253,19 @@ def _is_letter(match: re.Match[str], letter: str) -> bool:
         return bool(
             re.search(rf"(?:{_NOUN}|ans\.?|answer is)[\s:(*\[\"']*$", before, re.IGNORECASE)
             and re.match(r"\W|$", after)
-        )
+        ) or bool(_CHOOSING.search(before) and re.fullmatch(r"\W*", after))
     inside = re.search(r"[^\W\d_],?\s$", before) is not None
     articles = "I" if inside else "AIOEYÀ"  # a capital letter inside a sentence is no article
     if letter.upper() in articles:
         return _BEFORE.search(before) is not None and _no_article(before, after)
     return _COUNTED.search(before) is None and _COMPOUND.match(after) is None
+
+
+_CHOOSING = late_regex(
+    r"\b(?:(?:go|going|went|stick) (?:with|for)|choose|pick|select|say|it's|nehme|wähle|choisis"
+    r"|elijo|scelgo|kies|escolho)\s[(\"'*]*$",
+    re.IGNORECASE,
+)
 
 
 def _no_article(before: str, after: str) -> bool:
@@ -287,7 +308,9 @@ def _places(count: int, nouns: frozenset[str]) -> list[tuple[re.Pattern[str], in
         found.append(
             (
                 re.compile(
-                    rf"(?<!\w)(?:option|choice)\s+{i + 1}(?![\w.,]\d|\w)"
+                    rf"(?<!\w)(?:option|choice)\s+(?:{i + 1}|{number})(?![\w.,]\d|\w)"
+                    r"|(?<!\w)(?:namely|nämlich|à savoir|a saber|cioè|namelijk|answer is)\s+(?:the"
+                    rf"|die|der|das|la|le|il|el|de|het|a|o)\s+(?:{names})(?=\W*$|[.,;!])"
                     rf"|(?<!\w)(?:{names})\s+{noun}(?!\s+(?:step|is out))"
                     rf"|(?<!\w){_NOUN}\s+(?:number|no\.?|#|nummer|numéro|número"
                     rf"|numero)\s*(?:{number}|{i + 1})(?!\w)"

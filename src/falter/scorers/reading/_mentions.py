@@ -93,7 +93,7 @@ _FILLERS = (
     r"|antwoord|resposta|type)\b)*+"
 )
 _LEADING = rf"(?:{_FILLERS}{_QUOTE}*\s*)"
-_MARKED = _re(r"(?:^|\n)[\W_]*(?:\d+[.)]\s*)?(?:", FINAL, rf"){_LEADING}$")
+_MARKED = _re(r"(?:^|\n|[.!?…] )[\W_]*(?:\d+[.)]\s*)?(?:", FINAL, rf"){_LEADING}$")
 _CONCLUDED = _re(
     CONCLUSION,
     rf"[\s,:：*_-]*(?:(?:{COMMIT}|it|this|this one|them|him|her|that|(?:this|that|the"
@@ -123,6 +123,14 @@ _LIKEWISE = _re(
     r"|does|do)|neither (?:is|are|does|do)|and so)[\s,]*"
     rf"{_LEADING}$"
 )
+_PREDICATE = late_regex(r"\s+[a-z]{2,}s\s")
+"""A verb behind a mention that is its subject: ": cd changes the directory"."""
+_OWN_LINE = _re(
+    r"[\W_]*(?!confiden|reason|note|score|urgency of|question|text|explan)[^\W\d][\w -]{0,25}[:：]"
+    rf"{_LEADING}$"
+)
+_LINE_END = rf"{DRESS}*[^\w\s]*\s*"
+"""What surrounds a mention in a first line that is a key and its value."""
 _SO = _re(
     r"[\W_]*(?:and |und |et |y |e |en )?(?:so|thus|hence|therefore|consequently|accordingly"
     r"|on balance|on the whole|all things considered|taken together|in summary|to sum up"
@@ -164,9 +172,12 @@ _LESS = _re(
 _LESS_OF = _re(rf"\b(?:less|weniger|moins|menos|meno|minder|not so much){_LEADING}$")
 _RANGE = _re(rf"\bfrom{_LEADING}$|\bfrom\b[^.;]{{0,30}}\b(?:to|through){_LEADING}$")
 _MOVED = _re(
-    r"\b(?:mov\w+|chang\w+|switch\w*|re-?rout\w+|reassign\w*|transfer\w*|reclassif\w+|rais\w+"
+    r"\b(?:(?:down|up)grad\w+|escalat\w+|bump\w*|demot\w+|promot\w+|mov\w+|chang\w+|switch\w*"
+    r"|re-?rout\w+|reassign\w*|transfer\w*|reclassif\w+|rais\w+"
     r"|lower\w*|turn\w*)\b"
 )
+_TO = _re(rf"\bfrom\b[^.;]{{0,30}}\bto{_LEADING}$")
+_FROM_HERE = _re(rf"\bfrom{_LEADING}$")
 _GAPPED = _re(r"[\W_]*(?:and|or|und|oder|et|ou|y|o|e|en|of)(?: also)?\s+$")
 _REASONED = _re(
     r"\s*(?:because|since|as|due to|for|weil|da|denn|car|parce|porque|perché|omdat|pois)\b"
@@ -181,6 +192,7 @@ _PRONOUN = _re(r"\b(?:i|we|you|it|he|she|they|ich|wir|je|ik|yo)\b")
 _NARROW = _re(r"(?:without|ohne|sans|sin|senza|zonder|sem|no|kein\w*|geen|none)\Z")
 JOIN = late_regex(rf"(?<={ANY}){JOINED}(?={ANY})", re.IGNORECASE)
 _GOES_ON = _re(
+    rf"\s+{CARRIER}\s*[.!,;:—–]|"
     r"['\"”»)*_]*\s*(?:[,;:—–-]\s*\w|\(|(?:because|since|as|given|weil|denn|parce que|car|porque"
     r"|perché|omdat|pois)\b)"
 )
@@ -270,6 +282,7 @@ class _Around:
         self.left = re.sub(ANY, "x", text[max(start, at - WINDOW) : at])
         self.line = re.sub(ANY, "x", text[max(line, at - WINDOW) : at])
         self.right = text[at + 1 : min(end, at + WINDOW)].rstrip("\n")
+        self.rest = text[at + 1 : at + WINDOW].partition("\n")[0]
         self.own = re.sub(ANY, "x", text[max(clause.start, at - WINDOW) : at])
         self.question = is_question(text[start:end])
         self.answer = text[end : end + 30]
@@ -327,6 +340,8 @@ class _Around:
             return (1 if self.question else 2 if self.after_question else 3), False
         if self.part is Part.ASKED:
             return 0, False
+        if self.opening and _OWN_LINE.match(self.line) and re.fullmatch(_LINE_END, self.rest):
+            return 4, True
         if (
             self.opening
             and re.fullmatch(_FILLERS, lead, re.IGNORECASE)
@@ -353,6 +368,10 @@ class _Around:
     def _stated(self) -> int:
         if _RANGE.search(self.left) and not _MOVED.search(self.left):
             return 0
+        if _MOVED.search(self.own) and _TO.search(self.left):
+            return 2
+        if _MOVED.search(self.own) and _FROM_HERE.search(self.left):
+            return 0
         if _YOURS.search(self.left) or _GENERAL_AFTER.match(self.right):
             return 0
         if _WEIGHED_AFTER.match(self.right) or _WEIGHED.search(self.own):
@@ -365,6 +384,7 @@ class _Around:
         if _STATED.search(self.left) and not re.match(
             r"\s+(?:has|have|had|is|was|would|will|can)\b", self.right
         ):
-            return 2
+            subject = self.left.rstrip(" *_`\"'").endswith(":") and _PREDICATE.match(self.right)
+            return 1 if subject else 2
         noun = _OTHER_NOUN.match(self.right) if self.strict else None
         return 0 if noun and not _NO_NOUN.fullmatch(noun[1]) else 1

@@ -54,7 +54,9 @@ MONTH = (
     r"|octobre|nov(?:ember|embre)?|dec(?:ember)?|dezember|décembre"
     r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)\b"
 )
-DATED = _re(rf"\s+(?:de )?{MONTH}")
+DATED = _re(
+    rf"(?:\s+|\s?(?:-|–|au|to|bis|al?|tot|e|y|et|und|and|en)\s?\d{{1,2}}\.?\s+)(?:de )?{MONTH}"
+)
 CHECKED = _re(
     r"\b(?:check|double-?check(?:ing)?|verify|verification|checking|probe|vérif\w*|proof"
     r"|for comparison)\b"
@@ -93,7 +95,8 @@ MAYBE = _re(
 )
 TRUST = _re(
     rf"\bif{IDLE_IF}|"
-    r"\bif (?:the|you|i|my|that)\b[^,.]{0,40}(?:trusted|insist|right|ask|mistaken|must|had to)"
+    r"\bif (?:the|you|i|my|that)\b[^,.]{0,40}(?:trusted|insist|right|ask|mistaken|must|had to"
+    r"|correctly|correct|remember|recall|counted)"
     r"|\b(?:even|as) if\b"
 )
 ADJACENT = _re(

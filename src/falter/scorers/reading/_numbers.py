@@ -79,14 +79,19 @@ def _unformatted(text: str) -> str:
     text = text.replace("=>", "⇒").replace("->", "→")
     text = text.replace("{,}", ",").replace("\\%", "%").replace("\\$", "$$ ")
     text = re.sub(r"\\(?:mathrm|text)\{\s*e\s*\}\s*\{?(\d+)\}?", r"e\1", text)
+    text = re.sub(r"\\pm\b", "±", text)
     text = _prose(text)
     text = plain(text)
+    text = re.sub(r"\\[()\[\]]", " ", text)
     text = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", text)
-    text = re.sub(r"\^\s*\{?\\?circ\}?|°", " degrees", text)
+    text = re.sub(r"\^\s*\{?\\?circ\}?", "°", text)
+    text = re.sub(r" ?°\s*C\b", " celsius", text)
+    text = re.sub(r" ?°\s*F\b", " fahrenheit", text).replace("°", " degrees")
     text = re.sub(r"\$(?=\s|$)|(?<!\d)\$(?![\d.])|\$\$", "", text)
     text = _LIMITS.sub(" ", text)
+    several = len(re.findall(r"^[ \t]*\d{1,2}[.)]\s", text, re.MULTILINE)) > 1
     text = re.sub(r"^([ \t]*)\(?1[.)](?=\s+\D)", r"\1-", text, flags=re.MULTILINE)
-    if len(re.findall(r"^[ \t]*\d{1,2}[.)]\s", text, re.MULTILINE)) > 1:
+    if several:
         text = re.sub(r"^([ \t]*)\d{1,2}[.)](?=\s)", r"\1-", text, flags=re.MULTILINE)
     return re.sub(
         r"\\(?:approx|implies|Rightarrow|to)\b",
@@ -97,10 +102,19 @@ def _unformatted(text: str) -> str:
 
 def _prose(text: str) -> str:
     """The text without quoted lines and blocks of code, unless there is nothing else."""
+    text = _OUTPUT.sub(lambda m: f"Answer: {m[1]}", text)
     left = re.sub(r"```.*?```|^[ \t]*>[^\n]*$", " ", text, flags=re.DOTALL | re.MULTILINE)
     left = re.sub(r"(?<![\d.])\d+(?:[.,]\d+)?\s*~~", "~~", left)
     code = re.search(r"```.*?\b(?:print|def|return|import|for)\b.*?```", text, re.DOTALL)
     return left if code or re.search(r"\d", left) else text
+
+
+_OUTPUT = late_regex(
+    r"^[ \t*_#]*(?:output|result|prints?|ausgabe|sortie|salida|uitvoer|saída)[ \t*_]*:[ \t*_]*\n+"
+    r"```[\w-]*\n[ \t]*([-−]?[\d.,]+)[ \t]*\n[ \t]*```",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What a program printed, in a block of its own."""
 
 
 def _only(text: str, asked: Asked) -> Decimal | None:

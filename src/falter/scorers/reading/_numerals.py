@@ -5,10 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal, DivisionByZero, InvalidOperation
+from itertools import pairwise
 from typing import NamedTuple
 
 from falter.core.late_regex import late_regex
-from falter.scorers.reading._spelled import DOZEN, FRACTIONS, PARTS, SCALES, spelled
+from falter.scorers.reading._spelled import (
+    DOZEN,
+    FRACTIONS,
+    PARTS,
+    SCALES,
+    spelled,
+    with_decimals,
+)
 
 __all__ = ["Number", "numbers", "writes_commas"]
 
@@ -26,19 +34,16 @@ class Number(NamedTuple):
 _JAPANESE = {"千": 10**3, "万": 10**4, "億": 10**8, "兆": 10**12}
 _DIGITS = {c: n for n, c in enumerate("〇一二三四五六七八九")}
 _HALF = {
-    "½": "0.5",
-    "¼": "0.25",
-    "¾": "0.75",
-    "⅓": "0.3333333333333333",
-    "⅔": "0.6666666666666666",
-    "⅕": "0.2",
-    "⅛": "0.125",
-}
+    "½": "0.5", "¼": "0.25", "¾": "0.75", "⅓": "0.3333333333333333", "⅔": "0.6666666666666666",
+    "⅕": "0.2", "⅖": "0.4", "⅗": "0.6", "⅘": "0.8", "⅙": "0.1666666666666667",
+    "⅚": "0.8333333333333333", "⅐": "0.1428571428571429", "⅛": "0.125", "⅜": "0.375",
+    "⅝": "0.625", "⅞": "0.875", "⅑": "0.1111111111111111", "⅒": "0.1",
+}  # fmt: skip
 
 
 _AND_HALF = late_regex(
-    r"\s+(?:[^\W\d]{2,15}\s+)?(?:and a half|einhalb|et demie?|y medi[ao]|e mezzo|e mezza|e meia"
-    r"|e meio)\b",
+    r"\s+(?:[^\W\d]{2,15}\s+)?(?:and a half|und ein(?:e|en)? halbe?[nrs]?|einhalb|et demie?"
+    r"|y medi[ao]|e mezzo|e mezza|en een halve?|e meia|e meio)\b",
     re.IGNORECASE,
 )
 _SPECIAL: dict[str, str] = {
@@ -91,6 +96,9 @@ _PLAIN = late_regex(
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _COMMA = late_regex(
     r"\b(?:der|die|das|ist|sind|und|nicht|ein|eine|es|el|la|los|las|son|está|una|le|les|des|est"
+    r"|hat|haben|wird|wurde|werden|von|mit|für|auf|im|rund|etwa|einwohner|stand|kostet|beträgt"
+    r"|ont|avec|dans|sur|pour|environ|habitants|tiene|hay|cuesta|con|por|unos|habitantes|sono"
+    r"|nel|circa|abitanti|costa|heeft|voor|inwoners|kost|ongeveer|tem|há|custa|cerca|em"
     r"|et|une|il|che|di|non|per"
     r"|het|een|van|zijn|niet|o|os|são|não|uma|também|preis|insgesamt|también|euro|soit|entre)\b"
     r"|€\s*$",
@@ -185,21 +193,26 @@ def _idle(number: Number, text: str) -> bool:
 
 _ALL_KANJI = late_regex(
     r"(?<![一-龥\d])[一二三四五六七八九](?=[つ人個本枚年回匹冊台歳])|"
-    r"(?<![一二三四五六七八九十百千万\d])[一二三四五六七八九]?[十百][一二三四五六七八九十百]*(?=[^一-龥]|[個人本枚年円回日匹冊つ歳台]|$)"
+    r"(?<![一二三四五六七八九十百千万\d])[一二三四五六七八九]?[十百千万][一二三四五六七八九十百千万億]*(?=[^一-龥]|[個人本枚年円回日匹冊つ歳台]|$)"
 )
 
 
 def _from_kanji(text: str) -> Decimal:
-    total = current = 0
+    total = group = current = 0
     for char in text:
-        if char in "十百":
-            total += max(1, current) * (10 if char == "十" else 100)
+        if char in "万億":
+            total += max(1, group + current) * _JAPANESE[char]
+            group = current = 0
+        elif char in "十百千":
+            group += max(1, current) * {"十": 10, "百": 100, "千": 1000}[char]
             current = 0
         else:
             current = _DIGITS[char]
-    return Decimal(total + current)
+    return Decimal(total + group + current)
 
 
+_PRICE = late_regex(r"(?<![\w.,])(\d{1,6})\s?[€£](\d\d)(?![\w.,]\d|\w)")
+"""3€50, with the sign in the place of the point."""
 _ONLY_ONE = late_regex(
     r"\b(?:only|just|exactly|precisely|a single|nur|genau|seulement|sólo|solo|slechts|apenas)\s"
     r"(one|eine?[nrs]?|une?|una|uno|één|uma?)\b",
@@ -228,7 +241,9 @@ def _all(text: str, *, commas: bool) -> Iterator[Number]:
     for match in _NONE.finditer(text):
         yield Number(Decimal(0), match.start(), match.end())
     yield from _special(text, _SPECIALS[:3])
-    words = [Number(*found) for found in spelled(text)]
+    for match in _PRICE.finditer(text):
+        yield Number(Decimal(f"{match[1]}.{match[2]}"), match.start(), match.end())
+    words = _in_words(text)
     digits = list(_written(text, commas=commas))
     yield from _fractions(text, [*words, *digits])
     yield from _special(text, _SPECIALS[3:9])
@@ -245,6 +260,24 @@ def _all(text: str, *, commas: bool) -> Iterator[Number]:
         yield Number(_from_kanji(match[0]), match.start(), match.end())
 
 
+def _in_words(text: str) -> list[Number]:
+    """The numbers in words. Two side by side that make none are not understood: neither counts."""
+    found = [Number(*_grown_by_point(text, number)) for number in map(Number._make, spelled(text))]
+    apart = [
+        {one, other}
+        for one, other in pairwise(found)
+        if not text[one.end : other.start].strip(" \t-") and one.end <= other.start
+    ]
+    unclear = set().union(*apart)
+    inside = {b for a, b in pairwise(found) if b.start < a.end}
+    return [number for number in found if number not in unclear | inside]
+
+
+def _grown_by_point(text: str, number: Number) -> Number:
+    value, end = with_decimals(text, number.value, number.end)
+    return Number(value, number.start, end)
+
+
 def _written(text: str, *, commas: bool) -> Iterator[Number]:
     """The numbers in digits."""
     for match in _PLAIN.finditer(text):
@@ -252,10 +285,21 @@ def _written(text: str, *, commas: bool) -> Iterator[Number]:
             continue
         dashed = text[match.end() : match.end() + 2] in (",-", ",–", ",—")
         value = _decimal(match["digits"], commas=commas or dashed)
+        if value is not None and match["below"] and _is_division(match, value):
+            yield Number(value, match.start(), match.end("digits"))
+            yield Number(Decimal(match["below"]), match.start("below"), match.end())
+            continue
         value = None if value is None else _scaled(match, value)
         if value is not None:
             negative = match["sign"] is not None and match["sign"] != "+"
             yield Number(-value if negative else value, match.start(), match.end())
+
+
+def _is_division(match: re.Match[str], value: Decimal) -> bool:
+    """Whether two numbers around a slash are still to be divided: 150 / 2, and no 3/4."""
+    below = Decimal(match["below"])
+    spaced = match.string[match.end("digits")].isspace()
+    return spaced and below > 1 and value % below == 0
 
 
 _AND_PART = late_regex(

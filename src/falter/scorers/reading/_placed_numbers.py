@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from falter.core.late_regex import late_regex
-from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in
+from falter.scorers.reading._asked import NOTHING_ASKED, Asked, words_of
 from falter.scorers.reading._clauses import Clause, Part, clause_at, clauses, sentences
 from falter.scorers.reading._number_words import (
     ADJACENT,
@@ -25,6 +25,7 @@ from falter.scorers.reading._number_words import (
 )
 from falter.scorers.reading._numerals import Number, numbers
 from falter.scorers.reading._other_numbers import is_beside, is_denied, is_term
+from falter.scorers.reading._told_apart import as_asked, granted, in_items, most_about, says_when
 from falter.scorers.reading._words import CONCLUSION, CORRECTION
 
 __all__ = ["LIMIT", "MARK", "SUM", "UNIT", "Placed", "placed_numbers"]
@@ -65,13 +66,17 @@ def placed_numbers(text: str, asked: Asked = NOTHING_ASKED) -> list[Placed]:
     if len(found) == 1 and _PLACE.match(text, found[0].end):
         return [Placed(found[0], 0, 2)]
     seen: list[Placed] = []
+    found = [x for x in found if not is_beside(text, x, place=asked.place)]
+    if not asked.when:
+        found = [x for x in found if not says_when(text, x)] or found
     for n, (start, end) in enumerate(sentences(text)):
-        inside = [x for x in found if start <= x.start < end and not is_beside(text, x)]
+        inside = [x for x in found if start <= x.start < end]
         if len(inside) > _MOST:
             seen += [Placed(x, n, 0) for x in inside]
         elif inside:
             seen += _in_sentence(text, n, (start, end), inside, parts, asked)
-    return seen
+    peers = in_items(text, [s.number for s in seen if s.level == 4], asked)
+    return [replace(s, level=1) if s.number in peers else s for s in seen]
 
 
 _OR_RATHER = _re(
@@ -96,13 +101,15 @@ def _in_sentence(
     step = _is_step(text, start)
     denied = {x for x in inside if is_denied(text, start, x)}
     replaced = {a for a, b in pairwise(inside) if _OR_RATHER.fullmatch(text, a.end, b.start)}
+    moved = not asked.change and _MOVES.search(sentence) is not None
     replaced |= {
         a
         for a, b in pairwise(inside)
-        if _BY.search(text[start : a.start]) and _TO.fullmatch(text, a.end, b.start)
+        if (_BY.search(text[start : a.start]) or (moved and _FROM.search(text[start : a.start])))
+        and _TO.fullmatch(text, a.end, b.start)
     }
     pool = [x for x in inside if x not in denied and x not in replaced]
-    marked = not step and (MARK.search(line + sentence) or SUM.search(line + sentence))
+    marked = not step and _marked(line, sentence) is not None
     if not pool:
         return [Placed(x, n, -1) for x in inside]
     if chain := [m.end() for m in _ANAPHOR.finditer(sentence)]:
@@ -111,20 +118,27 @@ def _in_sentence(
     new = [x for x in pool if x.value not in asked.given]
     lone = new[0] if len(new) == 1 and len(new) < len(pool) else None
     wholes = [x for x in pool if x is not lone and _WHOLE.search(text[start : x.start])]
-    wholes += [x for x in pool if x not in wholes and is_term(text, x) and not marked]
+    wholes += [
+        x
+        for x in pool
+        if x not in wholes and is_term(text, x) and not (marked or _is_year(text, x, asked))
+    ]
     if len(wholes) < len(pool):
         pool = [x for x in pool if x not in wholes]
     apart = [x for x in pool if _elsewhen(text, x, parts)]
     pool = [x for x in pool if x not in apart] if len(apart) < len(pool) else pool
-    pool, fitting = _as_asked(text, pool, asked)
-    said = [x for x in pool if fitting or _is_said(text, start, x, parts)]
+    years = [x for x in pool if _is_year(text, x, asked)]
+    pool, fitting = as_asked(text, years or pool, asked)
+    free = [x for x in pool if not _is_bracketed(text, start, x)] if fitting else []
+    supposed = granted(text, span, inside, asked)
+    said = free or [x for x in pool if fitting or supposed or _is_said(text, start, x, parts)]
     chief, level = _chief(sentence, line, start, said or pool, text, parts)
     fresh = [x for x in said or pool if x.value not in asked.given]
     if level < 4 and chief.value in asked.given and fresh:
         chief, level = _chief(sentence, line, start, fresh, text, parts)
-    if level < 2 and len(said) > 1 and (about := _about(text, said, parts, asked)) is not None:
-        chief, level = about, 2
     shared = _shared(text, chief, pool)
+    if level < 2 and len(said) > 1 and (about := most_about(text, span, said, asked)) is not None:
+        chief, level, shared = about, 2, False
     level = level if said or level > 3 else min(level, 1)
     level = min(level, 3) if step else level
     if sentence.rstrip().endswith(("?", "？")) or (not marked and CHECKED.search(sentence)):
@@ -137,8 +151,11 @@ def _in_sentence(
             return [Placed(x, n, -1) for x in inside]
         head = _in_sentence(text, n, (start, at), before, parts, asked)
         return head + [Placed(x, n, -1) for x in inside if x.start >= at]
-    if level < 5 and MAYBE.search(sentence) and not TRUST.search(sentence):
+    if level < 5 and MAYBE.search(sentence) and not TRUST.search(sentence) and not supposed:
         level = 0
+    ahead = words_of(sentence[: chief.start - start])
+    if level == 2 and asked.head and asked.head <= ahead and not shared:
+        level = 4  # the average temperature is
     placed = []
     for number in inside:
         own = level if number is chief else min(level, 1 if level < 3 else 0)
@@ -146,21 +163,13 @@ def _in_sentence(
             own = 2
         if _CONFIRMED.match(text, number.end):
             own = max(own, 4)
-        if len(sentence.split()) > 4 and is_term(text, number) and level < 5:
+        term = is_term(text, number) and not _is_year(text, number, asked)
+        if len(sentence.split()) > 4 and term and level < 5:
             own = min(own, 0)
         if number in denied or number in replaced:
             own = -1
         placed.append(Placed(number, n, own))
     return placed
-
-
-def _about(text: str, said: Sequence[Number], parts: list[Clause], asked: Asked) -> Number | None:
-    """The only number whose clause says most of what the question asks about."""
-    clause_of = {x: clause_at(parts, x.start) for x in said}
-    shares = {x: asked.shared(text[c.start : c.end]) for x, c in clause_of.items()}
-    most = max(shares.values())
-    best = [x for x in said if shares[x] == most]
-    return best[0] if most > 1 and len(best) == 1 else None
 
 
 _STEP = late_regex(r"[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]")
@@ -173,16 +182,14 @@ def _is_step(text: str, start: int) -> bool:
     return _STEP.match(text, at) is not None and _LATER_STEP.search(text, start) is not None
 
 
-def _as_asked(text: str, pool: Sequence[Number], asked: Asked) -> tuple[list[Number], bool]:
-    """The numbers without those of another unit, and whether only some with the right one are left.
+_YEAR = late_regex(r"[12]\d\d\d")
+_SINCE = _re(r"\byears? (?:after|before)\s$")
 
-    Nothing is left out where no number has what was asked for.
-    """
-    fits = {x: measured_in(text, x, asked) for x in pool}
-    if True not in fits.values():
-        return list(pool), False
-    left = [x for x in pool if fits[x] is not False]
-    return left, len(left) < len(pool) and all(fits[x] for x in left)
+
+def _is_year(text: str, number: Number, asked: Asked) -> bool:
+    """Whether a number may be the year that is asked for."""
+    written = asked.year and _YEAR.fullmatch(text, number.start, number.end) is not None
+    return written and not _SINCE.search(text[max(0, number.start - 16) : number.start])
 
 
 _WHOLE = _re(
@@ -193,13 +200,20 @@ _WHOLE = _re(
     r"(?<!percentage )(?<!age )(?<!duration )(?<!remainder )(?<!balance )(?<!ratio )(?<!mass )"
     r"(?<!cost )(?<!price )(?<!value )(?<!result )(?<!rate )(?<!speed )(?<!weight )(?<!length )"
     r"\b(?:of|out of|von|sur|van|dei|delle|dos|das|jede[rsn]? der|chacun des|cada uno de los"
-    r"|ognuno dei) (?:the |these |all |den |les |de |i |os |as )?$"
+    r"|ognuno dei) (?:the |these |all |den |les |de |i |os |as )?(?:original |initial |total )?$"
 )
 _CONFIRMED = _re(r"[^.!?\d]{0,25},? (?:so|and) that(?:'s| is) (?:the|my|your|what)\b")
 
 
 _BY = _re(r"\b(?:by|um|de|di|met|em)\s[$€£]?$")
-_TO = _re(r"\s?(?:%|[^\W\d]+)?(?: points?)?\s(?:to|auf|à|a|naar|para)\s[$€£]?")
+_TO = _re(r"\s?(?:[%€$£]|[^\W\d]+)?(?: points?)?\s(?:to|auf|à|a|naar|para)\s[$€£]?")
+_FROM = _re(r"\b(?:from|von|de|da|van)\s[$€£]?$")
+_MOVES = _re(
+    r"\b(?:drop(?:s|ped)?|falls?|fell|rises?|rose|went|goes|increase[sd]?|decrease[sd]?|grew|grows"
+    r"|climbe?(?:s|d)|changed?|reduced|cut|lowered|raised|sank|sinkt|fällt|fiel|steigt|stieg|wächst"
+    r"|passe[nr]?|passait|est passée?|baisse|augmente|monte|baja|bajó|sube|subió|pasa|pasó|scende"
+    r"|scesa?|sale|salita?|passa|passou|daalt|daalde|stijgt|steeg|cai|caiu|subiu)\b"
+)
 _ANAPHOR = _re(r"\b(?:of|from|to|by) (?:that|this|these|those|them|it)\b")
 
 
@@ -211,9 +225,14 @@ def _elsewhen(text: str, number: Number, parts: list[Clause]) -> bool:
 
 def _is_said(text: str, start: int, number: Number, parts: list[Clause]) -> bool:
     """Whether a number is in a clause that says something, and not in brackets."""
+    said = clause_at(parts, number.start).part is Part.SAID
+    return said and not _is_bracketed(text, start, number)
+
+
+def _is_bracketed(text: str, start: int, number: Number) -> bool:
+    """Whether a number stands in brackets behind other words of its sentence."""
     before = text[start : number.start]
-    bracketed = before.count("(") > before.count(")") and before.strip(" (*_") != ""
-    return clause_at(parts, number.start).part is Part.SAID and not bracketed
+    return before.count("(") > before.count(")") and before.strip(" (*_") != ""
 
 
 _OPEN_FORM = late_regex(
@@ -228,10 +247,22 @@ _VARIABLE = late_regex(
 )
 
 
+_UNDONE = late_regex(
+    r"\s*[-−]?[$€£]?[\d.,]+\s?[%€°]?\s*(?:[*×÷·]|\s/\s|\s[-+−–]\s|\\(?:times|cdot"
+    r"|div))\s*(?!10\s?(?:\^|\*\*|[⁻⁰¹²³⁴-⁹]))[$€£]?[\d(]"
+)
 _DO = _re(
     r"\W*(?:first,? |then,? |next,? |now,? )?(?:add|subtract|multiply|divide|calculate|compute)\b"
 )
 _COLON_LAST = late_regex(r":\s*[$€£]?$")
+
+
+def _marked(line: str, sentence: str) -> int | None:
+    """Where a sentence's mark of an answer ends, at its beginning or that of its line."""
+    for text, before in ((line + sentence, len(line)), (sentence, 0)):
+        if mark := MARK.search(text) or SUM.search(text):
+            return mark.end() - before
+    return None
 
 
 def _chief(
@@ -243,7 +274,7 @@ def _chief(
     parts: list[Clause],
 ) -> tuple[Number, int]:
     """The main number of a sentence, and how firmly the sentence gives it."""
-    marked = MARK.search(line + sentence) or SUM.search(line + sentence)
+    marked = _marked(line, sentence)
     if start == 0 and not marked and _LEADS.match(sentence, inside[0].end):  # noqa: SIM102
         if not sentence[: inside[0].start].strip(" *_(\"'$€£≈~"):
             return inside[0], 4
@@ -261,6 +292,8 @@ def _chief(
         equals = -1  # what is concluded from an equation counts, not the equation
     if equals >= 0 and (behind := [x for x in inside if x.start - start > equals]):
         side = sentence[:equals].rpartition("=")[2]
+        if _UNDONE.match(sentence, equals + 1):
+            return behind[0], 0  # = 150 / 2, and no result
         if _VARIABLE.search(sentence[equals + 1 :]):
             return behind[0], 0
         if _OPEN_FORM.search(re.split(r"[,:;]", side)[-1]) and not marked:
@@ -273,7 +306,7 @@ def _chief(
             return behind[0], 2
         return behind[0], 5 if marked else 4 if concluded else 3
     if marked:
-        at = start + marked.end() - len(line)
+        at = start + marked
         later = [x for x in inside if x.start >= at - 1] or list(inside)
         return _after_verb(text, at, later), 5
     summed = [x for x in inside if _SUMMED.match(sentence, x.end - start)]
@@ -301,7 +334,10 @@ def _chief(
 
 _COMPARED = _re(
     r"\b(?:over the|above the|below the|under the|short of|too (?:much|many)|beyond|exceed\w*|limit"
-    r"|límite|limite|grenze|grens|te pasas|sobra|(?:more|less|fewer) than|save|savings|discount)\b"
+    r"|límite|limite|grenze|grens|te pasas|sobra|(?:more|less|fewer) than|save|savings|discount"
+    r"|de plus|de moins|mehr als|weniger als|más que|menos que|più (?:di|che)|meno (?:di|che)"
+    r"|meer dan|minder dan|a mais|réduction|remise|rabais|économie|ersparnis|nachlass|descuento"
+    r"|ahorro|sconto|risparmio|korting|desconto|economia)\b"
 )
 _RESULT = _re(r"(?:you|we|i|that|this|one) (?:have|has|get|gets|obtain)")
 _PARALLEL = late_regex(

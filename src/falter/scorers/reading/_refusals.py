@@ -68,7 +68,8 @@ REFUSALS: dict[str, tuple[str, ...]] = {
         r"\bich (?:kann|darf|werde|möchte)\b[^.]{0,60}\b(?:nicht|kein\w*)\b",
         r"\b(?:tut mir leid|leider (?:kann|ist|liegen|fehlen)|als (?:KI|Sprachmodell)|fehl(?:t"
         r"|en) mir|liegen mir keine|bräuchte ich"
-        r"|nicht (?:beantworten|beurteilen|feststellen|sagen lässt)|lässt sich (?:so )?nicht)\b",
+        r"|nicht (?:beantworten|beurteilen|feststellen|sagen lässt)|lässt sich (?:[^.!?]{0,60} )?"
+        r"nicht)\b",
     ),
     "es": (
         r"\b(?:lo siento|no puedo|no me es posible|no dispongo|no tengo (?:acceso|información"
@@ -93,7 +94,8 @@ REFUSALS: dict[str, tuple[str, ...]] = {
         r"|教えてください|対応できません|不明です|応じられません",
     ),
     "nl": (
-        r"\b(?:het spijt me|sorry|ik kan (?:\w+ ){0,5}(?:niet|geen)|ik mag (?:\w+ ){0,3}(?:niet"
+        r"\b(?:het spijt me|sorry,? (?:maar|ik)|ik kan (?:\w+ ){0,5}(?:niet|geen)|ik mag (?:\w+ "
+        r"){0,3}(?:niet"
         r"|geen)|als (?:taalmodel|AI)|helaas (?:kan|heb|is)"
         r"|niet mogelijk|ik weet (?:het )?niet|ik heb geen|kunt u|kun je|zou ik .{0,30} nodig "
         r"hebben|valt niet (?:te|op te)|niet (?:te|op te) (?:zeggen|maken))\b",
@@ -144,7 +146,8 @@ def declines(text: str) -> bool:
 _POLITE = late_regex(
     r"(?:else|more (?:help|details|information)|any (?:other|more|further)|further|help you "
     r"with|sonst|noch etwas|autre chose|algo más|altro|nog iets|mais alguma|would you like "
-    r"(?:to see|to know|me to explain)|do you want me to (?:open|explain|show)|isn't it|right"
+    r"(?:to see|to know|me to explain)|do you want me to (?:open|explain"
+    r"|show)|isn't it|right"
     r"|doesn't it|okay|ok)\b[^.!?]*\?\W*$",
     re.IGNORECASE,
 )

@@ -112,7 +112,8 @@ def _statement(question: str) -> list[str]:
     if re.match(r"\W*(?:in|at|on|by|for|to|from|according)\b", asked[0], re.IGNORECASE):
         return []
     carrying = [w for w in words if w not in _EMPTY and (len(w) > 1 or w.isdigit())]
-    return carrying if len(carrying) > 1 else []
+    brief = len(carrying) == 1 and len(words) == 3 and _PRONOUN.match(words[1] + " ")
+    return carrying if len(carrying) > 1 or brief else []
 
 
 def _alternatives(words: list[str]) -> bool:
@@ -134,6 +135,8 @@ def _verdict(sentence: str, wanted: list[str]) -> bool | None:
     if len(sentence) > _LONGEST or is_question(sentence) or HEDGED.search(sentence):
         return None
     words = [folded_word(w) for w in _WORD.findall(sentence.replace("'s", ""))]
+    if len(wanted) == 1 and len(words) > 5:
+        return None
     denials = len(DENIAL.findall(sentence))
     at, missing = 0, list[int]()
     turned = _BY.search(sentence) is not None  # what was the subject follows "by"

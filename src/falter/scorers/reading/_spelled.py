@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 
-__all__ = ["DOZEN", "FRACTIONS", "PARTS", "SCALES", "spelled"]
+__all__ = ["DOZEN", "FRACTIONS", "PARTS", "SCALES", "spelled", "with_decimals"]
 
 _UNITS = {
     "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen "
@@ -45,6 +45,7 @@ _HUNDREDS = {
     900: "neunhundert novecientos novecento negenhonderd novecentos",
 }
 _SCALES = {
+    10**2: "hundred",
     10**3: "thousand thousands tausend mille mil mila duizend k tsd",
     10**6: "million millions mio mio. mn millionen millón millones milione milioni miljoen "
     "milhão milhões mln",
@@ -92,6 +93,7 @@ def _vocabulary() -> dict[str, int]:
         words["veinti" + _UNITS["es"].split()[n]] = 20 + n
     words |= {
         "vingts": 20, "dreissig": 30, "catorze": 14, "dezasseis": 16, "veintidós": 22,
+        "veintiún": 21, "veintiuna": 21, "ventun": 21, "ventotto": 28,
         "veintitrés": 23, "veintiséis": 26, "ventitré": 23, "ein": 1, "een": 1, "six": 6, "dix": 10,
         "elf": 11, "acht": 8, "zero": 0, "null": 0, "una": 1, "uma": 1, "une": 1, "eine": 1,
     }  # fmt: skip
@@ -168,7 +170,10 @@ def _worth(word: str) -> Decimal | None:
         return Decimal(_HUNDRED[word])
     if word in SCALES and (len(word) > 3 or word == "mil"):
         return Decimal(SCALES[word])
-    return _compound(word) if 6 <= len(word) <= 40 else None
+    return _compound(word) if 6 <= len(word) <= _LONGEST else None
+
+
+_LONGEST = 80  # letters of a number in one word: German's grow
 
 
 class _Sum:
@@ -188,8 +193,8 @@ class _Sum:
         """Whether a word goes on with the number; it is then a part of it."""
         if self.fresh:
             self.fresh = False
-            if value >= 1000 and word in SCALES:
-                self.total, self.scale = value, value
+            if value >= 1000 and (word in SCALES or value % 1000 == 0):
+                self.total, self.scale = value, Decimal(SCALES.get(word, 1000))
             else:
                 self.current = value
             return True
@@ -240,7 +245,7 @@ def spelled(text: str) -> Iterator[tuple[Decimal, int, int]]:
     """The numbers in words of a text: value, beginning and end."""
     number, start, end, words = _Sum(), 0, 0, list[str]()
     for match in _WORD.finditer(text):
-        if match.end() - match.start() > 40:
+        if match.end() - match.start() > _LONGEST:
             continue
         word = match[0].casefold()
         value = _worth(word)
@@ -258,6 +263,21 @@ def spelled(text: str) -> Iterator[tuple[Decimal, int, int]]:
         number.take(word, value, "")
     if words and _whole(text, start, end, words):
         yield number.value, start, end
+
+
+_POINT = re.compile(r"\s(?:point|komma|virgule|coma|virgola|vírgula)((?:\s[^\W\d_]{1,6})+)", re.I)
+
+
+def with_decimals(text: str, value: Decimal, end: int) -> tuple[Decimal, int]:
+    """A number in words with the digits that are said behind its point: five point two."""
+    match = _POINT.match(text, end, end + 80)
+    digits, at = "", end
+    for word in re.finditer(r"[^\W\d_]+", match[1] if match else ""):
+        digit = _SMALL.get(word[0].casefold(), 10)
+        if digit > 9 or match is None:
+            break
+        digits, at = digits + str(digit), match.start(1) + word.end()
+    return (value + Decimal(f"0.{digits}"), at) if digits else (value, end)
 
 
 def _whole(text: str, start: int, end: int, words: list[str]) -> bool:

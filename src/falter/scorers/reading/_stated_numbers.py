@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from falter.core.late_regex import late_regex
@@ -13,8 +14,11 @@ from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in, wor
 from falter.scorers.reading._clauses import sentences
 from falter.scorers.reading._cleaning import is_cut
 from falter.scorers.reading._numerals import numbers
+from falter.scorers.reading._other_numbers import is_part
 from falter.scorers.reading._placed_numbers import LIMIT, MARK, SUM, UNIT, Placed, placed_numbers
 from falter.scorers.reading._refusals import asks_back, refusal_in
+from falter.scorers.reading._told_apart import asked_about, segment
+from falter.scorers.reading._withdrawn import taken_back_at
 from falter.scorers.reading._words import ADVERSATIVE, CORRECTION, OPEN
 
 __all__ = ["settled_number"]
@@ -27,7 +31,8 @@ def _re(*parts: str) -> re.Pattern[str]:
 
 
 _EITHER = late_regex(
-    r"\s*(?:[A-Za-z%°€$²³]+\.?\s*)?(?:-|–|—|to|or|oder|bis|ou|o|of|à|a|hasta|fino a|tot|até|か"
+    r"[^\S\n]*(?:[A-Za-z%°€$²³]+\.?[^\S\n]*)?(?:-|–|—|to|or|oder|bis|ou|o|of|à|a|hasta|fino a|tot"
+    r"|até|か"
     r"|、あるいは|または|~|〜|～)\s*(?:perhaps |maybe |even |possibly |vielleicht |[$€£])?$"
     r"|\s*(?:or|and|oder|und|,)\s+[a-z]\s*=\s*$",
     re.IGNORECASE,
@@ -58,7 +63,10 @@ def settled_number(
     `stressed` is the only one in bold type; a text that is `closed` cannot have been cut off, and
     one that is `cut` is known to be.
     """
-    alone = Decimal(0) if _NIL.fullmatch(text) else _alone(text, asked)
+    nil = _NIL.fullmatch(text) or (
+        asked.nouns and (_NOTHING.fullmatch(text) or _NONE_LEFT.fullmatch(text))
+    )
+    alone = Decimal(0) if nil else _alone(text, asked)
     if alone is not _UNDECIDED:
         return alone
     if _several_lines(text) and (line := _line_asked_for(text, asked)) is not None:
@@ -95,9 +103,25 @@ def settled_number(
     best = _last_committed(text, made, asked)
     if (best is None or best.level < 4) and in_bold and not cut and refused is None:
         best = in_bold[-1]
-    if best is None or _left_open(text, best, seen):
+    if best is None or _left_open(text, best, seen) or _withdrawn(text, best, made):
+        return None
+    if _is_other_thing(text, best, asked) or is_part(text, best.number):
         return None
     return worth(text, best.number, asked)
+
+
+def _is_other_thing(text: str, best: Placed, asked: Asked) -> bool:
+    """Whether a number has a unit of measure where things are counted: hectares, and no sheep."""
+    counted = asked.nouns and asked.measure is None and best.level < 5
+    if not counted or text[best.number.end : best.number.end + 1] == "$":
+        return False
+    return measured_in(text, best.number, asked) is False
+
+
+def _withdrawn(text: str, best: Placed, made: Sequence[Placed]) -> bool:
+    """Whether a number is taken back, and no other put in its place."""
+    back = taken_back_at(text, best.number.end)
+    return back is not None and not any(s.number.start > back and s.level > 1 for s in made)
 
 
 _BUT = _re(ADVERSATIVE)
@@ -109,6 +133,19 @@ _LAST_LINE = late_regex(
 """A last line that is a key and a number, behind prose."""
 _EQUATION = late_regex(r"[^.!?\n:]*=\s*[$€£]?[-−]?\d[\d.,]*(?:\s?[^\W\d]{1,10}[²³]?)?\s*")
 _NIL = late_regex(r"\W*(?:nil|nought|zilch|not a single one)\W*", re.IGNORECASE)
+_NOTHING = late_regex(
+    r"\W*(?:none|not one|keine[rs]?|aucune?|ningun[oa]|nessun[oa]|geen(?: enkele)?|nenhuma?)\b"
+    r"\s?[—–,.;:!-](?!\s*(?:of the above|that))[^\d]{0,200}",
+    re.IGNORECASE,
+)
+"""None, with a reason that has no number."""
+_NONE_LEFT = late_regex(
+    r"\W*(?:there (?:are|is|were|was) (?:none|no [^\W\d]+(?: [^\W\d]+)?)(?: (?:left|remaining))?"
+    r"|es (?:sind|ist) keine?\w*(?: [^\W\d]+)?(?: mehr)?(?: übrig)?|il n'en reste (?:aucune?|plus)"
+    r"|no queda(?:n)? ningun[oa]|non ne (?:resta|rimane|restano) nessun[oa]"
+    r"|er (?:is|zijn) (?:er )?geen (?:meer )?over|não (?:resta|restou|sobrou) nenhuma?)\W*",
+    re.IGNORECASE,
+)
 _UNSOLVED = late_regex(
     r"(?:^|\n)[^\n=.!?]*\d\)?\s+[-+*/×÷·−]\s+\(?\d[\d.,]*\)?\s*$"
     r"|=[^\n]*\n[^\n.!?=:\d]{2,40}\s*$"
@@ -155,11 +192,16 @@ def _last_committed(text: str, made: Sequence[Placed], asked: Asked) -> Placed |
     top = max(s.level for s in made)
     best = [s for s in made if s.level == top]
     chosen = best[-1]
+    if top >= 4 and _wavers(text, [s for s in made if s.level >= 4]):
+        return None
     elsewhere = [s for s in made if top == 2 and s.sentence != chosen.sentence]
     if top < 3 and len({s.number.value for s in (*best, *elsewhere)}) > 1:
         changed = _changed(text, best)
         if changed is not None:
             return changed
+        asked_for = _asked_for(text, (*best, *elsewhere), asked)
+        if asked_for is not None:
+            return asked_for
         first = best[0] if _opening(text, best[0], made) else None
         return first if first is None or _is_about(text, first, best, asked) else None
     if top < 2 and len({s.number.value for s in made}) > 1:
@@ -167,7 +209,35 @@ def _last_committed(text: str, made: Sequence[Placed], asked: Asked) -> Placed |
     ending = [s for s in made if s.level == 2 and s.sentence == len(sentences(text)) - 1]
     if top == 3 and len(ending) == 1 and ending[0].sentence > chosen.sentence:
         return ending[0]
-    return chosen if top not in (3, 4) or _ends(text, chosen, made) else None
+    return chosen if top not in (3, 4) or _ends(text, chosen, made, asked) else None
+
+
+def _asked_for(text: str, made: Sequence[Placed], asked: Asked) -> Placed | None:
+    """The number of a statement that has words of the question that no other has.
+
+    What a story begins with is left out, and so is what the question gives.
+    """
+    spans = sentences(text)
+    told = [
+        s
+        for s in made
+        if s.number.value not in asked.given and not _GIVEN.match(text, spans[s.sentence][0])
+    ]
+    around = {s.number: segment(text, *spans[s.sentence], s.number) for s in told}
+    counted = {s.number.value for s in told if asked.nouns and measured_in(text, s.number, asked)}
+    if len(counted) == 1 and asked.measure is None:
+        return next((s for s in told if s.number.value in counted and s.level == 2), None)
+    about = asked_about(around, asked)
+    return next((s for s in told if s.number is about and s.level == 2), None)
+
+
+def _wavers(text: str, best: Sequence[Placed]) -> bool:
+    """Whether answers go to and fro between numbers, or two marked ones are in one sentence."""
+    turns = [s for n, s in enumerate(best) if not n or best[n - 1].number.value != s.number.value]
+    again = len(turns) > 3 > len({s.number.value for s in turns})
+    beside = len(turns) > 1 and turns[-1].sentence == turns[-2].sentence and turns[-1].level == 5
+    between = text[turns[-2].number.end : turns[-1].number.start] if len(turns) > 1 else ""
+    return (again or beside) and not _CHANGED.search(between)
 
 
 _STEPS = _re(
@@ -196,7 +266,7 @@ def _opening(text: str, seen: Placed, placed: Sequence[Placed]) -> bool:
     )
 
 
-def _ends(text: str, chosen: Placed, made: Sequence[Placed]) -> bool:
+def _ends(text: str, chosen: Placed, made: Sequence[Placed], asked: Asked) -> bool:
     """Whether nothing but the same number is given after a conclusion."""
     later = [s for s in made if s.sentence > chosen.sentence and s.level >= 2]
     start = sentences(text)[chosen.sentence][0]
@@ -204,6 +274,7 @@ def _ends(text: str, chosen: Placed, made: Sequence[Placed]) -> bool:
         all(s.number.value == chosen.number.value for s in later)
         or chosen.sentence == 0
         or (chosen.level == 4 and _IN_WORDS.search(text, start, chosen.number.start) is not None)
+        or bool(asked.head and asked.head <= words_of(text[start : chosen.number.start]))
     )
 
 
@@ -276,11 +347,16 @@ def _alone(text: str, asked: Asked) -> Any:
         return fits[0].value if len(fits) == 1 else None
     if len(found) == 2 and len(short.split()) <= 6:
         between = short[found[0].end : found[1].start]
+        one, other = found[0].value, found[1].value
+        if _NEARLY.fullmatch(between) and abs(one - other) <= abs(one) / 100:
+            decimal = "/" in short[: found[0].end] and "≈" in between
+            return worth(short, found[int(decimal)], asked)
         if _EITHER.fullmatch(between) and (_DUTCH.search(text) or not _OF.search(between)):
             return None
     return _UNDECIDED
 
 
+_NEARLY = late_regex(r"\s*(?:≈|≃|=|~|\(|,? or)\s*(?:≈|~|about |approximately |roughly )?")
 _LONE = {"uno": "1", "una": "1", "un": "1", "une": "1", "um": "1", "uma": "1", "één": "1",
          "sei": "6", "cem": "100", "cent": "100", "half": "0.5"}  # fmt: skip
 """Words that are numbers only where they are the whole reply."""
@@ -311,8 +387,10 @@ def _left_open(text: str, chosen: Placed, seen: Sequence[Placed]) -> bool:
         return True
     if LIMIT.search(text[: number.start]) or _BETWEEN.search(text[: number.start]):
         return True
+    if text[: number.start].rstrip(" $€£").endswith("±"):
+        return True
     for other in seen:
-        if other.number is number or other.number.value == number.value:
+        if other.number is number or other.number.value == number.value or other.level < 0:
             continue
         first, second = sorted((other.number, number), key=lambda x: x.start)
         between = text[first.end : second.start]
@@ -320,6 +398,15 @@ def _left_open(text: str, chosen: Placed, seen: Sequence[Placed]) -> bool:
             return True
         if _EITHER.fullmatch(between) and (_DUTCH.search(text) or not _OF.search(between)):
             return True
+    if any(
+        number.value in (a.number.value, b.number.value)
+        and a.number.value != b.number.value
+        and a.number.start > number.end
+        and _EITHER.fullmatch(text, a.number.end, b.number.start)
+        and a.level > -1 < b.level
+        for a, b in pairwise(seen)
+    ):
+        return True
     opened = [m.start() for m in _OPENED.finditer(text)]
     same = min(s.number.start for s in seen if s.number.value == number.value and s.level > -1)
     start = next((a for a, b in sentences(text) if a <= number.start < b), 0)

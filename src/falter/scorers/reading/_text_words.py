@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["folded_word", "same_noun"]
+__all__ = ["folded_word", "is_portuguese", "same_noun"]
 
 
 @lru_cache(maxsize=4096)
@@ -17,6 +18,18 @@ def folded_word(word: str) -> str:
     """
     folded = unicodedata.normalize("NFD", word.casefold())
     return "".join(c for c in folded if not unicodedata.combining(c))
+
+
+_PORTUGUESE = re.compile(r"[ãõ]|\b(?:é|são|foi|há|dos|das|ao|pelo|pela)\b", re.IGNORECASE)
+
+
+def is_portuguese(text: str) -> bool:
+    """Whether a text is in the language in which "no" means "in the".
+
+    >>> is_portuguese("O valor no contrato é de 12 reais."), is_portuguese("There are no 12.")
+    (True, False)
+    """
+    return _PORTUGUESE.search(text) is not None
 
 
 def same_noun(one: str, other: str) -> bool:

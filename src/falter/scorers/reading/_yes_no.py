@@ -8,18 +8,22 @@ from typing import Literal
 from falter.core.late_regex import late_regex
 from falter.scorers.reading._asked import Asked, asked_for
 from falter.scorers.reading._candidates import read_candidate
-from falter.scorers.reading._clauses import Clause, Part, clauses
+from falter.scorers.reading._clauses import Clause, Part, clauses, sentences
 from falter.scorers.reading._cleaning import LONGEST, answer_part, is_cut, plain
-from falter.scorers.reading._mentions import mentions_in, token
+from falter.scorers.reading._closed import sole
+from falter.scorers.reading._mentions import ANY, mentions_in, token
 from falter.scorers.reading._refusals import asks_back, refusal_in
 from falter.scorers.reading._restated import restated
-from falter.scorers.reading._words import NEGATION, OPEN, SOFT
+from falter.scorers.reading._withdrawn import taken_back_at
+from falter.scorers.reading._words import CORRECTION, NEGATION, OPEN, SOFT
 from falter.scorers.reading._wrapped import leaves, objects
 
 __all__ = ["read_yes_no"]
 
 _YES = (
-    r"yes indeed|by all means|ich (?:glaube|denke) (?:schon|ja)|das ist (?:richtig|wahr|korrekt"
+    r"yes indeed|by all means|ja hoor|ja zeker|ja klar|ja natürlich|jawel|oui bien sûr|sí claro"
+    r"|sim claro|sì certo|claro que sim|bien sûr que oui|ich (?:glaube|denke) (?:schon|ja)|das "
+    r"ist (?:richtig|wahr|korrekt"
     r"|so)|je (?:crois|pense)"
     r" que oui|c'est (?:exact|vrai|juste|correct)|creo que sí|es (?:cierto|correcto|verdad)"
     r"|(?:penso"
@@ -38,7 +42,8 @@ _YES = (
     r"|dat klopt|klopt|inderdaad|zeker|sim|verdade|verdadeiro|certeza"
 )
 _NO = (
-    r"no way|nope|nah|negative|false|incorrect|wrong|not yet|not quite|not really|not at all|it "
+    r"no way|not this time|not any ?more|nope|nah|negative|false|incorrect|wrong|not yet|not "
+    r"quite|not really|not at all|it "
     r"does not|it doesn't|it is not|it isn't|it did not|it didn't|it cannot|it can't|they do "
     r"not|they don't|they are not|they aren't"
     r"|it has not|it hasn't|it will not|it won't|i (?:don't|do not) (?:think|believe) so"
@@ -78,13 +83,15 @@ _JAPANESE = (
 )
 _WORD = late_regex(rf"(?<![\w'-])(?:(?P<no>{_NO})|(?P<yes>{_YES}))(?![\w'-])", re.IGNORECASE)
 _BEFORE = late_regex(
-    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…✅❌✗✓☑✔—–]|\b(?:that's|it's|so|is|be|as|therefore|hence"
+    r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。|{…☀-➿\U0001f300-\U0001faff—–]|\b(?:that's|it's|so|is|be|as"
+    r"|therefore|hence"
     r"|thus|also|donc|so it's|answer|say|then|probably|and|but|i'd say|clear|resounding|a|dus|oh"
     r"|ah|hm+|well|why|afraid|think|believe|fear|guess|sure|leider|natürlich|aber|sicher|klar|que"
     r"|che|hélas|desgraciadamente|purtroppo|helaas"
     r"|infelizmente|unfortunately|sadly|sorry|clearly|obviously|probably|definitely|simply|rather"
     r"|still"
-    r"|logo|quindi|luego|portanto))\s*$",
+    r"|logo|quindi|luego|portanto|respuesta es|réponse est|antwort ist|antwort lautet|risposta è"
+    r"|antwoord is|resposta é))\s*$",
     re.IGNORECASE,
 )
 _AFTER = late_regex(
@@ -107,8 +114,15 @@ _IDLE = late_regex(
 _BOTH = late_regex(
     r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee|sim e "
     r"não)\b|はいでもいいえでも"
-    r"|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não)\b[ ,]*(?:but )?(?:only )?(?:if|unless"
-    r"|provided|as long as|assuming|wenn|falls|si|se|als|mits|à condition)\b",
+    r"|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não|it (?:does|is|can|will|has)|they (?:do|are"
+    r"|can|will)|you (?:can|may))\b[ ,—–-]*(?:(?:but|aber|mais|pero|ma|maar|mas) )?(?:(?:only|nur"
+    r"|seulement|uniquement|sólo|solo|alleen|apenas|só) )?(?:if(?! (?:you (?:ask|look|read|want)|i"
+    r"|we|memory)\b)|unless|provided|as long as|so long as|assuming|subject to|under certain"
+    r"|wenn(?! man)|falls|sofern|si|se|als|mits|à condition|sous réserve|siempre que|purché"
+    r"|a patto|desde que)\b"
+    r"|^\W*(?:yes|ja|oui|sí|sì|sim)\b[ ,—–-]*(?:but|aber|mais|pero|ma|maar|mas) (?:only|nur"
+    r"|seulement|uniquement|sólo|solo|alleen|apenas|só) (?:with|under|in|mit|unter|bei|avec|sous"
+    r"|con|bajo|met|onder|com|sob)\b",
     re.IGNORECASE,
 )
 
@@ -120,16 +134,42 @@ def read_yes_no(reply: str, question: str = "") -> Literal["yes", "no"] | None:
     """
     if _BOTH.search(reply[:LONGEST]):
         return None
-    index = read_candidate(reply, _mark, 2)
+    if initial := _INITIAL.fullmatch(reply):
+        return "yes" if initial[1] in "yY" else "no"
+    index = _at_once(reply)
+    if index is None:
+        index = read_candidate(reply, _mark, 2)
     if index is None:
         index = _by_flag(reply, asked_for(question))
     if index is None and question:
         index = _by_statement(reply, question)
     if index is None:
+        index = _by_verb(reply)
+    if index is None:
         index = _by_predicate(reply)
     return None if index is None else ("yes", "no")[index]
 
 
+_INITIAL = late_regex(r"[\s\"'*_(]*([yn])[\s\"'*_).]*", re.IGNORECASE)
+
+
+def _at_once(reply: str) -> int | None:
+    """From a first sentence that is yes or no, where nothing behind it takes it back.
+
+    What is said later, with a yes or no of its own, answers other questions.
+    """
+    text = _mark(plain(answer_part(reply) or "")).strip()
+    spans = [text[a:b] for a, b in sentences(text)]
+    spoken = [span for span in spans if re.search(rf"\w|{ANY}", span)]
+    index = sole(spoken[0]) if len(spoken) > 2 else None
+    if index is None or sole(spoken[1]) not in (None, index) or is_cut(text):
+        return None
+    rest = text[len(spans[0]) :]
+    opened = _CHANGED.search(rest) or taken_back_at(rest, 0) is not None
+    return None if opened or re.search(OPEN, rest, re.IGNORECASE) else index
+
+
+_CHANGED = late_regex(CORRECTION, re.IGNORECASE)
 _INTERIM = late_regex(
     r"^(?![\W_]*(?:so|thus|therefore|hence|answer|final|overall|result|verdict|conclusion)\b)"
     r"[^\w\n\ue000-\uf8ff]*\w[^\n\ue000-\uf8ff]*[:.?)–—-]\s*[\ue000-\uefff](?=\W*$)",
@@ -144,7 +184,10 @@ def _mark(text: str) -> str:
     def swap(match: re.Match[str]) -> str:
         before = match.string[max(0, match.start() - 30) : match.start()]
         idle = _IDLE.match(match.string, match.end())
-        if idle or not _BEFORE.search(before) or not _AFTER.match(match.string, match.end()):
+        led = _SO_YES.search(before) or _AFTER.match(match.string, match.end())
+        if idle or not _BEFORE.search(before) or not led:
+            return match[0]
+        if before.rstrip(" ").endswith(",") and _GRANTS.match(match.string, match.end()):
             return match[0]
         head = match.string[max(0, match.start() - 40) : match.start()].rstrip(" \"'*_\n")
         ended = head.endswith((".", "!", "?", "？", "…"))
@@ -165,6 +208,9 @@ def _mark(text: str) -> str:
     return text
 
 
+_SO_YES = late_regex(r"\b(?:so|therefore|thus|hence) $", re.IGNORECASE)
+_GRANTS = late_regex(r",? (?:but|aber|mais|pero|ma|maar|mas)\b", re.IGNORECASE)
+"""What follows a yes that only grants something: it has wings, yes, but …"""
 _NEGATED = late_regex(
     r"\b(?:is|are|was|were|does|do|did|can|could|has|have|had|will|would|should|may|must)"
     r"(?: \w+)? not\b|n't\b|\bcannot\b|\bnot \w+\W*$|\bno (?:es|está|hay|puede)\b"
@@ -192,6 +238,19 @@ _INDEED = late_regex(
 
 
 _REVERSED = late_regex(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't")
+
+
+_VERB_ALONE = late_regex(
+    r"\W*(?:it|he|she|they|we|that) (?:do|does|did|is|are|was|were|has|have|had|can|could|will)"
+    r"(?P<no>n't| not)?\W*",
+    re.IGNORECASE,
+)
+
+
+def _by_verb(reply: str) -> int | None:
+    """From a reply that is only the question's verb: he did, they don't."""
+    match = _VERB_ALONE.fullmatch(plain(answer_part(reply) or ""))
+    return None if match is None else int(match["no"] is not None)
 
 
 def _by_flag(reply: str, asked: Asked) -> int | None:
