@@ -55,6 +55,7 @@ def test_a_long_line_is_looked_at_once_and_not_once_a_gap(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "unit",
     [
+        "1.2.2020 ",
         "a",
         "a ",
         "una",

@@ -313,7 +313,9 @@ def _chief(
     if len(summed) == 1:
         return summed[0], 4
     if _stands_alone(sentence, inside, start):
-        return inside[-1] if _COLON.search(sentence[: inside[-1].start - start]) else inside[0], 4
+        return inside[-1] if _COLON.search(
+            sentence[: inside[-1].start - start][-_NEAR:]
+        ) else inside[0], 4
     if cues:
         strong = [c for c in cues if _STRONG.match(c[0])]
         for cue in (*reversed(strong), *cues):
@@ -379,13 +381,14 @@ _RESTATED = _re(
     r"in other words|that is|i\.e\.|namely|nämlich|à savoir|c'est-à-dire|es decir|o sea|cioè"
     r"|ossia|namelijk|oftewel|ou seja|isto é"
 )
+_NEAR = 200  # characters before a number in which a colon that leads to it stands
 _COLON = late_regex(r"(?:\S+\s+){5,}\S+:\s*[$€£]?$")
 
 
 def _stands_alone(sentence: str, inside: Sequence[Number], start: int) -> bool:
     """Whether a sentence is nothing but its number, or ends with one behind a colon."""
     first, last = inside[0], inside[-1]
-    if _COLON.search(sentence[: last.start - start]):
+    if _COLON.search(sentence[: last.start - start][-_NEAR:]):
         first = last
     before, after = sentence[: first.start - start], sentence[first.end - start :]
     if not before.strip(" *_(\"'-•=→$€£≈~") and re.fullmatch(
@@ -393,7 +396,11 @@ def _stands_alone(sentence: str, inside: Sequence[Number], start: int) -> bool:
     ):
         return True
     tail = sentence[last.end - start :]
-    return last is first and bool(_COLON.search(before)) and bool(re.fullmatch(rf"{UNIT}\W*", tail))
+    return (
+        last is first
+        and bool(_COLON.search(before[-_NEAR:]))
+        and bool(re.fullmatch(rf"{UNIT}\W*", tail))
+    )
 
 
 _TAIL = late_regex(
