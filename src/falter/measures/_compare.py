@@ -21,7 +21,14 @@ from falter.measures._resample import (
     unit_codes,
     unit_sums,
 )
-from falter.stats import holm, too_few_clusters
+from falter.stats import (
+    Between,
+    between_drops,
+    between_rates,
+    holm,
+    least_error,
+    too_few_clusters,
+)
 
 __all__ = ["Answers", "PairComparison", "compare_family", "compare_pair"]
 
@@ -79,15 +86,19 @@ def compare_pair(
     Each is the number of `first` less that of `second`, from the items that both have; with as many
     conditions, from the cells that both have. Whole items, or `clusters`, are drawn again with all
     their cells of both, so that what items have in common cancels. BCa intervals, their tails set
-    for few units by Student's t (Hesterberg 2015); the p-value is the level at which the interval
-    ends at 0. Accuracy outside 0.02 to 0.98 on either side: the prompt share is not_informative.
-    Fewer than two items: insufficient_data; fewer than six clusters: too_few_clusters.
+    for few units by Student's t (Hesterberg 2015). Those of accuracy, drop and flip rate hold that
+    of `falter.stats.Between`, too: a sample in which by luck all clean answers of a side are right
+    says less than its draws do. The p-value is the level at which the interval ends at 0. Accuracy
+    outside 0.02 to 0.98 on either side: the prompt share is not_informative. Fewer than two items:
+    insufficient_data; fewer than six clusters: too_few_clusters.
     """
     check_replications(replications)
     sides = _aligned(Side.read(first, "first"), Side.read(second, "second"))
     rows = sides[0].used & sides[1].used
     codes = unit_codes(clusters, len(rows))[rows]
-    parts = [columns(side.of(rows)) for side in sides]
+    kept = [side.of(rows) for side in sides]
+    kept_clusters = None if clusters is None else codes.tolist()
+    parts = [columns(side) for side in kept]
     units = unit_sums(np.hstack([p.values for p in parts]), codes)
     estimates = {}
     draws = resampled_sums(units, replications, seed) if len(units) > 1 else None
@@ -101,6 +112,8 @@ def compare_pair(
             seed=seed,
         )
         estimate = _difference(name, parts, units, draws, basis)
+        if name != "prompt_share" and estimate.low is not None:
+            estimate = _holding(estimate, _between(name, kept, kept_clusters), level)
         if clusters is not None:
             estimate = _clustered(estimate, len(units))
         estimates[name] = estimate
@@ -180,6 +193,37 @@ def _difference(
         value, statistic(draws), statistic(total - units), level=basis.level
     )
     return basis.estimate(measure, value, interval, p_value=p_value)
+
+
+def _between(
+    name: str, sides: Sequence[Side], clusters: Sequence[Hashable] | None
+) -> Between | None:
+    """The same difference, of two numbers with intervals of their own."""
+    first, second = sides
+    if name == "accuracy":
+        return between_rates(first.baseline, second.baseline, clusters=clusters)
+    if name == "flip_rate":
+        return between_rates(first.flips, second.flips, clusters=clusters)
+    return between_drops(
+        (first.baseline, first.means), (second.baseline, second.means), clusters=clusters
+    )
+
+
+def _holding(estimate: Estimate, between: Between | None, level: float) -> Estimate:
+    """The estimate with its interval widened to that one, and a p-value no smaller than its."""
+    ends = None if between is None else between.interval(level)
+    if between is None or ends is None or estimate.low is None or estimate.high is None:
+        return estimate
+    p_value = estimate.p_value
+    if p_value is not None:
+        p_value = max(p_value, least_error(between.excludes_zero))
+    return replace(
+        estimate,
+        low=min(estimate.low, ends[0]),
+        high=max(estimate.high, ends[1]),
+        p_value=p_value,
+        method=f"{estimate.method}, holding MOVER",
+    )
 
 
 def _clustered(estimate: Estimate, clusters: int) -> Estimate:

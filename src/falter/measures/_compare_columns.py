@@ -52,6 +52,18 @@ class Side:
         return np.asarray(~np.isnan(self.cells).all(axis=2))
 
     @property
+    def means(self) -> Floats:
+        """Items x conditions: the mean outcome, NaN where there is none."""
+        some = np.where(self.there[:, :, None], self.cells, 0.0)
+        return np.asarray(np.where(self.there, np.nanmean(some, axis=2), np.nan))
+
+    @property
+    def flips(self) -> Floats:
+        """Items x conditions: how often the outcome is not the baseline's; NaN where unchanged."""
+        known = self.there & self.changed
+        return np.where(known, cell_flips(self.baseline[:, None], self.cells), np.nan)
+
+    @property
     def used(self) -> Bools:
         """The items with a baseline and a condition."""
         return np.asarray(~np.isnan(self.baseline) & self.there.any(axis=1))

@@ -44,7 +44,7 @@ from falter.stats._logistic_mixed import (
 from falter.stats._mask import balanced_mask
 from falter.stats._max_t import MaxT, MaxTMember, SplitWorst, max_t, split_worst
 from falter.stats._mcnemar import McNemar, mcnemar
-from falter.stats._mean import ItemMean, clustered, item_mean
+from falter.stats._mean import ItemMean, clustered, item_mean, least_error
 from falter.stats._mixed import (
     DifferenceInDrops,
     FixedEffect,
@@ -71,7 +71,8 @@ from falter.stats._ranks import (
     kendall_w,
     spearman,
 )
-from falter.stats._rate import mean_drop, mean_rate
+from falter.stats._rate import between_drops, between_rates, mean_drop, mean_rate
+from falter.stats._rates import Between
 from falter.stats._sample_size import SampleSize, cheapest_design, sample_size
 from falter.stats._sequence import ConfidenceSequence, confidence_sequence
 from falter.stats._sign_flip import SignFlip, sign_flip_test
@@ -95,6 +96,7 @@ __all__ = [
     "AllAlike",
     "Anova",
     "AnovaTerm",
+    "Between",
     "BrittlenessPrecision",
     "ClusterParts",
     "CochranQ",
@@ -142,6 +144,8 @@ __all__ = [
     "anova",
     "average_ranks",
     "balanced_mask",
+    "between_drops",
+    "between_rates",
     "bonett_price",
     "bootstrap",
     "budget_layout",
@@ -165,6 +169,7 @@ __all__ = [
     "jackknife_error",
     "kendall_w",
     "krippendorff_alpha",
+    "least_error",
     "logistic_mixed",
     "masked_components",
     "masked_drop",

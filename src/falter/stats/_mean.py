@@ -32,7 +32,7 @@ from falter.stats._paired_proportions import (
 )
 from falter.stats._rates import Apart
 
-__all__ = ["Inference", "ItemMean", "clustered", "item_mean"]
+__all__ = ["Inference", "ItemMean", "clustered", "item_mean", "least_error"]
 
 Floats = NDArray[np.float64]
 # Fewer items than this that differ from the others do not show how alike those of a cluster are;
@@ -315,7 +315,7 @@ class Inference:
         if self.apart is None:
             return 0.0
         apart = self.apart
-        return _least(lambda level: apart.excludes_zero(self.value, level))
+        return least_error(lambda level: apart.excludes_zero(self.value, level))
 
     def _of_differences_p(self) -> float | None:
         if self.pairs is None:
@@ -410,10 +410,10 @@ def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
             return False
         return each == 1.0 or pairs.excludes_zero(level, 1.0)
 
-    return _least(excludes)
+    return least_error(excludes)
 
 
-def _least(excludes: Callable[[float], bool]) -> float:
+def least_error(excludes: Callable[[float], bool]) -> float:
     """The least error rate at whose level something is excluded, by bisection of its logarithm."""
 
     def excluded(log_p: float) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.stats._clusters import cluster_codes
 from falter.stats._mean import ASSUMED, RARE, ItemMean, item_mean
-from falter.stats._rates import Apart, Rate
+from falter.stats._rates import Apart, Between, Rate
 
-__all__ = ["mean_drop", "mean_rate"]
+__all__ = ["between_drops", "between_rates", "mean_drop", "mean_rate"]
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +42,7 @@ def mean_rate(
     known = known[~np.isnan(known)]
     if known.size and not 0.0 <= known.min() <= known.max() <= 1.0:
         raise InvalidValue("values", (known.min(), known.max()), "scores between 0 and 1")
-    rate = _rate_of(values, clusters=clusters)
+    rate = rate_of(values, clusters=clusters)
     interval = None if rate is None else rate.interval(level)
     return mean if interval is None else replace(mean, interval=interval)
 
@@ -68,7 +69,66 @@ def mean_drop(
     return item_mean(drops, weights=weights, clusters=clusters, level=level, apart=apart)
 
 
-def _rate_of(
+def between_rates(
+    first: ArrayLike, second: ArrayLike, *, clusters: Sequence[Hashable] | None = None
+) -> Between | None:
+    """The mean of one table of scores between 0 and 1 less that of another of the same items."""
+    tables = [_table(first), _table(second)]
+    rates = [rate_of(table, clusters=clusters) for table in tables]
+    if rates[0] is None or rates[1] is None or not all(map(_in_unit, tables)):
+        return None
+    return Between(
+        value=rates[0].value - rates[1].value,
+        centres=(rates[0].value, rates[1].value),
+        ends=(rates[0].ends, rates[1].ends),
+        correlation=_correlation(*(_by_item(table) for table in tables)),
+    )
+
+
+def between_drops(
+    first: tuple[ArrayLike, ArrayLike],
+    second: tuple[ArrayLike, ArrayLike],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+) -> Between | None:
+    """One mean drop less another of the same items; each is baseline and items x conditions."""
+    sides, ends, drops = [], [], []
+    for baseline, scores in (first, second):
+        clean, table = np.asarray(baseline, dtype=np.float64), _table(scores)
+        drop = clean[:, None] - table
+        apart = _apart(drop, np.ones(table.shape[1]), clean, clusters)
+        if apart is None:
+            return None
+        value = apart.before.value - apart.after.value
+        sides.append(value)
+        ends.append(partial(apart.interval, value))
+        drops.append(_by_item(drop))
+    return Between(
+        value=sides[0] - sides[1],
+        centres=(sides[0], sides[1]),
+        ends=(ends[0], ends[1]),
+        correlation=_correlation(drops[0], drops[1]),
+    )
+
+
+def _table(values: ArrayLike) -> Floats:
+    matrix = np.asarray(values, dtype=np.float64)
+    return matrix[:, None] if matrix.ndim == 1 else matrix
+
+
+def _in_unit(table: Floats) -> bool:
+    known = table[~np.isnan(table)]
+    return bool(known.size) and 0.0 <= float(known.min()) <= float(known.max()) <= 1.0
+
+
+def _by_item(table: Floats) -> Floats:
+    """An item's mean over its conditions, 0 for one without any."""
+    there = ~np.isnan(table)
+    total = np.where(there, table, 0.0).sum(axis=1)
+    return np.asarray(total / np.maximum(there.sum(axis=1), 1))
+
+
+def rate_of(
     values: ArrayLike,
     *,
     weights: ArrayLike | None = None,
@@ -79,8 +139,7 @@ def _rate_of(
     alone = mean if clusters is None else item_mean(values, weights=weights)
     if alone.value is None or alone.standard_error is None or not alone.freedom:
         return None
-    matrix = np.asarray(values, dtype=np.float64)
-    matrix = matrix[:, None] if matrix.ndim == 1 else matrix
+    matrix = _table(values)
     present = ~np.isnan(matrix)
     items = float(present.any(axis=1).sum())
     binary = bool(np.isin(matrix[present], (0.0, 1.0)).all())
@@ -123,8 +182,8 @@ def _apart(
     if used.sum() < 2 or rows.sum() < 2 or not 0.0 <= known.min() <= known.max() <= 1.0:
         return None
     kept = None if clusters is None else [c for c, row in zip(clusters, rows, strict=True) if row]
-    before = _rate_of(first[rows], clusters=kept)
-    after = _rate_of(scores[rows][:, used], weights=weight[used], clusters=kept)
+    before = rate_of(first[rows], clusters=kept)
+    after = rate_of(scores[rows][:, used], weights=weight[used], clusters=kept)
     if before is None or after is None:
         return None
     share = np.where(present[rows], weight, 0.0)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from falter.stats._interval import Interval, normal_quantile, outer, student_quantile
 from falter.stats._proportions import agresti_coull
 
-__all__ = ["Apart", "Rate"]
+__all__ = ["Apart", "Between", "Ends", "Rate"]
 
 METHOD = "agresti-coull, effective number of answers"
+Ends = Callable[[float], tuple[float, float] | None]
+"""Both ends of an interval of a level, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,13 @@ class Rate:
             interval = outer(self._of(min(answers, fewer), level), interval)
         return replace(interval, method=f"{METHOD}, CR2")
 
+    def ends(self, level: float) -> tuple[float, float] | None:
+        """The ends of the interval."""
+        interval = self.interval(level)
+        if interval is None or interval.low is None or interval.high is None:
+            return None
+        return interval.low, interval.high
+
     def _effective(self, error: float, freedom: float, level: float) -> float:
         ratio = normal_quantile(level) / student_quantile(level, freedom)
         return self.value * (1.0 - self.value) / error**2 * ratio**2
@@ -75,21 +85,48 @@ class Apart:
     correlation: float
 
     def interval(self, value: float, level: float) -> tuple[float, float] | None:
-        one, two = self.before.interval(level), self.after.interval(level)
-        if one is None or two is None or None in (one.low, one.high, two.low, two.high):
+        """Both ends at a level, around a value; None where one of the means has none."""
+        between = Between(
+            value=value,
+            centres=(self.before.value, self.after.value),
+            ends=(self.before.ends, self.after.ends),
+            correlation=self.correlation,
+        )
+        return between.interval(level)
+
+    def excludes_zero(self, value: float, level: float) -> bool:
+        """Whether the interval does; without one it does not."""
+        ends = self.interval(value, level)
+        return ends is not None and not ends[0] <= 0.0 <= ends[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Between:
+    """A difference of two numbers of the same items, each with an interval of its own.
+
+    L = d − √((p − l₁)² + (u₂ − q)² − 2ρ(p − l₁)(u₂ − q))        and U the other way round
+    """
+
+    value: float
+    centres: tuple[float, float]
+    ends: tuple[Ends, Ends]
+    correlation: float
+
+    def interval(self, level: float) -> tuple[float, float] | None:
+        """Both ends at a level; None where one of the two has none."""
+        one, two = (ends(level) for ends in self.ends)
+        if one is None or two is None:
             return None
-        p, q = self.before.value, self.after.value
-        assert one.low is not None and one.high is not None
-        assert two.low is not None and two.high is not None
-        low = self._both(p - one.low, two.high - q)
-        high = self._both(one.high - p, q - two.low)
-        return max(-1.0, value - low), min(1.0, value + high)
+        p, q = self.centres
+        low = self._both(p - one[0], two[1] - q)
+        high = self._both(one[1] - p, q - two[0])
+        return self.value - low, self.value + high
 
     def _both(self, first: float, second: float) -> float:
         product = 2.0 * self.correlation * first * second
         return math.sqrt(max(0.0, first * first + second * second - product))
 
-    def excludes_zero(self, value: float, level: float) -> bool:
+    def excludes_zero(self, level: float) -> bool:
         """Whether the interval does; without one it does not."""
-        ends = self.interval(value, level)
+        ends = self.interval(level)
         return ends is not None and not ends[0] <= 0.0 <= ends[1]
