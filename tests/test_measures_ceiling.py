@@ -111,3 +111,13 @@ def test_two_models_that_are_alike_are_not_told_apart() -> None:
                 if e.p_value > 0.06:
                     assert e.low <= 0.0 <= e.high
     assert claims["accuracy"] <= 8 and claims["drop"] <= 8 and claims["flip_rate"] <= 12
+
+
+@pytest.mark.parametrize("items", [2, 3, 7, 30])
+def test_few_items_without_a_difference_have_a_p_value(items: int) -> None:
+    """The search for the level at which zero is left out ends, whatever the answers are."""
+    rng = np.random.default_rng(items)
+    for _ in range(40):
+        scores = (rng.random((items, 3)) < rng.choice([0.1, 0.5, 0.9])).astype(float)
+        found = micro_average(scores[:, :1] - scores[:, 1:], baseline=scores[:, 0])
+        assert found.p_value is None or 0.0 <= found.p_value <= 1.0

@@ -61,7 +61,9 @@ class Rate:
         return interval.low, interval.high
 
     def _effective(self, error: float, freedom: float, level: float) -> float:
-        ratio = normal_quantile(level) / student_quantile(level, freedom)
+        # At a level of next to nothing both quantiles are 0.
+        student = student_quantile(level, freedom)
+        ratio = normal_quantile(level) / student if student > 0.0 else 1.0
         return self.value * (1.0 - self.value) / error**2 * ratio**2
 
     def _of(self, answers: float, level: float) -> Interval:
