@@ -105,11 +105,10 @@ def _average(
         weights = None
     mean = mean_drop(matrix, weights=weights, clusters=clusters, level=level, baseline=baseline)
     found = _estimate(measure, f"mean drop over {over}", mean, level)
-    p_value, test = mean.p_value, "t" if clusters is None else "the same"
-    if p_value is not None and mean.how is not None and mean.how.apart is not None:
-        p_value, test = max(p_value, mean.how.apart_p()), f"the larger of {test} and MOVER"
-        test = "the same" if clusters is not None else test
-    return replace(found, p_value=p_value, method=f"{found.method}; p: {test}")
+    test = "t" if clusters is None else "the same"
+    if clusters is None and mean.how is not None and mean.how.apart is not None:
+        test = "the larger of t and MOVER"
+    return replace(found, p_value=mean.p_value, method=f"{found.method}; p: {test}")
 
 
 def _estimate(measure: str, what: str, mean: ItemMean, level: float) -> Estimate:

@@ -32,7 +32,7 @@ from falter.stats._paired_proportions import (
 )
 from falter.stats._rates import Apart
 
-__all__ = ["Inference", "ItemMean", "clustered", "item_mean", "least_error"]
+__all__ = ["Inference", "ItemMean", "clustered", "item_mean", "least_error", "open_effect"]
 
 Floats = NDArray[np.float64]
 # Fewer items than this that differ from the others do not show how alike those of a cluster are;
@@ -111,7 +111,7 @@ class _Counts:
 
     def least_effect(self, size: float) -> float:
         """The design effect that too few changed (or unchanged) pairs cannot show to be absent."""
-        return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - self.events() / RARE)
+        return open_effect(self.events(), size)
 
     def excludes_zero(self, level: float, share: float) -> bool:
         """Whether `interval` does, without finding its ends."""
@@ -123,6 +123,11 @@ class _Counts:
             return True
         ends = bonett_price(fell, rose, pairs, level=level)
         return ends.low is not None and ends.high is not None and not ends.low <= 0.0 <= ends.high
+
+
+def open_effect(events: float, size: float) -> float:
+    """The design effect of clusters of a size that few events cannot show to be absent."""
+    return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - events / RARE)
 
 
 def item_mean(
@@ -347,10 +352,11 @@ def _of_items(
         value=value, error=error, freedom=freedom, pairs=pairs, least=None, method="t over items",
         apart=apart,
     )  # fmt: skip
+    own = how.students_p()
     return replace(
         mean,
         interval=how.interval(mean.interval.level),
-        p_value=how.students_p(),
+        p_value=None if own is None else max(own, how.apart_p()),
         standard_error=error,
         freedom=freedom,
         how=how,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.stats._clusters import cluster_codes
-from falter.stats._mean import ASSUMED, RARE, ItemMean, item_mean
+from falter.stats._mean import ItemMean, item_mean, open_effect
 from falter.stats._rates import Apart, Between, Rate
 
 __all__ = ["between_drops", "between_rates", "mean_drop", "mean_rate"]
@@ -164,8 +164,7 @@ def _open_effect(mean: ItemMean, present: NDArray[np.bool_], clusters: Sequence[
     sizes = np.bincount(cluster_codes(clusters, len(present))[present.any(axis=1)])
     size = float(np.square(sizes).sum()) / mean.items
     right = (mean.value or 0.0) * mean.items
-    events = min(right, mean.items - right)
-    return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - events / RARE)
+    return open_effect(min(right, mean.items - right), size)
 
 
 def _apart(
