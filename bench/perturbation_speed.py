@@ -7,7 +7,7 @@ questions are used. Names limit the table to some perturbations.
 
 Each runs on 2,000 texts of its family's set (`SETS`): those that it changes, as often as it takes,
 each time as another item, so that all draws are new. Seeding and status are included, only changed
-texts are counted, and the best of nine runs is shown, in processor time. A second table has nlpaug,
+texts are counted, and the best of fifteen runs is shown, in processor time. A second table has nlpaug,
 TextAttack, textnoisr, langtest and PromptSuite at the same work, where they are installed: speed,
 words changed and what is lost.
 """
@@ -36,7 +36,7 @@ from falter.perturbations import (
 from falter.tasks import tasks
 from falter.testing._rewrites import MadeUpRewrites
 
-TEXTS, PEER_TEXTS, RUNS = 2_000, 500, 9
+TEXTS, PEER_TEXTS, RUNS = 2_000, 500, 15
 
 Prompts = Callable[[Sequence[str]], Iterable[Prompt]]
 

@@ -125,21 +125,29 @@ class SitePerturbation(Described):
         full = checked_parameters(self, params)
         own = {name: full[name] for name in self._own}
         sites_by_section = self._find_sites(prompt, full, own)
-        places = [(at, site) for at, sites in sites_by_section for site in sites]
+        places: list[Any] = []
+        section_of: list[int] = []
+        for at, sites in sites_by_section:
+            places += sites
+            section_of += [at] * len(sites)
         edits_left = _dose(len(places), full["rate"], full["count"])
-        edits: dict[int, list[Replacement]] = {}
+        edits: dict[int, list[Replacement]] = {at: [] for at, _ in sites_by_section}
+        texts = [section.text for section in prompt.sections]
+        edit = self._edit
         if edits_left:
             for i in rng.order(len(places)):
-                at, site = places[i]
-                change = self._edit(prompt.sections[at].text, site, rng, **own)
+                at = section_of[i]
+                change = edit(texts[at], places[i], rng, **own)
                 if change is None:
                     continue
-                changes = edits.setdefault(at, [])
-                changes += change if isinstance(change, list) else [change]
+                if isinstance(change, list):
+                    edits[at] += change
+                else:
+                    edits[at].append(change)
                 edits_left -= 1
                 if not edits_left:
                     break
-        return self.edited(prompt, edits)
+        return self.edited(prompt, {at: changes for at, changes in edits.items() if changes})
 
     @staticmethod
     def edited(prompt: Prompt, edits: dict[int, list[Replacement]]) -> Prompt:

@@ -95,12 +95,12 @@ def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacemen
     words get no space inside, and none leaves one of these as a piece of a word (*no de*).
     """
     spaces = " " * (1 + rng.below(10))
-    return None if language != "ja" and leaves_other_word(text, site, language) else (
-        site, site, spaces,
-    )  # fmt: skip
+    if language != "ja" and leaves_other_word(text, site, language):
+        return None
+    return site, site, spaces
 
 
-_HEAD, _TAIL = re.compile(r"[^\W\d_]+\Z"), re.compile(r"[^\W\d_]+")
+_LETTERS = re.compile(r"[^\W\d_]+")
 _LONGEST = 16
 
 
@@ -109,12 +109,12 @@ def leaves_other_word(text: str, at: int, language: str) -> bool:
     one that a second gap would cut out of it: *k no wn*."""
     if not (text[at - 1 : at].isalpha() and text[at : at + 1].isalpha()):
         return False
-    head = _HEAD.search(text[max(0, at - _LONGEST) : at])
-    tail = _TAIL.match(text, at, at + _LONGEST)
-    if head is None or tail is None:
+    backwards = _LETTERS.match(text[max(0, at - _LONGEST) : at][::-1])
+    tail = _LETTERS.match(text, at, at + _LONGEST)
+    if backwards is None or tail is None:
         return False
     unwanted, low = _unwanted(language), tail[0].lower()
-    if head[0].lower() in unwanted or low in unwanted:
+    if low in unwanted or backwards[0][::-1].lower() in unwanted:
         return True
     if low[:2] not in _beginnings(language):
         return False

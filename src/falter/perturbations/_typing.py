@@ -21,8 +21,7 @@ def mistyped(word: str, kind: str, language: str, rng: Rng) -> str | None:
     """
     slips, unwanted = _SLIPS[kind], never_produced(language)
     for _ in range(_ATTEMPTS):
-        slip = slips[rng.below(len(slips))]
-        changed = slip(word, language, rng)
+        changed = rng.choice(slips)(word, language, rng)
         if changed is None:
             continue
         low = changed.lower()

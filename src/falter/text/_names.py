@@ -27,7 +27,10 @@ def common_words(language: str = "en") -> frozenset[str]:
 
 # Names
 
-_CAPITALISED = late_regex(r"(?<![\w'’])[A-ZÀ-ÖØ-Þ][^\W\d_]*+(?:['’-][^\W\d_]++)*+(?!\w)")
+# The letter goes before the look behind it: a search for it is several times faster.
+_CAPITALISED = late_regex(
+    r"[A-ZÀ-ÖØ-Þ](?<![\w'’].)[^\W\d_]*+(?:['’-][^\W\d_]++)*+(?!\w)",
+)
 _OPENING = late_regex(
     r"""(?:^|[.!?:…\n])["'“”‘’«„¿¡(\s]{0,8}\Z|(?:^|\n)[ \t]{0,6}(?:\(?\w{1,3}[.)]|[-*•])[ \t]+\Z"""
 )

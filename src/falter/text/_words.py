@@ -18,7 +18,7 @@ _WORD = late_regex(
 )
 
 # The same in one go, with the case that a natural word has, for text that is plain ASCII.
-_ASCII_WORD = late_regex(r"(?<!\w)(?<!\w')(?:[A-Z][a-z]++|[a-z]{2,}+|[aAI])(?!\w)(?!'\w)", re.ASCII)
+_ASCII_WORD = late_regex(r"(?<!\w)(?<!\w')(?:[a-z]{2,}+|[A-Z][a-z]++|[aAI])(?!\w)(?!'\w)", re.ASCII)
 
 
 # Symbols only: 'in', 'bar' or 'mole' are words first. All single letters but these are taken as
