@@ -7,9 +7,9 @@ questions are used. Names limit the table to some perturbations.
 
 Each runs on 2,000 texts of its family's set (`SETS`): those that it changes, as often as it takes,
 each time as another item, so that all draws are new. Seeding and status are included, only changed
-texts are counted, and the best of fifteen runs is shown, in processor time. A second table has nlpaug,
-TextAttack, textnoisr, langtest and PromptSuite at the same work, where they are installed: speed,
-words changed and what is lost.
+texts are counted, and the best of fifteen runs is shown, in processor time. A second table has
+nlpaug, TextAttack, textnoisr, langtest and PromptSuite at the same work, where they are installed:
+speed, words changed and what is lost.
 """
 
 from __future__ import annotations

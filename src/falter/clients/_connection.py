@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import os
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +17,7 @@ from yarl import URL
 from falter.clients import _replies as replies
 from falter.clients._address import proxy_for
 from falter.clients._deadlines import Deadlines
+from falter.clients._http1 import Http1
 from falter.clients._retry import Outcome
 
 __all__ = ["Connection", "Reply"]
@@ -25,15 +28,22 @@ SECRET_LENGTH = 8
 and what would be cut out of texts with it is not the key."""
 
 
+WITH_AIOHTTP = "FALTER_WITH_AIOHTTP"
+"""The environment variable that sends requests through aiohttp, should a server need it."""
+TROUBLE = (TimeoutError, aiohttp.ClientError, OSError, replies.BadReply, replies.TooLargeError)
+UNTRUSTED = (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError)
+
 Reply = tuple[int, Mapping[str, str], bytes]
 """What a server answered: status, headers, and a body in which the key is masked."""
 
 
 class Connection:
-    """A session with one server, opened by the first request in the loop it runs in.
+    """Connections to one server, opened by the first request in the loop it runs in.
 
     What goes wrong below HTTP is an `Outcome`. Redirects are not followed, cookies not kept, and
-    the environment's proxy is used for other machines only.
+    the environment's proxy is used for other machines only. Requests go through `Http1`, and
+    through aiohttp where there is a proxy or the environment variable `WITH_AIOHTTP` is set;
+    everything else goes through aiohttp.
     """
 
     def __init__(
@@ -49,7 +59,8 @@ class Connection:
         self._connections = connections
         self._timeout = timeout
         self._headers = {
-            "Content-Type": "application/json", "Accept-Encoding": "identity", **headers
+            "Content-Type": "application/json", "Accept-Encoding": "identity",
+            "User-Agent": "falter", **headers,
         }  # fmt: skip
         # What is short occurs in every text by chance.
         self._secrets = tuple(secret for secret in secrets if len(secret) >= SECRET_LENGTH)
@@ -59,23 +70,34 @@ class Connection:
             for form in (secret.encode(), orjson.dumps(secret)[1:-1])
         }
         self._session: aiohttp.ClientSession | None = None
+        self._http1: Http1 | None = None
         self._deadlines: Deadlines | None = None
         self._proxy: dict[str, Any] = {}
+
+    @property
+    def way(self) -> str:
+        """What carries the requests, in words."""
+        if proxy_for(self._base_url) is not None:
+            return "aiohttp, since there is a proxy"
+        return "aiohttp" if os.environ.get(WITH_AIOHTTP) else "HTTP/1.1, kept connections"
 
     async def post(self, url: URL, body: bytes) -> Reply | Outcome:
         """One attempt, ended by the time-out."""
         session, deadlines = self._open()
-        # aiohttp warns about large bodies that are bytes, and sends files in pieces.
-        data = body if len(body) < 2**20 else io.BytesIO(body)
         task = deadlines.start()
         try:
+            if self._http1 is not None:
+                status, headers, raw, _ = await self._http1.post(url, body)
+                return status, headers, self._without_secrets(raw)
+            # aiohttp warns about large bodies that are bytes, and sends files in pieces.
+            data = body if len(body) < 2**20 else io.BytesIO(body)
             response = await session.post(url, data=data, allow_redirects=False, **self._proxy)
             return await self._reply(response)
         except asyncio.CancelledError:
             if not deadlines.is_over(task):
                 raise
             return self._broken(TimeoutError(), self._timeout)
-        except (TimeoutError, aiohttp.ClientError, OSError, replies.TooLargeError) as error:
+        except TROUBLE as error:
             return self._broken(error, self._timeout)
         finally:
             deadlines.stop(task)
@@ -88,7 +110,7 @@ class Connection:
         try:
             response = await session.get(url, allow_redirects=False, timeout=limit, **self._proxy)
             return await self._reply(response)
-        except (TimeoutError, aiohttp.ClientError, OSError, replies.TooLargeError) as error:
+        except TROUBLE as error:
             return self._broken(error, seconds)
 
     async def exchange(
@@ -106,7 +128,7 @@ class Connection:
                     allow_redirects=False, timeout=limit, **self._proxy,
                 )  # fmt: skip
             return await self._reply(await coming, most)
-        except (TimeoutError, aiohttp.ClientError, OSError, replies.TooLargeError) as error:
+        except TROUBLE as error:
             return self._broken(error, seconds, most)
 
     async def lines(self, url: URL, silence: float) -> AsyncIterator[bytes | Reply | Outcome]:
@@ -124,7 +146,7 @@ class Connection:
             async with contextlib.aclosing(replies.read_lines(response)) as lines:
                 async for line in lines:
                     yield self._without_secrets(line)
-        except (TimeoutError, aiohttp.ClientError, OSError, replies.TooLargeError) as error:
+        except TROUBLE as error:
             yield self._broken(error, silence)
 
     async def close(self) -> None:
@@ -132,6 +154,8 @@ class Connection:
         session, self._session = self._session, None
         if self._deadlines is not None:
             self._deadlines.close()
+        if self._http1 is not None:
+            self._http1.close()
         if session is not None:
             await session.close()
             await asyncio.sleep(0)
@@ -171,6 +195,8 @@ class Connection:
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
             self._deadlines = Deadlines(self._timeout)
+            if proxy is None and not os.environ.get(WITH_AIOHTTP):
+                self._http1 = Http1(URL(self._base_url), self._headers)
         return self._session, self._deadlines
 
     async def _reply(self, response: aiohttp.ClientResponse, most: int | None = None) -> Reply:
@@ -199,5 +225,5 @@ class Connection:
         return Outcome(
             what="connection failed",
             message=self.clean(replies.connection_trouble(error)),
-            final=isinstance(error, aiohttp.ClientConnectorCertificateError),
+            final=isinstance(error, UNTRUSTED),
         )

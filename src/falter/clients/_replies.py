@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 import time
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
@@ -16,8 +17,11 @@ from falter.clients._retry import retry_after
 
 __all__ = [
     "LARGEST_BODY",
+    "BadReply",
+    "Disconnected",
     "ServerError",
     "TooLargeError",
+    "UnknownHost",
     "asked_wait",
     "connection_trouble",
     "inner_status",
@@ -33,6 +37,18 @@ LONGEST_RAW = 4000
 
 class TooLargeError(Exception):
     """A body beyond what one answer can reasonably be."""
+
+
+class BadReply(Exception):
+    """Bytes that are no whole reply of HTTP/1.1."""
+
+
+class Disconnected(ConnectionError):
+    """The server closed the connection before a whole reply."""
+
+
+class UnknownHost(OSError):
+    """No address is known for a host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +164,13 @@ def connection_trouble(error: Exception) -> str:
     """A connection error in a few words."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"unknown host '{error.host}'"
+    if isinstance(error, UnknownHost):
+        return f"unknown host '{error}'"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"certificate not accepted: {error.certificate_error}"
-    if isinstance(error, aiohttp.ServerDisconnectedError):
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate not accepted: {error}"
+    if isinstance(error, aiohttp.ServerDisconnectedError | Disconnected):
         return "the server closed the connection"
     number = getattr(error, "errno", None)
     if isinstance(number, int) and number > 0:

@@ -39,7 +39,9 @@ T = TypeVar("T")
 Watch = Callable[[Sequence[Progress]], None]
 OnPlanned = Callable[[Sequence[Request]], None]
 WATCH_EVERY = 0.1
-PLAN_COMMIT = 128
+PLAN_COMMIT = 512
+RARELY = 50_000
+"""Objects between two looks of the garbage collector: what a run makes is not circular."""
 
 
 def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPlan, Cost]]:
@@ -291,11 +293,14 @@ def _stopped_by_the_store(progress: Sequence[Progress]) -> Iterator[None]:
 @contextlib.contextmanager
 def _settled_heap() -> Iterator[None]:
     """Keep the garbage collector from walking all items again and again during a run."""
+    usual = gc.get_threshold()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(RARELY, *usual[1:])
     try:
         yield
     finally:
+        gc.set_threshold(*usual)
         gc.unfreeze()
 
 

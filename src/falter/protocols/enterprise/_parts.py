@@ -122,12 +122,12 @@ class Preset:
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
         recipes=(
-            *("whitespace", "spelling", "move_context", "mixed_positions"),
+            *("whitespace", "spelling", "move_context"),
             *(REFERENCE_FORM, "format_json", "format_xml", "spelling+whitespace"),
         ),
         items=2,
         translated=1,
-        multilingual=("es", "ja"),
+        multilingual=("es",),
         crosslingual=("en", "de"),
         runs=1,
     ),
