@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.analysis import run_tables, scored_cells
+from falter.analysis import KnownCosines, _parts, run_tables, scored_cells
 from falter.analysis._known_scores import FILE, KnownScores, scorer_signature
 from falter.clients import clients
 from falter.core.interfaces import Case
@@ -147,3 +147,64 @@ def test_trouble_with_the_file_is_none_with_the_scores(
     file.touch()
     monkeypatch.setenv("FALTER_CACHE", str(file))
     assert scores(store, run) == right
+
+
+class Lengths:
+    """A cosine made up from two texts, and how often it was asked for."""
+
+    name = "lengths"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]:
+        self.asked += zip(first, second, strict=True)
+        return [1 / (1 + len(b)) if a and b else None for a, b in zip(first, second, strict=True)]
+
+
+def test_a_pair_of_texts_is_compared_once(tmp_path: Path) -> None:
+    """The encoder is not even loaded for what is known; another version of it knows nothing."""
+    encoder, loaded = Lengths(), []
+
+    def load() -> Lengths:
+        loaded.append(1)
+        return encoder
+
+    def cosines(version: str = "1") -> KnownCosines:
+        return KnownCosines("lengths", version, load, tmp_path / "cosines.db")
+
+    pairs = ["a", "b", "", "\udc80"], ["x", "xyz", "x", "x"]
+    first = cosines().cosine(*pairs)
+    assert first == [1 / 2, 1 / 4, None, 1 / 2]
+    assert cosines().cosine(*pairs) == first
+    assert len(encoder.asked) == 4
+    assert cosines().cosine(["b", "a"], ["x", "x"]) == [1 / 2, 1 / 2]
+    assert encoder.asked[4:] == [("b", "x")]
+    assert len(loaded) == 2
+    assert cosines("2").cosine(*pairs) == first
+    assert len(encoder.asked) == 9
+    (tmp_path / "cosines.db").write_bytes(b"no data base")
+    assert cosines().cosine(*pairs) == first
+
+
+def test_what_was_checked_is_not_checked_again(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parts of a drop are the same from known checks, and another prompt is checked anew."""
+    checked: list[int] = []
+    check = _parts.loses_meaning
+
+    def counted(*prompts: Any) -> bool:
+        checked.append(1)
+        return check(*prompts)
+
+    monkeypatch.setattr(_parts, "loses_meaning", counted)
+    settings: Any = {"models": ["simulated"], "task": "sums", "limit": 12, "store": tmp_path / "s"}
+    first = falter.run(recipes=["typos"], **settings)
+    count = len(checked)
+    assert count
+    again = falter.open(tmp_path / "s")[first.run.id]
+    assert again.table("parts") == first.table("parts")
+    assert len(checked) == count
+    falter.run(recipes=["typos:rate=0.9"], **settings)
+    assert len(checked) > count

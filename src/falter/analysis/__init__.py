@@ -14,8 +14,10 @@ from falter.analysis._compare import Side, SidesCompared, compare_sides, pair_si
 from falter.analysis._cut_prompts import cuts_of_run
 from falter.analysis._examples import segments
 from falter.analysis._export import score_rows, write_scores
+from falter.analysis._known_cosines import KnownCosines
 from falter.analysis._meaning import (
     MEANING_CHECKS,
+    Cosine,
     Rewording,
     answer_places,
     equal_prompts,
@@ -72,8 +74,10 @@ __all__ = [
     "AnswerKind",
     "Concordance",
     "Consistency",
+    "Cosine",
     "Counts",
     "GroupResult",
+    "KnownCosines",
     "Meaning",
     "PanelCells",
     "PanelResult",

@@ -1,39 +1,27 @@
-"""Scores that were made before, kept in falter's cache folder: a report scores no reply twice.
+"""Scores that were made before: a report scores no reply twice.
 
 A score is found by a hash of everything that it depends on: the scorer with its code and settings,
-the recipe, and the item, prompt and reply as they are stored. So it can never be another's, a
-store from elsewhere brings none along, and the file may be deleted at any time.
+the recipe, and the item, prompt and reply as they are stored.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sqlite3
-import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, get_args
 
 import orjson
 
-from falter.core import codec, interfaces, records
+from falter.analysis._known import Known, code_mark
 from falter.core.interfaces import PreparedScorer, Scorer
 from falter.core.records import Outcome, Score
 from falter.store import StoredCell
-from falter.weights import cache_dir
 
 __all__ = ["FILE", "KnownScores", "scorer_signature"]
 
 FILE = "scores.db"
-_TABLE = "CREATE TABLE IF NOT EXISTS scores (key BLOB PRIMARY KEY, body BLOB) WITHOUT ROWID"
-_ROOMS = ("scorers", "text", "embedding")
-_AT_ONCE = 500
 _OUTCOMES = frozenset(get_args(Outcome))
-_LARGEST = 512 * 1024 * 1024
-"""Bytes; a file that has grown beyond it is emptied and begins anew."""
 
 
 def scorer_signature(scorer: Scorer) -> bytes | None:
@@ -49,7 +37,7 @@ def scorer_signature(scorer: Scorer) -> bytes | None:
     if settings is None:
         return None
     named = [kind.__module__, kind.__qualname__, scorer.name, settings]
-    return blake2b(orjson.dumps(named) + _code(), digest_size=16).digest()
+    return blake2b(orjson.dumps(named) + code_mark(), digest_size=16).digest()
 
 
 def _settings(scorer: Scorer) -> list[Any] | None:
@@ -62,32 +50,17 @@ def _settings(scorer: Scorer) -> list[Any] | None:
     return plain
 
 
-@cache
-def _code() -> bytes:
-    """A hash of all that reads and compares, so that no score outlives a change in it."""
-    hashed = blake2b(".".join(map(str, sys.version_info[:2])).encode(), digest_size=16)
-    home = Path(records.__file__).parents[1]
-    files = [Path(module.__file__) for module in (records, interfaces, codec) if module.__file__]
-    for room in _ROOMS:
-        files += sorted(path for path in (home / room).rglob("*") if path.suffix != ".pyc")
-    for path in files:
-        if path.is_file():
-            hashed.update(path.relative_to(home).as_posix().encode() + path.read_bytes())
-    return hashed.digest()
-
-
 class KnownScores:
-    """The scores of some cells, looked up together. Trouble with the file is never a score's."""
+    """The scores of some cells, looked up together."""
 
-    def __init__(self, scorers: Sequence[Scorer], path: Path | None = None) -> None:
-        self._signatures = [scorer_signature(scorer) for scorer in scorers]
-        self._path = path
-        self._db: sqlite3.Connection | None = None
+    def __init__(self, scorers: Sequence[Scorer | None], path: Path | None = None) -> None:
+        self._signatures = [None if s is None else scorer_signature(s) for s in scorers]
+        self._known = Known(FILE, path)
 
     @property
     def useful(self) -> bool:
         """Whether any of the scorers can be known."""
-        return any(self._signatures) and _may_keep(self._path)
+        return any(self._signatures) and self._known.is_open_to_us
 
     def key(self, cell: StoredCell, baseline: bytes | None) -> bytes | None:
         """What a cell's score is found by; None where it is always made again.
@@ -104,75 +77,26 @@ class KnownScores:
 
     def find(self, keys: Sequence[bytes]) -> Mapping[bytes, Score]:
         """The scores that are known of these."""
-        known: dict[bytes, Score] = {}
-        with contextlib.suppress(sqlite3.Error, OSError):
-            for start in range(0, len(keys), _AT_ONCE):
-                part = keys[start : start + _AT_ONCE]
-                marks = ",".join("?" * len(part))
-                query = f"SELECT key, body FROM scores WHERE key IN ({marks})"
-                for key, body in self._opened().execute(query, part):
-                    score = _score(body)
-                    if score is not None:
-                        known[key] = score
-        return known
+        found = ((key, _score(body)) for key, body in self._known.find(keys).items())
+        return {key: score for key, score in found if score is not None}
 
     def put(self, scores: Mapping[bytes, Score]) -> None:
         """Keep scores; what cannot be written is made again another time."""
-        rows = [(key, _body(score)) for key, score in scores.items()]
-        with contextlib.suppress(sqlite3.Error, OSError, TypeError):
-            db = self._opened()
-            db.execute("BEGIN IMMEDIATE")
-            db.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?)", rows)
-            db.execute("COMMIT")
+        bodies = {key: _body(score) for key, score in scores.items()}
+        self._known.put({key: body for key, body in bodies.items() if body is not None})
 
     def close(self) -> None:
         """Close the file."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
-
-    def _opened(self) -> sqlite3.Connection:
-        if self._db is None:
-            path = self._path or cache_dir() / FILE
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                self._db = _connected(path)
-            except sqlite3.DatabaseError as error:
-                if isinstance(error, sqlite3.OperationalError):
-                    raise
-                path.unlink(missing_ok=True)  # damaged: it holds nothing that is not made again
-                self._db = _connected(path)
-        return self._db
+        self._known.close()
 
 
-def _may_keep(path: Path | None) -> bool:
-    folder = (path or cache_dir() / FILE).parent
-    return not folder.exists() or (folder.is_dir() and os.access(folder, os.W_OK))
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, isolation_level=None, timeout=1, check_same_thread=False)
+def _body(score: Score) -> bytes | None:
     try:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = OFF")
-        db.execute(_TABLE)
-        if _size(db) > _LARGEST:
-            db.execute("DELETE FROM scores")
-            db.execute("VACUUM")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _size(db: sqlite3.Connection) -> int:
-    (pages,) = db.execute("PRAGMA page_count").fetchone()
-    (size,) = db.execute("PRAGMA page_size").fetchone()
-    return int(pages * size)
-
-
-def _body(score: Score) -> bytes:
-    return orjson.dumps([score.scorer, score.outcome, score.value, score.extracted, score.reason])
+        return orjson.dumps(
+            [score.scorer, score.outcome, score.value, score.extracted, score.reason]
+        )
+    except TypeError:
+        return None
 
 
 def _score(body: object) -> Score | None:

@@ -13,13 +13,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from falter.analysis._known import Known, code_mark, key_of
 from falter.analysis._meaning import loses_meaning
 from falter.analysis._panel import Signer
 from falter.analysis._results import RecipeParts
 from falter.analysis._settings import Settings
-from falter.analysis._table import Table, score_cell
+from falter.analysis._table import Table, judged_cells
+from falter.core.ids import canonical
 from falter.core.interfaces import Scorer
-from falter.core.records import Estimate, Run, Variant
+from falter.core.records import Estimate, Prompt, Run, Score, Variant
 from falter.measures import Churn, DropParts, churn, drop_parts
 from falter.scorers import second_reader
 from falter.store import Store, StoredCell
@@ -30,6 +32,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 T = TypeVar("T", DropParts, Churn)
 
+FILE = "checks.db"
 MOST_CHECKED = 20_000  # prompts of a run: a check takes half a millisecond
 
 
@@ -128,8 +131,9 @@ def evidence_of_run(
     gathered = [_Gathered(table, run) for table in tables]
     readers = [second for second in seconds if second is not None]
     sections = bool(checks.recipes) or any(reader.needs_prompt for reader in readers)
-    for cell in store.cells(run, sections=sections):
-        gathered[cell.panel].add(cell, seconds[cell.panel], checks)
+    for cell, score in judged_cells(store.cells(run, sections=sections), run, seconds):
+        gathered[cell.panel].add(cell, score, checks)
+    checks.close()
     return tuple(
         Evidence(
             reread=found.reread if second is not None else _read(table),
@@ -153,6 +157,7 @@ class _Checks:
     def __init__(self, run: Run, tables: Sequence[Table]) -> None:
         self._language = run.experiment.get("language") or "en"
         self._found: dict[tuple[str, str, int, int], bool] = {}
+        self._known, self._fresh = Known(FILE), dict[bytes, bytes]()
         steps = frozenset(n for n, recipe in enumerate(run.recipes) if recipe.steps)
         sizes = {t.panel.task: len(t.items) for t in tables if not t.rescored}
         prompts = sum(sizes.values()) * len(steps) * run.draws
@@ -165,8 +170,23 @@ class _Checks:
         text = hash(tuple(s.text for v in (before, after) for s in v.prompt.sections))
         key = (after.item.id, after.recipe.id, after.draw, text)
         if key not in self._found:
-            self._found[key] = loses_meaning(before.prompt, after.prompt, self._language)
+            self._found[key] = self._looked_up(before.prompt, after.prompt)
         return self._found[key]
+
+    def close(self) -> None:
+        """Keep what was found."""
+        self._known.put(self._fresh)
+        self._known.close()
+
+    def _looked_up(self, before: Prompt, after: Prompt) -> bool:
+        identities = canonical([before.identity(), after.identity()])
+        key = key_of(code_mark(), self._language.encode(), identities)
+        known = self._known.find([key]).get(key)
+        if known in (b"0", b"1"):
+            return known == b"1"
+        fails = loses_meaning(before, after, self._language)
+        self._fresh[key] = b"1" if fails else b"0"
+        return fails
 
 
 class _Gathered:
@@ -183,7 +203,7 @@ class _Gathered:
         self.baseline: Variant | None = None
         self.hosts: set[str] = set()
 
-    def add(self, cell: StoredCell, second: Scorer | None, checks: _Checks) -> None:
+    def add(self, cell: StoredCell, second: Score | None, checks: _Checks) -> None:
         variant, column = cell.variant, self.columns[cell.variant.recipe.id]
         repeat = cell.repeat - variant.recipe.repeat * self.run.repeats
         at = self.rows[variant.item.key], column, variant.draw * self.run.repeats + repeat
@@ -192,10 +212,8 @@ class _Gathered:
             if self.baseline is None or self.baseline.item.id != variant.item.id:
                 self.baseline, self.hosts = variant, set()
             self.hosts |= {host} if host else set()
-        if second is not None:
-            score = score_cell(cell, second)
-            if score is not None and score.value is not None:
-                self.reread[at] = score.value
+        if second is not None and second.value is not None:
+            self.reread[at] = second.value
         self.served_differently[at] = bool(host and self.hosts and host not in self.hosts)
         if self.baseline is not None and self.baseline.item.id == variant.item.id:
             self.meaning_fails[at] = checks.fails(column, self.baseline, variant)

@@ -178,7 +178,7 @@ def scored_cells(
     cells = store.cells(run, items=items, within=within, sections=sections)
     if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
         cells = _prepared(cells, by_panel)
-    for cell, score in _judged(cells, run, by_panel):
+    for cell, score in judged_cells(cells, run, by_panel):
         limit = cut.get((cell.panel, cell.key)) if cut else None
         if limit is not None:
             name = by_panel[cell.panel].name
@@ -188,17 +188,20 @@ def scored_cells(
         yield cell, score
 
 
-def _judged(
-    cells: Iterator[StoredCell], run: Run, by_panel: Sequence[Scorer]
+def judged_cells(
+    cells: Iterator[StoredCell], run: Run, by_panel: Sequence[Scorer | None]
 ) -> Iterator[tuple[StoredCell, Score | None]]:
-    """The cells with their scores, a stretch at a time: known ones are looked up, others made."""
+    """The cells with their scores, a stretch at a time: known ones are looked up, others made.
+
+    A panel without a scorer has no scores.
+    """
     baselines, known = _Baselines(run), KnownScores(by_panel)
     lookup = known.useful
     try:
         while stretch := list(islice(cells, STRETCH)):
             befores = [
-                baselines.of(cell) if by_panel[cell.panel].needs_baseline else None
-                for cell in stretch
+                baselines.of(cell) if scorer is not None and scorer.needs_baseline else None
+                for cell, scorer in ((cell, by_panel[cell.panel]) for cell in stretch)
             ]
             keys = [
                 known.key(cell, None if before is None else before.content) if lookup else None
@@ -208,9 +211,10 @@ def _judged(
             fresh: dict[bytes, Score] = {}
             for cell, before, key in zip(stretch, befores, keys, strict=True):
                 score = scores.get(key) if key is not None else None
-                if score is None:
+                scorer = by_panel[cell.panel]
+                if score is None and scorer is not None:
                     response = None if before is None else before.response
-                    score = score_cell(cell, by_panel[cell.panel], response)
+                    score = score_cell(cell, scorer, response)
                     if key is not None and score is not None:
                         fresh[key] = score
                 yield cell, score
