@@ -72,28 +72,29 @@ def _dropped_words(language: str, style: str) -> frozenset[str]:
 
 def _drop_sites(text: str, blocked: Sequence[Span], style: str, language: str) -> list[Span]:
     words = _dropped_words(language, style)
-    tokens = list(_TOKEN.finditer(text))
-    spans: list[Span] = []
-    for match in tokens:
-        word = match.group().replace("’", "'")
-        if word.lower() in words and is_no_name(text, match.start(), word, language):
-            spans.append(match.span())
+    tokens = [(*m.span(), m[0]) for m in _TOKEN.finditer(text.replace("’", "'"))]
+    lows = [word.lower() for _, _, word in tokens]
+    spans: list[Span] = [
+        (start, end)
+        for (start, end, word), low in zip(tokens, lows, strict=True)
+        if low in words and is_no_name(text, start, word, language)
+    ]
     if style == "careful":
-        kept = _kept_tokens(text, tokens, language)
+        kept = _kept_starts(text, tokens, lows, language)
         spans = [span for span in spans if span[0] not in kept]
     free = uncovered(uncovered(spans, blocked), spelt_spans(text, language))
     return list(_with_spaces(text, free, blocked))
 
 
-def _kept_tokens(text: str, tokens: Sequence[re.Match[str]], language: str) -> set[int]:
+def _kept_starts(
+    text: str, tokens: Sequence[tuple[int, int, str]], lows: Sequence[str], language: str
+) -> set[int]:
     """Where the words begin that would be dropped, but carry meaning in this text."""
     kept = {start for start, _ in passive_auxiliaries(text, language)}
     kept |= {start for start, _ in letter_symbols(text)} if language == "en" else set()
-    lows = [match.group().replace("’", "'").lower() for match in tokens]
     for contrast in _contrasts(language):
-        present = {contrast[low] for low in lows if low in contrast}
-        if len(present) > 1:
-            kept |= {m.start() for m, low in zip(tokens, lows, strict=True) if low in contrast}
+        if len({contrast[low] for low in lows if low in contrast}) > 1:
+            kept |= {t[0] for t, low in zip(tokens, lows, strict=True) if low in contrast}
     return kept
 
 

@@ -97,12 +97,12 @@ def homoglyphs(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     A letter that stands for something (*the side a*) stays.
     """
     start, end = site
-    table, letters = confusions("homoglyphs"), list(text[start:end])
+    table, letters, choice = confusions("homoglyphs"), list(text[start:end]), rng.choice
     places = [at for at, letter in enumerate(letters) if letter in table]
-    sure, coins = rng.choice(places), rng.below(1 << 48)
+    sure, coins = choice(places), rng.below(1 << 48)
     for at in places:
         if at == sure or coins >> at % 48 & 1:
-            letters[at] = rng.choice(table[letters[at]])
+            letters[at] = choice(table[letters[at]])
     return start, end, "".join(letters)
 
 

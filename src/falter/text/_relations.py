@@ -70,8 +70,7 @@ def _find_passives(text: str, language: str) -> list[tuple[re.Match[str], re.Mat
         lows = [low.replace("’", "'") for low in lows]
     found: list[tuple[re.Match[str], re.Match[str]]] = []
     for n, low in enumerate(lows):
-        short = language == "en" and low.endswith(_SHORT_FORMS)
-        if not short and low.removesuffix("n't") not in auxiliaries:
+        if low not in auxiliaries and not ("'" in low and _is_short(low, auxiliaries, language)):
             continue
         for ahead in range(n + 1, min(n + 1 + _REACH, len(tokens))):
             if _CLAUSE_END.search(text, tokens[ahead - 1].end(), tokens[ahead].start()):
@@ -80,6 +79,12 @@ def _find_passives(text: str, language: str) -> list[tuple[re.Match[str], re.Mat
                 found.append((tokens[n], tokens[ahead]))
                 break
     return found
+
+
+def _is_short(low: str, auxiliaries: frozenset[str], language: str) -> bool:
+    """Whether it holds an auxiliary: *it's*, *wasn't*."""
+    ending = language == "en" and low.endswith(_SHORT_FORMS)
+    return ending or low.removesuffix("n't") in auxiliaries
 
 
 _passives = of_short_texts(_find_passives)
