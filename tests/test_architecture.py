@@ -316,7 +316,8 @@ NAMED: dict[str, set[str]] = {
     "clients/simulated.py": {"perturbations"},
     # The same word for something else: weights, an encoding, methods, a coefficient, a column.
     "analysis/figures/_across.py": {"consistency"},
-    "cli/_inspect.py": {"smollm2", "hf", "inspect", "lm-eval", "vllm"},
+    "cli/_doctor.py": {"hf", "inspect", "lm-eval", "vllm"},
+    "cli/_inspect.py": {"smollm2"},
     "cli/_judge.py": {"similarity"},
     "cli/_m*.py": {"mend"},
     "cli/_rewrites_text.py": {"exact"},

@@ -25,7 +25,7 @@ COMMANDS = {
     "batch": ("_batch:batch", "Batches that were handed in to providers."),
     "compare": ("_compare:compare", "Compare runs, models or prompts, paired by item."),
     "demo": ("_demo:demo", "See a real language model falter, on this machine."),
-    "doctor": ("_inspect:doctor", "Say what is installed and which models answer."),
+    "doctor": ("_doctor:doctor", "Say what is installed and which models answer."),
     "gate": ("_gate:gate", "Hold a model or an application to margins."),
     "generate": ("_generate:generate", "Have a model write the items of enterprise tasks."),
     "init": ("_init:init", "Write an experiment file with comments."),

@@ -69,6 +69,11 @@ class HttpClient(BaseClient):
         """The changes of the transport's shape."""
         return self.transport.shape.changes
 
+    @property
+    def way(self) -> str:
+        """What carries the requests."""
+        return self.transport.way
+
     async def close(self) -> None:
         """Close the connections."""
         await self.transport.close()

@@ -122,6 +122,11 @@ class Transport:
         """
         return self._variable if self._key is not None or self._key_missing else None
 
+    @property
+    def way(self) -> str:
+        """What carries the requests, in words."""
+        return self._connection.way
+
     def url(self, path: str) -> URL:
         """Where an endpoint lives."""
         return URL(f"{self.base_url}/{path}")

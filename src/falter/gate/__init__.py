@@ -5,10 +5,15 @@ Arrays and margins in, verdicts out; nothing here knows a model or a file.
 
 from __future__ import annotations
 
-from falter.gate._decide import decide, gate_verdict
-from falter.gate._feasibility import GatePlan, LinePlan, PlannedLine, plan_gate
-from falter.gate._lines import Line, LineKind, LineResult, LineVerdict
-from falter.gate._schedule import ANYTIME, Schedule, schedule
+from typing import TYPE_CHECKING
+
+from falter.core.lazy_room import door
+
+if TYPE_CHECKING:
+    from falter.gate._decide import decide, gate_verdict
+    from falter.gate._feasibility import GatePlan, LinePlan, PlannedLine, plan_gate
+    from falter.gate._lines import Line, LineKind, LineResult, LineVerdict
+    from falter.gate._schedule import ANYTIME, Schedule, schedule
 
 __all__ = [
     "ANYTIME",
@@ -25,3 +30,5 @@ __all__ = [
     "plan_gate",
     "schedule",
 ]
+
+__getattr__ = door(__name__)

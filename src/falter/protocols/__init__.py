@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from falter.protocols._placing import placed_parts
-from falter.protocols._protocol import (
-    Need,
-    Part,
-    PartResult,
-    Protocol,
-    ScoredCell,
-    TaskKind,
-    Unavailable,
-    UserSettings,
-    protocols,
-)
-from falter.protocols._quoting import quoted
-from falter.protocols._rubrics import AGAIN, OUTPUT, PREFERENCE, SIMILARITY
-from falter.protocols._single import SINGLE_RUN
-from falter.protocols._tables import (
-    WayOfAsking,
-    average,
-    counts_grid,
-    drops_grid,
-    group_grids,
-    models_of,
-    panels_of,
-    recipes_grid,
-    tasks_grid,
-)
-from falter.protocols.mend import MEND, VOTE, confirmed, voters_of
+from typing import TYPE_CHECKING
+
+from falter.core.lazy_room import door
+
+if TYPE_CHECKING:
+    from falter.protocols._placing import placed_parts
+    from falter.protocols._protocol import (
+        Need,
+        Part,
+        PartResult,
+        Protocol,
+        ScoredCell,
+        TaskKind,
+        Unavailable,
+        UserSettings,
+        protocols,
+    )
+    from falter.protocols._quoting import quoted
+    from falter.protocols._rubrics import AGAIN, OUTPUT, PREFERENCE, SIMILARITY
+    from falter.protocols._single import SINGLE_RUN
+    from falter.protocols._tables import (
+        WayOfAsking,
+        average,
+        counts_grid,
+        drops_grid,
+        group_grids,
+        models_of,
+        panels_of,
+        recipes_grid,
+        tasks_grid,
+    )
+    from falter.protocols.mend import MEND, VOTE, confirmed, voters_of
 
 __all__ = [
     "AGAIN",
@@ -61,3 +66,5 @@ __all__ = [
     "tasks_grid",
     "voters_of",
 ]
+
+__getattr__ = door(__name__)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from falter.readers._cells import Cells, Coded
-from falter.readers._columns import ColumnMap
-from falter.readers._logs import CONDITION_FROM, LogChoice
-from falter.readers._read import read_results
-from falter.readers._scale import Scale, scale_of
+from typing import TYPE_CHECKING
+
+from falter.core.lazy_room import door
+
+if TYPE_CHECKING:
+    from falter.readers._cells import Cells, Coded
+    from falter.readers._columns import ColumnMap
+    from falter.readers._logs import CONDITION_FROM, LogChoice
+    from falter.readers._read import read_results
+    from falter.readers._scale import Scale, scale_of
 
 __all__ = [
     "CONDITION_FROM",
@@ -18,3 +23,5 @@ __all__ = [
     "read_results",
     "scale_of",
 ]
+
+__getattr__ = door(__name__)

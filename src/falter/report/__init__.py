@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from falter.report._escape import line as shown_text
-from falter.report._rows import COLUMNS, figure_rows, figure_table
-from falter.report.drawing import picture
-from falter.report.forms import (
-    as_csv,
-    as_json,
-    as_latex,
-    as_markdown,
-    terminal,
-    terminal_figures,
-    write_parquet,
-)
-from falter.report.page import frame, html
+from typing import TYPE_CHECKING
+
+from falter.core.lazy_room import door
+
+if TYPE_CHECKING:
+    from falter.report._escape import line as shown_text
+    from falter.report._rows import COLUMNS, figure_rows, figure_table
+    from falter.report.drawing import picture
+    from falter.report.forms import (
+        as_csv,
+        as_json,
+        as_latex,
+        as_markdown,
+        terminal,
+        terminal_figures,
+        write_parquet,
+    )
+    from falter.report.page import frame, html
 
 __all__ = [
     "COLUMNS",
@@ -32,3 +37,5 @@ __all__ = [
     "terminal_figures",
     "write_parquet",
 ]
+
+__getattr__ = door(__name__)

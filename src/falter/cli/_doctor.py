@@ -1,0 +1,130 @@
+"""`falter doctor`: what is installed, and which models answer."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import platform
+from typing import Any
+
+import click
+
+from falter import __version__
+from falter.cli._env_file import env_file_option
+from falter.cli._inspect import EMBEDDED, not_downloaded, weights_here
+from falter.clients import HttpClient
+from falter.core.errors import FalterError
+from falter.experiment import ModelSpec, connect, probe_text, probed, run_async
+
+__all__ = ["doctor"]
+
+EXTRAS = {
+    "local": "cyllama",
+    "parquet": "pyarrow",
+    "hub": "datasets",
+    "embed": "onnxruntime",
+    "stats": "statsmodels",
+    "hf": "torch",
+    "inspect": "inspect_ai",
+    "lm-eval": "lm_eval",
+    "vllm": "vllm",
+    "ray": "ray",
+}
+
+
+@click.command()
+@click.option("-m", "--model", "names", multiple=True, help="A model to check.")
+@click.option("--base-url", help="Where its server listens.")
+@click.option("--api", help="chat or completions.")
+@click.option("--api-key-env", help="The environment variable that holds the key.")
+@env_file_option
+@click.option("--probe", is_flag=True, help="Send two short requests and say what came back.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(
+    names: tuple[str, ...],
+    base_url: str | None,
+    api: str | None,
+    api_key_env: str | None,
+    probe: bool,
+    as_json: bool,
+) -> int:
+    """Say what is installed, whether models can be reached, and what they can do.
+
+    With --probe, one real request of 16 tokens and one for log-probabilities: what the server had
+    to be asked otherwise, how it counts, and the tokens that were used.
+
+    Exit code 2 if one of these models cannot be used.
+    """
+    findings: dict[str, Any] = {
+        "falter": __version__,
+        "python": platform.python_version(),
+        "extras": {extra: _version(module) for extra, module in EXTRAS.items()},
+        **weights_here(),
+        "models": [
+            _diagnose(ModelSpec(name=n, base_url=base_url, api=api, api_key_env=api_key_env), probe)
+            for n in names
+        ],
+    }
+    if as_json:
+        click.echo(json.dumps(findings, indent=2))
+    else:
+        _print_findings(findings)
+    return 2 if any(not m["ok"] for m in findings["models"]) else 0
+
+
+def _version(module: str) -> str | None:
+    if importlib.util.find_spec(module) is None:
+        return None
+    try:
+        return importlib.metadata.version(module)
+    except importlib.metadata.PackageNotFoundError:
+        return "?"
+
+
+def _diagnose(spec: ModelSpec, probe: bool) -> dict[str, Any]:
+    """Connect and check one model; sends no prompt unless it is probed."""
+    try:
+        client = connect(spec)
+
+        async def check() -> dict[str, Any]:
+            try:
+                await client.check()
+                return {"probe": await probed(client)} if probe else {}
+            finally:
+                await client.close()
+
+        found = run_async(check)
+    except FalterError as error:
+        return {"name": spec.name, "ok": False, "problem": error.message, "hint": error.hint}
+    able = client.capabilities
+    return {
+        "name": spec.name,
+        "ok": True,
+        "generates": able.generates,
+        "log_probabilities": able.scores,
+        **({"requests_by": client.way} if isinstance(client, HttpClient) else {}),
+        **found,
+    }
+
+
+def _print_findings(findings: dict[str, Any]) -> None:
+    click.echo(f"falter   {findings['falter']} on Python {findings['python']}")
+    for extra, version in findings["extras"].items():
+        state = version or f"not installed: pip install 'falter[{extra}]'"
+        click.echo(f"{extra:8} {state}")
+    for name in EMBEDDED:
+        click.echo(f"{name:8} {findings[name] or not_downloaded(name)}")
+    for model in findings["models"]:
+        if model["ok"]:
+            outputs = {"text": "generates", "log-probabilities": "log_probabilities"}
+            returned = " and ".join(what for what, able in outputs.items() if model[able])
+            click.echo(f"{model['name']}: reachable; returns {returned}")
+            if "requests_by" in model:
+                click.echo(f"  requests by: {model['requests_by']}")
+            for line in probe_text(model["probe"]) if "probe" in model else ():
+                click.echo(f"  {line}")
+        else:
+            click.echo(f"{model['name']}: {model['problem']}")
+            if model["hint"]:
+                click.echo(f"  hint: {model['hint']}")
