@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib
+import linecache
 import sys
 from collections.abc import Callable
 from functools import cache
-from importlib.abc import InspectLoader
-from typing import Any, cast
+from typing import Any
 
 __all__ = ["door"]
 
@@ -24,7 +24,8 @@ def door(room: str) -> Callable[[str], Any]:
         home = None if name.startswith("__") else _homes(room).get(name)
         if home is None:
             raise AttributeError(f"module '{room}' has no attribute '{name}'")
-        value = getattr(importlib.import_module(home), name)
+        module, attribute = home
+        value = getattr(importlib.import_module(module), attribute)
         setattr(sys.modules[room], name, value)  # the next look-up comes no more through here
         return value
 
@@ -32,14 +33,13 @@ def door(room: str) -> Callable[[str], Any]:
 
 
 @cache
-def _homes(room: str) -> dict[str, str]:
-    """The modules of the names that are imported under a condition: `if TYPE_CHECKING:`."""
-    spec = sys.modules[room].__spec__
-    assert spec is not None
-    source = cast("InspectLoader", spec.loader).get_source(room)
-    blocks = [n for n in ast.parse(source or "").body if isinstance(n, ast.If)]
+def _homes(room: str) -> dict[str, tuple[str, str]]:
+    """Where the names are from that are imported under a condition: `if TYPE_CHECKING:`."""
+    module = sys.modules[room]
+    source = "".join(linecache.getlines(str(module.__file__), vars(module)))
+    blocks = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
     return {
-        alias.name: str(statement.module)
+        alias.asname or alias.name: (str(statement.module), alias.name)
         for block in blocks
         for statement in block.body
         if isinstance(statement, ast.ImportFrom)
