@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import ssl
 import subprocess
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from yarl import URL
 
 from falter.clients._connection import WITH_AIOHTTP, Connection, Reply
+from falter.clients._http1_reply import ReplyParser
+from falter.clients._replies import BadReply, TooLargeError
 from falter.clients._retry import Outcome
 
 Exchange = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -283,8 +289,73 @@ def test_certificates_are_checked_both_ways(
         assert not asked
         if not variable:  # aiohttp makes its context when it is imported
             monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-            taken, _ = asyncio.run(ask(serve, asked, 2, context, "localhost"))
-            assert all(isinstance(reply, tuple) and reply[2] == BODY for reply in taken)
+            for run in (asyncio.run, pytest.importorskip("uvloop").run):
+                taken, _ = run(ask(serve, asked, 2, context, "localhost"))
+                assert all(isinstance(reply, tuple) and reply[2] == BODY for reply in taken)
+
+
+def test_headers_of_the_user_replace_those_of_falter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever case they are written; one with a line break is refused."""
+    asked: list[bytes] = []
+
+    async def main(headers: dict[str, str]) -> None:
+        server = await asyncio.start_server(serving(WELL[0], asked), "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        connection = Connection(url, connections=1, timeout=5, headers=headers, secrets=[])
+        try:
+            await connection.post(URL(url + "/say"), b"{}")
+        finally:
+            await connection.close()
+            server.close()
+
+    for variable in ("", "1"):
+        monkeypatch.setenv(WITH_AIOHTTP, variable)
+        asyncio.run(main({"host": "far.example", "X-Team": "a b"}))
+        lines = asked.pop().split(b"\r\n")
+        assert [line for line in lines if line.lower().startswith(b"host")] == [
+            b"host: far.example"
+        ]
+        assert b"X-Team: a b" in lines
+        with pytest.raises(ValueError, match=r"[Hh]eader"):
+            asyncio.run(main({"X-Team": "a\r\nX-Other: b"}))
+        assert not asked
+
+
+def test_both_ways_work_on_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
+    uvloop = pytest.importorskip("uvloop")
+    for variable in ("", "1"):
+        monkeypatch.setenv(WITH_AIOHTTP, variable)
+        for said in WELL:
+            got, _ = uvloop.run(ask(serving(said, []), [], 2))
+            assert all(isinstance(reply, tuple) for reply in got), said.name
+
+
+@given(st.sampled_from(WELL), st.lists(st.integers(1, 400), max_size=6))
+def test_pieces_make_no_difference(said: Said, cuts: list[int]) -> None:
+    """A reply is the same however the network cuts it."""
+    data = b"".join(said.pieces)
+    whole, cut = ReplyParser(2**20), ReplyParser(2**20)
+    expected = whole.feed(data) or whole.end()
+    got = None
+    edges = [0, *sorted(min(c, len(data)) for c in cuts), len(data)]
+    for start, end in pairwise(edges):
+        got = got or (cut.feed(data[start:end]) if start < end else None)
+    got = got or cut.end()
+    assert expected is not None
+    assert got is not None
+    assert (got.status, got.body, dict(got.headers)) == (
+        expected.status, expected.body, dict(expected.headers),
+    )  # fmt: skip
+
+
+@given(st.sampled_from(WELL + BADLY), st.binary(max_size=40), st.integers(0, 300))
+def test_no_bytes_raise_anything_else(said: Said, noise: bytes, at: int) -> None:
+    """Bytes from anywhere are a reply, the wait for more, or an error that is foreseen."""
+    data = b"".join(said.pieces)
+    parser = ReplyParser(2**16)
+    with contextlib.suppress(BadReply, TooLargeError):
+        reply = parser.feed(data[:at] + noise + data[at:]) or parser.end()
+        assert reply is None or len(reply.body) <= 2**16
 
 
 def test_an_unknown_host_is_named_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:

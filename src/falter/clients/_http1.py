@@ -8,6 +8,7 @@ processor time for it. Proxies, files and everything but a POST go through aioht
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ IDLE_SECONDS = 15.0
 """How long a connection is kept without a request: many servers close theirs soon after."""
 ADDRESS_SECONDS = 300.0
 NEXT_ADDRESS = 0.25
+_LINE_BREAK = re.compile(r"[\r\n\0]")
 
 
 class Http1:
@@ -33,7 +35,13 @@ class Http1:
 
     def __init__(self, base_url: URL, headers: Mapping[str, str]) -> None:
         self._url = base_url
-        self._fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        fields = {"Host": base_url.host_port_subcomponent or "", "Accept": "*/*"}
+        for name, value in headers.items():
+            if _LINE_BREAK.search(name + value):
+                raise ValueError(f"the header '{name}' holds a line break")
+            fields = {n: v for n, v in fields.items() if n.lower() != name.lower()}
+            fields[name] = value
+        self._fields = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         self._heads: dict[URL, bytes] = {}
         self._idle: list[_Line] = []
         self._loop = asyncio.get_running_loop()
@@ -75,10 +83,7 @@ class Http1:
 
     def _head_of(self, url: URL) -> bytes:
         """The request up to the length of its body."""
-        head = (
-            f"POST {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
-            f"Accept: */*\r\n{self._fields}Content-Length: "
-        ).encode("ascii")
+        head = f"POST {url.raw_path_qs} HTTP/1.1\r\n{self._fields}Content-Length: ".encode()
         self._heads[url] = head
         return head
 
