@@ -35,7 +35,6 @@ __all__ = [
 _FAMILY = _GROUP = "format"
 _TOKENS = 192
 _Write = Callable[[str], str]
-_Change = Callable[[Prompt, Rng], Prompt]
 
 
 def _format(
