@@ -18,7 +18,10 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 import falter
+import falter.stats
 from falter.cli._late import LateCommand
 from falter.cli._main import cli
 
@@ -280,6 +283,30 @@ def test_a_start_imports_what_it_needs() -> None:
         assert not talk & {"numpy", "rich", "yaml"}
     assert "scipy.special" in whole
     assert not whole & {"aiohttp", "pandas", "pyarrow", "scipy.optimize", "scipy.stats"}
+
+
+def test_a_list_imports_what_it_lists() -> None:
+    """Names, summaries and weights need no numbers, no HTTP and no report."""
+    for arguments in (["list", "tasks"], ["list", "perturbations"], ["models", "list"]):
+        loaded = fresh(
+            "import contextlib, io, json, sys\n"
+            "from falter.cli._main import _run\n"
+            "with contextlib.redirect_stdout(io.StringIO()):\n"
+            f"    _run({arguments})\n"
+            "print(json.dumps(sorted(sys.modules)))\n"
+        )
+        assert not set(json.loads(loaded)) & {
+            "numpy",
+            "aiohttp",
+            "falter.analysis",
+            "falter.report",
+        }
+
+
+def test_a_room_says_what_it_does_not_have() -> None:
+    with pytest.raises(ImportError, match="cannot import name 'no_such_thing'"):
+        from falter.experiment import no_such_thing  # type: ignore[attr-defined]  # noqa: F401
+    assert not hasattr(falter.stats, "__wrapped__")
 
 
 def test_every_command_is_where_the_list_says() -> None:

@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-import falter.report
 from browser_page import dumped_page
 from every_estimate import every_estimate
 from falter import report
@@ -736,14 +735,6 @@ def test_markdown_escapes_what_github_acts_upon() -> None:
     assert "a&#124;b" in text
     assert r"&lt;b&gt;&amp;\[x\](http&#58;//e.example) \*y\* \`z\` www&#46;e.example" in text
     assert "<b>" not in text.replace("`", "")
-
-
-def test_the_front_door_is_sorted_and_complete() -> None:
-    assert falter.report.__all__ == sorted(falter.report.__all__)
-    public = {name for name in vars(falter.report) if name[0] not in "_@"}  # @ is pytest's
-    assert public - {"annotations", "drawing", "exports", "forms", "page"} == set(
-        falter.report.__all__
-    )
 
 
 @pytest.mark.parametrize("sample", [one_panel, two_by_two, undefined])
