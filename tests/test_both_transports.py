@@ -330,6 +330,19 @@ def test_both_ways_work_on_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
             assert all(isinstance(reply, tuple) for reply in got), said.name
 
 
+def test_the_way_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy takes aiohttp, and never stands before this machine."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    for url, variable, way in (
+        ("http://127.0.0.1:1", "", "HTTP/1.1, kept connections"),
+        ("http://127.0.0.1:1", "1", "aiohttp"),
+        ("http://far.example", "", "aiohttp, since there is a proxy"),
+    ):
+        monkeypatch.setenv(WITH_AIOHTTP, variable)
+        connection = Connection(url, connections=1, timeout=1, headers={}, secrets=[])
+        assert connection.way == way
+
+
 @given(st.sampled_from(WELL), st.lists(st.integers(1, 400), max_size=6))
 def test_pieces_make_no_difference(said: Said, cuts: list[int]) -> None:
     """A reply is the same however the network cuts it."""
