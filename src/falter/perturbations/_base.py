@@ -113,6 +113,7 @@ class SitePerturbation(Described):
         default_rate: float,
         parameters: tuple[Parameter, ...],
         scope: tuple[SectionKind, ...],
+        edit_draws: bool = True,
         **described: Any,
     ) -> None:
         shared = (rate_parameter(default_rate), COUNT, PROTECT, scope_parameter(scope))
@@ -120,6 +121,7 @@ class SitePerturbation(Described):
         self._own = tuple(p.name for p in self.parameters[len(shared) :])
         self._sites = sites
         self._edit = edit
+        self._edit_draws = edit_draws
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
@@ -135,7 +137,8 @@ class SitePerturbation(Described):
         texts = [section.text for section in prompt.sections]
         edit = self._edit
         if edits_left:
-            for i in rng.order(len(places)):
+            needs_order = self._edit_draws or edits_left < len(places)
+            for i in rng.order(len(places)) if needs_order else range(len(places)):
                 at = section_of[i]
                 change = edit(texts[at], places[i], rng, **own)
                 if change is None:
@@ -247,13 +250,15 @@ def site_perturbation(
     parameters: tuple[Parameter, ...] = (),
     invariants: Iterable[str] = (),
     languages: Iterable[str] | None = None,
+    edit_draws: bool = True,
 ) -> Callable[[EditSite], SitePerturbation]:
     """Register a function that edits one place as a perturbation.
 
     `sites(text, blocked, **own)` finds the places, outside the blocked spans; the decorated
     `edit(text, site, rng, **own)` returns `(start, end, new text)`, a list of several, or None to
     skip the place. `own` are `parameters` (and `language` where there are `languages`). Edits of
-    different places must not overlap, except for deletions.
+    different places must not overlap, except for deletions. Where an edit leaves `rng` alone,
+    `edit_draws=False` saves the seeding when every place is edited.
 
         @site_perturbation("shout", sites=natural_words, default_rate=0.2)
         def shout(text, site, rng):
@@ -270,6 +275,7 @@ def site_perturbation(
             default_rate=default_rate,
             parameters=parameters,
             scope=scope,
+            edit_draws=edit_draws,
             family=family,
             group=group,
             version=version,

@@ -72,29 +72,41 @@ def _dropped_words(language: str, style: str) -> frozenset[str]:
 
 def _drop_sites(text: str, blocked: Sequence[Span], style: str, language: str) -> list[Span]:
     words = _dropped_words(language, style)
-    tokens = [(*m.span(), m[0]) for m in _TOKEN.finditer(text.replace("’", "'"))]
-    lows = [word.lower() for _, _, word in tokens]
+    small = _find_words(text, _with_contrasts(language, style))
+    kept = _kept_starts(text, small, language) if style == "careful" else ()
     spans: list[Span] = [
         (start, end)
-        for (start, end, word), low in zip(tokens, lows, strict=True)
-        if low in words and is_no_name(text, start, word, language)
+        for start, end, word in small
+        if start not in kept
+        and word in words
+        and is_no_name(text, start, text[start:end].replace("’", "'"), language)
     ]
-    if style == "careful":
-        kept = _kept_starts(text, tokens, lows, language)
-        spans = [span for span in spans if span[0] not in kept]
     free = uncovered(uncovered(spans, blocked), spelt_spans(text, language))
     return list(_with_spaces(text, free, blocked))
 
 
-def _kept_starts(
-    text: str, tokens: Sequence[tuple[int, int, str]], lows: Sequence[str], language: str
-) -> set[int]:
+@cache
+def _with_contrasts(language: str, style: str) -> frozenset[str]:
+    return _dropped_words(language, style).union(*_contrasts(language))
+
+
+def _find_words(text: str, words: frozenset[str]) -> Sequence[tuple[int, int, str]]:
+    """Where the text has one of the words, and which, in lower case."""
+    plain = text.replace("’", "'")
+    low = plain.lower()
+    if len(low) != len(text):  # İ becomes two letters and would move what follows
+        return [(*m.span(), w) for m in _TOKEN.finditer(plain) if (w := m[0].lower()) in words]
+    return [(*m.span(), w) for m in _TOKEN.finditer(low) if (w := m[0]) in words]
+
+
+def _kept_starts(text: str, small: Sequence[tuple[int, int, str]], language: str) -> set[int]:
     """Where the words begin that would be dropped, but carry meaning in this text."""
     kept = {start for start, _ in passive_auxiliaries(text, language)}
     kept |= {start for start, _ in letter_symbols(text)} if language == "en" else set()
     for contrast in _contrasts(language):
-        if len({contrast[low] for low in lows if low in contrast}) > 1:
-            kept |= {t[0] for t, low in zip(tokens, lows, strict=True) if low in contrast}
+        sides = {start: contrast[word] for start, _, word in small if word in contrast}
+        if len(set(sides.values())) > 1:
+            kept |= sides.keys()
     return kept
 
 
@@ -137,6 +149,7 @@ def _space(text: str, at: int, blocked: Sequence[Span]) -> bool:
     parameters=(_STYLE,),
     invariants=MEANING,
     languages=LANGUAGES,
+    edit_draws=False,
 )
 def drop_stop_words(text: str, site: Span, rng: Rng, style: str, language: str) -> Replacement:
     """Drops function words, each with one space beside it.
