@@ -6,7 +6,8 @@ The 921 replies beside the README are the development corpus. The held-out corpu
 before it had been read (`FIRST_LOOK`). After that the failures of its even lines were looked at;
 its odd lines have never been. A second and a third set were written later, with whole questions,
 and measured once before their failures were read and mended. The fourth is by somebody who knew
-neither the readings nor the other sets; a fifth goes through manners of reply one by one.
+neither the readings nor the other sets; another goes through manners of reply one by one. The
+fifth is like the fourth, and nobody has looked at its failures.
 `--failures` prints those of the development corpus.
 """
 
@@ -33,15 +34,17 @@ SETS = {
     "third": "third set",
     "fourth": "fourth set",
     "manners": "by manner",
+    "fifth": "fifth set",
 }
 """The development corpus, the lines of the held-out one, even (looked at) and odd (never), three
-later sets, and one written by manner of reply; all looked at since."""
+later sets and one written by manner of reply, all looked at since, and a fifth, never looked at."""
 FOLDERS = {
     "development": "",
     "second": "held_out_2",
     "third": "held_out_3",
     "fourth": "held_out_4",
     "manners": "by_manner",
+    "fifth": "held_out_5",
 }
 FIRST_LOOKS = {
     "second": {
