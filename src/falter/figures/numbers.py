@@ -131,7 +131,7 @@ class Shown:
         """Both, with the unit after the number: `62.0 % [52.2, 70.9]`."""
         if self.value == NONE:
             return NONE
-        return f"{self.value}{unit} {self.interval}"
+        return f"{self.value}{unit} {self.interval}".rstrip()
 
 
 def shown(estimate: Estimate, kind: Unit) -> Shown:
