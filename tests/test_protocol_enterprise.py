@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import falter
 from enterprise_samples import Parts, answer, rating, scripted
 from every_estimate import every_estimate
 from falter.cli._main import _run
-from falter.core.records import Estimate, Request, Response
+from falter.core.records import Estimate, Recipe, Request, Response, Step
 from falter.experiment import Result, open_result, prepare, read_study, rewriting_experiments
 from falter.figures import Grid, HeatMap
 from falter.measures import corrected_rate
@@ -30,8 +31,21 @@ from falter.store import Store
 CHANGED = "CHANGED beyond all recognition now"
 
 
-@pytest.fixture
+QUICK = _parts.PRESETS["quick"]
+WIDER = replace(
+    QUICK,
+    recipes=(
+        *("whitespace", "spelling", "move_context"),
+        *(_parts.REFERENCE_FORM, "format_json", "format_xml", "spelling+whitespace"),
+    ),
+    crosslingual=tuple(product(("en", "de"), repeat=2)),
+)
+
+
+@pytest.fixture(autouse=True)
 def patch(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The preset `quick` with recipes and pairs of languages enough to compare them."""
+    monkeypatch.setitem(_parts.PRESETS, "quick", WIDER)  # type: ignore[arg-type]
     return monkeypatch
 
 
@@ -66,8 +80,14 @@ def placed(**settings: Any) -> tuple[Part, ...]:
     return placed_parts(protocols.get("enterprise").parts(chosen), chosen)[0]
 
 
-def test_the_presets_have_every_category() -> None:
+def test_the_presets_have_every_category(patch: pytest.MonkeyPatch) -> None:
     """The judge's parts only where there is one; 9 × 9 pairs of languages and five runs."""
+    patch.setitem(_parts.PRESETS, "quick", QUICK)  # type: ignore[arg-type]
+    recipes = [r for part in placed(preset="quick") for r in part.experiment["recipes"]]
+    steps = [[name.partition(":")[0] for name in r.split("+")] for r in recipes if r != "identity"]
+    chains = [Recipe(label="", steps=tuple(Step(name=n, version=1) for n in c)) for c in steps]
+    assert {_parts.category_of(chain) for chain in chains} == {*_parts.CATEGORIES[1:]}
+    assert "identity" in recipes
     assert [p.name for p in placed(preset="quick")] == ["main", "languages"]
     main, languages, *judging = placed(preset="paper", judge=True)
     assert [p.name for p in judging] == ["comparing", "comparing-again", "rating", "rating-again"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from falter.protocols._rubrics import VERSION
 from falter.protocols.enterprise._parts import PRESETS
 from falter.protocols.enterprise._statistics import ALIKE
@@ -30,8 +32,13 @@ def notes_of(preset: str) -> tuple[str, ...]:
         return _PAPER
     return (
         f"Preset quick: every category, with some of its recipes, on {chosen.items} items of each "
-        f"task and {chosen.translated} for languages, {', '.join(chosen.multilingual)} and the "
-        f"pairs of {' and '.join(chosen.crosslingual)}. It shows that everything works; "
-        "intervals are wide or cannot be had.",
+        f"task and {chosen.translated} for languages: {', '.join(chosen.multilingual)}, and input "
+        f"and answer in {_pairs(chosen.crosslingual)}. It shows that everything works; intervals "
+        "are wide or cannot be had.",
         *_PAPER,
     )
+
+
+def _pairs(languages: Iterable[tuple[str, str]]) -> str:
+    """Such as "en and de, de and en"."""
+    return ", ".join(f"{shown} and {wanted}" for shown, wanted in languages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from falter.core.records import Recipe
@@ -109,26 +110,26 @@ def languages_of(recipe: Recipe) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Recipes, items of a task in each part, languages, and how often everything is asked."""
+    """Recipes, items of a task in each part, languages, and how often everything is asked.
+
+    A cross-lingual pair is the language of the input and that of the answer.
+    """
 
     recipes: tuple[str, ...]
     items: int | None
     translated: int | None
     multilingual: tuple[str, ...]
-    crosslingual: tuple[str, ...]
+    crosslingual: tuple[tuple[str, str], ...]
     runs: int
 
 
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
-        recipes=(
-            *("whitespace", "spelling", "move_context"),
-            *(REFERENCE_FORM, "format_json", "format_xml", "spelling+whitespace"),
-        ),
+        recipes=("spelling", "move_context", REFERENCE_FORM, "format_xml", "spelling+whitespace"),
         items=2,
         translated=1,
         multilingual=("es",),
-        crosslingual=("en", "de"),
+        crosslingual=(("en", "de"), ("de", "en")),
         runs=1,
     ),
     "paper": Preset(
@@ -136,7 +137,7 @@ PRESETS: Mapping[str, Preset] = {
         items=None,
         translated=None,
         multilingual=LANGUAGES,
-        crosslingual=ALL,
+        crosslingual=tuple(product(ALL, ALL)),
         runs=5,
     ),
 }
@@ -150,9 +151,7 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
     yield _part("main", "Wording, position and format", TASKS, recipes, preset.items, runs)
     recipes = [f"translate:to={language}" for language in preset.multilingual]
     recipes += [
-        f"crosslingual:input={shown},answer={wanted}"
-        for shown in preset.crosslingual
-        for wanted in preset.crosslingual
+        f"crosslingual:input={shown},answer={wanted}" for shown, wanted in preset.crosslingual
     ]
     tasks = [f"{name}:it,translated" for name in TASKS]
     yield _part("languages", "Languages", tasks, recipes, preset.translated, runs)
