@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         equal_prompts,
         meaning,
     )
-    from falter.analysis._parts import evidence_of_run
+    from falter.analysis._parts import Evidence, tables_with_evidence
     from falter.analysis._rescore import ReadTwice, rescored_panels
     from falter.analysis._results import (
         Analysis,
@@ -81,6 +81,7 @@ __all__ = [
     "Consistency",
     "Cosine",
     "Counts",
+    "Evidence",
     "GroupResult",
     "KnownCosines",
     "Meaning",
@@ -112,7 +113,6 @@ __all__ = [
     "drops_at_once",
     "drops_so_far",
     "equal_prompts",
-    "evidence_of_run",
     "main_figures",
     "meaning",
     "meaning_grid",
@@ -129,6 +129,7 @@ __all__ = [
     "segments",
     "subject_mean",
     "table_of",
+    "tables_with_evidence",
     "unread_replies",
     "write_scores",
 ]

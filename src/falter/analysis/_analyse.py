@@ -9,10 +9,10 @@ from falter.analysis._across import across_of
 from falter.analysis._examples import examples
 from falter.analysis._meaning import Cosine, meaning_of_run
 from falter.analysis._panel import panel_of
-from falter.analysis._parts import parts_of_run
+from falter.analysis._parts import Evidence, evidence_of_run, parts_of, tables_with_evidence
 from falter.analysis._results import Analysis
 from falter.analysis._settings import MARGIN, Settings
-from falter.analysis._table import OUTCOMES, Table, run_tables
+from falter.analysis._table import OUTCOMES, Table
 from falter.core.errors import StoreError
 from falter.core.ids import short
 from falter.core.interfaces import ConstrainedScorer, Scorer
@@ -30,16 +30,18 @@ def analyse(
     partial: bool = False,
     encoder: Cosine | None = None,
     tables: Sequence[Table] | None = None,
+    evidence: Sequence[Evidence] | None = None,
     everyday: Callable[[Recipe], str] = lambda recipe: "",
 ) -> Analysis:
     """Analyse a stored run. Calls no model; an encoder adds cosines of prompts.
 
     A run that was interrupted is refused unless `partial` is set: cells that were never asked
-    would look like a smaller experiment. `tables` are those of the run, if they were read already.
-    `everyday` says what people call a recipe.
+    would look like a smaller experiment. `tables` are those of the run, if they were read already,
+    and `evidence` what stands beside them. `everyday` says what people call a recipe.
     """
     run = stored.run
-    tables = run_tables(store, run, scorers) if tables is None else tables
+    if tables is None:
+        tables, evidence = tables_with_evidence(store, run, scorers)
     _require_complete(tables, stored, partial)
     settings = Settings(
         run=run.id,
@@ -52,7 +54,9 @@ def analyse(
         margin=run.experiment.get("decide", 100.0 * MARGIN) / 100.0,
     )
     analysis = analyse_tables(tables, settings)
-    parts = parts_of_run(store, run, tables, scorers, settings)
+    if evidence is None:
+        evidence = evidence_of_run(store, run, scorers)
+    parts = [parts_of(t, beside, settings) for t, beside in zip(tables, evidence, strict=True)]
     return replace(
         analysis,
         panels=tuple(

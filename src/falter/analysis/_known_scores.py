@@ -56,6 +56,7 @@ class KnownScores:
     def __init__(self, scorers: Sequence[Scorer | None], path: Path | None = None) -> None:
         self._signatures = [None if s is None else scorer_signature(s) for s in scorers]
         self._known = Known(FILE, path)
+        self._said: dict[str, bytes] = {}
 
     @property
     def useful(self) -> bool:
@@ -71,7 +72,10 @@ class KnownScores:
         if signature is None or not cell.content:
             return None
         recipe = cell.variant.recipe
-        said = f"{recipe.id} {recipe.reasons} {recipe.output_format}".encode()
+        said = self._said.get(recipe.id)
+        if said is None:
+            said = f"{recipe.id} {recipe.reasons} {recipe.output_format}".encode()
+            self._said[recipe.id] = said
         parts = (signature, cell.content, baseline or bytes(16), said)
         return blake2b(b"".join(parts), digest_size=16).digest()
 

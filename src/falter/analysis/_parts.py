@@ -1,13 +1,16 @@
 """Of each recipe's drop, how much is real: what is needed for it, read from the store, and the sum.
 
-A second reader reads every answer again, the checks of meaning look at every changed prompt, and
+A second reader reads every answer too, the checks of meaning look at every changed prompt, and
 every answer is held against its baseline's for who served it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from array import array
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import tee
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +21,7 @@ from falter.analysis._meaning import loses_meaning
 from falter.analysis._panel import Signer
 from falter.analysis._results import RecipeParts
 from falter.analysis._settings import Settings
-from falter.analysis._table import Table, judged_cells
+from falter.analysis._table import Table, TableBuilder, judged_cells, scored_cells
 from falter.core.ids import canonical
 from falter.core.interfaces import Scorer
 from falter.core.records import Estimate, Prompt, Run, Score, Variant
@@ -26,7 +29,7 @@ from falter.measures import Churn, DropParts, churn, drop_parts
 from falter.scorers import second_reader
 from falter.store import Store, StoredCell
 
-__all__ = ["Evidence", "evidence_of_run", "parts_of", "parts_of_run"]
+__all__ = ["Evidence", "evidence_of_run", "parts_of", "tables_with_evidence"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -49,22 +52,6 @@ class Evidence:
     served_differently: Mask
     checked: frozenset[int]
     reader: str | None
-
-
-def parts_of_run(
-    store: Store,
-    run: Run,
-    tables: Sequence[Table],
-    scorers: Mapping[str, Scorer],
-    settings: Settings,
-) -> tuple[tuple[RecipeParts, ...], ...]:
-    """For each table the parts of its recipes' drops. Reads the run's cells once more."""
-    if not any(table.has_baseline and table.columns for table in tables):
-        return tuple(() for _ in tables)
-    evidence = evidence_of_run(store, run, tables, scorers)
-    return tuple(
-        parts_of(table, found, settings) for table, found in zip(tables, evidence, strict=True)
-    )
 
 
 def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[RecipeParts, ...]:
@@ -122,28 +109,39 @@ def _signed(result: T, sign: Callable[[Estimate], Estimate]) -> T:
     return replace(result, **signed)
 
 
-def evidence_of_run(
-    store: Store, run: Run, tables: Sequence[Table], scorers: Mapping[str, Scorer]
-) -> tuple[Evidence, ...]:
-    """One pass over the run's cells; `tables` are those of its panels, in their order."""
+def evidence_of_run(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Evidence]:
+    """What stands beside the scores of each panel of a run."""
+    return tables_with_evidence(store, run, scorers)[1]
+
+
+def tables_with_evidence(
+    store: Store, run: Run, scorers: Mapping[str, Scorer]
+) -> tuple[list[Table], list[Evidence]]:
+    """A table for each panel and what stands beside its scores, in one pass over the cells."""
     seconds = [second_reader(scorers[panel.scorer]) for panel in run.panels]
-    checks = _Checks(run, tables)
-    gathered = [_Gathered(table, run) for table in tables]
-    readers = [second for second in seconds if second is not None]
+    checks = _Checks(store, run)
+    builders = [TableBuilder(run, place) for place in range(len(run.panels))]
+    gathered = [_Gathered(run) for _ in run.panels]
+    readers = [*(second for second in seconds if second is not None), *scorers.values()]
     sections = bool(checks.recipes) or any(reader.needs_prompt for reader in readers)
-    for cell, score in judged_cells(store.cells(run, sections=sections), run, seconds):
-        gathered[cell.panel].add(cell, score, checks)
+    cells, again = tee(store.cells(run, sections=sections))
+    first = scored_cells(store, run, scorers, cells=cells)
+    second = judged_cells(again, run, seconds)
+    for (cell, score), (_, reread) in zip(first, second, strict=True):
+        builders[cell.panel].add(cell, score)
+        gathered[cell.panel].add(cell, reread, checks)
     checks.close()
-    return tuple(
+    tables = [builder.table() for builder in builders]
+    return tables, [
         Evidence(
-            reread=found.reread if second is not None else _read(table),
-            meaning_fails=found.meaning_fails,
-            served_differently=found.served_differently,
+            reread=found.reread(table) if reader is not None else _read(table),
+            meaning_fails=found.meaning_fails(table),
+            served_differently=found.served_differently(table),
             checked=checks.recipes,
-            reader=None if second is None else second.name,
+            reader=None if reader is None else reader.name,
         )
-        for table, found, second in zip(tables, gathered, seconds, strict=True)
-    )
+        for table, found, reader in zip(tables, gathered, seconds, strict=True)
+    ]
 
 
 def _read(table: Table) -> Floats:
@@ -154,12 +152,15 @@ def _read(table: Table) -> Floats:
 class _Checks:
     """The checks of meaning, once for each prompt however many models were asked it."""
 
-    def __init__(self, run: Run, tables: Sequence[Table]) -> None:
+    def __init__(self, store: Store, run: Run) -> None:
         self._language = run.experiment.get("language") or "en"
         self._found: dict[tuple[str, str, int, int], bool] = {}
         self._known, self._fresh = Known(FILE), dict[bytes, bytes]()
         steps = frozenset(n for n, recipe in enumerate(run.recipes) if recipe.steps)
-        sizes = {t.panel.task: len(t.items) for t in tables if not t.rescored}
+        counts = store.item_counts(run)
+        sizes: dict[str, int] = {}
+        for n, panel in enumerate(run.panels):
+            sizes[panel.task] = max(sizes.get(panel.task, 0), counts.get(n, 0))
         prompts = sum(sizes.values()) * len(steps) * run.draws
         self.recipes = steps if prompts <= MOST_CHECKED else frozenset()
 
@@ -190,30 +191,65 @@ class _Checks:
 
 
 class _Gathered:
-    """One panel's evidence as it comes: the store gives an item's clean prompt first."""
+    """One panel's evidence as it comes: the store gives an item's clean prompt first.
 
-    def __init__(self, table: Table, run: Run) -> None:
-        shape = table.value.shape
-        self.run = run
-        self.rows = {key: n for n, key in enumerate(table.items)}
-        self.columns = {recipe.id: n for n, recipe in enumerate(run.recipes)}
-        self.reread = np.full(shape, np.nan)
-        self.meaning_fails = np.zeros(shape, np.bool_)
-        self.served_differently = np.zeros(shape, np.bool_)
-        self.baseline: Variant | None = None
-        self.hosts: set[str] = set()
+    Nothing is known of the table's size yet, so values stand in the order of the cells.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._rows: dict[str, int] = {}
+        self._columns = {recipe.id: n for n, recipe in enumerate(run.recipes)}
+        self._at, self._reread = array("q"), array("d")
+        self._fails, self._elsewhere = bytearray(), bytearray()
+        self._baseline: Variant | None = None
+        self._hosts: set[str] = set()
 
     def add(self, cell: StoredCell, second: Score | None, checks: _Checks) -> None:
-        variant, column = cell.variant, self.columns[cell.variant.recipe.id]
-        repeat = cell.repeat - variant.recipe.repeat * self.run.repeats
-        at = self.rows[variant.item.key], column, variant.draw * self.run.repeats + repeat
+        variant, column = cell.variant, self._columns[cell.variant.recipe.id]
         host = None if cell.response is None else cell.response.served_by
         if column == 0:
-            if self.baseline is None or self.baseline.item.id != variant.item.id:
-                self.baseline, self.hosts = variant, set()
-            self.hosts |= {host} if host else set()
-        if second is not None and second.value is not None:
-            self.reread[at] = second.value
-        self.served_differently[at] = bool(host and self.hosts and host not in self.hosts)
-        if self.baseline is not None and self.baseline.item.id == variant.item.id:
-            self.meaning_fails[at] = checks.fails(column, self.baseline, variant)
+            if self._baseline is None or self._baseline.item.id != variant.item.id:
+                self._baseline, self._hosts = variant, set()
+            self._hosts |= {host} if host else set()
+        before = self._baseline
+        same = before is not None and before.item.id == variant.item.id
+        value = None if second is None else second.value
+        self._at.append(self._place(cell, column))
+        self._reread.append(math.nan if value is None else value)
+        self._elsewhere.append(bool(host and self._hosts and host not in self._hosts))
+        self._fails.append(same and before is not None and checks.fails(column, before, variant))
+
+    def _place(self, cell: StoredCell, column: int) -> int:
+        """Where a cell stands, with the items in the order in which they come."""
+        variant, run = cell.variant, self._run
+        row = self._rows.setdefault(variant.item.key, len(self._rows))
+        repeat = cell.repeat - variant.recipe.repeat * run.repeats
+        depth = variant.draw * run.repeats + repeat
+        return (row * len(self._columns) + column) * run.draws * run.repeats + depth
+
+    def reread(self, table: Table) -> Floats:
+        """What the second reader reads, in the table's order; NaN where it reads nothing."""
+        values = np.full(table.value.shape, np.nan)
+        values.flat[self._places_in(table)] = np.frombuffer(self._reread)
+        return values
+
+    def meaning_fails(self, table: Table) -> Mask:
+        """Whether a prompt lost its meaning."""
+        return self._marked(self._fails, table)
+
+    def served_differently(self, table: Table) -> Mask:
+        """Whether an answer came from another host than its baseline's."""
+        return self._marked(self._elsewhere, table)
+
+    def _marked(self, marks: bytearray, table: Table) -> Mask:
+        values = np.zeros(table.value.shape, np.bool_)
+        values.flat[self._places_in(table)] = np.frombuffer(marks, np.bool_)
+        return values
+
+    def _places_in(self, table: Table) -> NDArray[np.int64]:
+        rows = {key: n for n, key in enumerate(table.items)}
+        order = np.array([rows[key] for key in self._rows], np.int64)
+        row, rest = np.divmod(np.frombuffer(self._at, np.int64), table.value[0].size)
+        places: NDArray[np.int64] = order[row] * table.value[0].size + rest
+        return places

@@ -165,17 +165,19 @@ def scored_cells(
     within: CellRange | None = None,
     sections: bool = False,
     cut: Mapping[tuple[int, str], int] | None = None,
+    cells: Iterator[StoredCell] | None = None,
 ) -> Iterator[tuple[StoredCell, Score | None]]:
     """Every planned cell with its score, in plan order; of all items, or of some.
 
     Prompts have their sections where a scorer needs them, or if `sections` says so. An answer to a
     prompt that the server cut without a word is failed, not wrong; `cut` are these, where they are
-    known already (`cuts_of_run`).
+    known already (`cuts_of_run`). `cells` are those to score, if they are being read already.
     """
     by_panel = [scorers[panel.scorer] for panel in run.panels]
     sections = sections or any(scorer.needs_prompt for scorer in by_panel)
     cut = cuts_of_run(store, run) if cut is None else cut
-    cells = store.cells(run, items=items, within=within, sections=sections)
+    if cells is None:
+        cells = store.cells(run, items=items, within=within, sections=sections)
     if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
         cells = _prepared(cells, by_panel)
     for cell, score in judged_cells(cells, run, by_panel):

@@ -11,6 +11,7 @@ import click
 
 from falter import __version__
 from falter.cli._late import LateCommand, LateGroup
+from falter.cli._other_names import usage_message
 from falter.cli._typed import Typed, in_flags
 from falter.core.errors import FalterError, printable
 
@@ -88,7 +89,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return 0
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "falter"
-        _say_error(error.format_message(), f"'{path} --help' lists its arguments and options")
+        _say_error(usage_message(error), f"'{path} --help' lists its arguments and options")
         return 2
     except click.ClickException as error:
         _say_error(error.format_message(), None)

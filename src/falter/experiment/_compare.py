@@ -17,9 +17,8 @@ from falter.analysis import (
     Table,
     compare_sides,
     comparison_figures,
-    evidence_of_run,
     pair_sides,
-    run_tables,
+    tables_with_evidence,
 )
 from falter.core.errors import DuplicateName, StoreError, UnknownName, UsageError
 from falter.core.ids import digest, short
@@ -372,10 +371,9 @@ class _Tables:
 
     def _read(self, place: _Place) -> None:
         run, chosen = place.run, run_scorers(place.run)
-        tables = run_tables(place.store, run, chosen)
+        tables, evidence = tables_with_evidence(place.store, run, chosen)
         if not self.incomplete:
             _require_finished(place.stored, tables)
-        evidence = evidence_of_run(place.store, run, tables, chosen)
         items: dict[str, dict[str, Item]] = {}
         for item in place.store.items(run):
             items.setdefault(item.task, {})[item.key] = item

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 
 from falter.analysis import (
     Analysis,
+    Evidence,
+    Table,
     analyse,
     analysis_figures,
     analysis_title,
     main_figures,
     run_tables,
     scored_cells,
+    tables_with_evidence,
 )
 from falter.core.errors import UsageError
 from falter.core.records import Run
@@ -43,15 +46,26 @@ def part_results(
             ),
             store.find_run(part.run).run,
             incomplete=incomplete,
+            split=not stored.protocol,
         )
         for part in stored.parts
     )
 
 
-def part_result(store: Store, part: Part, run: Run, *, incomplete: bool = False) -> PartResult:
-    """The result of a part, from the answers in the store."""
+def part_result(
+    store: Store, part: Part, run: Run, *, incomplete: bool = False, split: bool = False
+) -> PartResult:
+    """The result of a part, from the answers in the store.
+
+    With `split` what splits its drops is read together with the answers, else when it is analysed.
+    """
     chosen = run_scorers(run)
-    tables = tuple(run_tables(store, run, chosen))
+    tables: Sequence[Table]
+    evidence: Sequence[Evidence] | None = None
+    if split:
+        tables, evidence = tables_with_evidence(store, run, chosen)
+    else:
+        tables = run_tables(store, run, chosen)
 
     def analysis() -> Analysis:
         return analyse(
@@ -61,6 +75,7 @@ def part_result(store: Store, part: Part, run: Run, *, incomplete: bool = False)
             partial=incomplete,
             encoder=encoder_if_there() if part.compares else None,
             tables=tables,
+            evidence=evidence,
             everyday=everyday_name,
         )
 
@@ -71,7 +86,7 @@ def part_result(store: Store, part: Part, run: Run, *, incomplete: bool = False)
     return PartResult(
         part=part,
         run=run,
-        tables=tables,
+        tables=tuple(tables),
         analyse=analysis,
         cells=cells,
         rewrites=lambda: scan_rewrites(store),

@@ -31,9 +31,6 @@ def cell_mark(row: Sequence[Any]) -> bytes:
 
 def content_mark(parts: Sequence[str | bytes | None]) -> bytes:
     """A hash of the parts of a cell, none of which runs into the next."""
-    hashed = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        hashed.update(b"-" if data is None else b"%d:" % len(data))
-        hashed.update(data or b"")
-    return hashed.digest()
+    data = [p.encode("utf-8", "surrogatepass") if isinstance(p, str) else p for p in parts]
+    joined = b"".join([b"-" if part is None else b"%d:%b" % (len(part), part) for part in data])
+    return hashlib.blake2b(joined, digest_size=16).digest()

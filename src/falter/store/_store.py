@@ -335,6 +335,7 @@ class Store:
         sections: bool,
     ) -> Iterator[StoredCell]:
         recipes = {self._row("recipes", r.id): r for r in run.recipes}
+        whole = {number: sections or r.asks_for_a_reply for number, r in recipes.items()}
         items = items if within is None else [within.item]
         items_by_number = self._items(run, items)
         item_numbers = [] if items is None else [self._row("items", identity) for identity in items]
@@ -362,8 +363,7 @@ class Store:
         for row in self.db.execute(query, (self.number(run.id), *item_numbers)):
             place, repeat, key, item, recipe, draw, status, prompt, body, failure = row
             raw = (items_by_number[item].id, status, prompt, body, failure)
-            whole = sections or recipes[recipe].asks_for_a_reply
-            prompt, edits = read_prompt(prompt, whole=whole)
+            prompt, edits = read_prompt(prompt, whole=whole[recipe])
             yield StoredCell(
                 panel=place,
                 variant=Variant(
@@ -436,6 +436,12 @@ class Store:
                 (self.number(run.id),),
             ).fetchone()
         return planned, answered
+
+    def item_counts(self, run: Run) -> dict[int, int]:
+        """How many items each panel has."""
+        query = "SELECT panel, count(DISTINCT item) FROM cells WHERE run = ? GROUP BY panel"
+        with self.reading():
+            return dict(self.db.execute(query, (self.number(run.id),)).fetchall())
 
     def items(self, run: Run) -> list[Item]:
         """The items of a run, in no order that means anything."""
