@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
 
+from falter import experiment, report
 from falter.core.errors import InvalidValue, UnknownName
-from falter.experiment import report_form, write_report
-from falter.figures import Study
-from falter.report import as_csv, as_json, as_latex, as_markdown, terminal
+
+if TYPE_CHECKING:
+    from falter.figures import Study
 
 __all__ = [
     "FILE",
@@ -44,14 +44,15 @@ class OutputFile(click.Path):
             self.fail(f"The folder '{folder}' cannot be written to.", param, ctx)
         if param.name == "html_path":
             try:
-                report_form(path)
+                experiment.report_form(path)
             except InvalidValue as error:
                 raise InvalidValue("--html", str(value), error.expected) from error
         return path
 
 
 FILE = OutputFile()
-PRINTED = {"json": as_json, "csv": as_csv, "md": as_markdown, "latex": as_latex}
+PRINTED = {"json": "as_json", "csv": "as_csv", "md": "as_markdown", "latex": "as_latex"}
+"""The forms on standard output, and what makes them of a study."""
 
 FORM_NAMES = ("html_path", "parquet_path", "figures", *(f"show_{form}" for form in PRINTED))
 
@@ -107,15 +108,17 @@ def show(
     if html_path is not None:
         write_page(shown, html_path)
     if parquet_path is not None:
-        write_report(shown, parquet_path)
+        experiment.write_report(shown, parquet_path)
         click.echo(f"numbers: {parquet_path}", err=True)
     for form in forms:
-        click.echo(PRINTED[form](shown).rstrip("\n"))
+        click.echo(getattr(report, PRINTED[form])(shown).rstrip("\n"))
     if not (forms or html_path or parquet_path):
-        terminal(study, Console(), names)
+        from rich.console import Console
+
+        report.terminal(study, Console(), names)
 
 
 def write_page(study: Study, path: Path) -> None:
     """Write the report as a page, and say where it is."""
-    write_report(study, path)
+    experiment.write_report(study, path)
     click.echo(f"report: {path}", err=True)

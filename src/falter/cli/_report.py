@@ -7,11 +7,8 @@ from typing import Any
 
 import click
 
-from falter.analysis import write_scores
 from falter.cli._forms import FILE, form_options, published_option, show
 from falter.cli._options import store_option
-from falter.experiment import open_result
-from falter.report.exports import export_forms
 
 __all__ = ["report"]
 
@@ -49,6 +46,10 @@ def report(
     \b
     Every form has the same numbers. 'falter report RUN --figure drops --csv' prints one figure.
     """
+    from falter.analysis import write_scores
+    from falter.experiment import open_result
+    from falter.report.exports import export_forms
+
     for form, _ in exports:
         export_forms.get(form)
     if not store_path.exists():

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from falter.gate._decide import decide, gate_verdict
     from falter.gate._feasibility import GatePlan, LinePlan, PlannedLine, plan_gate
     from falter.gate._lines import Line, LineKind, LineResult, LineVerdict
-    from falter.gate._schedule import ANYTIME, Schedule, schedule
+    from falter.gate._looks import ANYTIME
+    from falter.gate._schedule import Schedule, schedule
 
 __all__ = [
     "ANYTIME",

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from falter.core.errors import UsageError
 from falter.gate._lines import Line, LineResult, LineVerdict
-from falter.gate._schedule import FIRST, Schedule
+from falter.gate._looks import FIRST
+from falter.gate._schedule import Schedule
 from falter.stats import (
     clopper_pearson,
     confidence_sequence,

@@ -8,15 +8,10 @@ from functools import lru_cache
 from typing import Literal
 
 from falter.core.errors import InvalidValue
+from falter.gate._looks import ANYTIME, STEPS
 from falter.stats import sequential_boundaries
 
-__all__ = ["ANYTIME", "FIRST", "Schedule", "schedule"]
-
-ANYTIME: Literal["anytime"] = "anytime"
-STEPS = 20
-"""How often an `anytime` gate looks; its error holds for any number of looks."""
-FIRST = 25
-"""Items before the first look of an `anytime` gate."""
+__all__ = ["Schedule", "schedule"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
