@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from falter.cli import _report
+from falter import experiment
 from falter.cli._main import _run
 
 Capture = pytest.CaptureFixture[str]
@@ -35,7 +35,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def reading_once(patch: pytest.MonkeyPatch) -> Iterator[None]:
     """In here `falter report` analyses a store once, however many forms of it are asked for."""
     with patch.context() as here:
-        here.setattr(_report, "open_result", cache(_report.open_result))
+        here.setattr(experiment, "open_result", cache(experiment.open_result))
         yield
 
 
