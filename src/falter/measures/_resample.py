@@ -6,7 +6,7 @@ of counts and columns, for all resamples at once, and no row is ever copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -37,8 +37,9 @@ Seed = int | tuple[int, ...]
 # standard error of a sum over groups is known to 1/sqrt(2 * 20,000) = 0.5 %, which is less than
 # 2,000 draws leave open.
 GROUPS = 20_000
-# As many counts are held in memory at a time.
+# As many counts are held in memory at a time, and as many are kept for those who ask again.
 BLOCK = 2_000_000
+KEPT = 8_000_000
 
 
 def generator(seed: Seed) -> np.random.Generator:
@@ -82,22 +83,25 @@ def resampled_sums(units: Floats, replications: int, seed: Seed) -> Floats:
         order = rng.permutation(len(units))
         units = unit_sums(units[order], np.arange(len(units)) % GROUPS)
     table = units.astype(_exact_type(units))
-    if replications * len(units) <= BLOCK:
-        counts = _counts_of_seed(len(units), replications, seed)
-        return np.asarray(counts.astype(table.dtype) @ table)
+    blocks = list(_blocks(replications, len(units)))
+    if replications * len(units) <= KEPT:
+        counted: Iterable[NDArray[np.uint8]] = _counts_of_seed(len(units), replications, seed)
+    else:
+        counted = (_counts(rng, len(rows), len(units)) for rows in blocks)
     sums = np.empty((replications, units.shape[1]))
-    for rows in _blocks(replications, len(units)):
-        counts = _counts(rng, len(rows), len(units))
+    for rows, counts in zip(blocks, counted, strict=True):
         sums[rows.start : rows.stop] = counts.astype(table.dtype) @ table
     return sums
 
 
-@lru_cache(maxsize=16)
-def _counts_of_seed(units: int, replications: int, seed: Seed) -> NDArray[np.uint8]:
+@lru_cache(maxsize=8)
+def _counts_of_seed(units: int, replications: int, seed: Seed) -> tuple[NDArray[np.uint8], ...]:
     """Kept, because a study asks for the same counts for every model and condition."""
-    counts = _counts(generator(seed), replications, units)
-    counts.flags.writeable = False
-    return counts
+    rng = generator(seed)
+    blocks = tuple(_counts(rng, len(rows), units) for rows in _blocks(replications, units))
+    for counts in blocks:
+        counts.flags.writeable = False
+    return blocks
 
 
 def _counts(rng: np.random.Generator, rows: int, units: int) -> NDArray[np.uint8]:

@@ -53,7 +53,7 @@ def read_matrices(paths: Sequence[Path], columns: ColumnMap) -> Cells:
 
     whole = _together([cells for cells, _ in parts])
     unused = next((note for note in whole.notes if note.startswith("Columns not used")), None)
-    hint = "name the column that tells them apart, for example --run COLUMN"
+    hint = "name the column that tells them apart, for example --condition or --run COLUMN"
     return settle(whole, where, f"{hint}. {unused}" if unused else hint)
 
 
