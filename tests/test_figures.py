@@ -50,7 +50,7 @@ from falter.report._marks import MARK, marked, warning
 from falter.report._tables import quartiles
 from falter.report.drawing import FIGURE_STYLE
 from falter.report.drawing._axis import axis_of, ends, tick_texts
-from falter.report.drawing._heat import STEPS, Shades
+from falter.report.drawing._heat import STEPS, Shades, _cell
 from falter.report.forms._latex_text import latex, words
 from falter.report.page._sections import placed
 from falter.report.page._style import STYLE
@@ -484,6 +484,14 @@ def test_every_shade_carries_its_text(theme: str) -> None:
     ground = {"light": "#ffffff", "dark": "#15181c"}[theme]
     for at in range(6):
         assert _contrast(palette[f"k{at}"], ground) >= 3.0, at
+
+
+def test_a_shade_keeps_its_ink_where_few_items_stand_behind_it() -> None:
+    """Muted ink is made for the page's ground, not for a dark cell."""
+    scant = replace(estimate(1.0), items=4)
+    shown = str(_cell(scant, "a", "b", Shades([0.5, 1.0], "percent")))
+    assert " scant" in shown and "few" not in shown
+    assert "color" not in STYLE.split(".scant{")[1].split("}")[0]
 
 
 def test_cells_are_marked_where_the_interval_leaves_out_zero() -> None:

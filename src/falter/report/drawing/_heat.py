@@ -107,8 +107,8 @@ def _cell(cell: Estimate | None, down: str, across: str, shades: Shades) -> Html
     p = f", p {n.p_value(cell.p_value)}" if cell.p_value is not None else ""
     clear = " clear" if shades.diverging and excludes_zero(cell) else ""
     about = f"{where}: {text.text}{p}\n{provenance(cell)}"
-    muted = " few" if few(cell) else ""
-    kind = f"h-{shades.name(cell.value)}{clear}{muted}"
+    scant = " scant" if few(cell) else ""
+    kind = f"h-{shades.name(cell.value)}{clear}{scant}"
     return tag("td", text.value, class_=kind, title=about, data_label=across[:60])
 
 

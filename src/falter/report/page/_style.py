@@ -74,6 +74,7 @@ td.zero{color:var(--muted)}
 .chart .recipe{display:block;font-size:.75rem;color:var(--muted)}
 .chart .change{display:block;font-size:.78rem;color:var(--muted);max-width:19rem}
 .few,.few b,.chart .few .num b{color:var(--muted)!important;font-style:italic}
+.scant{font-style:italic}
 .chart .group th,.chart .total th{font-weight:600}
 .chart tbody+tbody tr:first-child>*{border-top:1px solid var(--line)}
 .chart thead th{border-bottom:1px solid var(--line);height:2rem}
