@@ -102,7 +102,8 @@ def read_letter(
     found = read_candidate(reply, marker, len(texts))
     if found is not None or (text := plain_answer(reply, marker)) is None:
         return found
-    by = by_question(text, marker, question) if question else None
+    asked = question[: question.rfind("?") + 1] or question  # without the options behind it
+    by = by_question(text, marker, asked) if asked else None
     values = _values(tuple(texts))
     if by is not None or values is None:
         return _by_words(text, texts) if by is None else by
@@ -129,13 +130,22 @@ def _values(texts: tuple[str, ...]) -> tuple[Decimal, ...] | None:
 
 
 def _by_words(text: str, texts: Sequence[str]) -> int | None:
-    """The only option whose words, several and in any inflection, a short reply has in order."""
-    if len(sentences(text)) > 1 or DENIAL.search(text) or HEDGED.search(text):
+    """The only option whose words, several and in any inflection, a short reply has in order.
+
+    It is its first sentence that has them; what follows may only deny others.
+    """
+    first, *rest = [text[a:b] for a, b in sentences(text)] or [""]
+    if DENIAL.search(first) or HEDGED.search(first):
         return None
-    said = content_words(text)
     wanted = [content_words(option) for option in texts]
-    found = [i for i, words in enumerate(wanted) if len(words) > 1 and _in_order(words, said)]
-    return found[0] if len(found) == 1 else None
+
+    def named(sentence: str) -> list[int]:
+        said = content_words(sentence)
+        return [i for i, words in enumerate(wanted) if len(words) > 1 and _in_order(words, said)]
+
+    found = named(first)
+    others = [s for s in rest if not DENIAL.search(s) and set(named(s)) - set(found)]
+    return found[0] if len(found) == 1 and not others else None
 
 
 def _in_order(words: Sequence[str], said: Sequence[str]) -> bool:

@@ -21,11 +21,17 @@ from falter.scorers.reading._number_words import (
     SUM,
     TRUST,
     UNIT,
-    VERB,
 )
 from falter.scorers.reading._numerals import Number, numbers
 from falter.scorers.reading._other_numbers import is_beside, is_denied, is_term
-from falter.scorers.reading._told_apart import as_asked, granted, in_items, most_about, says_when
+from falter.scorers.reading._told_apart import (
+    after_verb,
+    as_asked,
+    granted,
+    in_items,
+    most_about,
+    says_when,
+)
 from falter.scorers.reading._words import CONCLUSION, CORRECTION
 
 __all__ = ["LIMIT", "MARK", "SUM", "UNIT", "Placed", "placed_numbers"]
@@ -139,7 +145,8 @@ def _in_sentence(
     shared = _shared(text, chief, pool)
     if level < 2 and len(said) > 1 and (about := most_about(text, span, said, asked)) is not None:
         chief, level, shared = about, 2, False
-    level = level if said or level > 3 else min(level, 1)
+    otherwise = n > 0 and clause_at(parts, chief.start).part is Part.SUPPOSED and not supposed
+    level = level if said or level > (4 if otherwise else 3) else min(level, 1)
     level = min(level, 3) if step else level
     if sentence.rstrip().endswith(("?", "？")) or (not marked and CHECKED.search(sentence)):
         if sentence.rstrip().endswith(("?", "？")):
@@ -308,7 +315,7 @@ def _chief(
     if marked:
         at = start + marked
         later = [x for x in inside if x.start >= at - 1] or list(inside)
-        return _after_verb(text, at, later), 5
+        return after_verb(text, at, later), 5
     summed = [x for x in inside if _SUMMED.match(sentence, x.end - start)]
     if len(summed) == 1:
         return summed[0], 4
@@ -321,7 +328,7 @@ def _chief(
         for cue in (*reversed(strong), *cues):
             later = [x for x in inside if x.start - start >= cue.end()]
             if later:
-                chief = _after_verb(text, start + cue.end(), later)
+                chief = after_verb(text, start + cue.end(), later)
                 if _RESULT.fullmatch(cue[0]) and chief is inside[0]:
                     continue
                 if _COMPARED.search(text, start + cue.end(), chief.end + 30):
@@ -476,22 +483,3 @@ def _at_once(sentence: str, start: int, at: int, inside: Sequence[Number]) -> bo
     """Whether the next number follows a cue at once."""
     after = [x.start - start for x in inside if x.start - start >= at]
     return bool(after) and _LITTLE.fullmatch(sentence, at, after[0]) is not None
-
-
-def _after_verb(text: str, at: int, later: Sequence[Number]) -> Number:
-    """The number behind the verb that follows a cue; the first one where it comes at once."""
-    verb = VERB.search(text, at, later[-1].start)
-    behind = [x for x in later if verb and x.start >= verb.end()]
-    if len(later) > 1 and _IS.fullmatch(text, later[0].end, later[1].start):
-        return later[1]
-    if later[0].start - at < 4:
-        return later[0]
-    return (behind or list(later))[0]
-
-
-_IS = _re(
-    r"\s*(?:[^\W\d]{1,15}\s|[%€$]\s?)?(?:is|are|equals?|makes?|have|has|costs?|contains?|needs?"
-    r"|takes?"
-    r"|gives?|weighs?|holds?|ist|sind|est|es|è|é|=)\s"
-    r"(?:about |roughly |exactly |only )?[$€£]?"
-)

@@ -27,8 +27,9 @@ _EMPTY_WORDS = (
     " elle ils elles au aux en dans sur et ce cet cette deja el los las una unos es son esta"
     " estan fue ha han puede debe del al y se ya lo gli i uno e sono era puo deve nel nella di"
     " da della dello il ai het een zijn heeft hebben kan mag moet van op te er al os as um uma"
-    " sao foi tem pode dos das no na ja according text indeed actually also so yes laut"
-    " zufolge"
+    " sao foi tem pode dos das no na ja according text passage document indeed actually also so"
+    " yes laut"
+    " zufolge following below above given mentioned"
 )
 _EMPTY = frozenset(_EMPTY_WORDS.split())
 HEDGED = re.compile(
@@ -83,14 +84,35 @@ def restated(text: str, question: str) -> bool | None:
     wanted = _statement(question)
     if not wanted:
         return None
+    if (echoed := _echoed(text, wanted)) is not None:
+        return echoed
     spans = sentences(text)
     said = {clause.start for clause in clauses(text) if clause.part is Part.SAID}
     verdicts = set()
     for start, end in dict.fromkeys((*spans[:1], *spans[-1:])):
-        verdict = _verdict(text[start:end], wanted) if any(start <= s < end for s in said) else None
+        sentence = text[start:end]
+        chief = (start, end) == spans[0] or len(spans) < 3 or _LINKING.match(sentence) is not None
+        spoken = any(start <= s < end for s in said)
+        verdict = _verdict(sentence, wanted, freely=chief) if spoken else None
         if verdict is not None:
             verdicts.add(verdict)
     return verdicts.pop() if len(verdicts) == 1 else None
+
+
+def _echoed(text: str, wanted: list[str]) -> bool | None:
+    """From a first sentence that is only what is asked of something: "Not supported." """
+    match = _ECHO.match(text)
+    if match is None or not any(_same(folded_word(match[2]), word) for word in wanted):
+        return None
+    return match[1] is None
+
+
+_ECHO = re.compile(
+    r"\W*(not |nicht |pas |no |non |niet |não )?"
+    r"([^\W\d_]{2,}(?:ed|able|ible|ive)|legal|valid|safe|allowed|erlaubt|zulässig|autorisée?"
+    r"|permis|permitid[oa]|incluid[oa]|permess[oa]|toegestaan)\W*(?:[.!:—–]|$)",
+    re.IGNORECASE,
+)
 
 
 def content_words(text: str) -> list[str]:
@@ -104,6 +126,7 @@ def _statement(question: str) -> list[str]:
     text = question[-1_000:].strip()
     spans = [text[a:b].strip() for a, b in sentences(text)]
     asked = [s for s in spans if s.rstrip("\"'”»").endswith(("?", "？"))]
+    asked = [_SOURCE.sub("?", s) for s in asked]
     if len(asked) != 1 or DENIAL.search(asked[0]) or len(asked[0]) > _LONGEST:
         return []
     words = [folded_word(w) for w in _WORD.findall(asked[0])]
@@ -114,6 +137,14 @@ def _statement(question: str) -> list[str]:
     carrying = [w for w in words if w not in _EMPTY and (len(w) > 1 or w.isdigit())]
     brief = len(carrying) == 1 and len(words) == 3 and _PRONOUN.match(words[1] + " ")
     return carrying if len(carrying) > 1 or brief else []
+
+
+_SOURCE = re.compile(
+    r",? (?:according to|laut|zufolge|gemäß|selon|d'après|según|secondo|volgens|segundo)"
+    r"(?: (?:the|dem|der|den|le|la|l'|el|il|lo|de|het|o|a))? ?[^\W\d_]+\s*[?？]",
+    re.IGNORECASE,
+)
+"""The end of a question that names who says so."""
 
 
 def _alternatives(words: list[str]) -> bool:
@@ -130,30 +161,89 @@ _ENGLISH_WORDS = (
 _ENGLISH = frozenset(_ENGLISH_WORDS.split())
 
 
-def _verdict(sentence: str, wanted: list[str]) -> bool | None:
-    """Whether a sentence holds all that is wanted, in its order; False where it denies it."""
+def _verdict(sentence: str, wanted: list[str], *, freely: bool) -> bool | None:
+    """Whether a sentence holds what is wanted, in its order; False where it denies it.
+
+    Words may be missing where it says nothing else and, if `freely`, where pronouns stand for them;
+    a side remark at the end of a long reply is not read so.
+    """
+    sentence = _LINKING.sub("", sentence, count=1)
     if len(sentence) > _LONGEST or is_question(sentence) or HEDGED.search(sentence):
         return None
-    words = [folded_word(w) for w in _WORD.findall(sentence.replace("'s", ""))]
+    found = [(folded_word(m[0]), m.start()) for m in _WORD.finditer(sentence.replace("'s", "  "))]
+    words = [word for word, _ in found]
     if len(wanted) == 1 and len(words) > 5:
         return None
-    denials = len(DENIAL.findall(sentence))
-    at, missing = 0, list[int]()
-    turned = _BY.search(sentence) is not None  # what was the subject follows "by"
+    if (instead := _INSTEAD.search(sentence)) and _same(folded_word(instead[1]), wanted[-1]):
+        return False
+    orders = [wanted, [wanted[1], wanted[0], *wanted[2:]]] if len(wanted) > 1 else [wanted]
+    at, missing, against = min(
+        (_places(words, order, turned=_BY.search(sentence) is not None) for order in orders),
+        key=lambda found: len(found[1]),
+    )
+    denials = len(DENIAL.findall(sentence)) + against
+    if missing:
+        first = _PRONOUN.match(sentence) or _NOT_FIRST.match(sentence)
+        subject = missing == list(range(len(missing))) and len(missing) < len(wanted)
+        if not (subject and first):
+            last = found[at - 1][1] if at else 0
+            if not _stands_for(sentence, words, wanted, missing, freely=freely):
+                return None
+            if len(DENIAL.findall(sentence[:last])) + against != denials:
+                return None  # what is denied comes later
+    return None if denials > 1 else denials == 0
+
+
+def _places(words: list[str], wanted: list[str], *, turned: bool) -> tuple[int, list[int], int]:
+    """Up to where a sentence has the wanted words, those that it lacks, and opposites of them.
+
+    With `turned`, what was the subject follows "by", so that the order says nothing.
+    """
+    at, missing, against = 0, list[int](), 0
     for n, word in enumerate(wanted):
         at = 0 if turned else at
         place = next((i for i in range(at, len(words)) if _same(words[i], word)), None)
         if place is None:
-            against = next((i for i in range(at, len(words)) if _against(words[i], word)), None)
-            if against is None:
+            place = next((i for i in range(at, len(words)) if _against(words[i], word)), None)
+            if place is None:
                 missing.append(n)
                 continue
-            place, denials = against, denials + 1
+            against += 1
         at = place + 1
-    subject = missing == list(range(len(missing))) and len(missing) < len(wanted)
-    if missing and not (subject and (_PRONOUN.match(sentence) or _NOT_FIRST.match(sentence))):
-        return None
-    return None if denials > 1 else denials == 0
+    return at, missing, against
+
+
+def _stands_for(
+    sentence: str, words: list[str], wanted: list[str], missing: list[int], *, freely: bool
+) -> bool:
+    """Whether a sentence says only what is wanted; if `freely`, with pronouns for the rest."""
+    present = len(wanted) - len(missing)
+    if present < 2 or 2 * present < len(wanted):
+        return False
+    gaps = sum(n == 0 or missing[n - 1] + 1 != m for n, m in enumerate(missing))
+    if freely and gaps <= len(_STANDS_IN.findall(sentence)) and missing[-1] < len(wanted) - 1:
+        return True
+    own = [w for w in words if w not in _EMPTY and not DENIAL.fullmatch(w) and len(w) > 1]
+    new = [w for w in own if not any(_same(w, x) or _against(w, x) for x in wanted)]
+    return not new and (0 not in missing or (freely and _PRONOUN.match(sentence) is not None))
+
+
+_LINKING = re.compile(
+    r"\A\W*(?:so|thus|hence|therefore|consequently|accordingly|overall|in short|then|daher|somit"
+    r"|folglich|donc|ainsi|por (?:lo )?tanto|así que|quindi|dunque|dus|daarom|portanto|logo)\b"
+    r"[\s,:]*",
+    re.IGNORECASE,
+)
+_INSTEAD = re.compile(
+    r"\b(?:rather than|instead of|and not|anziché|plutôt que|en lugar de|em vez de|in plaats van"
+    r"|statt) (?:(?:an?|the|einer?|une?|una?|een|uma?) )?([^\W\d_]+)",
+    re.IGNORECASE,
+)
+_STANDS_IN = re.compile(
+    r"\b(?:it|they|he|she|them|him|er|sie|es|ihn|il|elle|ils|elles|ella|ello|lui|lei|hij|zij|ze"
+    r"|ele|ela)\b",
+    re.IGNORECASE,
+)
 
 
 _NOT_FIRST = re.compile(
@@ -167,7 +257,25 @@ _BY = re.compile(r"\b(?:by|von|par|por|da|dal|dalla|door|pel[oa])\b", re.IGNOREC
 
 
 def _same(word: str, wanted: str) -> bool:
-    return word == wanted if wanted[0].isdigit() else same_noun(word, wanted)
+    if wanted[0].isdigit():
+        return word == wanted
+    return same_noun(_PRESENT.get(word, word), _PRESENT.get(wanted, wanted))
+
+
+_TENSES = """
+made make|bought buy|went go|gone go|got get|gave give|given give|took take|taken take|said say
+paid pay|won win|lost lose|sold sell|left leave|met meet|kept keep|held hold|spoke speak
+spoken speak|wrote write|written write|grew grow|grown grow|fell fall|fallen fall|rose rise
+risen rise|began begin|begun begin|broke break|broken break|chose choose|chosen choose|drew draw
+drove drive|driven drive|ate eat|eaten eat|felt feel|found find|flew fly|forgot forget|knew know
+known know|led lead|ran run|saw see|seen see|sent send|stood stand|taught teach|thought think
+told tell|understood understand|wore wear|built build|brought bring|caught catch|came come
+became become|spent spend|meant mean|sang sing|swam swim|threw throw|thrown throw
+"""
+_PRESENT = dict(
+    entry.split()[:2] for line in _TENSES.strip().splitlines() for entry in line.split("|")
+)
+"""English verbs whose past does not look like them."""
 
 
 def _against(word: str, wanted: str) -> bool:

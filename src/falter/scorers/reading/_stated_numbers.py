@@ -17,6 +17,7 @@ from falter.scorers.reading._numerals import numbers
 from falter.scorers.reading._other_numbers import is_part
 from falter.scorers.reading._placed_numbers import LIMIT, MARK, SUM, UNIT, Placed, placed_numbers
 from falter.scorers.reading._refusals import asks_back, refusal_in
+from falter.scorers.reading._text_words import folded_word, same_noun
 from falter.scorers.reading._told_apart import asked_about, segment
 from falter.scorers.reading._withdrawn import taken_back_at
 from falter.scorers.reading._words import ADVERSATIVE, CORRECTION, OPEN
@@ -103,10 +104,11 @@ def settled_number(
     best = _last_committed(text, made, asked)
     if (best is None or best.level < 4) and in_bold and not cut and refused is None:
         best = in_bold[-1]
-    if best is None or _left_open(text, best, seen) or _withdrawn(text, best, made):
+    if best is None or _left_open(text, best, seen, asked) or _withdrawn(text, best, made):
         return None
     if _is_other_thing(text, best, asked) or is_part(text, best.number):
-        return None
+        counted = [s for s in seen if s.level >= 0 and _counts(text, s, asked)]
+        return counted[0].number.value if len(counted) == 1 else None
     return worth(text, best.number, asked)
 
 
@@ -116,6 +118,12 @@ def _is_other_thing(text: str, best: Placed, asked: Asked) -> bool:
     if not counted or text[best.number.end : best.number.end + 1] == "$":
         return False
     return measured_in(text, best.number, asked) is False
+
+
+def _counts(text: str, seen: Placed, asked: Asked) -> bool:
+    """Whether a number stands right before a noun of which the question asks how many."""
+    behind = re.match(r"\s+([^\W\d_]{3,20})", text[seen.number.end :])
+    return behind is not None and any(same_noun(folded_word(behind[1]), n) for n in asked.nouns)
 
 
 def _withdrawn(text: str, best: Placed, made: Sequence[Placed]) -> bool:
@@ -131,7 +139,9 @@ _LAST_LINE = late_regex(
     r"(?<![\d$€%])[^\W\d]*[^\d\n]{2}\n+[*_•-]*\s*[^\W\d][^:：\n\d]{0,30}:[ *_]*[$€£]?[-−]?\d[^\n:=]{0,20}\Z"  # noqa: E501
 )
 """A last line that is a key and a number, behind prose."""
-_EQUATION = late_regex(r"[^.!?\n:]*=\s*[$€£]?[-−]?\d[\d.,]*(?:\s?[^\W\d]{1,10}[²³]?)?\s*")
+_EQUATION = late_regex(
+    r"(?:[^.!?\n]|\.(?=\d))*=\s*[$€£]?[-−]?\d[\d.,]*(?:\s?[^\W\d]{1,10}[²³]?){0,2}\s*"
+)
 _NIL = late_regex(r"\W*(?:nil|nought|zilch|not a single one)\W*", re.IGNORECASE)
 _NOTHING = late_regex(
     r"\W*(?:none|not one|keine[rs]?|aucune?|ningun[oa]|nessun[oa]|geen(?: enkele)?|nenhuma?)\b"
@@ -380,7 +390,7 @@ def _dangling(text: str, seen: Placed) -> bool:
     return not tail and seen.level < 5 and "\n" not in text and is_cut(text)
 
 
-def _left_open(text: str, chosen: Placed, seen: Sequence[Placed]) -> bool:
+def _left_open(text: str, chosen: Placed, seen: Sequence[Placed], asked: Asked) -> bool:
     """Whether the number is one end of a range, a limit, or one of two that are left open."""
     number = chosen.number
     if _LIMITED.match(text, number.end):
@@ -394,7 +404,8 @@ def _left_open(text: str, chosen: Placed, seen: Sequence[Placed]) -> bool:
             continue
         first, second = sorted((other.number, number), key=lambda x: x.start)
         between = text[first.end : second.start]
-        if first is number and _COUNTED_TOO.fullmatch(between):
+        told_apart = _counts(text, chosen, asked) and not _counts(text, other, asked)
+        if first is number and _COUNTED_TOO.fullmatch(between) and not told_apart:
             return True
         if _EITHER.fullmatch(between) and (_DUTCH.search(text) or not _OF.search(between)):
             return True

@@ -1,4 +1,4 @@
-"""Numbers told apart by the question: which of several it asks about, and which say only when."""
+"""Numbers told apart: by the question, by when they hold, and by what is worked out of others."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from collections.abc import Mapping, Sequence
 
 from falter.core.late_regex import late_regex
 from falter.scorers.reading._asked import Asked, measured_in, words_of
-from falter.scorers.reading._number_words import MONTH
+from falter.scorers.reading._number_words import MONTH, VERB
 from falter.scorers.reading._numerals import Number
 from falter.scorers.reading._text_words import same_noun
 
-__all__ = ["as_asked", "asked_about", "granted", "in_items", "most_about", "says_when", "segment"]
+__all__ = [
+    "after_verb",
+    "as_asked",
+    "asked_about",
+    "granted",
+    "in_items",
+    "most_about",
+    "says_when",
+    "segment",
+]
 
 _APART = late_regex(
     r"[,;:—]\s|\s(?:and|but|while|whereas|und|aber|während|et|mais|tandis que|y|pero|mientras|e|ma"
@@ -130,3 +139,34 @@ def most_about(
     most = max(shares.values())
     best = [x for x in said if shares[x] == most]
     return best[0] if most > 1 and len(best) == 1 else asked_about(around, asked)
+
+
+def after_verb(text: str, at: int, later: Sequence[Number]) -> Number:
+    """The number behind the verb that follows a cue; the first one where it comes at once."""
+    verb = VERB.search(text, at, later[-1].start)
+    behind = [x for x in later if verb and x.start >= verb.end()]
+    if len(later) > 1 and _IS.fullmatch(text, later[0].end, later[1].start):
+        return later[1]
+    worked = len(later) > 1 and _WORKED.match(text, later[0].end, later[-1].start)
+    if worked and (result := [x for x in later if x.start >= worked.end()]):
+        return result[0]  # so 15 % of 80 is 12
+    if later[0].start - at < 4:
+        return later[0]
+    return (behind or list(later))[0]
+
+
+_IS = late_regex(
+    r"\s*(?:[^\W\d]{1,15}\s|[%€$]\s?)?(?:is|are|equals?|makes?|have|has|costs?|contains?|needs?"
+    r"|takes?"
+    r"|gives?|weighs?|holds?|ist|sind|est|es|è|é|=)\s"
+    r"(?:about |roughly |exactly |only )?[$€£]?",
+    re.IGNORECASE,
+)
+_WORKED = late_regex(
+    r"\s?(?:%|percent|prozent|pour cent|por ciento|per cento|procent|por cento)?\s?"
+    r"(?:of|times|multiplied by|plus|minus|divided by|over|von|mal|geteilt durch|de|fois|divisé par"
+    r"|por|entre|di|per|diviso|van|keer|gedeeld door|vezes|dividido por|[-−+×x*/÷·])\s?"
+    r"[$€£]?\d[\d.,]*\s?[^\W\d]{0,12}\s?(?:is|are|equals?|makes?|gives?|ist|sind|ergibt|est|fait|es|è|é"
+    r"|son|fa|sono|maakt|são|dá|=)\s",
+    re.IGNORECASE,
+)

@@ -37,7 +37,8 @@ _YES = (
     r"|you (?:can|may|sure can)|that(?:'s| is) (?:right|correct|true|so)|it sure (?:is|does)"
     r"|ja sicher|auf jeden fall|natürlich|sicher|doch|selbstverständlich|por supuesto|así es"
     r"|efectivamente|verdadero|cierto|bien sûr|en effet|certainement|effectivement|absolument"
-    r"|exact(?:ement)?|vrai|tout à fait|sì|certo|vero|esatto|certamente|proprio così|assolutamente"
+    r"|(?<!to be )exact(?:ement)?|vrai|tout à fait|sì|certo|vero|esatto|certamente|proprio così"
+    r"|assolutamente"
     r"|natuurlijk|jazeker|waar|juist|claro|com certeza|exato|correto|isso mesmo"
     r"|dat klopt|klopt|inderdaad|zeker|sim|verdade|verdadeiro|certeza"
 )
@@ -132,7 +133,7 @@ def read_yes_no(reply: str, question: str = "") -> Literal["yes", "no"] | None:
 
     A reply that says what the question asks as a statement says yes.
     """
-    if _BOTH.search(reply[:LONGEST]):
+    if _BOTH.search((answer_part(reply) or "")[:LONGEST]):
         return None
     if initial := _INITIAL.fullmatch(reply):
         return "yes" if initial[1] in "yY" else "no"
@@ -144,7 +145,7 @@ def read_yes_no(reply: str, question: str = "") -> Literal["yes", "no"] | None:
     if index is None and question:
         index = _by_statement(reply, question)
     if index is None:
-        index = _by_verb(reply)
+        index = _by_verb(reply, question)
     if index is None:
         index = _by_predicate(reply)
     return None if index is None else ("yes", "no")[index]
@@ -240,16 +241,24 @@ _INDEED = late_regex(
 _REVERSED = late_regex(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't")
 
 
+_VERB = r"do|does|did|is|are|was|were|has|have|had|can|could|will|should|must|may"
 _VERB_ALONE = late_regex(
-    r"\W*(?:it|he|she|they|we|that) (?:do|does|did|is|are|was|were|has|have|had|can|could|will)"
-    r"(?P<no>n't| not)?\W*",
+    rf"\W*(?:it|he|she|they|we|that|you) (?:{_VERB})(?P<no>n't| not)?\W*", re.IGNORECASE
+)
+_VERB_FIRST = late_regex(
+    r"[\W_]*(?:(?:short|quick|brief) answer\W+)?(?:\w+ly,? )?"
+    rf"(?:it|he|she|they|we|that|you) (?P<verb>{_VERB})(?P<no>n't| not)?[.!]",
     re.IGNORECASE,
 )
 
 
-def _by_verb(reply: str) -> int | None:
-    """From a reply that is only the question's verb: he did, they don't."""
-    match = _VERB_ALONE.fullmatch(plain(answer_part(reply) or ""))
+def _by_verb(reply: str, question: str) -> int | None:
+    """From a reply, or a first sentence, that is only the question's verb: he did, they don't."""
+    text = plain(answer_part(reply) or "")
+    match = _VERB_ALONE.fullmatch(text)
+    if match is None and (match := _VERB_FIRST.match(text)):
+        asked = re.search(rf"\b{match['verb']}\b", question, re.IGNORECASE)
+        match = match if asked else None
     return None if match is None else int(match["no"] is not None)
 
 
