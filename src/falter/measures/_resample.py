@@ -39,7 +39,7 @@ Seed = int | tuple[int, ...]
 GROUPS = 20_000
 # As many counts are held in memory at a time, and as many are kept for those who ask again.
 BLOCK = 2_000_000
-KEPT = 8_000_000
+KEPT = 40_000_000
 
 
 def generator(seed: Seed) -> np.random.Generator:
@@ -78,30 +78,39 @@ def unit_sums(columns: ArrayLike, codes: NDArray[np.intp] | None = None) -> Floa
 def resampled_sums(units: Floats, replications: int, seed: Seed) -> Floats:
     """Replications x columns: the column sums of units drawn with replacement."""
     check_replications(replications)
-    rng = generator(seed)
-    if len(units) > GROUPS:
-        order = rng.permutation(len(units))
-        units = unit_sums(units[order], np.arange(len(units)) % GROUPS)
+    rng, rows = generator(seed), len(units)
+    if rows > GROUPS:
+        order = rng.permutation(rows)
+        units = unit_sums(units[order], np.arange(rows) % GROUPS)
     table = units.astype(_exact_type(units))
-    blocks = list(_blocks(replications, len(units)))
+    counted: Iterable[NDArray[np.uint8]] = _all_counts(rng, replications, len(units))
     if replications * len(units) <= KEPT:
-        counted: Iterable[NDArray[np.uint8]] = _counts_of_seed(len(units), replications, seed)
-    else:
-        counted = (_counts(rng, len(rows), len(units)) for rows in blocks)
-    sums = np.empty((replications, units.shape[1]))
-    for rows, counts in zip(blocks, counted, strict=True):
-        sums[rows.start : rows.stop] = counts.astype(table.dtype) @ table
+        counted = _counts_of_seed(rows, replications, seed)
+    sums, done = np.empty((replications, units.shape[1])), 0
+    for counts in counted:
+        sums[done : done + len(counts)] = counts.astype(table.dtype) @ table
+        done += len(counts)
     return sums
 
 
-@lru_cache(maxsize=8)
-def _counts_of_seed(units: int, replications: int, seed: Seed) -> tuple[NDArray[np.uint8], ...]:
+@lru_cache(maxsize=4)
+def _counts_of_seed(rows: int, replications: int, seed: Seed) -> tuple[NDArray[np.uint8], ...]:
     """Kept, because a study asks for the same counts for every model and condition."""
     rng = generator(seed)
-    blocks = tuple(_counts(rng, len(rows), units) for rows in _blocks(replications, units))
+    if rows > GROUPS:
+        rng.permutation(rows)  # as it was drawn before these
+    blocks = tuple(_all_counts(rng, replications, min(rows, GROUPS)))
     for counts in blocks:
         counts.flags.writeable = False
     return blocks
+
+
+def _all_counts(
+    rng: np.random.Generator, replications: int, units: int
+) -> Iterator[NDArray[np.uint8]]:
+    """The counts of all draws, a block of them at a time."""
+    for rows in _blocks(replications, units):
+        yield _counts(rng, len(rows), units)
 
 
 def _counts(rng: np.random.Generator, rows: int, units: int) -> NDArray[np.uint8]:
