@@ -7,7 +7,8 @@ before it had been read (`FIRST_LOOK`). After that the failures of its even line
 its odd lines have never been. A second and a third set were written later, with whole questions,
 and measured once before their failures were read and mended. The fourth is by somebody who knew
 neither the readings nor the other sets; another goes through manners of reply one by one. The
-fifth is like the fourth, and nobody has looked at its failures.
+fifth is like the fourth, and nobody has looked at its failures. `everyday` has plain replies of the
+commonest manners, written after that and measured before they were learnt from.
 `--failures` prints those of the development corpus.
 """
 
@@ -35,9 +36,11 @@ SETS = {
     "fourth": "fourth set",
     "manners": "by manner",
     "fifth": "fifth set",
+    "everyday": "everyday",
 }
 """The development corpus, the lines of the held-out one, even (looked at) and odd (never), three
-later sets and one written by manner of reply, all looked at since, and a fifth, never looked at."""
+later sets and one written by manner of reply, all looked at since, a fifth, never looked at, and
+one of everyday replies, looked at."""
 FOLDERS = {
     "development": "",
     "second": "held_out_2",
@@ -45,6 +48,7 @@ FOLDERS = {
     "fourth": "held_out_4",
     "manners": "by_manner",
     "fifth": "held_out_5",
+    "everyday": "everyday",
 }
 FIRST_LOOKS = {
     "second": {
@@ -74,6 +78,13 @@ FIRST_LOOKS = {
         "numbers": (117, 100, 83, 75),
         "yesno": (27, 19, 21, 17),
         "json": (22, 18, 17, 17),
+    },
+    "everyday": {
+        "letters": (27, 26, 20, 18),
+        "labels": (65, 61, 52, 52),
+        "numbers": (30, 29, 24, 22),
+        "yesno": (30, 29, 11, 10),
+        "json": (0, 0, 0, 0),
     },
 }
 """What the first measurement of the later sets gave: replies, answers, read and right."""
@@ -188,6 +199,8 @@ def table() -> str:
         for part, looks in FIRST_LOOKS.items():
             rows[f"{SETS[part]}, first look"] = Counts(*looks[kind])
         for name, counts in rows.items():
+            if not counts.replies:
+                continue
             lines.append(_row(kind, name, counts))
             totals[name] = totals.get(name, Counts()) + counts
     lines += [_row("all", name, counts) for name, counts in totals.items()]

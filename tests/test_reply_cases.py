@@ -62,6 +62,8 @@ def test_traps_name_cases() -> None:
         ("fourth", "json", 0.99, 0.99), ("manners", "letters", 0.99, 0.99),
         ("manners", "labels", 0.99, 0.99), ("manners", "numbers", 0.99, 0.95),
         ("manners", "yesno", 0.99, 0.94), ("manners", "json", 0.99, 0.99),
+        ("everyday", "letters", 0.89, 0.75), ("everyday", "labels", 0.99, 0.86),
+        ("everyday", "numbers", 0.95, 0.9), ("everyday", "yesno", 0.99, 0.65),
     ],
 )  # fmt: skip
 def test_reading_gets_no_worse(part: str, kind: str, precision: float, recall: float) -> None:

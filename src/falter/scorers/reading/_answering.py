@@ -38,7 +38,8 @@ def plain_answer(reply: str, mark: Callable[[str], str]) -> str | None:
 def by_question(text: str, mark: Callable[[str], str], question: str) -> int | None:
     """The only candidate in a clause that says most of what the question asks about."""
     wanted = content_words(question)
-    if len(wanted) < 3 or DENIAL.search(question[-300:]):
+    least = 0.6 if len(wanted) > 2 else 1.0
+    if len(wanted) < 2 or DENIAL.search(question[-300:]):
         return None
     firm, others = list[tuple[set[int], frozenset[str]]](), list[tuple[set[int], frozenset[str]]]()
     for start, end in sentences(text):
@@ -48,7 +49,7 @@ def by_question(text: str, mark: Callable[[str], str], question: str) -> int | N
             words = _shared(clause, wanted)
             share = len(words) / len(wanted)
             plainly = not (is_question(sentence) or DENIAL.search(clause) or HEDGED.search(clause))
-            if named and share >= 0.6 and plainly:
+            if named and share >= least and plainly:
                 firm.append((named, words))
             elif named and share > 0.3:
                 others.append((named, words))

@@ -52,11 +52,18 @@ def read_label(reply: str, labels: Sequence[str], question: str = "") -> str | N
     bare = [label for label in labels if folded_key(label) == folded_key(reply[:200])]
     if len(bare) == 1 and len(reply) < 200 and bare[0].casefold() not in _ROLES:
         return bare[0]
+    if (stem := _ONE_WORD.fullmatch(reply)) is not None:
+        begun = [x for x in labels if x.casefold() == stem[1].casefold() + "ness"]
+        if len(begun) == 1:
+            return begun[0]  # sad, of sadness
     marker = _marker(tuple(labels))
     index = read_candidate(reply, marker, len(labels), attributive=True)
     if index is None and question and (text := plain_answer(reply, marker)) is not None:
         index = by_question(text, marker, question)
     return None if index is None else labels[index]
+
+
+_ONE_WORD = late_regex(r"[\W_]*([^\W\d_]{3,20})[\W_]*")
 
 
 def _spelled(label: str) -> str:

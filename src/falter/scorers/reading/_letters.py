@@ -100,8 +100,11 @@ def read_letter(
         return whole
     marker = _marker(tuple(letters), tuple(texts))
     found = read_candidate(reply, marker, len(texts))
-    if found is not None or (text := plain_answer(reply, marker)) is None:
+    if (text := plain_answer(reply, marker)) is None:
         return found
+    if found is not None:
+        said = _by_words(text, texts)
+        return found if said is None else said
     asked = question[: question.rfind("?") + 1] or question  # without the options behind it
     by = by_question(text, marker, asked) if asked else None
     values = _values(tuple(texts))
@@ -130,7 +133,7 @@ def _values(texts: tuple[str, ...]) -> tuple[Decimal, ...] | None:
 
 
 def _by_words(text: str, texts: Sequence[str]) -> int | None:
-    """The only option whose words, several and in any inflection, a short reply has in order.
+    """The only option whose words, several and in any inflection and order, a short reply has.
 
     It is its first sentence that has them; what follows may only deny others.
     """
@@ -141,7 +144,9 @@ def _by_words(text: str, texts: Sequence[str]) -> int | None:
 
     def named(sentence: str) -> list[int]:
         said = content_words(sentence)
-        return [i for i, words in enumerate(wanted) if len(words) > 1 and _in_order(words, said)]
+        several = [(i, words) for i, words in enumerate(wanted) if len(words) > 1]
+        ordered = [i for i, words in several if _in_order(words, said)]
+        return ordered or [i for i, words in several if _has_all(words, said)]
 
     found = named(first)
     others = [s for s in rest if not DENIAL.search(s) and set(named(s)) - set(found)]
@@ -151,6 +156,10 @@ def _by_words(text: str, texts: Sequence[str]) -> int | None:
 def _in_order(words: Sequence[str], said: Sequence[str]) -> bool:
     at = iter(said)
     return all(any(same_noun(word, other) for other in at) for word in words)
+
+
+def _has_all(words: Sequence[str], said: Sequence[str]) -> bool:
+    return all(any(same_noun(word, other) for other in said) for word in words)
 
 
 def _in_last_box(reply: str, texts: Sequence[str]) -> int | None:
