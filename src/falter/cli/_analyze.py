@@ -8,11 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from falter.analysis import Analysis
+from falter import analysis, experiment, readers
 from falter.cli._forms import FORM_NAMES, form_options, show
 from falter.core.errors import InvalidValue, UsageError
-from falter.experiment import analyze_files, shown_analysis
-from falter.readers import CONDITION_FROM, ColumnMap, LogChoice, scale_of
 
 __all__ = ["COLUMN_NAMES", "analyze", "analyzed", "column_options", "reading_options"]
 
@@ -54,7 +52,8 @@ _COLUMNS = (
         "--filter", "filter_", metavar="NAME", help="With lm-eval logs: the filter to use."
     ),
     click.option(
-        "--condition-from", type=click.Choice(CONDITION_FROM), default="auto", show_default=True,
+        "--condition-from", type=click.Choice(readers.CONDITION_FROM), default="auto",
+        show_default=True,
         help="With logs: what tells conditions apart.",
     ),
     click.option(
@@ -103,7 +102,7 @@ def column_options(command: F) -> F:
     return command
 
 
-def analyzed(paths: tuple[Path, ...], options: dict[str, Any]) -> Analysis:
+def analyzed(paths: tuple[Path, ...], options: dict[str, Any]) -> analysis.Analysis:
     """Analyse files with the options of `reading_options`."""
     if options["unparsed"] not in ("wrong", "excluded"):
         raise InvalidValue("--unparsed", options["unparsed"], "'wrong' or 'excluded'")
@@ -111,16 +110,16 @@ def analyzed(paths: tuple[Path, ...], options: dict[str, Any]) -> Analysis:
         raise InvalidValue("--margin", options["margin"], "points, above 0 and below 100")
     logs = {"tasks": options["task"], "models": options["model"]}
     columns = {role: options["run_" if role == "run" else role] for role in COLUMN_ROLES}
-    return analyze_files(
+    return experiment.analyze_files(
         paths,
-        columns=ColumnMap(**columns, layout="wide" if options["wide"] else "auto"),
-        choice=LogChoice(
+        columns=readers.ColumnMap(**columns, layout="wide" if options["wide"] else "auto"),
+        choice=readers.LogChoice(
             metric=options["metric"],
             filter=options["filter_"],
             condition_from=options["condition_from"],
             **logs,
         ),
-        scale=None if options["scale"] is None else scale_of(options["scale"]),
+        scale=None if options["scale"] is None else readers.scale_of(options["scale"]),
         baseline=options["baseline"],
         unparsed=options["unparsed"],
         level=options["level"],
@@ -151,4 +150,4 @@ def analyze(paths: tuple[Path, ...], **options: Any) -> None:
     if not paths:
         raise UsageError("Nothing to analyse", hint="falter analyze scores.csv; see --help")
     forms = {name: options.pop(name) for name in FORM_NAMES}
-    show(shown_analysis(analyzed(paths, options)), **forms)
+    show(experiment.shown_analysis(analyzed(paths, options)), **forms)

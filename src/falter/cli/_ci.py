@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+from falter import experiment, figures
 from falter.core.errors import printable
-from falter.experiment import GateResult, line_text, lost_examples
-from falter.figures import Example
 
 __all__ = ["junit", "step_summary", "workflow_commands"]
 
@@ -18,7 +17,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LONGEST = 300
 
 
-def junit(result: GateResult) -> bytes:
+def junit(result: experiment.GateResult) -> bytes:
     """A test suite with a case for each line: passed, failed with its numbers, or skipped.
 
     Missing answers are an error of a case of their own.
@@ -38,7 +37,7 @@ def junit(result: GateResult) -> bytes:
         ElementTree.SubElement(properties, "property", name=name, value=_xml(value))
     for line in result.lines:
         case = _case(suite, result, line.name)
-        text = _xml(line_text(result, line))
+        text = _xml(experiment.line_text(result, line))
         if line.verdict == "fail":
             failure = ElementTree.SubElement(case, "failure", message=text, type="falter.gate")
             failure.text = _xml("\n\n".join([text, *_examples(result, line.name, line.kind)]))
@@ -60,23 +59,25 @@ def junit(result: GateResult) -> bytes:
     )
 
 
-def _case(suite: ElementTree.Element, result: GateResult, name: str) -> ElementTree.Element:
+def _case(
+    suite: ElementTree.Element, result: experiment.GateResult, name: str
+) -> ElementTree.Element:
     place = f"falter.gate.{result.task}"
     return ElementTree.SubElement(
         suite, "testcase", name=_xml(name), classname=_xml(place), time="0"
     )
 
 
-def _skips(result: GateResult, verdict: str) -> bool:
+def _skips(result: experiment.GateResult, verdict: str) -> bool:
     return verdict == "undecided" and result.undecided != "pass"
 
 
-def _examples(result: GateResult, name: str, kind: str) -> Iterator[str]:
+def _examples(result: experiment.GateResult, name: str, kind: str) -> Iterator[str]:
     if kind == "drop":
-        yield from map(_example, lost_examples(result, name))
+        yield from map(_example, experiment.lost_examples(result, name))
 
 
-def _example(example: Example) -> str:
+def _example(example: figures.Example) -> str:
     after = "".join(segment.after for segment in example.segments)
     return (
         f"{example.item}: expected {_short(example.expected)}, answered "
@@ -100,14 +101,14 @@ def step_summary(path: Path, text: str) -> None:
         file.write(text.rstrip("\n") + "\n")
 
 
-def workflow_commands(result: GateResult) -> Iterator[str]:
+def workflow_commands(result: experiment.GateResult) -> Iterator[str]:
     """Workflow commands: an error for each line that fails, a warning for each undecided one."""
     for line in result.lines:
         if line.verdict == "pass":
             continue
         kind = "error" if line.verdict == "fail" else "warning"
         yield f"::{kind} title={_property(f'falter gate: {line.name}')}::" + _data(
-            line_text(result, line)
+            experiment.line_text(result, line)
         )
     if result.failed:
         yield f"::error title=falter gate::{_data(result.failed_text)}"

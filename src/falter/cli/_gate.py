@@ -11,13 +11,12 @@ from typing import Any
 import click
 from rich.console import Console
 
+from falter import experiment, report
 from falter.cli._ci import junit, step_summary, workflow_commands
 from falter.cli._forms import FILE, FORM_NAMES, form_options, show
 from falter.cli._options import file_options, settings_from, store_option
 from falter.cli._progress import Meter
 from falter.core.errors import UsageError, printable
-from falter.experiment import Gate, GateResult, gate_in, gate_study, plan_study, read_gate, run_gate
-from falter.report import as_markdown
 
 __all__ = ["gate"]
 
@@ -60,11 +59,11 @@ def gate(
     if options["file"] is None:
         raise UsageError("No file is named", hint="falter gate robustness.yaml")
     settings, folder = settings_from(options)
-    wanted = read_gate(settings, folder=folder, against=against)
+    wanted = experiment.read_gate(settings, folder=folder, against=against)
     if plan_only:
         return _plan(wanted, store_path, forms)
     with Meter(Console(stderr=True), {m.name: m.price for m in wanted.experiment.models}) as meter:
-        result = run_gate(wanted, store_path, watch=meter)
+        result = experiment.run_gate(wanted, store_path, watch=meter)
     _show(result, forms)
     _write(result, junit_path, comment_path)
     for note in result.notes:
@@ -72,13 +71,13 @@ def gate(
     return result.exit_code
 
 
-def _plan(wanted: Gate, store_path: Path, forms: dict[str, Any]) -> int:
-    with gate_in(wanted, store_path) as ready:
-        show(plan_study(ready), **forms)
+def _plan(wanted: experiment.Gate, store_path: Path, forms: dict[str, Any]) -> int:
+    with experiment.gate_in(wanted, store_path) as ready:
+        show(experiment.plan_study(ready), **forms)
         return CANNOT if ready.refusal else 0
 
 
-def _show(result: GateResult, forms: dict[str, Any]) -> None:
+def _show(result: experiment.GateResult, forms: dict[str, Any]) -> None:
     """The tables in the forms asked for; as JSON the gate's own words and numbers."""
     as_json = forms["show_json"]
     if as_json:
@@ -86,23 +85,25 @@ def _show(result: GateResult, forms: dict[str, Any]) -> None:
         forms = {**forms, "show_json": False}
         if not (forms["html_path"] or forms["parquet_path"]):
             return
-    show(gate_study(result), **forms)
+    show(experiment.gate_study(result), **forms)
 
 
-def _write(result: GateResult, junit_path: Path | None, comment_path: Path | None) -> None:
+def _write(
+    result: experiment.GateResult, junit_path: Path | None, comment_path: Path | None
+) -> None:
     """What a build server reads: JUnit, a comment, the step's summary, annotations."""
     if junit_path is not None:
         junit_path.parent.mkdir(parents=True, exist_ok=True)
         junit_path.write_bytes(junit(result))
         click.echo(f"junit: {junit_path}", err=True)
-    study = gate_study(result)
+    study = experiment.gate_study(result)
     if comment_path is not None:
         comment_path.parent.mkdir(parents=True, exist_ok=True)
-        comment_path.write_text(as_markdown(replace(study, headline=())), "utf-8")
+        comment_path.write_text(report.as_markdown(replace(study, headline=())), "utf-8")
         click.echo(f"comment: {comment_path}", err=True)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
-        step_summary(Path(summary), as_markdown(study))
+        step_summary(Path(summary), report.as_markdown(study))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in workflow_commands(result):
             click.echo(line, err=True)

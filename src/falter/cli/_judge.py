@@ -11,16 +11,10 @@ from typing import Any
 import click
 from rich.console import Console
 
+from falter import experiment
 from falter.cli._options import store_option
 from falter.cli._progress import Meter
 from falter.core.codec import to_json
-from falter.experiment import (
-    BUNDLED_RATINGS,
-    JudgeCalibration,
-    ModelSpec,
-    RatedTexts,
-    calibrate_judge,
-)
 from falter.figures import numbers as n
 from falter.store import Store
 
@@ -89,10 +83,11 @@ def calibrate(
         "context": None if context is None else tuple(filter(None, context.split(","))),
         "ratings": None if ratings is None else tuple(ratings.split(",")),
     }
-    rated: RatedTexts = replace(
-        BUNDLED_RATINGS, **{key: value for key, value in given.items() if value is not None}
+    rated: experiment.RatedTexts = replace(
+        experiment.BUNDLED_RATINGS,
+        **{key: value for key, value in given.items() if value is not None},
     )
-    spec = ModelSpec(
+    spec = experiment.ModelSpec(
         name=model,
         base_url=base_url,
         api_key_env=api_key_env,
@@ -101,7 +96,9 @@ def calibrate(
     )
     meter = Meter(Console(stderr=True), {model: None})
     with Store(store_path) as store, meter:
-        found = calibrate_judge(spec, rated, store, limit=limit, seed=seed, swap=swap, watch=meter)
+        found = experiment.calibrate_judge(
+            spec, rated, store, limit=limit, seed=seed, swap=swap, watch=meter
+        )
     if as_json:
         click.echo(json.dumps(to_json(found), indent=2))
     else:
@@ -109,7 +106,7 @@ def calibrate(
     return 1 if found.failed else 0
 
 
-def _lines(found: JudgeCalibration) -> Sequence[str]:
+def _lines(found: experiment.JudgeCalibration) -> Sequence[str]:
     lines = [
         f"{found.model} on {n.whole(found.pairs)} pairs, {found.question}",
         f"verdicts read at once {found.read:,}, at the second try {found.read_again:,}, "

@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from falter.analysis import Meaning, Rewording, equal_prompts, meaning_grid, meaning_losses
+from falter import analysis, report
 from falter.cli._options import store_option
 from falter.core.codec import json_text, to_json
 from falter.core.errors import TaskError, UsageError
@@ -28,7 +28,6 @@ from falter.experiment import (
     variant_sets,
 )
 from falter.perturbations import Applied, SettingPerturbation, apply_recipe, perturbations, text_key
-from falter.report import shown_text, terminal_figures
 
 __all__ = ["perturb"]
 
@@ -207,11 +206,13 @@ def _edits(changed: Prompt) -> list[dict[str, Any]]:
 
 
 def _check_texts(perturber: Perturber, texts: Iterator[str], language: str, as_json: bool) -> None:
-    rewordings: dict[str, list[Rewording]] = {recipe.label: [] for recipe in perturber.recipes}
+    rewordings: dict[str, list[analysis.Rewording]] = {
+        recipe.label: [] for recipe in perturber.recipes
+    }
     for number, text in enumerate(texts, start=1):
         for recipe, before, applied in perturber(text):
             rewordings[recipe.label].append(
-                Rewording(
+                analysis.Rewording(
                     item=f"line {number}",
                     before=before,
                     after=applied.prompt,
@@ -219,7 +220,7 @@ def _check_texts(perturber: Perturber, texts: Iterator[str], language: str, as_j
                 )
             )
     groups = {recipe.label: recipe.group for recipe in perturber.recipes}
-    same = equal_prompts(rewordings.items())
+    same = analysis.equal_prompts(rewordings.items())
     _show(
         [
             meaning_of(
@@ -258,7 +259,7 @@ def _check_prompts(
     with bank_in(experiment, store_path) as bank:
         for variant_set in variant_sets(experiment, bank):
             rewordings = [(recipe, tuple(cases)) for recipe, cases in variant_set.rewordings()]
-            same = equal_prompts((recipe.label, cases) for recipe, cases in rewordings)
+            same = analysis.equal_prompts((recipe.label, cases) for recipe, cases in rewordings)
             for recipe, cases in rewordings:
                 meanings.append(
                     meaning_of(
@@ -273,14 +274,16 @@ def _check_prompts(
     _show(meanings, as_json)
 
 
-def _show(meanings: Sequence[Meaning], as_json: bool) -> None:
+def _show(meanings: Sequence[analysis.Meaning], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([to_json(m) for m in meanings], indent=2, ensure_ascii=False))
         return
-    terminal_figures((*meaning_losses(meanings), *meaning_grid(meanings)), Console())
+    report.terminal_figures(
+        (*analysis.meaning_losses(meanings), *analysis.meaning_grid(meanings)), Console()
+    )
     if len(meanings) == 1:
         for before, after in meanings[0].samples:
-            click.echo(f"\n  {shown_text(before, 300)}\n  {shown_text(after, 300)}")
+            click.echo(f"\n  {report.shown_text(before, 300)}\n  {report.shown_text(after, 300)}")
 
 
 # Input

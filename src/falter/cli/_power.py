@@ -8,22 +8,11 @@ from typing import Any
 
 import click
 
-from falter.analysis import Analysis
+from falter import analysis, experiment, stats
 from falter.cli._analyze import COLUMN_NAMES, analyzed, column_options
 from falter.cli._options import store_option
 from falter.cli._power_text import design_rows, goal_row, show_designs, show_goals
 from falter.core.errors import InvalidValue, UsageError
-from falter.experiment import (
-    Assumptions,
-    assumptions_of,
-    components_in,
-    components_of,
-    design_errors,
-    open_result,
-    plan_goals,
-    with_usual_discordance,
-)
-from falter.stats import Design
 
 __all__ = ["power"]
 
@@ -150,7 +139,7 @@ def power(
     columns = {name: options.pop(name) for name in COLUMN_NAMES}
     goals = _fractions(options)
     pilot = None if source is None else _analysis(source, baseline, columns, store_path)
-    expected = Assumptions(
+    expected = experiment.Assumptions(
         conditions=conditions if conditions is not None else _conditions(pilot),
         per_item=per_item,
         models=models if models is not None else _models(pilot),
@@ -164,11 +153,11 @@ def power(
         complete_baseline=complete_baseline,
     )
     if pilot is not None:
-        expected = assumptions_of(pilot, expected)
+        expected = experiment.assumptions_of(pilot, expected)
     rows: list[dict[str, Any]] = []
     if goals or not (mean or components):
-        expected = with_usual_discordance(goals, expected)
-        plans = plan_goals(goals, expected, items=items, level=level)
+        expected = experiment.with_usual_discordance(goals, expected)
+        plans = experiment.plan_goals(goals, expected, items=items, level=level)
         rows += [goal_row(plan, expected, items) for plan in plans]
         if not show_json:
             show_goals(plans, expected, items)
@@ -179,14 +168,19 @@ def power(
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
 
 
-def _design(items: int | None, conditions: int, draws: int, repeats: int) -> Design:
+def _design(items: int | None, conditions: int, draws: int, repeats: int) -> stats.Design:
     if items is None:
         raise UsageError("--mean needs --items", hint="the number of items that are planned")
-    return Design(items=items, conditions=conditions, draws=draws, repeats=repeats)
+    return stats.Design(items=items, conditions=conditions, draws=draws, repeats=repeats)
 
 
 def _mean(
-    components: str | None, pilot: Analysis | None, design: Design, level: float, *, show: bool
+    components: str | None,
+    pilot: analysis.Analysis | None,
+    design: stats.Design,
+    level: float,
+    *,
+    show: bool,
 ) -> list[dict[str, Any]]:
     """The planned design and its neighbours, shown or as rows."""
     if components is None and pilot is None:
@@ -196,21 +190,21 @@ def _mean(
         )
     notes: tuple[str, ...] = ()
     if components is not None:
-        parts = components_in(components)
+        parts = experiment.components_in(components)
     elif pilot is not None:
-        parts, notes = components_of(pilot)
-    errors = design_errors(parts, design, level=level)
+        parts, notes = experiment.components_of(pilot)
+    errors = experiment.design_errors(parts, design, level=level)
     if show:
         show_designs(errors, parts, level, notes)
     return design_rows(errors, parts, level)
 
 
-def _conditions(pilot: Analysis | None) -> int:
+def _conditions(pilot: analysis.Analysis | None) -> int:
     counts = [panel.brittleness.conditions for panel in pilot.panels] if pilot else []
     return max((count for count in counts if count > 1), default=CONDITIONS)
 
 
-def _models(pilot: Analysis | None) -> int:
+def _models(pilot: analysis.Analysis | None) -> int:
     return max(2, len({panel.panel.model.id for panel in pilot.panels})) if pilot else 2
 
 
@@ -229,7 +223,7 @@ def _fractions(goals: dict[str, float | None]) -> dict[str, float]:
 
 def _analysis(
     source: str, baseline: str | None, columns: dict[str, Any], store_path: Path
-) -> Analysis:
+) -> analysis.Analysis:
     """Files as for `falter analyze`, else a run of the store."""
     path = Path(source)
     if path.exists():
@@ -240,4 +234,4 @@ def _analysis(
             f"--from {source} is neither a file nor a run: there is no store {store_path}",
             hint="give a file, or the store with --store",
         )
-    return open_result(store_path, source, incomplete=True).analysis
+    return experiment.open_result(store_path, source, incomplete=True).analysis

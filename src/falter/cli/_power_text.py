@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from falter import experiment, stats
 from falter.core.codec import to_json
-from falter.experiment import Assumptions, DesignError, PlannedGoal
-from falter.stats import SampleSize, VarianceParts
 
 __all__ = ["design_rows", "goal_row", "show_designs", "show_goals"]
 
@@ -24,7 +23,9 @@ _GOALS = {
 }
 
 
-def goal_row(plan: PlannedGoal, expected: Assumptions, items: int | None) -> dict[str, Any]:
+def goal_row(
+    plan: experiment.PlannedGoal, expected: experiment.Assumptions, items: int | None
+) -> dict[str, Any]:
     """One goal as an object."""
     row = {
         "goal": plan.name,
@@ -47,7 +48,7 @@ def goal_row(plan: PlannedGoal, expected: Assumptions, items: int | None) -> dic
     return row
 
 
-def _size(size: SampleSize | None, design: int | None) -> dict[str, Any] | None:
+def _size(size: stats.SampleSize | None, design: int | None) -> dict[str, Any] | None:
     if size is None:
         return None
     return {
@@ -66,7 +67,9 @@ def _points(value: float | None) -> float | None:
     return None if value is None else round(100.0 * value, 4)
 
 
-def show_goals(plans: Sequence[PlannedGoal], expected: Assumptions, items: int | None) -> None:
+def show_goals(
+    plans: Sequence[experiment.PlannedGoal], expected: experiment.Assumptions, items: int | None
+) -> None:
     """A line for each goal, those out of reach, where assumptions come from, and other shares."""
     table = _table("goal", *_heads(items))
     for plan in plans:
@@ -84,7 +87,10 @@ def show_goals(plans: Sequence[PlannedGoal], expected: Assumptions, items: int |
 
 
 def _show_shares(
-    console: Console, plan: PlannedGoal, expected: Assumptions, items: int | None
+    console: Console,
+    plan: experiment.PlannedGoal,
+    expected: experiment.Assumptions,
+    items: int | None,
 ) -> None:
     """The same goal for every share of items that may change."""
     best = f"best of {items:,}" if items is not None else "best"
@@ -114,16 +120,16 @@ def _table(*heads: str) -> Table:
     return table
 
 
-def _goal(plan: PlannedGoal) -> str:
+def _goal(plan: experiment.PlannedGoal) -> str:
     return _GOALS[plan.name].format(f"{100.0 * plan.asked:g} points")
 
 
-def _sizes(plan: PlannedGoal) -> list[str]:
+def _sizes(plan: experiment.PlannedGoal) -> list[str]:
     cells = [*_cells(plan.like_these, plan.design)]
     return cells if plan.exact is None else [*cells, *_cells(plan.exact, plan.exact_design)]
 
 
-def _cells(size: SampleSize, design: int | None) -> tuple[str, str]:
+def _cells(size: stats.SampleSize, design: int | None) -> tuple[str, str]:
     """Items and calls; with the number of conditions per item where it is not all of them."""
     each = f" × {design}" if design is not None else ""
     if size.value is None or size.calls is None:
@@ -132,7 +138,7 @@ def _cells(size: SampleSize, design: int | None) -> tuple[str, str]:
     return f"{size.value:,}{each}", f"{size.calls:,}"
 
 
-def _shortfalls(plans: Sequence[PlannedGoal]) -> list[str]:
+def _shortfalls(plans: Sequence[experiment.PlannedGoal]) -> list[str]:
     sentences = []
     for plan in plans:
         for size, about in ((plan.like_these, "items like these"), (plan.exact, "these items")):
@@ -150,7 +156,7 @@ def _shortfalls(plans: Sequence[PlannedGoal]) -> list[str]:
 
 
 def design_rows(
-    errors: Sequence[DesignError], parts: VarianceParts, level: float
+    errors: Sequence[experiment.DesignError], parts: stats.VarianceParts, level: float
 ) -> list[dict[str, Any]]:
     """The designs as objects."""
     return [
@@ -169,7 +175,10 @@ def design_rows(
 
 
 def show_designs(
-    errors: Sequence[DesignError], parts: VarianceParts, level: float, notes: Sequence[str]
+    errors: Sequence[experiment.DesignError],
+    parts: stats.VarianceParts,
+    level: float,
+    notes: Sequence[str],
 ) -> None:
     """A line for each design."""
     table = _table(
@@ -190,7 +199,7 @@ def show_designs(
         console.print(Text(text))
 
 
-def _variances(parts: VarianceParts) -> list[str]:
+def _variances(parts: stats.VarianceParts) -> list[str]:
     values = to_json(parts)
     known = ", ".join(f"{k} {v:.3g}" for k, v in values.items() if v is not None)
     unknown = [name for name, value in values.items() if value is None]

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import click
 
+from falter import store, viewer
 from falter.cli._options import STORE_PATH, store_option
 from falter.core.errors import UsageError
-from falter.store import Store, StoredStudy, find_study
-from falter.viewer import Notes, StoredSource, served, write_bundle
 
 __all__ = ["view"]
 
@@ -55,31 +54,33 @@ def view(
     if not path.exists():
         raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
     runs = [name for name in names if name not in stores]
-    with Store(path, writes=False) as store:
-        chosen = [find_study(store, name) for name in runs] or [find_study(store)]
+    with store.Store(path, writes=False) as opened:
+        chosen = [store.find_study(opened, name) for name in runs] or [store.find_study(opened)]
     if bundle is not None:
         _write(path, chosen, bundle)
         return
-    with StoredSource(path, chosen) as source, contextlib.suppress(KeyboardInterrupt):
-        notes = Notes(path.with_name(f"{path.name}-notes.jsonl"))
+    with viewer.StoredSource(path, chosen) as source, contextlib.suppress(KeyboardInterrupt):
+        notes = viewer.Notes(path.with_name(f"{path.name}-notes.jsonl"))
         asyncio.run(_serve(source, notes, port or 0, opens=not no_open))
 
 
-def _write(path: Path, chosen: Sequence[StoredStudy], folder: Path) -> None:
-    with StoredSource(path, chosen) as source:
-        pages = write_bundle(source, folder)
+def _write(path: Path, chosen: Sequence[store.StoredStudy], folder: Path) -> None:
+    with viewer.StoredSource(path, chosen) as source:
+        pages = viewer.write_bundle(source, folder)
     click.echo(f"{pages[0]}: for a web server, such as 'python3 -m http.server -d {folder}'")
     for page in pages[1:]:
         click.echo(f"{page}: the same in one file, to be opened or sent")
 
 
-async def _serve(source: StoredSource, notes: Notes, port: int, *, opens: bool) -> None:
+async def _serve(
+    source: viewer.StoredSource, notes: viewer.Notes, port: int, *, opens: bool
+) -> None:
     try:
-        async with served(source, notes, port=port) as viewer:
-            click.echo(viewer.address)
+        async with viewer.served(source, notes, port=port) as page:
+            click.echo(page.address)
             click.echo("Ctrl-C ends it. Whoever has this address can read the answers.", err=True)
             if opens:
-                await asyncio.to_thread(webbrowser.open, viewer.address)
+                await asyncio.to_thread(webbrowser.open, page.address)
             stopped = asyncio.Event()
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
