@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.analysis import KnownCosines, _parts, run_tables, scored_cells
+from falter.analysis import KnownCosines, _known_scores, _parts, run_tables, scored_cells
 from falter.analysis._known_scores import FILE, KnownScores, scorer_signature
 from falter.clients import clients
 from falter.core.interfaces import Case
@@ -31,7 +31,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    client = Scripted(lambda request: f"It is {request.variant.prompt.target}.", name="own")
+    steps = "First all of them are put together, one after the other, as the question asks."
+    client = Scripted(lambda r: f"{steps} It is {r.variant.prompt.target}.", name="own")
     monkeypatch.setitem(clients._objects, "own", lambda _: client)
     path = tmp_path / "s.db"
     falter.run(
@@ -70,6 +71,17 @@ def test_a_reply_is_scored_once(store: Store, monkeypatch: pytest.MonkeyPatch) -
     assert (again.value == table.value).all()
     assert again.output is not None and (again.output == table.output).all()
     assert counting.count == 8
+
+
+def test_a_short_reply_is_read_sooner_than_looked_up(
+    store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read in no time is not kept."""
+    monkeypatch.setattr(_known_scores, "SHORT", 1_000)
+    run = store.find_run().run
+    assert scores(store, run) == scores(store, run)
+    with sqlite3.connect(cache) as known:
+        assert known.execute("SELECT count(*) FROM scores").fetchone() == (0,)
 
 
 @pytest.mark.parametrize(

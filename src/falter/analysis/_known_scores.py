@@ -21,6 +21,7 @@ from falter.store import StoredCell
 __all__ = ["FILE", "KnownScores", "scorer_signature"]
 
 FILE = "scores.db"
+SHORT = 64
 _OUTCOMES = frozenset(get_args(Outcome))
 
 
@@ -69,7 +70,7 @@ class KnownScores:
         `baseline` is the content of the clean prompt's cell that the scorer is shown.
         """
         signature = self._signatures[cell.panel]
-        if signature is None or not cell.content:
+        if signature is None or not cell.content or _is_short(cell):
             return None
         recipe = cell.variant.recipe
         said = self._said.get(recipe.id)
@@ -92,6 +93,11 @@ class KnownScores:
     def close(self) -> None:
         """Close the file."""
         self._known.close()
+
+
+def _is_short(cell: StoredCell) -> bool:
+    """Whether a reply is read sooner than it is looked up."""
+    return cell.response is not None and len(cell.response.text or "") < SHORT
 
 
 def _body(score: Score) -> bytes | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import Any, Self, TypeVar
 from falter.core.errors import PreflightError, RunStopped, StoreBusy, StoreError, printable
 from falter.core.interfaces import Case, Client
 from falter.core.records import CUT, Request, Response, Run
+from falter.experiment._heap import settled_heap
 from falter.experiment._resolve import PanelPlan, Resolved
 from falter.planning import Cost, Shard, batched, estimate_cost
 from falter.runner import Lane, Progress, run_batches, run_lanes
@@ -40,8 +40,6 @@ Watch = Callable[[Sequence[Progress]], None]
 OnPlanned = Callable[[Sequence[Request]], None]
 WATCH_EVERY = 0.1
 PLAN_COMMIT = 512
-RARELY = 50_000
-"""Objects between two looks of the garbage collector: what a run makes is not circular."""
 
 
 def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPlan, Cost]]:
@@ -95,7 +93,7 @@ async def carry_out_together(
     ]
     progress = [lane.progress for lane in lanes]
     stop, batch = asyncio.Event(), any(resolved.experiment.batch for resolved in several)
-    with interruptible(stop), _settled_heap(), _stopped_by_the_store(progress):
+    with interruptible(stop), settled_heap(), _stopped_by_the_store(progress):
         with contextlib.ExitStack() as stack:
             for recorder in recorders:
                 stack.enter_context(recorder)
@@ -288,20 +286,6 @@ def _stopped_by_the_store(progress: Sequence[Progress]) -> Iterator[None]:
         if not any(p.sent for p in progress):
             raise
         raise RunStopped(f"The run was stopped. {error.message}", hint=error.hint) from error
-
-
-@contextlib.contextmanager
-def _settled_heap() -> Iterator[None]:
-    """Keep the garbage collector from walking all items again and again during a run."""
-    usual = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(RARELY, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
-        gc.unfreeze()
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from falter.analysis import (
 )
 from falter.core.errors import UsageError
 from falter.core.records import Run
+from falter.experiment._heap import settled_heap
 from falter.experiment._labels import run_scorers
 from falter.experiment._meaning import encoder_if_there
 from falter.experiment._reviews import opinions
@@ -62,10 +63,11 @@ def part_result(
     chosen = run_scorers(run)
     tables: Sequence[Table]
     evidence: Sequence[Evidence] | None = None
-    if split:
-        tables, evidence = tables_with_evidence(store, run, chosen)
-    else:
-        tables = run_tables(store, run, chosen)
+    with settled_heap():
+        if split:
+            tables, evidence = tables_with_evidence(store, run, chosen)
+        else:
+            tables = run_tables(store, run, chosen)
 
     def analysis() -> Analysis:
         return analyse(
