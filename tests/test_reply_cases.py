@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from falter.scorers.reading import read_number, read_yes_no
 from reply_table import counted
 
 REPLIES = Path(__file__).parent / "data" / "replies"
@@ -63,10 +64,37 @@ def test_traps_name_cases() -> None:
         ("manners", "labels", 0.99, 0.99), ("manners", "numbers", 0.99, 0.95),
         ("manners", "yesno", 0.99, 0.94), ("manners", "json", 0.99, 0.99),
         ("everyday", "letters", 0.89, 0.75), ("everyday", "labels", 0.99, 0.86),
-        ("everyday", "numbers", 0.95, 0.9), ("everyday", "yesno", 0.99, 0.65),
+        ("everyday", "numbers", 0.95, 0.9), ("everyday", "yesno", 0.99, 0.6),
     ],
 )  # fmt: skip
 def test_reading_gets_no_worse(part: str, kind: str, precision: float, recall: float) -> None:
     """Floors just below what `reply_table.py` prints; the aims are higher."""
     counts = counted(kind, part)
     assert counts.precision > precision and counts.recall > recall
+
+
+@pytest.mark.parametrize(
+    ("question", "reply"),
+    [
+        ("Is Paris bigger than Rome?", "Rome is bigger than Paris."),
+        ("Did Anna pay Ben?", "Ben paid Anna."),
+        ("Is the fox older than the dog?", "The dog is older."),
+        ("Does Python support tail calls?", "Python supports calls."),
+        ("Did Germany beat Brazil in 2014?", "Brazil beat Germany in 2014."),
+        ("Is the museum open on Mondays?", "The museum is open on Tuesdays."),
+        ("Did the team win the cup in 2019?", "They lost it in 2019."),
+        ("Does it allow subletting without consent?", "It allows subletting with consent."),
+        ("Is the claim supported?", "Supported claims need a source."),
+        ("¿Incluye el precio el desayuno?", "El desayuno incluye el precio."),
+    ],
+)
+def test_the_questions_words_in_other_roles_are_no_yes(question: str, reply: str) -> None:
+    """A statement with the same words says something else, and is not read."""
+    assert read_yes_no(reply, question) is None
+
+
+def test_a_share_of_a_number_is_not_the_result_beside_it() -> None:
+    """What is worked out stands right behind its verb."""
+    question = "How many of the 12 balls are red?"
+    assert read_number("So 3 of 12 are red and 9 are blue.", question) == 3
+    assert read_number("So 15 % of 80 is 12.", "What is 15 % of 80?") == 12

@@ -127,7 +127,9 @@ def _statement(question: str) -> list[str]:
     spans = [text[a:b].strip() for a, b in sentences(text)]
     asked = [s for s in spans if s.rstrip("\"'”»").endswith(("?", "？"))]
     asked = [_SOURCE.sub("?", s) for s in asked]
-    if len(asked) != 1 or DENIAL.search(asked[0]) or len(asked[0]) > _LONGEST:
+    if len(asked) != 1 or len(asked[0]) > _LONGEST:
+        return []
+    if DENIAL.search(asked[0]) or _WITHOUT.search(asked[0]):
         return []
     words = [folded_word(w) for w in _WORD.findall(asked[0])]
     if not words or words[0] in _ASKING or _alternatives(words):
@@ -168,7 +170,9 @@ def _verdict(sentence: str, wanted: list[str], *, freely: bool) -> bool | None:
     a side remark at the end of a long reply is not read so.
     """
     sentence = _LINKING.sub("", sentence, count=1)
-    if len(sentence) > _LONGEST or is_question(sentence) or HEDGED.search(sentence):
+    if len(sentence) > _LONGEST or is_question(sentence):
+        return None
+    if HEDGED.search(sentence) or _WITHOUT.search(sentence):
         return None
     found = [(folded_word(m[0]), m.start()) for m in _WORD.finditer(sentence.replace("'s", "  "))]
     words = [word for word, _ in found]
@@ -176,15 +180,11 @@ def _verdict(sentence: str, wanted: list[str], *, freely: bool) -> bool | None:
         return None
     if (instead := _INSTEAD.search(sentence)) and _same(folded_word(instead[1]), wanted[-1]):
         return False
-    orders = [wanted, [wanted[1], wanted[0], *wanted[2:]]] if len(wanted) > 1 else [wanted]
-    at, missing, against = min(
-        (_places(words, order, turned=_BY.search(sentence) is not None) for order in orders),
-        key=lambda found: len(found[1]),
-    )
+    at, missing, against = _places(words, wanted, turned=_BY.search(sentence) is not None)
     denials = len(DENIAL.findall(sentence)) + against
     if missing:
         first = _PRONOUN.match(sentence) or _NOT_FIRST.match(sentence)
-        subject = missing == list(range(len(missing))) and len(missing) < len(wanted)
+        subject = missing == list(range(len(missing))) and 2 * len(missing) <= len(wanted)
         if not (subject and first):
             last = found[at - 1][1] if at else 0
             if not _stands_for(sentence, words, wanted, missing, freely=freely):
@@ -220,12 +220,14 @@ def _stands_for(
     present = len(wanted) - len(missing)
     if present < 2 or 2 * present < len(wanted):
         return False
+    if any(_same(word, wanted[n]) for n in missing for word in words):
+        return False  # it is there, in another role: Rome is bigger than Paris
     gaps = sum(n == 0 or missing[n - 1] + 1 != m for n, m in enumerate(missing))
     if freely and gaps <= len(_STANDS_IN.findall(sentence)) and missing[-1] < len(wanted) - 1:
         return True
     own = [w for w in words if w not in _EMPTY and not DENIAL.fullmatch(w) and len(w) > 1]
     new = [w for w in own if not any(_same(w, x) or _against(w, x) for x in wanted)]
-    return not new and (0 not in missing or (freely and _PRONOUN.match(sentence) is not None))
+    return not new and missing[0] == present  # only what comes last is missing
 
 
 _LINKING = re.compile(
@@ -239,6 +241,7 @@ _INSTEAD = re.compile(
     r"|statt) (?:(?:an?|the|einer?|une?|una?|een|uma?) )?([^\W\d_]+)",
     re.IGNORECASE,
 )
+_WITHOUT = re.compile(r"\b(?:without|ohne|sans|sin|senza|zonder|sem)\b", re.IGNORECASE)
 _STANDS_IN = re.compile(
     r"\b(?:it|they|he|she|them|him|er|sie|es|ihn|il|elle|ils|elles|ella|ello|lui|lei|hij|zij|ze"
     r"|ele|ela)\b",

@@ -148,7 +148,7 @@ def after_verb(text: str, at: int, later: Sequence[Number]) -> Number:
     if len(later) > 1 and _IS.fullmatch(text, later[0].end, later[1].start):
         return later[1]
     worked = len(later) > 1 and _WORKED.match(text, later[0].end, later[-1].start)
-    if worked and (result := [x for x in later if x.start >= worked.end()]):
+    if worked and (result := [x for x in later if 0 <= x.start - worked.end() < 3]):
         return result[0]  # so 15 % of 80 is 12
     if later[0].start - at < 4:
         return later[0]
