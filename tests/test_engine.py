@@ -61,7 +61,7 @@ async def call(line: Sequence[str]) -> tuple[int, str, str]:
 
 RUN_AND_REPORT = """
 import sys
-from falter.cli import _run as run
+from falter.cli import _running as run
 from falter.cli._main import _run
 from falter.report import as_json
 read = run.stored_result
