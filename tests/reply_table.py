@@ -8,7 +8,8 @@ its odd lines have never been. A second and a third set were written later, with
 and measured once before their failures were read and mended. The fourth is by somebody who knew
 neither the readings nor the other sets; another goes through manners of reply one by one. The
 fifth is like the fourth, and nobody has looked at its failures. `everyday` has plain replies of the
-commonest manners, written after that and measured before they were learnt from.
+commonest manners, written after that and measured before they were learnt from. The sixth, letters
+and labels, is by somebody who knew neither readings nor sets; it was measured once, then read.
 `--failures` prints those of the development corpus.
 """
 
@@ -37,10 +38,11 @@ SETS = {
     "manners": "by manner",
     "fifth": "fifth set",
     "everyday": "everyday",
+    "sixth": "sixth set",
 }
 """The development corpus, the lines of the held-out one, even (looked at) and odd (never), three
 later sets and one written by manner of reply, all looked at since, a fifth, never looked at, and
-one of everyday replies, looked at."""
+one of everyday replies and a sixth, looked at."""
 FOLDERS = {
     "development": "",
     "second": "held_out_2",
@@ -49,6 +51,7 @@ FOLDERS = {
     "manners": "by_manner",
     "fifth": "held_out_5",
     "everyday": "everyday",
+    "sixth": "held_out_6",
 }
 FIRST_LOOKS = {
     "second": {
@@ -84,6 +87,13 @@ FIRST_LOOKS = {
         "labels": (65, 61, 52, 52),
         "numbers": (30, 29, 24, 22),
         "yesno": (30, 29, 11, 10),
+        "json": (0, 0, 0, 0),
+    },
+    "sixth": {
+        "letters": (80, 61, 50, 45),
+        "labels": (90, 72, 61, 56),
+        "numbers": (0, 0, 0, 0),
+        "yesno": (0, 0, 0, 0),
         "json": (0, 0, 0, 0),
     },
 }

@@ -65,6 +65,7 @@ def test_traps_name_cases() -> None:
         ("manners", "yesno", 0.99, 0.94), ("manners", "json", 0.99, 0.99),
         ("everyday", "letters", 0.89, 0.75), ("everyday", "labels", 0.99, 0.86),
         ("everyday", "numbers", 0.95, 0.9), ("everyday", "yesno", 0.99, 0.6),
+        ("sixth", "letters", 0.97, 0.8), ("sixth", "labels", 0.98, 0.92),
     ],
 )  # fmt: skip
 def test_reading_gets_no_worse(part: str, kind: str, precision: float, recall: float) -> None:

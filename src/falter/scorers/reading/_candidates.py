@@ -215,14 +215,18 @@ def _in_table(text: str, mark: Mark) -> Any:
     if len({index for index, _ in table}) < 2:
         return _UNDECIDED
     bold = {i for i, row in table if any(c.startswith("**") for c in row[1:])}
+    bold = bold or {i for i, row in table if row[0].startswith("**")}
     good = {i for i, row in table if _GOOD.search(plain(row[1]))}
+    good = good or {i for i, row in table if _GOOD.search(plain(row[-1]))}
     behind = text[text.rfind("|") + 1 :]
     if re.search(ANY, mark(plain(behind))):
         return _UNDECIDED
     for hits in (bold, good):
         if len(hits) == 1:
             return hits.pop()
-    return None
+    outside = _without_rows(text)
+    named = outside != text and re.search(ANY, mark(plain(outside)))
+    return _UNDECIDED if named else None
 
 
 def _without_objects(text: str) -> str:
@@ -276,12 +280,19 @@ _RIGHT = late_regex(
 )
 
 
+_ANSWERED = late_regex(
+    rf"\b(?:answer|choice|option) is[\W_]*{ANY}|\b(?:antwort|réponse|respuesta|risposta|antwoord"
+    rf"|resposta)\s(?:[^\W\d]+\s)?(?:ist|est|es|è|is|é)[\W_]*{ANY}",
+    re.IGNORECASE,
+)
 _SIGNED = late_regex(rf"^[\W_0-9]*?({ANY})(?=\W*[✅❌✓✔✗✘])")
 
 
 def _verdict(lines: Sequence[str]) -> str:
     """A line that says which of the listed candidates is the only one called right."""
     heads = [(m, line) for line in lines if (m := _HEAD.match(line) or _SIGNED.match(line))]
+    if any(_ANSWERED.search(line) for line in lines if not _HEAD.match(line)):
+        return ""  # the list goes through the others
     right = {m[1] for m, line in heads if _RIGHT.match(line, m.end(1))}
     wrong = {m[1] for m, line in heads if _WRONG.match(line, m.end(1))}
     if len({m[1] for m, _ in heads}) < 2 or len(right) != 1 or right & wrong:

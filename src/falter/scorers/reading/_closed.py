@@ -47,13 +47,16 @@ _OR_MAY = _re(
 _OPENED = _re(OPEN)
 _CHANGED = _re(CORRECTION)
 _IF = _re(
-    r"(?<!\beven )(?<!\bas )\b(?:if|unless|(?<=[,;.] )otherwise|assuming|provided that|wenn"
+    r"(?<!\beven )(?<!\bauch )(?<!\bas )\b(?:if|unless|(?<=[,;.] )otherwise|assuming"
+    r"|provided that|wenn"
     r"|falls (?:der|die|das|es|sie|er|ich|man|du|ihr|wir|ein|kein|nicht|doch|dem|den)|sofern"
     r"|tenzij|à moins|a menos"
     r"|a meno)\b"
 )
 _IDIOM = _re(rf"if{IDLE_IF}")
 _CONTRARY = _re(
+    r"\b(?:if|wenn|si|se|als)\b[^.!?]{0,120}"
+    r"\b(?:would have|wäre|hätte|aurait|habría|sarebbe)\b|"
     r"\b(?:would(?:n't)?(?: only)?(?: have)?(?: be| been)?|wäre|würde|serait|sería|sarebbe|zou"
     r"|seria)\b[^.!?]{0,60}\b(?:if|unless|wenn|falls|si|se|als)\b"
 )
@@ -91,6 +94,8 @@ def settled(
         made = _before_the_cut(text, spans, made)
     if _ONE_LEFT.search(text) and all(m.level == 1 for m in made):
         made = []
+    if _DEPENDS.match(text) and len({m.who for m in made}) > 1 and all(m.level < 4 for m in made):
+        return None
     best = _last_committed(text, spans, made, stressed)
     openings = _openings(text, spans, mentions)
     if best is not None:
@@ -156,7 +161,8 @@ def _openings(
         if one and other and one.who != other.who and min(one.level, other.level) >= 0:
             if not match[0].strip(" ,、") and one.part is not other.part:
                 continue  # a comma between clauses, not between the items of a list
-            either = _OR.search(match[0]) is not None
+            both = _BOTH.search(text[max(0, one.at - 20) : one.at]) is not None
+            either = both or _OR.search(match[0]) is not None
             found.append(_Opening(match.end(), frozenset((one.who, other.who)), either))
     found += [
         _Opening(m.at, frozenset())
@@ -166,7 +172,11 @@ def _openings(
     ]
     for start, end in spans:
         inside = [m for m in mentions if start <= m.at < end and m.level == 0]
-        marked = [m for m in mentions if m.level == 4 and m.at < start]
+        marked = [
+            m
+            for m in mentions
+            if m.at < start and (m.level == 4 or (m.firm and "\n" in text[m.at : start]))
+        ]
         sentence = text[start:end]
         if inside and not marked and not _CONTRARY.search(sentence):  # noqa: SIM102
             if any(not _IDIOM.match(sentence, m.start()) for m in _IF.finditer(sentence)):
@@ -206,6 +216,10 @@ _SO_DOES = _re(
     rf"\b(?:so|as) (?:does|is|do|are|would|could|might) (?:the |an? |option )?{ANY}"
     rf"|{ANY}[^.!?\n]{{0,20}}"
     r"\b(?:fits|works|applies|is possible|is plausible) (?:just )?(?:as well|too|equally)"
+)
+_BOTH = _re(r"(?:^|[.!?\n])[\W_]*(?:both|sowohl|tanto|sia|zowel)\W+$")
+_DEPENDS = _re(
+    r"\W*(?:that|it|this) depends\b|\W*(?:das|es) (?:hängt|kommt)\b|\W*(?:cela|ça) dépend"
 )
 _OR = _re(r"\b(?:or|oder|ou|o|u|of)\b|[/|かまた]")
 
@@ -293,7 +307,12 @@ def _plainly(
         return len(said) <= 2 and len({m.who for m in made}) == 1 and "?" not in text
     if len({m.who for m in made}) == 1 or _CHANGED.search(text):
         return True
-    last = [m for m in made if m.level == 2][-1]
+    stated = [m for m in made if m.level == 2]
+    first = spans[0][1]
+    if all(m.who == stated[0].who and m.at < first for m in stated):
+        # said at once; other candidates are spoken of later
+        return all(m.at >= first for m in made if m.who != stated[0].who)
+    last = stated[-1]
     start = _sentence_start(spans, last.at)
     beside = [m for m in made if m.at >= start and m.who != last.who]
     return start == spans[-1][0] and not beside

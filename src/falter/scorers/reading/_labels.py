@@ -13,6 +13,7 @@ from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._clause_words import CARRIER
 from falter.scorers.reading._edges import NO_WORD_AFTER, NO_WORD_BEFORE, either
 from falter.scorers.reading._mentions import MOST, token
+from falter.scorers.reading._text_words import same_noun
 from falter.scorers.reading._wrapped import folded_key
 
 __all__ = ["read_label"]
@@ -56,6 +57,8 @@ def read_label(reply: str, labels: Sequence[str], question: str = "") -> str | N
         begun = [x for x in labels if x.casefold() == stem[1].casefold() + "ness"]
         if len(begun) == 1:
             return begun[0]  # sad, of sadness
+    if _two_numbered(reply, labels):
+        return None
     marker = _marker(tuple(labels))
     index = read_candidate(reply, marker, len(labels), attributive=True)
     if index is None and question and (text := plain_answer(reply, marker)) is not None:
@@ -63,6 +66,18 @@ def read_label(reply: str, labels: Sequence[str], question: str = "") -> str | N
     return None if index is None else labels[index]
 
 
+def _two_numbered(reply: str, labels: Sequence[str]) -> bool:
+    """Whether a reply leaves open which of two numbered labels: 3 or 4 stars."""
+    nouns = {m[1].casefold() for x in labels if (m := re.fullmatch(r"\d+ ([^\W\d]+)", x))}
+    found = _NUMBERED.search(reply)
+    if found is not None and re.search(r"\d", reply[found.end() :]):
+        return False
+    return found is not None and any(same_noun(found[1].casefold(), noun) for noun in nouns)
+
+
+_NUMBERED = late_regex(
+    r"\b\d+ ?(?:or|to|oder|bis|ou|à|o|of|tot|a|[-–/]) ?\d+ ([^\W\d]+)", re.IGNORECASE
+)
 _ONE_WORD = late_regex(r"[\W_]*([^\W\d_]{3,20})[\W_]*")
 
 
@@ -122,7 +137,7 @@ def _part(index: int, label: str) -> tuple[bool, str]:
 
 _BEFORE = late_regex(
     r"(?:^|[\n\"'“„«(\[*_:：=>→,.!?;、。「]|\b(?:has|have|(?:it|as|is|be|'s) an?|that's|(?:it|this|he|she) is"  # noqa: E501
-    r"|so|is|be|as|to|are|was"
+    r"|so|is|be|as|to|are|was|leaves?|leaving|bleibt|reste|queda|resta|blijft|sobra"
     r"|therefore|hence|thus|ist|est|es|è|é|also|donc|label|answer|say|with|under|it's|remains?"
     r"|definitely|probably|clearly|likely|simply|just|towards?|deserves|warrants|in|into|under|for"
     r"|this|it|call|choose|pick|set|tag|rate|mark|really|rather|very|only|still|a|an|the|of|not"
@@ -140,9 +155,14 @@ _AFTER = late_regex(
 )
 
 
+_STANDS = late_regex(r"\b(?:is|are|was|were|clearly|strongly|firmly|stance|argues|speaks)\s$")
+
+
 def _isolated(match: re.Match[str]) -> bool:
     """Whether an everyday word stands by itself, as an answer does."""
     text = match.string
+    if match[0].casefold() == "against" and _STANDS.search(text, 0, match.start()):
+        return True
     return bool(_BEFORE.search(text[max(0, match.start() - 30) : match.start()])) and bool(
         _AFTER.match(text, match.end())
     )

@@ -89,7 +89,7 @@ _FILLERS = (
     r"|called|itself|simply|just|quite|rather|very|only|probably|likely|most likely|definitely"
     r"|clearly|therefore|really|still|indeed"
     r"|die|der|das|dem|den|ein|eine|einer|wohl|la|le|les|un|une|el|los|il|lo|uno|una"
-    r"|de|het|een|o|um|uma|opción|opzione|optie|opção|réponse|antwort|respuesta|risposta"
+    r"|de|het|een|o|um|uma|opción|opzione|optie|opção|alternativa|alternative|réponse|antwort|respuesta|risposta"
     r"|antwoord|resposta|type)\b)*+"
 )
 _LEADING = rf"(?:{_FILLERS}{_QUOTE}*\s*)"
@@ -161,6 +161,7 @@ _YOURS = _re(
 _GENERAL_AFTER = _re(
     r"\s+(?:is|are) (?:only |just |really )?(?:for|about)\b(?! (?:this|that|it)\b)"
 )
+_TO_SAY = _re(r"\s+to (?:say|claim|assume|think|conclude)\b")
 _GRANTED = _re(
     r"\W*(?:yes|that's (?:it|right|correct|the one)|exactly|correct|ja|genau|oui|sí|sì|sim)\b"
 )
@@ -349,6 +350,8 @@ class _Around:
         ):
             return 3, False
         if self.part not in (Part.SAID, Part.ASIDE) or _EARLIER.search(self.own):
+            return 0, False
+        if _TO_SAY.match(self.right):
             return 0, False
         concluded = _CONCLUDED.search(self.left) is not None
         if concluded or self._superlative() or _CONFIRMED.match(self.right):
