@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -29,9 +28,6 @@ SOURCE = Path(falter.__file__).parent
 ROOT = SOURCE.parents[1]
 PICTURE = ROOT / "docs" / "architecture.md"
 LONGEST = 500
-
-OPEN = ("core", "figures", "testing")
-WITHOUT_EXPORTS = ("falter.core", "falter.scorers._sandbox_child")  # a folder, a script
 
 
 @dataclass(frozen=True)
@@ -199,20 +195,6 @@ def test_no_room_imports_from_a_private_module_of_another() -> None:
     assert not trespasses, f"private modules of other rooms: {sorted(trespasses)}"
 
 
-def test_a_module_without_an_underscore_is_named_by_an_entry_point() -> None:
-    """But for those of `core`, `figures` and `testing`, which are imported by name."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    doors = {
-        target.partition(":")[0]
-        for group in (project["scripts"], *project["entry-points"].values())
-        for target in group.values()
-    }
-    for path in modules():
-        parts = path.relative_to(SOURCE).with_suffix("").parts
-        if len(parts) > 1 and not parts[-1].startswith("_") and parts[0] not in OPEN:
-            assert ".".join(("falter", *parts)) in doors, f"{shown(path)} has no underscore"
-
-
 def test_every_module_imports_with_sockets_blocked() -> None:
     """Importing downloads nothing and asks nobody, and starts nothing that could."""
     imported = fresh(
@@ -228,22 +210,6 @@ def test_every_module_imports_with_sockets_blocked() -> None:
         "    print(name)\n"
     )
     assert imported.splitlines() == sorted(module.__name__ for module in imported_modules()[1:])
-
-
-def test_exported_names_are_sorted_and_there() -> None:
-    """Every module has an `__all__`; it is sorted, and every name in it exists."""
-    for module in imported_modules():
-        if module.__name__ in WITHOUT_EXPORTS:
-            continue
-        names = module.__all__
-        assert list(names) == sorted(names, key=_like_ruff), module.__name__
-        missing = [name for name in names if not hasattr(module, name)]
-        assert not missing, f"{module.__name__} has no {missing}"
-
-
-def _like_ruff(name: str) -> tuple[int, str]:
-    kind = 0 if name.isupper() else 1 if name[:1].isupper() else 2
-    return kind, name
 
 
 def test_running_and_storing_imports_neither_scipy_nor_pandas() -> None:
