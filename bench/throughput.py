@@ -167,7 +167,7 @@ def ours(folder: str, url: str, connections: int) -> None:
 def look_up(folder: str) -> None:
     """Asking the store which of its planned ids are missing."""
     from falter.store import Store
-    from falter.store._marks import name_of
+    from falter.store.encoding import name_of
 
     with Store(Path(folder) / "falter.db") as store:
         keys = [name_of(key) for (key,) in store.db.execute("SELECT key FROM cells")]

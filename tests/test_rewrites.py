@@ -36,7 +36,7 @@ from falter.store import (
     scan_rewrites,
     verify,
 )
-from falter.store._migrations import APPLICATION_ID, MIGRATIONS
+from falter.store.migrations import APPLICATION_ID, MIGRATIONS
 from rewrite_samples import REWRITER, Wordsmith, asked_text, experiment_of, write_data
 
 Capture = pytest.CaptureFixture[str]

@@ -135,7 +135,7 @@ def test_a_store_is_created_whole_or_not_at_all(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A creation that breaks off halfway leaves an empty file, which the next one fills."""
-    from falter.store import _migrations
+    from falter.store import migrations as _migrations
 
     monkeypatch.setattr(
         _migrations, "MIGRATIONS", (*_migrations.MIGRATIONS, "CREATE TABLE items (x);\n")

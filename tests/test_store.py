@@ -10,7 +10,7 @@ import pytest
 from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import short
 from falter.store import PlannedCell, Store, verify
-from falter.store._migrations import MIGRATIONS
+from falter.store.migrations import MIGRATIONS
 from samples import RUN, answer, requests
 
 

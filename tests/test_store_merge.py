@@ -13,7 +13,7 @@ from falter.cli._main import _run
 from falter.core.errors import StoreError, UnknownName, UsageError
 from falter.planning import Shard
 from falter.store import Store, merge, verify
-from falter.store import _opening as opening
+from falter.store import opening
 from samples import RUN, answer, requests
 
 EXPERIMENT = ["--task", "basics:core", "--limit", "12", "-r", "typos", "-r", "casing"]

@@ -10,7 +10,7 @@ from falter.cli._main import _run
 from falter.core.errors import StoreError, UnknownName, UsageError
 from falter.core.ids import short
 from falter.store import Batches, Store, prune, studies, verify
-from falter.store._marks import blob
+from falter.store.encoding import blob
 from samples import RUN, answer, requests
 
 LINE = ["--task", "basics:core", "--limit", "10", "-m", "simulated"]

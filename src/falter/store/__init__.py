@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from falter.store._batches import Batches, planned_keys, put_answers
-from falter.store._following import (
+from falter.store.batches import Batches, planned_keys, put_answers
+from falter.store.cells import CellRange
+from falter.store.changes import (
     cell_ranges,
     changes,
     newest_replies,
@@ -11,11 +12,9 @@ from falter.store._following import (
     stored_items,
     unanswered,
 )
-from falter.store._merge import MergeReport, merge
-from falter.store._prune import PruneReport, prune
-from falter.store._range import CellRange
-from falter.store._repair import RepairReport, repair
-from falter.store._rewrites import (
+from falter.store.maintenance import PruneReport, RepairReport, VerifyReport, prune, repair, verify
+from falter.store.merge import MergeReport, merge
+from falter.store.rewrites import (
     StoreBank,
     authors,
     find_responses,
@@ -28,14 +27,14 @@ from falter.store._rewrites import (
     scan_rewrites,
     scan_samples,
 )
-from falter.store._store import (
+from falter.store.store import (
     PlannedCell,
     PromptSize,
     Store,
     StoredCell,
     StoredRun,
 )
-from falter.store._studies import (
+from falter.store.studies import (
     StoredPart,
     StoredStudy,
     find_study,
@@ -43,7 +42,6 @@ from falter.store._studies import (
     single_run,
     studies,
 )
-from falter.store._verify import VerifyReport, verify
 
 __all__ = [
     "Batches",

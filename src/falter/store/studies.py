@@ -13,8 +13,8 @@ import orjson
 from falter.core.codec import from_json, to_json
 from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import digest, short
-from falter.store._marks import blob
-from falter.store._store import Store, StoredRun
+from falter.store.encoding import blob
+from falter.store.store import Store, StoredRun
 
 __all__ = ["StoredPart", "StoredStudy", "find_study", "put_study", "single_run", "studies"]
 

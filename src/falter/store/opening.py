@@ -14,7 +14,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from falter.core.errors import StoreBusy, StoreError, StoreGone
-from falter.store._migrations import MIGRATIONS, migrate
+from falter.store.migrations import MIGRATIONS, migrate
 
 __all__ = ["FAULTS", "Place", "connect", "shared", "trouble"]
 

@@ -6,18 +6,9 @@ import orjson
 
 from falter.core.codec import from_json
 from falter.core.records import Item, Run
-from falter.store._marks import name_of
-from falter.store._range import CellRange
-from falter.store._store import Store
-
-__all__ = [
-    "cell_ranges",
-    "changes",
-    "newest_replies",
-    "replies_after",
-    "stored_items",
-    "unanswered",
-]
+from falter.store.cells import CellRange
+from falter.store.encoding import name_of
+from falter.store.store import Store
 
 
 def cell_ranges(store: Store, run: Run) -> list[CellRange]:

@@ -16,11 +16,18 @@ from falter.core.codec import from_json, to_json
 from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import short
 from falter.core.records import Item, Model, Request, Response, Run, Variant
-from falter.store._claims import Claims
-from falter.store._marks import blob, cell_mark, checksum, content_mark, name_of
-from falter.store._opening import FAULTS, Place, connect, shared, trouble
-from falter.store._prompts import characters, read_prompt
-from falter.store._range import CellRange
+from falter.store.cells import CellRange
+from falter.store.encoding import (
+    blob,
+    cell_mark,
+    characters,
+    checksum,
+    content_mark,
+    name_of,
+    read_prompt,
+)
+from falter.store.leases import Claims
+from falter.store.opening import FAULTS, Place, connect, shared, trouble
 
 __all__ = [
     "PlannedCell",

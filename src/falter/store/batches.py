@@ -13,8 +13,8 @@ from falter.core.codec import from_json, to_json
 from falter.core.errors import UnknownName
 from falter.core.ids import digest, short
 from falter.core.records import Model, Response, Run
-from falter.store._marks import blob, checksum, name_of
-from falter.store._store import Store
+from falter.store.encoding import blob, checksum, name_of
+from falter.store.store import Store
 
 __all__ = ["Batches", "planned_keys", "put_answers"]
 

@@ -12,8 +12,8 @@ import orjson
 from falter.core.codec import from_json, to_json
 from falter.core.records import Response, Rewrite
 from falter.core.reviews import Review, Sample, only_one
-from falter.store._marks import blob, checksum
-from falter.store._store import CHUNK, Store
+from falter.store.encoding import blob, checksum
+from falter.store.store import CHUNK, Store
 
 __all__ = [
     "StoreBank",

@@ -15,9 +15,9 @@ from falter.core.batches import BatchState
 from falter.core.codec import from_json
 from falter.core.records import Item, Model, Prompt, Recipe, Response, Rewrite, Run, Variant
 from falter.core.reviews import Review, Sample
-from falter.store._marks import blob, cell_mark, checksum, name_of
-from falter.store._opening import FAULTS
-from falter.store._studies import StoredStudy
+from falter.store.encoding import blob, cell_mark, checksum, name_of
+from falter.store.opening import FAULTS
+from falter.store.studies import StoredStudy
 
 __all__ = ["COLUMNS", "Soundness"]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from falter.core.errors import StoreError, UnknownName
 from falter.core.ids import short
-from falter.store._marks import blob, cell_mark
-from falter.store._repair import opened_as_it_is
-from falter.store._soundness import COLUMNS, Soundness
-from falter.store._store import Store
+from falter.store.encoding import blob, cell_mark
+from falter.store.integrity import COLUMNS, Soundness
+from falter.store.maintenance import opened_as_it_is
+from falter.store.store import Store
 
 __all__ = ["MergeReport", "merge"]
 

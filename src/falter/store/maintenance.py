@@ -1,0 +1,421 @@
+"""Verification: every hash is computed again, every reference followed, every plan counted."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from falter.core.batches import OPEN_STATES
+from falter.core.errors import StoreError, UsageError
+from falter.core.ids import short
+from falter.core.records import Run
+from falter.store.encoding import blob
+from falter.store.integrity import COLUMNS, Soundness
+from falter.store.migrations import APPLICATION_ID, MIGRATIONS, migrate
+from falter.store.opening import FAULTS
+from falter.store.store import Store
+from falter.store.studies import StoredStudy, find_study, studies
+
+MOST_OF_A_TABLE = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """How many records were checked, and what is wrong with the damaged ones."""
+
+    checked: int
+    problems: tuple[str, ...]
+
+
+def verify(store: Store) -> VerifyReport:
+    """Check every row against its hash and what it names, and every run against its plan.
+
+    Whatever the file holds, this ends in a list of problems: of each table the first twenty, and
+    how many more there are.
+    """
+    db = store.db
+    problems = [*_of_the_file(db), *_of_the_schema(db)]
+    with _lenient(db):
+        sound = Soundness(db)
+        checked = 0
+        for table in COLUMNS:
+            found = []
+            for _, problem in sound.rows(table):
+                checked += 1
+                if problem is not None:
+                    found.append(problem)
+            problems += found[:MOST_OF_A_TABLE]
+            if len(found) > MOST_OF_A_TABLE:
+                problems.append(f"{table}: {len(found) - MOST_OF_A_TABLE:,} more problems")
+        problems += sound.faults
+        problems += _of_the_plans(db, sound)
+    return VerifyReport(checked=checked, problems=tuple(problems))
+
+
+@contextlib.contextmanager
+def _lenient(db: sqlite3.Connection) -> Iterator[None]:
+    """Texts that are no UTF-8 are read all the same: what they are is for the checks to say."""
+    before = db.text_factory
+    db.text_factory = lambda data: data.decode("utf-8", "replace")
+    try:
+        yield
+    finally:
+        db.text_factory = before
+
+
+def _of_the_file(db: sqlite3.Connection) -> list[str]:
+    try:
+        states = [str(state) for (state,) in db.execute("PRAGMA integrity_check(5)")]
+    except FAULTS as error:
+        states = [str(error)]
+    return [f"SQLite says: {state}" for state in states if state != "ok"]
+
+
+def _of_the_schema(db: sqlite3.Connection) -> list[str]:
+    """What the schema has more, less or otherwise than the one that falter writes."""
+    query = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_stat%'"
+    try:
+        found = {(kind, name): sql for kind, name, sql in db.execute(query)}
+    except FAULTS as error:
+        return [f"the schema cannot be read ({error})"]
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        migrate(fresh, "")
+        wanted = {(kind, name): sql for kind, name, sql in fresh.execute(query)}
+    return [
+        *(f"{kind} {name[:60]!r} is not falter's" for kind, name in found.keys() - wanted.keys()),
+        *(f"{kind} {name!r} is missing" for kind, name in wanted.keys() - found.keys()),
+        *(
+            f"{kind} {name!r} was changed"
+            for kind, name in wanted.keys() & found.keys()
+            if wanted[kind, name] != found[kind, name]
+        ),
+    ]
+
+
+def _of_the_plans(db: sqlite3.Connection, sound: Soundness) -> list[str]:
+    """Cells that a finished plan has lost or gained, and answers that a finished run has lost."""
+    problems = []
+    try:
+        cells: Counter[int] = Counter()
+        for number, panel, count, last in db.execute(
+            "SELECT run, panel, count(*), max(sequence) FROM cells GROUP BY run, panel"
+        ):
+            cells[number] += count
+            if number in sound.runs and count != last + 1 and _planned(db, number):
+                name = short(sound.runs[number].id)
+                problems.append(f"cells: run {name} lacks {last + 1 - count:,} of panel {panel}")
+        for number, planned, finished in db.execute(
+            "SELECT number, planned, finished_at FROM runs"
+        ):
+            if number not in sound.runs:
+                continue
+            name = short(sound.runs[number].id)
+            if isinstance(planned, int) and planned > 1 and cells[number] != planned:
+                problems.append(
+                    f"cells: run {name} was planned with {planned:,}, {cells[number]:,} are there"
+                )
+            if planned == 1 and not cells[number]:
+                problems.append(f"cells: run {name} has lost all of its plan")
+            (answered,) = db.execute(
+                "SELECT count(*) FROM cells c JOIN responses r ON r.key = c.key WHERE c.run = ?",
+                (number,),
+            ).fetchone()
+            if finished is not None and answered < cells[number]:
+                problems.append(
+                    f"responses: run {name} was finished and has lost {cells[number] - answered:,}"
+                )
+    except (*FAULTS, TypeError) as error:
+        problems.append(f"cells: the plans cannot be counted ({error})")
+    return problems
+
+
+def _planned(db: sqlite3.Connection, number: int) -> bool:
+    return bool(db.execute("SELECT planned FROM runs WHERE number = ?", (number,)).fetchone()[0])
+
+
+# Repair: what is sound in a damaged store, copied into a new one.
+
+
+COMMIT = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairReport:
+    """How many rows of each table were kept, and why the others were not."""
+
+    kept: dict[str, int]
+    problems: tuple[str, ...]
+
+
+def repair(path: Path, to: Path) -> RepairReport:
+    """Copy every sound row of a store into a new one; the damaged file stays as it is.
+
+    A run that loses cells is planned again by its next run, and one that loses answers is no
+    longer finished: the same command then asks for exactly what is gone.
+    """
+    if to.exists():
+        raise StoreError(f"{to} is there already", hint="name a new file with --to")
+    with closing(opened_as_it_is(path)) as db:
+        sound = Soundness(db)
+        problems: list[str] = []
+        kept: Counter[str] = Counter()
+        with Store(to) as new:
+            for table in COLUMNS:
+                kept[table] = _copy(table, sound, new, problems)
+            _settle_runs(new)
+    return RepairReport(kept=dict(kept), problems=(*problems, *sound.faults))
+
+
+def opened_as_it_is(path: Path) -> sqlite3.Connection:
+    """A file that may be damaged, for reading only; its triggers and views are never run."""
+    if not path.exists():
+        raise StoreError(f"The store {path} does not exist", hint="name it with --store")
+    db = sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, isolation_level=None
+    )
+    try:
+        db.text_factory = lambda data: data.decode("utf-8", "replace")
+        db.execute("PRAGMA trusted_schema = OFF")
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        tables = db.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
+        )
+        missing = COLUMNS.keys() - {name for (name,) in tables}
+    except FAULTS as error:
+        db.close()
+        raise StoreError(
+            f"Nothing of {path} can be read: {error}", hint="it is no store, or wholly damaged"
+        ) from error
+    if application != APPLICATION_ID or version != len(MIGRATIONS) or missing:
+        db.close()
+        raise StoreError(
+            f"{path} is no store of this version of falter",
+            hint="an older one is brought up to date by any other command",
+        )
+    return db
+
+
+def _copy(table: str, sound: Soundness, new: Store, problems: list[str]) -> int:
+    columns = COLUMNS[table]
+    marks = ", ".join("?" * len(columns.split(", ")))
+    insert = f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({marks})"
+    waiting, kept = [], 0
+    for row, problem in sound.rows(table):
+        if problem is not None:
+            problems.append(problem)
+            continue
+        waiting.append(row)
+        if len(waiting) >= COMMIT:
+            kept += _put(new, insert, waiting)
+            waiting = []
+    return kept + _put(new, insert, waiting)
+
+
+def _put(new: Store, insert: str, rows: list[tuple[object, ...]]) -> int:
+    with new.transaction():
+        before = new.db.total_changes
+        new.db.executemany(insert, rows)
+        return new.db.total_changes - before
+
+
+def _settle_runs(new: Store) -> None:
+    """Runs whose plan or answers are no longer whole are to be planned or asked again."""
+    with new.transaction():
+        new.db.execute(
+            "UPDATE runs SET planned = 0, finished_at = NULL WHERE planned > 0 AND planned <> "
+            "(SELECT count(*) FROM cells WHERE run = runs.number) AND (planned > 1 OR 0 = "
+            "(SELECT count(*) FROM cells WHERE run = runs.number))"
+        )
+        new.db.execute(
+            "UPDATE runs SET planned = 0, finished_at = NULL WHERE number IN (SELECT run FROM "
+            "cells GROUP BY run, panel HAVING count(*) <> max(sequence) + 1)"
+        )
+        new.db.execute(
+            "UPDATE runs SET finished_at = NULL WHERE number IN (SELECT c.run FROM cells c "
+            "LEFT JOIN responses r ON r.key = c.key WHERE r.key IS NULL)"
+        )
+
+
+# Pruning: runs removed from a store, with what no other run needs.
+
+
+TABLES = (
+    "runs", "studies", "cells", "responses", "failures", "batches", "variants", "items", "recipes",
+    "models",
+)  # fmt: skip
+_OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
+_GONE = "(SELECT number FROM temp.gone)"
+_LOST = "(SELECT key FROM temp.lost)"
+# In the order in which rows name each other, from the end: what is left names only what is left.
+_REMOVE = (
+    ("responses", f"key IN {_LOST}"),
+    ("failures", f"key IN {_LOST}"),
+    ("batch_keys", f"key IN {_LOST}"),
+    ("batches", "number NOT IN (SELECT batch FROM batch_keys)"),
+    ("cells", f"run IN {_GONE}"),
+    ("runs", f"number IN {_GONE}"),
+    ("failures", "key IN (SELECT key FROM responses)"),
+    (
+        "variants",
+        "(item, recipe, draw, id) NOT IN (SELECT item, recipe, draw, variant FROM cells)",
+    ),
+    ("items", "number NOT IN (SELECT item FROM cells)"),
+    (
+        "recipes",
+        "number NOT IN (SELECT recipe FROM cells) AND id NOT IN (SELECT id FROM temp.named)",
+    ),
+    (
+        "models",
+        "number NOT IN (SELECT model FROM responses UNION SELECT model FROM batches) "
+        "AND id NOT IN (SELECT id FROM temp.named)",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneReport:
+    """How many rows of each table went, or would go; whether the file was made smaller.
+
+    `kept` are the answers that stay for the `unfinished` runs, which may come to need them.
+    """
+
+    removed: dict[str, int]
+    shrunk: bool
+    kept: int = 0
+    unfinished: tuple[str, ...] = ()
+
+
+class _Undo(Exception):
+    """Ends a transaction that was only to be counted."""
+
+
+_DIGITS = 4
+
+
+def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneReport:
+    """Remove the runs and studies of these names, and what no run needs; or only count it.
+
+    An answer goes if a removed run asked for it and no other run did: what was asked for rewrites
+    or by a judge stays. A run that was interrupted before its plan was stored whole may ask for
+    more than is known: the answers of its models stay too. All of it is one transaction. Rewrites
+    and reviews stay.
+    """
+    with Store(path) as store:
+        if store.claims.others():
+            raise UsageError(
+                "Another process is asking for answers in this store",
+                hint="wait until its run has ended: what it is about to use would be removed",
+            )
+        chosen = [_chosen(store, name) for name in names]
+        gone = _runs_of(store, chosen)
+        unfinished = [s.run for s in store.runs() if not s.planned and s.run.id not in gone]
+        removed, kept = dict.fromkeys(TABLES, 0), 0
+        with contextlib.suppress(_Undo), store.transaction():
+            _mark(store, gone)
+            kept = _keep_for(store, unfinished)
+            _require_read(store)
+            removed["studies"] += _delete_studies(store, chosen)
+            for table, condition in _REMOVE:
+                count = store.db.execute(f"DELETE FROM {table} WHERE {condition}").rowcount
+                if table in removed:
+                    removed[table] += count
+            for table in ("gone", "lost", "named"):
+                store.db.execute(f"DROP TABLE temp.{table}")
+            if not apply:
+                raise _Undo
+        return PruneReport(
+            removed=removed,
+            shrunk=apply and _shrunk(store),
+            kept=kept,
+            unfinished=tuple(run.id for run in unfinished) if kept else (),
+        )
+
+
+def _chosen(store: Store, name: str) -> StoredStudy:
+    """The study or run of this name; a run that is a part of a study goes with it alone."""
+    if len(name.removeprefix("sha256:")) < _DIGITS:
+        raise UsageError(
+            f"'{name}' is too short to remove a run by",
+            hint=f"give {_DIGITS} digits of its id at least: 'falter store runs' lists them",
+        )
+    chosen = find_study(store, name)
+    for study in studies(store):
+        if not chosen.protocol and any(part.run == chosen.id for part in study.parts):
+            raise UsageError(
+                f"Run {short(chosen.id)} is a part of the study {short(study.id)} "
+                f"({study.protocol})",
+                hint=f"name the study: falter store prune {short(study.id)}",
+            )
+    return chosen
+
+
+def _runs_of(store: Store, chosen: Iterable[StoredStudy]) -> set[str]:
+    """The runs that go; those that another study has stay."""
+    chosen = list(chosen)
+    going = {study.id for study in chosen}
+    kept = {part.run for study in studies(store) if study.id not in going for part in study.parts}
+    return {part.run for study in chosen for part in study.parts} - kept
+
+
+def _mark(store: Store, gone: Collection[str]) -> None:
+    """Temporary tables: the runs that go, the requests only they asked, what other runs name."""
+    db = store.db
+    db.execute("CREATE TEMP TABLE gone (number INTEGER PRIMARY KEY)")
+    db.executemany("INSERT INTO temp.gone VALUES (?)", [(store.number(run),) for run in gone])
+    db.execute("CREATE TEMP TABLE lost (key BLOB PRIMARY KEY) WITHOUT ROWID")
+    db.execute(
+        f"INSERT INTO temp.lost SELECT key FROM cells WHERE run IN {_GONE} "
+        f"EXCEPT SELECT key FROM cells WHERE run NOT IN {_GONE}"
+    )
+    db.execute("CREATE TEMP TABLE named (id BLOB PRIMARY KEY) WITHOUT ROWID")
+    staying = [stored.run for stored in store.runs() if stored.run.id not in gone]
+    ids = {recipe.id for run in staying for recipe in run.recipes}
+    ids |= {panel.model.id for run in staying for panel in run.panels}
+    db.executemany("INSERT INTO temp.named VALUES (?)", [(blob(each),) for each in ids])
+
+
+def _keep_for(store: Store, unfinished: Iterable[Run]) -> int:
+    """Take the answers of these runs' models out of what goes; how many there are."""
+    models = {panel.model.id for run in unfinished for panel in run.panels}
+    marks = ",".join("?" * len(models))
+    return store.db.execute(
+        "DELETE FROM temp.lost WHERE key IN (SELECT key FROM responses WHERE model IN "
+        f"(SELECT number FROM models WHERE id IN ({marks})))",
+        [blob(model) for model in models],
+    ).rowcount
+
+
+def _require_read(store: Store) -> None:
+    """Raise if a batch is open whose answers, paid for by now, would have no place."""
+    (held,) = store.db.execute(
+        "SELECT count(*) FROM batch_keys k JOIN batches b ON b.number = k.batch "
+        f"WHERE b.state IN ({_OPEN}) AND k.key IN {_LOST}"
+    ).fetchone()
+    if held:
+        raise StoreError(
+            f"{held:,} requests of these runs are in batches that have not been read yet",
+            hint="the run's own command with --batch reads them; 'falter batch forget' gives one "
+            "up",
+        )
+
+
+def _delete_studies(store: Store, chosen: Iterable[StoredStudy]) -> int:
+    ids = [(blob(study.id),) for study in chosen if study.protocol]
+    return sum(store.db.execute("DELETE FROM studies WHERE id = ?", each).rowcount for each in ids)
+
+
+def _shrunk(store: Store) -> bool:
+    """Give what is free back to the disk; not possible while another process reads."""
+    try:
+        store.db.execute("VACUUM")
+        (is_busy, _, _) = store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.OperationalError:
+        return False
+    return not is_busy
