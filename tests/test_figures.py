@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,8 +27,10 @@ from falter.core.records import Estimate
 from falter.experiment import shown_analysis
 from falter.figures import (
     Bars,
+    Breakdown,
     Column,
     Curves,
+    Forest,
     Grid,
     HeatMap,
     Strips,
@@ -45,6 +48,7 @@ from falter.report import (
     figure_rows,
     html,
     terminal,
+    write_pictures,
 )
 from falter.report._marks import MARK, marked, warning
 from falter.report._tables import quartiles
@@ -204,6 +208,25 @@ def test_an_undefined_point_is_a_gap_and_no_zero() -> None:
 def test_an_empty_figure_says_so(form: str) -> None:
     text = FORMS[form](empty())
     assert text.count("Nothing was measured for this figure.") >= 6
+
+
+# --- charts as files --------------------------------------------------------------------------
+
+
+@each_sample
+def test_every_chart_is_an_svg_file(sample: Callable[[], Study], tmp_path: Path) -> None:
+    """Well-formed whatever the names hold, and none for a chart that has nothing to show."""
+    study = sample()
+    kinds = Bars | Breakdown | Curves | Forest | HeatMap | Strips
+    charts = [figure for figure in study.figures if isinstance(figure, kinds)]
+    files = write_pictures(study.figures, tmp_path / "charts")
+    assert len(files) == (0 if sample is empty else len(charts))
+    for file in files:
+        root = ElementTree.fromstring(file.read_text("utf-8"))
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert not [
+            e for e in root.iter() if e.tag.rpartition("}")[2] in ("script", "foreignObject")
+        ]
 
 
 # --- what is simulated ------------------------------------------------------------------------

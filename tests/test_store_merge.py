@@ -12,8 +12,7 @@ import pytest
 from falter.cli._main import _run
 from falter.core.errors import StoreError, UnknownName, UsageError
 from falter.planning import Shard
-from falter.store import Store, merge, verify
-from falter.store import opening
+from falter.store import Store, merge, opening, verify
 from samples import RUN, answer, requests
 
 EXPERIMENT = ["--task", "basics:core", "--limit", "12", "-r", "typos", "-r", "casing"]

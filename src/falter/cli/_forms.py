@@ -54,7 +54,13 @@ FILE = OutputFile()
 PRINTED = {"json": "as_json", "csv": "as_csv", "md": "as_markdown", "latex": "as_latex"}
 """The forms on standard output, and what makes them of a study."""
 
-FORM_NAMES = ("html_path", "parquet_path", "figures", *(f"show_{form}" for form in PRINTED))
+FORM_NAMES = (
+    "html_path",
+    "parquet_path",
+    "svg_folder",
+    "figures",
+    *(f"show_{form}" for form in PRINTED),
+)
 
 html_option = click.option("--html", "html_path", type=FILE, help="Write the report as a page.")
 published_option = click.option(
@@ -66,7 +72,11 @@ _FORMS = (
     click.option("--json", "show_json", is_flag=True, help="Print everything as JSON."),
     click.option("--csv", "show_csv", is_flag=True, help="Print one row for each number as CSV."),
     click.option("--md", "show_md", is_flag=True, help="Print Markdown tables."),
-    click.option("--latex", "show_latex", is_flag=True, help="Print a LaTeX document."),
+    click.option("--latex", "show_latex", is_flag=True, help="Print a LaTeX document of tables."),
+    click.option(
+        "--svg", "svg_folder", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+        help="Write every chart as an SVG file into this folder.",
+    ),
     click.option(
         "--figure", "figures", multiple=True, metavar="NAME",
         help="Show only the figure with this name, in any form; 'all' prints all of them.",
@@ -86,6 +96,7 @@ def show(
     *,
     html_path: Path | None,
     parquet_path: Path | None,
+    svg_folder: Path | None,
     figures: tuple[str, ...],
     **printed: bool,
 ) -> None:
@@ -110,9 +121,12 @@ def show(
     if parquet_path is not None:
         experiment.write_report(shown, parquet_path)
         click.echo(f"numbers: {parquet_path}", err=True)
+    if svg_folder is not None:
+        files = report.write_pictures(shown.figures, svg_folder)
+        click.echo(f"charts: {len(files)} files in {svg_folder}", err=True)
     for form in forms:
         click.echo(getattr(report, PRINTED[form])(shown).rstrip("\n"))
-    if not (forms or html_path or parquet_path):
+    if not (forms or html_path or parquet_path or svg_folder):
         from rich.console import Console
 
         report.terminal(study, Console(), names)

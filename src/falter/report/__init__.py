@@ -9,7 +9,7 @@ from falter.core.lazy_room import door
 if TYPE_CHECKING:
     from falter.report._escape import line as shown_text
     from falter.report._rows import COLUMNS, figure_rows, figure_table
-    from falter.report.drawing import picture
+    from falter.report.drawing import picture, write_pictures
     from falter.report.forms import (
         as_csv,
         as_json,
@@ -36,6 +36,7 @@ __all__ = [
     "terminal",
     "terminal_figures",
     "write_parquet",
+    "write_pictures",
 ]
 
 __getattr__ = door(__name__)

@@ -25,12 +25,12 @@ from falter.report.drawing._forest import forest_chart
 from falter.report.drawing._grid import grid_table
 from falter.report.drawing._headline import head_numbers
 from falter.report.drawing._heat import heat_table
-from falter.report.drawing._picture import picture
+from falter.report.drawing._picture import picture, write_pictures
 from falter.report.drawing._scale import Scale, scales_of
 from falter.report.drawing._strips import strip_table
 from falter.report.drawing._style import FIGURE_STYLE
 
-__all__ = ["FIGURE_STYLE", "Scale", "drawn", "grid_table", "picture", "scales_of"]
+__all__ = ["FIGURE_STYLE", "Scale", "drawn", "grid_table", "picture", "scales_of", "write_pictures"]
 
 
 def drawn(figure: Figure, scales: Mapping[str, Scale]) -> Html:

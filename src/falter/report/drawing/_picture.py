@@ -1,20 +1,40 @@
-"""A figure as one SVG that stands by itself, for documents: forest plots and breakdowns."""
+"""Charts as SVG files of their own, with axes, names and numbers, for papers and slides."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from falter.core.records import Estimate
-from falter.figures import Breakdown, Forest, ForestRow
+from falter.figures import (
+    Bars,
+    Breakdown,
+    Curve,
+    Curves,
+    Figure,
+    Forest,
+    ForestRow,
+    HeatMap,
+    Strips,
+)
 from falter.figures import numbers as n
 from falter.report._escape import Html
 from falter.report._markup import tag
-from falter.report._words import with_unit
-from falter.report.drawing._axis import tick_texts
+from falter.report._tables import doses, quartiles
+from falter.report._words import excludes_zero, with_unit
+from falter.report.drawing._axis import Axis, axis_of, ends, tick_texts
+from falter.report.drawing._bars import size
 from falter.report.drawing._breakdown import breakdown_axis, placed_parts
+from falter.report.drawing._curves import facets
+from falter.report.drawing._heat import shades_of
 from falter.report.drawing._scale import Scale, scales_of
+from falter.report.drawing._style import LIGHT_SHADES
 
-__all__ = ["picture"]
+__all__ = ["picture", "write_pictures"]
+
+Chart = Forest | Breakdown | Bars | Strips | Curves | HeatMap
 
 LEFT, PLOT, RIGHT = 250, 330, 260
 """The widths of the names, the drawing and the numbers."""
@@ -23,13 +43,48 @@ _WIDTH = LEFT + PLOT + RIGHT
 _LONGEST = 38
 _COLOURS = {"degraded": "#b9500f", "improved": "#2b6fb3", "equivalent": "#16827c"}
 _OPEN = "#55636f"
-_PARTS = ("#8a6d00", "#a3316f", "#6b5b4b", "#2b6fb3")
+_PARTS = ("#8a6d00", "#a3316f", "#6b5b4b", "#2b6fb3", "#16827c", "#66717d")
+_PANE = 220
+"""The height of one small chart of curves."""
+_CELL = 84
 
 
-def picture(figure: Forest | Breakdown) -> Html:
-    """The figure with its axis, names and numbers, on white, in a drawing of fixed size."""
+def write_pictures(figures: Sequence[Figure], folder: Path) -> list[Path]:
+    """Write every chart that has something to show as an SVG file, and return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for figure in figures:
+        if isinstance(figure, Chart) and not _is_empty(figure):
+            path = folder / f"{re.sub(r'[^A-Za-z0-9_-]+', '_', figure.name)[:80]}.svg"
+            path.write_text(picture(figure), "utf-8")
+            files.append(path)
+    return files
+
+
+def _is_empty(figure: Chart) -> bool:
+    if isinstance(figure, Bars):
+        return not figure.bars
+    if isinstance(figure, Strips):
+        return not any(math.isfinite(v) for strip in figure.strips for _, v in strip.values)
+    if isinstance(figure, Curves):
+        return not doses(figure)
+    return not figure.rows
+
+
+def picture(figure: Chart) -> Html:
+    """Return the chart as an SVG document of fixed size on a white ground."""
+    if isinstance(figure, Forest):
+        return _forest(figure)
     if isinstance(figure, Breakdown):
         return _breakdown(figure)
+    if isinstance(figure, Bars):
+        return _bars(figure)
+    if isinstance(figure, Strips):
+        return _strips(figure)
+    return _curves(figure) if isinstance(figure, Curves) else _heat(figure)
+
+
+def _forest(figure: Forest) -> Html:
     scale = scales_of([figure])[figure.scale]
     ticks = [(scale.at(tick), n.as_text(tick, figure.unit)) for tick in scale.ticks]
     rows = [_forest_row(row, at, figure, scale) for at, row in enumerate(figure.rows)]
@@ -74,15 +129,135 @@ def _breakdown(figure: Breakdown) -> Html:
             x = _x(axis.at(row.whole.value))
             shapes.append(tag("line", x1=x, x2=x, y1=y - 12, y2=y + 12, stroke="#1b1f24"))
         shapes.append(_text(LEFT + PLOT + 12, y + 4, n.shown(row.whole, figure.unit).text))
-    return _drawing(
-        figure.title, ticks, len(figure.rows), [*shapes, *_key(figure)], axis.at(0.0), key=True
-    )
+    shapes += _key(figure.parts, len(figure.rows))
+    return _drawing(figure.title, ticks, len(figure.rows), shapes, axis.at(0.0), key=True)
 
 
-def _key(figure: Breakdown) -> list[Html]:
-    """What the colours mean, below the rows."""
-    y, shapes = _y(len(figure.rows)), []
-    for place, name in enumerate(figure.parts):
+def _bars(figure: Bars) -> Html:
+    axis = axis_of([sum(map(size, bar.parts)) for bar in figure.bars], figure.unit, zero=True)
+    shapes = [_text(LEFT + PLOT + 12, 20, with_unit(figure.share, "percent"), weight="bold")]
+    for at, bar in enumerate(figure.bars):
+        start, y = 0.0, _y(at)
+        shapes.append(_name(bar.label, y))
+        for place, length in enumerate(map(size, bar.parts)):
+            x, right = _x(axis.at(start)), _x(axis.at(start + length))
+            colour = _PARTS[place % len(_PARTS)]
+            shapes.append(tag("rect", x=x, y=y - 8, width=right - x, height=16, fill=colour))
+            start += length
+        shapes.append(_text(LEFT + PLOT + 12, y + 4, n.shown(bar.share, "percent").text))
+    shapes += _key(figure.parts, len(figure.bars))
+    ticks = _ticks(axis, figure)
+    return _drawing(figure.title, ticks, len(figure.bars), shapes, axis.at(0.0), key=True)
+
+
+def _strips(figure: Strips) -> Html:
+    """Every value a dot, the quartiles a box, the median a line."""
+    axis = axis_of([v for strip in figure.strips for _, v in strip.values], figure.unit)
+    shapes = [_text(LEFT + PLOT + 12, 20, "median", weight="bold")]
+    for at, strip in enumerate(figure.strips):
+        y = _y(at)
+        values = [value for _, value in strip.values if math.isfinite(value)]
+        shapes.append(_name(f"{strip.label}, {strip.kind}", y))
+        if box := quartiles(values):
+            low, middle, high = (_x(axis.at(value)) for value in box)
+            shapes.append(tag("rect", x=low, y=y - 9, width=high - low, height=18, fill="#dfe4e9"))
+            shapes.append(tag("line", x1=middle, x2=middle, y1=y - 9, y2=y + 9, stroke="#1b1f24"))
+            shapes.append(_text(LEFT + PLOT + 12, y + 4, n.as_text(box[1], figure.unit)))
+        shapes += [
+            tag("circle", cx=_x(axis.at(v)), cy=y, r=3, fill=_PARTS[3], fill_opacity=0.6)
+            for v in values
+        ]
+    return _drawing(figure.title, _ticks(axis, figure), len(figure.strips), shapes, None)
+
+
+def _ticks(axis: Axis, figure: Bars | Strips) -> list[tuple[float, str]]:
+    texts = tick_texts(axis, figure.unit)
+    return [(axis.at(tick), text) for tick, text in zip(axis.ticks, texts, strict=True)]
+
+
+def _curves(figure: Curves) -> Html:
+    """A small chart for each facet, one below the other, on one vertical scale."""
+    axis = axis_of(ends(e for c in figure.curves for _, e in c.points), figure.unit)
+    names = list(dict.fromkeys(curve.label for curve in figure.curves))
+    charts = facets(figure)
+    shapes: list[Html] = []
+    for at, (name, curves) in enumerate(charts):
+        top = HEAD + at * (_PANE + HEAD)
+        title = f"{name}: " if name else ""
+        shapes.append(_text(LEFT, top - 14, f"{title}{figure.down} by {figure.across}"))
+        for tick, text in zip(axis.ticks, tick_texts(axis, figure.unit), strict=True):
+            y = top + _PANE * (1 - axis.at(tick))
+            shapes.append(tag("line", x1=LEFT, x2=LEFT + PLOT, y1=y, y2=y, stroke="#dfe4e9"))
+            shapes.append(_text(LEFT - 8, y + 4, text, anchor="end", colour=_OPEN))
+        for dose in doses(figure):
+            x = _dose(dose, doses(figure))
+            shapes.append(_text(x, top + _PANE + 18, f"{dose:g}", anchor="middle", colour=_OPEN))
+        for curve in curves:
+            colour = _PARTS[names.index(curve.label) % len(_PARTS)]
+            shapes += _curve(curve, axis, doses(figure), top, colour)
+    for place, name in enumerate(names):
+        y = HEAD + 20 * place
+        colour = _PARTS[place % len(_PARTS)]
+        shapes.append(tag("rect", x=LEFT + PLOT + 24, y=y - 6, width=12, height=12, fill=colour))
+        shapes.append(_text(LEFT + PLOT + 42, y + 4, name))
+    height = max(HEAD + len(charts) * (_PANE + HEAD), HEAD + 20 * len(names))
+    return _svg(figure.title, shapes, _WIDTH, height)
+
+
+def _curve(curve: Curve, axis: Axis, every: Sequence[float], top: float, colour: str) -> list[Html]:
+    known = [
+        (_dose(dose, every), e)
+        for dose, e in sorted(curve.points, key=lambda point: point[0])
+        if e.value is not None and math.isfinite(e.value)
+    ]
+
+    def y(value: float) -> float:
+        return round(top + _PANE * (1 - axis.at(value)), 2)
+
+    line = " ".join(f"{x},{y(e.value or 0.0)}" for x, e in known)
+    shapes = [tag("polyline", points=line, fill="none", stroke=colour, stroke_width=2)]
+    for x, e in known:
+        if e.low is not None and e.high is not None:
+            shapes.append(tag("line", x1=x, x2=x, y1=y(e.low), y2=y(e.high), stroke=colour))
+        shapes.append(tag("circle", cx=x, cy=y(e.value or 0.0), r=4, fill=colour))
+    return shapes
+
+
+def _dose(dose: float, every: Sequence[float]) -> float:
+    """The place of a dose by rank, so that doubled doses are evenly spaced."""
+    share = every.index(dose) / (len(every) - 1) if len(every) > 1 else 0.5
+    return round(LEFT + PLOT * (0.05 + 0.9 * share), 2)
+
+
+def _heat(figure: HeatMap) -> Html:
+    """Coloured cells with their numbers; a number whose interval excludes zero is bold."""
+    shades = shades_of(figure)
+    shapes = [_text(12, 20, f"{figure.down} (down) by {figure.across} (across)")]
+    for across, name in enumerate(figure.columns):
+        x = LEFT + _CELL * across + _CELL / 2
+        shapes.append(_text(x, HEAD - 14, _shortened(name, 12), anchor="middle"))
+    for down, (name, cells) in enumerate(zip(figure.rows, figure.cells, strict=True)):
+        shapes.append(_name(name, _y(down)))
+        for across, cell in enumerate(cells):
+            x, y = LEFT + _CELL * across, HEAD + ROW * down
+            if cell is None or cell.value is None or not math.isfinite(cell.value):
+                shapes.append(_text(x + _CELL / 2, y + 18, n.NONE, anchor="middle", colour=_OPEN))
+                continue
+            fill, ink = LIGHT_SHADES[shades.name(cell.value)]
+            shapes.append(tag("rect", x=x, y=y, width=_CELL - 2, height=ROW - 2, fill=fill))
+            weight = "bold" if shades.diverging and excludes_zero(cell) else None
+            text = n.shown(cell, figure.unit).value
+            shapes.append(
+                _text(x + _CELL / 2, y + 18, text, anchor="middle", colour=ink, weight=weight)
+            )
+    width = LEFT + _CELL * len(figure.columns) + 12
+    return _svg(figure.title, shapes, width, HEAD + ROW * len(figure.rows) + 8)
+
+
+def _key(parts: Sequence[str], rows: int) -> list[Html]:
+    """The colours of the parts with their names, below the rows."""
+    y, shapes = _y(rows), []
+    for place, name in enumerate(parts):
         x = LEFT + place * 110
         shapes += [
             tag("rect", x=x, y=y - 6, width=12, height=12, fill=_PARTS[place % len(_PARTS)]),
@@ -96,27 +271,32 @@ def _drawing(
     ticks: Sequence[tuple[float, str]],
     rows: int,
     shapes: Sequence[Html],
-    zero: float,
+    zero: float | None,
     *,
     key: bool = False,
 ) -> Html:
     height = HEAD + ROW * (rows + key) + 8
     foot = HEAD + ROW * rows
-    ground = [tag("rect", width=_WIDTH, height=height, fill="#ffffff")]
+    ground: list[Html] = []
     for at, text in ticks:
         x = _x(at)
         ground.append(tag("line", x1=x, x2=x, y1=HEAD - 8, y2=foot, stroke="#dfe4e9"))
         ground.append(_text(x, HEAD - 14, text, anchor="middle", colour=_OPEN))
-    x = _x(zero)
-    ground.append(tag("line", x1=x, x2=x, y1=HEAD - 8, y2=foot, stroke="#1b1f24"))
+    if zero is not None:
+        x = _x(zero)
+        ground.append(tag("line", x1=x, x2=x, y1=HEAD - 8, y2=foot, stroke="#1b1f24"))
+    return _svg(title, [*ground, *shapes], _WIDTH, height)
+
+
+def _svg(title: str, shapes: Sequence[Html], width: float, height: float) -> Html:
     return tag(
         "svg",
         tag("title", title),
-        *ground,
+        tag("rect", width=width, height=height, fill="#ffffff"),
         *shapes,
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {_WIDTH} {height}",
-        width=_WIDTH,
+        viewBox=f"0 0 {width} {height}",
+        width=width,
         height=height,
         role="img",
         font_family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif",
@@ -125,8 +305,11 @@ def _drawing(
 
 
 def _name(text: str, y: int) -> Html:
-    short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-    return _text(LEFT - 12, y + 4, short, anchor="end")
+    return _text(LEFT - 12, y + 4, _shortened(text, _LONGEST), anchor="end")
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _text(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from falter.report.drawing._examples import RECIPES
 from falter.report.drawing._heat import STEPS
 
-__all__ = ["FIGURE_STYLE"]
+__all__ = ["FIGURE_STYLE", "LIGHT_SHADES"]
 
 _LIGHT = (
     "--hz:#f1f3f5;--tz:#1b1f24;--hw1:#fde6d3;--tw1:#1b1f24;--hw2:#fbcda8;--tw2:#1b1f24;"
@@ -29,6 +31,13 @@ _DARK = (
     "--k0:#e886c0;--k1:#4cc3ba;--k2:#d3b429;--k3:#b8a794;--k4:#a9c552;--k5:#98a4b0;"
     "--alarm:#3a2e10;--alarm-line:#d3a429;--alarm-ink:#ffe7ad"
 )
+_VALUES = dict(re.findall(r"--([ht][a-z0-9]+):(#[0-9a-f]{6})", _LIGHT))
+LIGHT_SHADES = {
+    name[1:]: (ground, _VALUES[f"t{name[1:]}"])
+    for name, ground in _VALUES.items()
+    if name.startswith("h")
+}
+"""Ground and ink of each shade of a heat map on white."""
 _SHADES = "".join(
     f".h-{name}{{background:var(--h{name});color:var(--t{name})}}\n"
     for name in ("z", *(f"{side}{step}" for side in "wbn" for step in range(1, STEPS + 1)))

@@ -1,21 +1,18 @@
 """A report as one LaTeX file that compiles by itself with pdflatex.
 
-It needs booktabs, colortbl, xcolor and pgfplots, and is plain ASCII whatever the names are.
+It needs booktabs, colortbl, graphicx and xcolor, and is plain ASCII whatever the names are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from falter.core.ids import short
 from falter.figures import (
-    Bars,
     Breakdown,
     Column,
-    Curves,
     Examples,
     Figure,
-    Forest,
     Grid,
     Headline,
     HeatMap,
@@ -37,15 +34,7 @@ from falter.report._words import (
     opened,
     origin,
 )
-from falter.report.drawing import Scale, scales_of
-from falter.report.forms._latex_charts import (
-    bar_plots,
-    breakdown_plots,
-    curve_plots,
-    forest_plot,
-    strip_plots,
-)
-from falter.report.forms._latex_grid import grid_tables, heat_tables
+from falter.report.forms._latex_grid import NOTHING, grid_tables, heat_tables
 from falter.report.forms._latex_text import latex, words
 
 __all__ = ["as_latex"]
@@ -55,8 +44,7 @@ _TOP = r"""% Compiles by itself: pdflatex FILE.tex
 \usepackage[table]{xcolor}
 \usepackage{colortbl}
 \usepackage{booktabs}
-\usepackage{pgfplots}
-\pgfplotsset{compat=1.13}
+\usepackage{graphicx}
 \setlength{\textwidth}{17.4cm}\setlength{\oddsidemargin}{-0.74cm}
 \setlength{\textheight}{25cm}\setlength{\topmargin}{-1.6cm}
 \setlength{\parindent}{0pt}\setlength{\parskip}{5pt plus 1pt}
@@ -72,28 +60,22 @@ _TOP = r"""% Compiles by itself: pdflatex FILE.tex
 \definecolor{heatn1}{HTML}{E6EAEE}\definecolor{heatn2}{HTML}{CDD5DD}
 \definecolor{heatn3}{HTML}{AAB6C2}\definecolor{heatn4}{HTML}{8291A0}
 \definecolor{heatn5}{HTML}{55636F}\definecolor{heatn6}{HTML}{333F4A}
-\definecolor{ka}{HTML}{A3316F}\definecolor{kb}{HTML}{16827C}\definecolor{kc}{HTML}{8A6D00}
-\definecolor{kd}{HTML}{6B5B4B}\definecolor{ke}{HTML}{5F7A1C}\definecolor{kf}{HTML}{66717D}
-\definecolor{kitem}{HTML}{7A8796}\definecolor{alarm}{HTML}{FFF3D6}
+\definecolor{kd}{HTML}{6B5B4B}\definecolor{alarm}{HTML}{FFF3D6}
 \newcolumntype{L}[1]{>{\raggedright\arraybackslash\hspace{0pt}}p{#1}}
 \newcommand{\faltercell}[2]{\raisebox{-0.45\height}{\shortstack{\strut #1\\{\tiny #2}}}%
 \rule[-9pt]{0pt}{22pt}}
 \newcommand{\falterneed}[1]{\par\begingroup\dimen0=\pagegoal\advance\dimen0-\pagetotal
-\ifdim\pagetotal>0pt\ifdim\dimen0<#1\newpage\fi\fi\endgroup}
+\ifdim\pagetotal>0pt\relax\ifdim\dimen0<#1\relax\newpage\fi\fi\endgroup}
 \newsavebox{\falterbox}
 \newenvironment{falterfit}{\par\medskip\begin{lrbox}{\falterbox}\footnotesize}{\end{lrbox}%
 \ifdim\wd\falterbox>\linewidth\resizebox{\linewidth}{!}{\usebox{\falterbox}}%
 \else\usebox{\falterbox}\fi\par\medskip}
-\pgfplotsset{falter/.style={scale only axis=false,tick align=outside,tick pos=left,
-axis line style={gray},major grid style={gray!20},label style={font=\footnotesize},
-tick label style={font=\scriptsize},title style={font=\footnotesize\bfseries},
-scaled ticks=false,unbounded coords=jump}}
 \begin{document}
 """
 
 
 def as_latex(study: Study) -> str:
-    """Every figure: booktabs tables, coloured heat maps, charts with tables of their numbers."""
+    """Return every figure as booktabs tables, heat maps in colour. Charts are written as SVG."""
     models = ", ".join(latex(model, 120) for model in model_names(study)) or "none"
     parts = [
         rf"\section*{{falter: {latex(study.title)}}}",
@@ -103,15 +85,13 @@ def as_latex(study: Study) -> str:
     if text := warning(study):
         parts.append(_alarm(text))
     figures = readable(study)
-    scales = scales_of(figures)
     section = ""
     for place, figure in enumerate(figures, start=first_number(study)):
         if figure.section and figure.section != section:
             parts.append(rf"\section*{{{latex(figure.section, 200)}}}")
         section = figure.section
-        parts += _figure(
-            figure, f"{place}. " if study.protocol and place else "", place > 1, scales
-        )
+        number = f"{place}. " if study.protocol and place else ""
+        parts += _figure(figure, number, place > 1)
     parts += _foot(study)
     return _TOP + "\n\n".join(filter(None, parts)) + "\n\\end{document}\n"
 
@@ -121,7 +101,7 @@ def _alarm(text: str) -> str:
     return rf"\fcolorbox{{kd}}{{alarm}}{{{box}{latex(text, 2_000)}\end{{minipage}}}}"
 
 
-def _figure(figure: Figure, number: str, later: bool, scales: Mapping[str, Scale]) -> Iterator[str]:
+def _figure(figure: Figure, number: str, later: bool) -> Iterator[str]:
     if not isinstance(figure, Headline | Statement) and later:
         yield r"\falterneed{8cm}"
     if not isinstance(figure, Headline):
@@ -129,12 +109,11 @@ def _figure(figure: Figure, number: str, later: bool, scales: Mapping[str, Scale
     yield from (latex(text, 1_000) for text in figure.text)
     if note := " ".join(filter(None, (about(figure), dashes(figure)))):
         yield rf"{{\small {words(note)}}}"
-    yield from _picture(figure, scales)
+    yield from _tables(figure)
 
 
-def _picture(figure: Figure, scales: Mapping[str, Scale]) -> Iterator[str]:
-    """The picture; under a chart, the table of its numbers."""
-    tables = [grid_tables(grid) for grid in grids(figure) if grid.rows and grid.columns]
+def _tables(figure: Figure) -> Iterator[str]:
+    """The figure's numbers; of strips only the summary of each."""
     if isinstance(figure, Grid):
         yield grid_tables(figure)
     elif isinstance(figure, HeatMap):
@@ -142,18 +121,10 @@ def _picture(figure: Figure, scales: Mapping[str, Scale]) -> Iterator[str]:
     elif isinstance(figure, Examples):
         yield from _examples(figure)
     else:
-        if isinstance(figure, Forest):
-            yield forest_plot(figure, scales[figure.scale])
-        elif isinstance(figure, Curves):
-            yield curve_plots(figure)
-        elif isinstance(figure, Bars):
-            yield bar_plots(figure)
-        elif isinstance(figure, Breakdown):
-            yield breakdown_plots(figure)
-        elif isinstance(figure, Strips):
-            yield strip_plots(figure)
-            tables = tables[:1]
-        yield from tables
+        tables = [grid_tables(grid) for grid in grids(figure) if grid.rows and grid.columns]
+        yield from tables[:1] if isinstance(figure, Strips) else tables
+        if not tables and not isinstance(figure, Headline | Statement):
+            yield NOTHING
     if isinstance(figure, Breakdown):
         yield from _lines(figure)
     if isinstance(figure, Headline) and figure.signature:
