@@ -20,10 +20,15 @@ demo: $(VENV)/.ready
 test: $(VENV)/.ready-dev
 	$(BIN)/falter models pull smollm2
 	$(BIN)/falter models pull minilm
-	@if command -v chromium chromium-browser google-chrome >/dev/null; \
-	then $(BIN)/python -m pytest -n 2 --dist worksteal; \
-	else echo "no Chromium on this machine: its tests of the report are left out (CI runs them)"; \
-	  FALTER_NO_BROWSER=1 $(BIN)/python -m pytest -n 2 --dist worksteal; fi
+	@if ! command -v chromium chromium-browser google-chrome >/dev/null; then \
+	  echo "no Chromium on this machine: the tests of pages in a browser are left out (CI runs them)"; \
+	  export FALTER_NO_BROWSER=1; \
+	fi; \
+	if ! command -v pdflatex >/dev/null; then \
+	  echo "no pdflatex on this machine: the tests that compile LaTeX are left out (CI runs them)"; \
+	  export FALTER_NO_TEX=1; \
+	fi; \
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-heavy: $(VENV)-heavy/.ready
 	$(VENV)-heavy/bin/falter models pull smollm2
