@@ -50,14 +50,14 @@ from falter.report import (
     terminal,
     write_pictures,
 )
-from falter.report._marks import MARK, marked, warning
-from falter.report._tables import quartiles
 from falter.report.drawing import FIGURE_STYLE
-from falter.report.drawing._axis import axis_of, ends, tick_texts
-from falter.report.drawing._heat import STEPS, Shades, _cell
-from falter.report.forms._latex_text import latex, words
-from falter.report.page._sections import placed
-from falter.report.page._style import STYLE
+from falter.report.drawing.axis import axis_of, ends, tick_texts
+from falter.report.drawing.tables import STEPS, Shades, _cell
+from falter.report.forms.latex import latex, words
+from falter.report.marks import MARK, marked, warning
+from falter.report.page import placed
+from falter.report.style import STYLE
+from falter.report.tables import quartiles
 from figure_samples import HOSTILE, MODELS, SIMULATED, empty, estimate, hostile, ordinary, undefined
 from report_samples import hostile as hostile_run
 from report_samples import many_recipes, two_by_two

@@ -27,7 +27,7 @@ from falter.figures import Bars, Curves, Grid, HeatMap, Statement, Strips, estim
 from falter.measures import intensity_curve
 from falter.protocols import Part, Unavailable, UserSettings, placed_parts, protocols
 from falter.protocols.brittlebench._doses import _lost
-from falter.report._words import colour
+from falter.report.words import colour
 from falter.store import Store, find_study, studies, verify
 
 MODELS = [

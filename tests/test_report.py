@@ -31,12 +31,12 @@ from falter.core.records import Estimate
 from falter.experiment import shown_analysis
 from falter.figures import Column, Figure, Forest, ForestRow, Grid, Unit, estimates
 from falter.figures import numbers as n
-from falter.report._escape import LIMIT, edited, escape, line, text_only
-from falter.report._tables import grids
 from falter.report.drawing import scales_of
-from falter.report.forms._flow import flow
-from falter.report.forms._latex_text import words
-from falter.report.page._style import STYLE
+from falter.report.escape import LIMIT, edited, escape, line, text_only
+from falter.report.forms.latex import words
+from falter.report.forms.printing import flow
+from falter.report.style import STYLE
+from falter.report.tables import grids
 from report_samples import (
     HOSTILE,
     analysis,

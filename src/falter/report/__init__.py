@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from falter.core.lazy_room import door
 
 if TYPE_CHECKING:
-    from falter.report._escape import line as shown_text
-    from falter.report._rows import COLUMNS, figure_rows, figure_table
     from falter.report.drawing import picture, write_pictures
+    from falter.report.escape import line as shown_text
     from falter.report.forms import (
         as_csv,
         as_json,
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
         write_parquet,
     )
     from falter.report.page import frame, html
+    from falter.report.tables import COLUMNS, figure_rows, figure_table
 
 __all__ = [
     "COLUMNS",

@@ -29,14 +29,6 @@ from falter.store.encoding import (
 from falter.store.leases import Claims
 from falter.store.opening import FAULTS, Place, connect, shared, trouble
 
-__all__ = [
-    "PlannedCell",
-    "PromptSize",
-    "Store",
-    "StoredCell",
-    "StoredRun",
-]
-
 T = TypeVar("T")
 CHUNK = 500
 

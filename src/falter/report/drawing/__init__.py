@@ -16,19 +16,16 @@ from falter.figures import (
     HeatMap,
     Strips,
 )
-from falter.report._escape import Html
-from falter.report.drawing._bars import bar_table
-from falter.report.drawing._breakdown import breakdown_table
-from falter.report.drawing._curves import curves_chart
-from falter.report.drawing._examples import example_pairs
-from falter.report.drawing._forest import forest_chart
-from falter.report.drawing._grid import grid_table
-from falter.report.drawing._headline import head_numbers
-from falter.report.drawing._heat import heat_table
-from falter.report.drawing._picture import picture, write_pictures
-from falter.report.drawing._scale import Scale, scales_of
-from falter.report.drawing._strips import strip_table
-from falter.report.drawing._style import FIGURE_STYLE
+from falter.report.drawing.axis import Scale, scales_of
+from falter.report.drawing.curves import curves_chart
+from falter.report.drawing.examples import example_pairs
+from falter.report.drawing.forest import forest_chart
+from falter.report.drawing.pictures import picture, write_pictures
+from falter.report.drawing.stacks import bar_table, breakdown_table
+from falter.report.drawing.strips import strip_table
+from falter.report.drawing.tables import grid_table, head_numbers, heat_table
+from falter.report.escape import Html
+from falter.report.style import FIGURE_STYLE
 
 __all__ = ["FIGURE_STYLE", "Scale", "drawn", "grid_table", "picture", "scales_of", "write_pictures"]
 

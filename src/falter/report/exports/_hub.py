@@ -11,8 +11,7 @@ import yaml
 
 from falter.core.errors import MissingExtra
 from falter.figures import Statement
-from falter.report._escape import line
-from falter.report._words import facts
+from falter.report.escape import line
 from falter.report.exports._records import (
     ExportedResult,
     answer_text,
@@ -22,7 +21,8 @@ from falter.report.exports._records import (
     whole_text,
 )
 from falter.report.forms import write_parquet
-from falter.report.forms._markdown_safe import text as safe
+from falter.report.forms.markdown import text as safe
+from falter.report.words import facts
 
 __all__ = ["write_hub"]
 

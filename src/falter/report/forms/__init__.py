@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from falter.report.forms._data import as_csv, as_json, write_parquet
-from falter.report.forms._latex import as_latex
-from falter.report.forms._markdown import as_markdown
-from falter.report.forms._terminal import terminal, terminal_figures
+from falter.report.forms.data import as_csv, as_json, write_parquet
+from falter.report.forms.latex import as_latex
+from falter.report.forms.markdown import as_markdown
+from falter.report.forms.terminal import terminal, terminal_figures
 
 __all__ = [
     "as_csv",

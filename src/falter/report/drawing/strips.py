@@ -7,12 +7,12 @@ from itertools import groupby
 
 from falter.figures import Strip, Strips
 from falter.figures import numbers as n
-from falter.report._escape import Html
-from falter.report._markup import cell, head, label, tag
-from falter.report._tables import quartiles
-from falter.report._words import with_unit
-from falter.report.drawing._axis import Axis, axis_of, tick_texts
-from falter.report.drawing._grid import empty_note
+from falter.report.drawing.axis import Axis, axis_of, tick_texts
+from falter.report.drawing.tables import empty_note
+from falter.report.escape import Html
+from falter.report.markup import cell, head, label, tag
+from falter.report.tables import quartiles
+from falter.report.words import with_unit
 
 __all__ = ["strip_table"]
 

@@ -13,12 +13,12 @@ from itertools import groupby
 from falter.core.records import Estimate
 from falter.figures import Curve, Curves, Unit
 from falter.figures import numbers as n
-from falter.report._escape import Html
-from falter.report._markup import label, tag
-from falter.report._tables import doses
-from falter.report._words import provenance, with_unit
-from falter.report.drawing._axis import Axis, axis_of, ends, tick_texts
-from falter.report.drawing._grid import empty_note
+from falter.report.drawing.axis import Axis, axis_of, ends, tick_texts
+from falter.report.drawing.tables import empty_note
+from falter.report.escape import Html
+from falter.report.markup import label, tag
+from falter.report.tables import doses
+from falter.report.words import provenance, with_unit
 
 __all__ = ["curves_chart", "facets"]
 

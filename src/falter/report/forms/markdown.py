@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from falter.core.ids import short
 from falter.figures import Breakdown, Examples, Figure, Grid, Headline, Statement, Study, Value
 from falter.figures import numbers as n
-from falter.report._marks import model_names, readable, warning
-from falter.report._tables import grids
-from falter.report._words import (
+from falter.report.escape import line
+from falter.report.marks import model_names, readable, warning
+from falter.report.tables import grids
+from falter.report.words import (
     about,
     counted,
     dashes,
@@ -21,9 +23,27 @@ from falter.report._words import (
     opened,
     origin,
 )
-from falter.report.forms._markdown_safe import code, text
 
-__all__ = ["as_markdown"]
+# Text from outside made safe for Markdown.
+
+
+_ACTIVE = re.compile(r"^-|[\\`*_{}\[\]#!~$^]")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;"}
+_LINKS = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
+
+
+def text(raw: str, limit: int = 160) -> str:
+    """Text that Markdown shows as it is."""
+    plain = _ACTIVE.sub(r"\\\g<0>", line(raw, limit))
+    for character, entity in _ENTITIES.items():
+        plain = plain.replace(character, entity)
+    return _LINKS.sub(lambda match: f"&#{ord(match[0])};", plain) or "&nbsp;"
+
+
+def code(name: str) -> str:
+    """Text inside backticks, which it must not close."""
+    return line(name, 1_000).replace("`", "'") or " "
+
 
 LONGEST_TEXT = 1_500
 

@@ -12,9 +12,9 @@ from typing import Any
 from falter.core.codec import json_text, to_json
 from falter.core.errors import MissingExtra
 from falter.figures import Figure, Study
-from falter.report._escape import unhide
-from falter.report._marks import marked
-from falter.report._rows import COLUMNS, Row, figure_rows
+from falter.report.escape import unhide
+from falter.report.marks import marked
+from falter.report.tables import COLUMNS, Row, figure_rows
 
 __all__ = ["as_csv", "as_json", "write_parquet"]
 

@@ -9,18 +9,6 @@ from __future__ import annotations
 import html
 import re
 
-__all__ = [
-    "LABEL",
-    "LIMIT",
-    "Html",
-    "clip",
-    "edited",
-    "escape",
-    "line",
-    "text_only",
-    "unhide",
-]
-
 LIMIT = 4_000
 LABEL = 120
 _SLACK = 20

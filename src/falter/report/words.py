@@ -21,7 +21,7 @@ from falter.figures import (
     estimates,
 )
 from falter.figures import numbers as n
-from falter.report._escape import line
+from falter.report.escape import line
 
 __all__ = [
     "FEW",

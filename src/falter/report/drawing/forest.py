@@ -8,13 +8,13 @@ from __future__ import annotations
 from falter.core.records import Estimate
 from falter.figures import Column, Forest, ForestRow, Value, Verdict
 from falter.figures import numbers as n
-from falter.report._escape import Html
-from falter.report._markup import cell, dash, head, label, number, tag
-from falter.report._tables import TOGETHER
-from falter.report._words import provenance
-from falter.report.drawing._examples import change_marked
-from falter.report.drawing._grid import empty_note
-from falter.report.drawing._scale import Scale
+from falter.report.drawing.axis import Scale
+from falter.report.drawing.examples import change_marked
+from falter.report.drawing.tables import empty_note
+from falter.report.escape import Html
+from falter.report.markup import cell, dash, head, label, number, tag
+from falter.report.tables import TOGETHER
+from falter.report.words import provenance
 
 __all__ = ["forest_chart"]
 

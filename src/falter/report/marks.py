@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from falter.figures import Figure, Study, renamed, without_shared_labels
-from falter.report._escape import clip
+from falter.report.escape import clip
 
 __all__ = ["MARK", "marked", "model_names", "readable", "warning"]
 

@@ -7,10 +7,8 @@ import re
 from falter.core.records import Estimate
 from falter.figures import Unit
 from falter.figures.numbers import NONE, shown
-from falter.report._escape import LABEL, Html, escape, text_only
-from falter.report._words import few, provenance, reason
-
-__all__ = ["cell", "dash", "head", "label", "number", "scroll", "tag"]
+from falter.report.escape import LABEL, Html, escape, text_only
+from falter.report.words import few, provenance, reason
 
 _VOID = frozenset({"br", "col", "input", "meta", "wbr"})
 

@@ -17,15 +17,13 @@ from falter.figures import (
     Study,
 )
 from falter.figures import numbers as n
-from falter.report._escape import line
-from falter.report._marks import model_names, readable, warning
-from falter.report._tables import word_diff
-from falter.report._words import about, counted, dashes, facts, first_number, opened
 from falter.report.drawing import Scale, scales_of
-from falter.report.forms._printer import Printer
-from falter.report.forms._terminal_forest import forest_rows
-from falter.report.forms._terminal_grid import grid_rows
-from falter.report.forms._terminal_pictures import as_grid
+from falter.report.escape import line
+from falter.report.forms.printing import Printer
+from falter.report.forms.terminal_figures import as_grid, forest_rows, grid_rows
+from falter.report.marks import model_names, readable, warning
+from falter.report.tables import word_diff
+from falter.report.words import about, counted, dashes, facts, first_number, opened
 
 __all__ = ["terminal", "terminal_figures"]
 

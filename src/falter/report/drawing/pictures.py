@@ -20,17 +20,15 @@ from falter.figures import (
     Strips,
 )
 from falter.figures import numbers as n
-from falter.report._escape import Html
-from falter.report._markup import tag
-from falter.report._tables import doses, quartiles
-from falter.report._words import excludes_zero, with_unit
-from falter.report.drawing._axis import Axis, axis_of, ends, tick_texts
-from falter.report.drawing._bars import size
-from falter.report.drawing._breakdown import breakdown_axis, placed_parts
-from falter.report.drawing._curves import facets
-from falter.report.drawing._heat import shades_of
-from falter.report.drawing._scale import Scale, scales_of
-from falter.report.drawing._style import LIGHT_SHADES
+from falter.report.drawing.axis import Axis, Scale, axis_of, ends, scales_of, tick_texts
+from falter.report.drawing.curves import facets
+from falter.report.drawing.stacks import breakdown_axis, placed_parts, size
+from falter.report.drawing.tables import shades_of
+from falter.report.escape import Html
+from falter.report.markup import tag
+from falter.report.style import LIGHT_SHADES
+from falter.report.tables import doses, quartiles
+from falter.report.words import excludes_zero, with_unit
 
 __all__ = ["picture", "write_pictures"]
 

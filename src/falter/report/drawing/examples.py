@@ -7,8 +7,8 @@ from typing import Literal
 
 from falter.figures import Example, Examples, Segment, Side
 from falter.figures import numbers as n
-from falter.report._escape import LIMIT, Html, edited, escape
-from falter.report._markup import cell, head, label, tag
+from falter.report.escape import LIMIT, Html, edited, escape
+from falter.report.markup import cell, head, label, tag
 
 __all__ = ["RECIPES", "change_marked", "example_pairs"]
 

@@ -1,0 +1,142 @@
+"""An axis with round ends and ticks, for charts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from falter.core.records import Estimate
+from falter.figures import Figure, Forest, Unit
+from falter.figures import numbers as n
+
+_MAX_TICKS = 6
+_NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
+_MIN_LENGTH: dict[Unit, float] = {"percent": 0.05, "points": 0.05, "score": 0.05, "variance": 0.01}
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A stretch of numbers from one tick to another."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+
+    def at(self, value: float) -> float:
+        """The place of a value, from 0 to 1; values beyond the axis are put on its edge."""
+        return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
+
+
+def axis_of(values: Iterable[float], unit: Unit, *, zero: bool = False) -> Axis:
+    """An axis that covers all values, and on request zero."""
+    finite = [v for v in values if math.isfinite(v)]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
+    if zero:
+        low, high = min(0.0, low), max(0.0, high)
+    least = _MIN_LENGTH.get(unit, 1e-3)
+    if high - low < least:
+        low, high = (low, low + least) if zero and low == 0 else (low - least / 2, high + least / 2)
+    step = _step((high - low) / _MAX_TICKS)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    ticks = tuple(round(at * step, 12) for at in range(first, last + 1))
+    return Axis(ticks[0], ticks[-1], ticks)
+
+
+def _step(least: float) -> float:
+    """The next round number: 1, 2, 2.5 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next((nice * power for nice in _NICE if nice * power >= least * (1 - 1e-9)), 10 * power)
+
+
+def ends(estimates: Iterable[Estimate]) -> list[float]:
+    """Values and the ends of their intervals; a very long interval is cut so that the rest shows.
+
+    An end counts at most as far beyond the values as the values span.
+    """
+    finite = [e for e in estimates if e.value is not None and math.isfinite(e.value)]
+    values = [e.value for e in finite if e.value is not None]
+    if not values:
+        return []
+    low, high = min(values), max(values)
+    span = max(high - low, 0.1 * max(abs(low), abs(high)), 0.02)
+    bounds = [b for e in finite for b in (e.low, e.high) if b is not None and math.isfinite(b)]
+    return [*values, *(min(high + span, max(low - span, bound)) for bound in bounds)]
+
+
+def tick_texts(axis: Axis, unit: Unit) -> tuple[str, ...]:
+    """The numbers at the ticks, with no more digits than they need."""
+    texts = [n.as_text(tick, unit) for tick in axis.ticks]
+    while all("." in text and text.endswith(("0", ".")) for text in texts):
+        texts = [text[:-1] for text in texts]
+    return tuple(text.rstrip(".") for text in texts)
+
+
+# Places of estimates on a line that includes zero, for forest plots in every form.
+
+
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
+_MIN_SPREAD = 0.05
+_MARGIN = 0.04
+_SLACK = 0.25
+_SEEN = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A stretch of numbers, with the places of its ticks."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+
+    def at(self, value: float) -> float:
+        """The place of a value, from 0 (left) to 1 (right); values beyond are put on the edge."""
+        share = (value - self.low) / (self.high - self.low)
+        return _MARGIN + (1 - 2 * _MARGIN) * min(1.0, max(0.0, share))
+
+    def beyond(self, value: float) -> bool:
+        """Whether a value lies outside and needs an arrow; a pixel or two need none."""
+        seen = _SEEN * (self.high - self.low)
+        return not self.low - seen <= value <= self.high + seen
+
+
+def scales_of(figures: Sequence[Figure]) -> dict[str, Scale]:
+    """The scale of each name; forest plots with the same scale can be compared."""
+    estimates: dict[str, list[Estimate]] = {}
+    for figure in figures:
+        if isinstance(figure, Forest):
+            drawn = [e for row in figure.rows for e in (row.estimate, row.together)]
+            estimates.setdefault(figure.scale, []).extend(e for e in drawn if e is not None)
+    return {name: _scale(of_figure) for name, of_figure in estimates.items()}
+
+
+def _scale(estimates: Sequence[Estimate]) -> Scale:
+    """Covers zero and every value; long intervals at most triple it, and a quarter more.
+
+    The quarter is for an interval that would be cut for the sake of a little.
+    """
+    values = _finite(e.value for e in estimates)
+    low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
+    spread = max(high - low, _MIN_SPREAD)
+    lows, highs = _finite(e.low for e in estimates), _finite(e.high for e in estimates)
+    low, high = -_reach(-low, [-end for end in lows], spread), _reach(high, highs, spread)
+    if high - low < _MIN_SPREAD:
+        low, high = min(low, -_MIN_SPREAD / 2), max(high, _MIN_SPREAD / 2)
+    return Scale(low, high, _ticks(low, high))
+
+
+def _reach(high: float, ends: Sequence[float], spread: float) -> float:
+    """How far to the right: to the last end, but not far beyond the values."""
+    last, most = max((high, *ends)), high + spread
+    return last if last <= most + _SLACK * spread else most
+
+
+def _finite(values: Iterable[float | None]) -> list[float]:
+    return [v for v in values if v is not None and math.isfinite(v)]
+
+
+def _ticks(low: float, high: float) -> tuple[float, ...]:
+    step = next((s for s in _STEPS if (high - low) / s <= 5.5), high - low)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return tuple(round(place * step, 10) for place in range(first, last + 1))

@@ -1,0 +1,271 @@
+"""Stacked bars of absolute size, each with its share beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from falter.core.records import Estimate
+from falter.figures import Bar, Bars, Breakdown, BreakdownRow
+from falter.figures import numbers as n
+from falter.report.drawing.axis import Axis, axis_of, tick_texts
+from falter.report.drawing.tables import empty_note
+from falter.report.escape import Html
+from falter.report.markup import cell, head, label, number, tag
+from falter.report.words import provenance, with_unit
+
+_EDGE = 0.04
+COLOURS = ("c-item", "c-pert", "c-run", "c-cond", "c-more", "c-rest")
+_USUAL = {
+    "the item": "c-item",
+    "the prompt": "c-pert",
+    "the prompt, item by item": "c-pert",
+    "the prompt, alike for all items": "c-cond",
+    "asking again": "c-run",
+}
+
+
+def size(part: Estimate | None) -> float:
+    """The length of a part; 0 if it is unknown or estimated below zero."""
+    if part is None or part.value is None or not math.isfinite(part.value):
+        return 0.0
+    return max(0.0, part.value)
+
+
+def bar_table(figure: Bars) -> Html:
+    """Legend, and a table with one drawn column."""
+    if not figure.bars:
+        return empty_note()
+    axis = axis_of([sum(map(size, bar.parts)) for bar in figure.bars], figure.unit, zero=True)
+    rows = [_row(bar, figure, axis) for bar in figure.bars]
+    table = tag("table", _bar_head(figure, axis), tag("tbody", *rows), class_="chart stacks")
+    return Html(_bar_legend(figure) + table + _note(figure))
+
+
+def _note(figure: Bars) -> Html:
+    parts = [part for bar in figure.bars for part in bar.parts]
+    sentences = []
+    if any(part is None or part.value is None for part in parts):
+        sentences.append("A part without an estimate is not drawn.")
+    if any(part is not None and (part.value or 0.0) < 0 for part in parts):
+        sentences.append("A part with an estimate below zero is not drawn.")
+    return tag("p", " ".join(sentences), class_="small muted") if sentences else Html("")
+
+
+def _bar_legend(figure: Bars) -> Html:
+    keys = [
+        tag("li", tag("span", class_=f"swatch {_bar_colour(name, at)}"), label(name, 80))
+        for at, name in enumerate(figure.parts)
+    ]
+    return tag("ul", *keys, class_="legend")
+
+
+def _bar_colour(name: str, at: int) -> str:
+    """A part of the variance has the same colour everywhere; others go by their place."""
+    return _USUAL.get(name) or COLOURS[at % len(COLOURS)]
+
+
+def _bar_head(figure: Bars, axis: Axis) -> Html:
+    texts = tick_texts(axis, figure.unit)
+    marks = []
+    for at, (tick, text) in enumerate(zip(axis.ticks, texts, strict=True)):
+        kind = None if at in (0, len(texts) - 1) else "wide"
+        marks.append(tag("text", text, x=_x(axis, tick), y="80%", class_=kind))
+    picture = tag("svg", *marks, aria_hidden="true")
+    share = (label(with_unit(figure.share, "percent"), 80), tag("span", " [interval]", class_="ci"))
+    return tag(
+        "thead",
+        tag(
+            "tr",
+            head(tag("span", "of", class_="away")),
+            head(picture, class_="plot", aria_label=f"{figure.across[:200]}, drawn"),
+            head(*share, rowspan=2, class_="r"),
+        ),
+        tag(
+            "tr",
+            tag("td"),
+            tag("td", label(with_unit(figure.across, figure.unit), 80), class_="across"),
+            tag("td"),
+        ),
+    )
+
+
+def _row(bar: Bar, figure: Bars, axis: Axis) -> Html:
+    return tag(
+        "tr",
+        tag("th", label(bar.label, 120), scope="row"),
+        cell(_bar_picture(bar, figure, axis), class_="plot"),
+        cell(number(bar.share, "percent"), class_="r"),
+    )
+
+
+def _bar_picture(bar: Bar, figure: Bars, axis: Axis) -> Html:
+    shapes = [
+        tag("line", x1=x, x2=x, y1=0, y2="100%", class_="grid" if tick else "zero")
+        for tick in axis.ticks
+        for x in [_x(axis, tick)]
+    ]
+    start, descriptions = 0.0, []
+    for place, (name, part) in enumerate(zip(figure.parts, bar.parts, strict=True)):
+        if part is not None:
+            descriptions.append(f"{name[:80]} {n.shown(part, figure.unit).text}")
+        length = size(part)
+        if part is None or not length:
+            continue
+        shapes.append(
+            tag(
+                "rect",
+                tag("title", f"{descriptions[-1]}\n{provenance(part)}"),
+                x=_x(axis, start),
+                width=_share((1 - 2 * _EDGE) * (axis.at(start + length) - axis.at(start))),
+                y="18%",
+                height="64%",
+                class_=_bar_colour(name, place),
+            )
+        )
+        start += length
+    about = f"{bar.label[:120]}: {', '.join(descriptions) or 'no number'}"
+    return tag("svg", *shapes, role="img", aria_label=about)
+
+
+def _x(axis: Axis, value: float) -> str:
+    return _share(_EDGE + (1 - 2 * _EDGE) * axis.at(value))
+
+
+def _share(at: float) -> str:
+    return f"{100 * at:.3f}%"
+
+
+# Parts that add up to a whole, stacked to both sides of zero, with a line at the whole.
+
+
+_COLOURS = ("c-more", "c-rest", "c-host", "c-pert", "c-item", "c-cond")
+
+
+def length(part: Estimate) -> float:
+    """The signed length of a part; 0 if it is unknown."""
+    return part.value if part.value is not None and math.isfinite(part.value) else 0.0
+
+
+def reach(row: BreakdownRow) -> tuple[float, float]:
+    """How far the parts of a row lie below and above zero, taken together."""
+    lengths = [length(part) for part in row.parts]
+    return -sum(v for v in lengths if v < 0), sum(v for v in lengths if v > 0)
+
+
+def placed_parts(row: BreakdownRow) -> Iterator[tuple[int, float, float]]:
+    """Each part that has a length: its place among the parts, where it starts and ends."""
+    below = above = 0.0
+    for place, part in enumerate(row.parts):
+        size = length(part)
+        if size > 0:
+            yield place, above, above + size
+            above += size
+        elif size < 0:
+            yield place, below + size, below
+            below += size
+
+
+def breakdown_axis(figure: Breakdown) -> Axis:
+    """An axis that holds zero, every stack and every whole."""
+    ends = [end for row in figure.rows for low, high in [reach(row)] for end in (-low, high)]
+    return axis_of([*ends, *(length(row.whole) for row in figure.rows)], figure.unit, zero=True)
+
+
+def breakdown_table(figure: Breakdown) -> Html:
+    """Legend, and a table with one drawn column; what is to be said stands below each row."""
+    if not figure.rows:
+        return empty_note()
+    axis = breakdown_axis(figure)
+    rows = [line for row in figure.rows for line in _rows(row, figure, axis)]
+    table = tag("table", _breakdown_head(figure, axis), tag("tbody", *rows), class_="chart stacks")
+    return Html(_breakdown_legend(figure) + table)
+
+
+def _breakdown_legend(figure: Breakdown) -> Html:
+    keys = [
+        tag("li", tag("span", class_=f"swatch {_breakdown_colour(at)}"), label(name, 80))
+        for at, name in enumerate(figure.parts)
+    ]
+    line = tag("line", x1=13, x2=13, y1=0, y2=16, class_="whole")
+    whole = tag("span", tag("svg", line, aria_hidden="true"), class_="stacks")
+    return tag("ul", *keys, tag("li", whole, label(figure.whole, 80)), class_="legend")
+
+
+def _breakdown_colour(at: int) -> str:
+    return _COLOURS[at % len(_COLOURS)]
+
+
+def _breakdown_head(figure: Breakdown, axis: Axis) -> Html:
+    texts = tick_texts(axis, figure.unit)
+    marks = []
+    for at, (tick, text) in enumerate(zip(axis.ticks, texts, strict=True)):
+        kind = None if at in (0, len(texts) - 1) or not tick else "wide"
+        marks.append(tag("text", text, x=_x(axis, tick), y="80%", class_=kind))
+    whole = with_unit(figure.whole, figure.unit)
+    return tag(
+        "thead",
+        tag(
+            "tr",
+            head(label(figure.of.capitalize(), 80)),
+            head(
+                tag("svg", *marks, aria_hidden="true"),
+                class_="plot",
+                aria_label=f"parts of the {figure.whole[:200]}, drawn",
+            ),
+            head(label(whole, 80), tag("span", " [interval]", class_="ci"), class_="r"),
+        ),
+    )
+
+
+def _rows(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Iterator[Html]:
+    yield tag(
+        "tr",
+        tag("th", *_name(row), scope="row"),
+        cell(_breakdown_picture(row, figure, axis), class_="plot"),
+        cell(number(row.whole, figure.unit), class_="r"),
+    )
+    parts = ", ".join(
+        f"{name[:80]} {n.shown(part, figure.unit).text}"
+        for name, part in zip(figure.parts, row.parts, strict=True)
+    )
+    is_split = sum(bool(part.value) for part in row.parts) > 1
+    said = label(" ".join((*([f"{parts}."] if is_split else []), *row.lines)), 3_000)
+    yield tag("tr", cell(tag("p", said), colspan=3), class_="said")
+
+
+def _name(row: BreakdownRow) -> list[Html]:
+    """What people call it, and its own name."""
+    if not row.everyday:
+        return [label(row.label, 120)]
+    name = [tag("span", label(row.everyday[:1].upper() + row.everyday[1:]), class_="called")]
+    if row.everyday != row.label:
+        name.append(tag("code", label(row.label), class_="recipe"))
+    return name
+
+
+def _breakdown_picture(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Html:
+    shapes = [
+        tag("line", x1=x, x2=x, y1=0, y2="100%", class_="grid" if tick else "zero")
+        for tick in axis.ticks
+        for x in [_x(axis, tick)]
+    ]
+    for place, start, end in placed_parts(row):
+        part, name = row.parts[place], figure.parts[place]
+        about = f"{name[:80]} {n.shown(part, figure.unit).text}\n{provenance(part)}"
+        shapes.append(
+            tag(
+                "rect",
+                tag("title", about),
+                x=_x(axis, start),
+                width=_share((1 - 2 * _EDGE) * (axis.at(end) - axis.at(start))),
+                y="22%",
+                height="56%",
+                class_=_breakdown_colour(place),
+            )
+        )
+    if row.whole.value is not None:
+        x = _x(axis, length(row.whole))
+        shapes.append(tag("line", x1=x, x2=x, y1="8%", y2="92%", class_="whole"))
+    whole = n.shown(row.whole, figure.unit).text
+    return tag("svg", *shapes, role="img", aria_label=f"{row.label[:120]}: {whole} in parts")

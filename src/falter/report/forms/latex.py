@@ -1,0 +1,463 @@
+"""A report as one LaTeX file that compiles by itself with pdflatex.
+
+It needs booktabs, colortbl, graphicx and xcolor, and is plain ASCII whatever the names are.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from falter.core.ids import short
+from falter.core.records import Estimate
+from falter.figures import (
+    Breakdown,
+    Column,
+    Examples,
+    Figure,
+    Grid,
+    Headline,
+    HeatMap,
+    Statement,
+    Strips,
+    Study,
+    Value,
+)
+from falter.figures import numbers as n
+from falter.report.drawing.tables import shades_of
+from falter.report.escape import line
+from falter.report.marks import model_names, readable, warning
+from falter.report.tables import grids
+from falter.report.words import (
+    about,
+    colour,
+    counted,
+    dashes,
+    excludes_zero,
+    facts,
+    first_number,
+    guide,
+    heading,
+    methods,
+    opened,
+    origin,
+)
+
+# Text from outside made safe for LaTeX, as plain ASCII.
+
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
+    "^": r"\textasciicircum{}", "_": r"\_", "%": r"\%", "~": r"\textasciitilde{}",
+    "<": r"$<$", ">": r"$>$", "|": r"$|$", '"': "{''}", "`": r"{\char18}", "'": "{'}",
+    "-": "{-}", ",": "{,}", "?": "{?}", "!": "{!}", "[": "{[}", "]": "{]}", "\xa0": "~",
+    "\u2013": "{--}", "\u2014": "{---}", "\u2212": "$-$", "\u00b1": r"$\pm$", "\u00d7": r"$\times$",
+    "\u00b7": r"$\cdot$", "\u2026": r"\ldots{}", "\u2018": "{`}", "\u2019": "{'}",
+    "\u201c": "{``}", "\u201d": "{''}", "\u2192": r"$\rightarrow$", "\u2190": r"$\leftarrow$",
+    "\u2191": r"$\uparrow$", "\u2193": r"$\downarrow$", "\u2264": r"$\leq$", "\u2265": r"$\geq$",
+    "\u221e": r"$\infty$", "\u23ce": r"$\hookleftarrow$", "\u21e5": r"$\mapsto$",
+    "\u27e8": r"$\langle$", "\u27e9": r"$\rangle$", "\u00df": r"\ss{}", "\u00e6": r"\ae{}",
+    "\u00c6": r"\AE{}", "\u0153": r"\oe{}", "\u0152": r"\OE{}", "\u00f8": r"\o{}",
+    "\u00d8": r"\O{}", "\u0142": r"\l{}", "\u0141": r"\L{}", "\u0131": r"\i{}",
+    "\u00a7": r"\S{}", "\u00b6": r"\P{}", "\u00a9": r"\copyright{}", "\u00b0": r"$^\circ$",
+}  # fmt: skip
+_ACCENTS = {
+    "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"', "\u0304": "=",
+    "\u0307": ".", "\u0306": "u", "\u030c": "v", "\u030b": "H", "\u0327": "c", "\u0323": "d",
+    "\u0331": "b", "\u030a": "r",
+}  # fmt: skip
+_GREEK = {
+    character: unicodedata.name(character).split()[-1].lower()
+    for character in "αβγδεζηθικμνξπρστυφχψωΓΔΘΞΠΣΦΨΩ"
+} | {"λ": "lambda", "Λ": "lambda"}
+_LONG = re.compile(r"\S{25,}")
+_EVERY = 8
+
+
+def latex(text: str, limit: int = 160) -> str:
+    """Text on one line, bounded, that LaTeX only prints. A long word may break anywhere."""
+    safe = line(text, limit)
+    return "".join(
+        _long(part) if _LONG.fullmatch(part) else _printed(part)
+        for part in re.split(r"(\S{25,})", safe)
+    )
+
+
+def words(text: str) -> str:
+    """The project's own text, escaped and never cut."""
+    return latex(text, 10_000)
+
+
+def _long(word: str) -> str:
+    """A long word with a possible break after every few characters."""
+    pieces = [word[at : at + _EVERY] for at in range(0, len(word), _EVERY)]
+    return r"\allowbreak{}".join(map(_printed, pieces))
+
+
+def _printed(text: str) -> str:
+    return "".join(map(_character, unicodedata.normalize("NFC", text)))
+
+
+def _character(character: str) -> str:
+    if character in _SPECIAL:
+        return _SPECIAL[character]
+    if " " <= character <= "\x7e":
+        return character
+    if character in _GREEK:
+        name = _GREEK[character]
+        return f"$\\{name.capitalize() if character.isupper() else name}$"
+    base, *marks = list(unicodedata.normalize("NFD", character))
+    if len(marks) == 1 and marks[0] in _ACCENTS and base.isascii() and base.isalpha():
+        dotless = {"i": r"\i{}", "j": r"\j{}"}.get(base, base)
+        over = dotless if marks[0] not in ("\u0327", "\u0323", "\u0331") else base
+        return f"{{\\{_ACCENTS[marks[0]]}{{{over}}}}}"
+    plain = unicodedata.normalize("NFKC", character)
+    if plain != character and all(" " <= c <= "\x7e" for c in plain):
+        return "".join(map(_character, plain))
+    return f"{{\\tiny U+{ord(character):04X}}}"
+
+
+# Tables in LaTeX: booktabs, intervals below the numbers, wide tables in several parts.
+
+
+NOTHING = r"\emph{Nothing was measured for this figure.}"
+_WIDTH = 114
+_LINES = 44
+_LABEL = 34
+_HEAT = 14
+
+
+def grid_tables(grid: Grid) -> str:
+    """One table, or several with the same rows if it would be too wide."""
+    if not grid.rows or not grid.columns:
+        return NOTHING
+    parts = [
+        _table(grid, columns, rows) for rows in _stretches(grid) for columns in _parts(grid)
+    ]  # fmt: skip
+    return "\n\n".join(parts)
+
+
+def _stretches(grid: Grid) -> list[Sequence[Sequence[Value]]]:
+    """The rows cut so that a part fits on a page."""
+    deep = any(isinstance(v, Estimate) and v.low is not None for row in grid.rows for v in row)
+    size = _LINES // 2 if deep else _LINES
+    return [grid.rows[at : at + size] for at in range(0, len(grid.rows), size)]
+
+
+def _parts(grid: Grid) -> list[list[int]]:
+    """The columns split into parts that fit the page beside the columns that name the row.
+
+    The parts have about the same width, so that no single column is left over.
+    """
+    room = _WIDTH - sum(min(_LABEL, _width(grid, at)) + 2 for at in range(grid.labels))
+    sizes = {at: min(_LABEL, _width(grid, at)) + 2 for at in range(grid.labels, len(grid.columns))}
+    parts = _cut(sizes, room)
+    for less in range(room - 1, 0, -1):
+        narrower = _cut(sizes, less)
+        if len(narrower) > len(parts):
+            break
+        parts = narrower
+    return parts
+
+
+def _cut(sizes: Mapping[int, int], room: int) -> list[list[int]]:
+    out: list[list[int]] = [[]]
+    used = 0
+    for at, size in sizes.items():
+        if out[-1] and used + size > room:
+            out.append([])
+            used = 0
+        out[-1].append(at)
+        used += size
+    return out
+
+
+def _width(grid: Grid, at: int) -> int:
+    """The width of a column in characters; intervals are set smaller."""
+    column = grid.columns[at]
+    widths = [len(line(heading(column, grid), _LABEL))]
+    for row in grid.rows:
+        value = row[at]
+        if isinstance(value, Estimate):
+            number = n.shown(value, column.unit)
+            widths += [len(number.value), round(0.75 * len(number.interval))]
+        else:
+            widths.append(len(line(n.as_text(value, column.unit), 160)))
+    return max(widths)
+
+
+def _table(grid: Grid, columns: Sequence[int], rows: Sequence[Sequence[Value]]) -> str:
+    places = [*range(grid.labels), *columns]
+    body: list[str] = []
+    last: Value = object  # type: ignore[assignment]
+    for row in rows:
+        again = grid.labels > 1 and row[0] == last
+        if body and grid.labels > 1 and not again:
+            body.append(r"\addlinespace")
+        last = row[0]
+        cells = [("" if again and at == 0 else _upper(row[at], grid, at)) for at in places]
+        body.append(" & ".join(cells) + r" \\")
+        lower = [_lower(row[at], grid, at) for at in places]
+        if any(lower):
+            body[-1] += "[-2pt]"
+            body.append(" & ".join(lower) + r" \\")
+    shape = "".join(_shape(grid, at) for at in places)
+    return _boxed(f"{shape}@{{}}", [*_heads(grid, places), *body])
+
+
+def _boxed(shape: str, rows: Sequence[str]) -> str:
+    return "\n".join(
+        (
+            r"\begin{falterfit}",
+            rf"\begin{{tabular}}{{@{{}}{shape}}}",
+            r"\toprule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{falterfit}",
+        )
+    )
+
+
+def _shape(grid: Grid, at: int) -> str:
+    if at >= grid.labels and grid.columns[at].unit != "text":
+        return "r"
+    return f"L{{{0.175 * min(_LABEL, _width(grid, at)) + 0.2:.1f}cm}}"
+
+
+def _heads(grid: Grid, places: Sequence[int]) -> list[str]:
+    names = [_head(grid, at) for at in places]
+    rows = []
+    groups = [(over, len(list(group)))
+              for over, group in groupby(places, key=lambda at: grid.columns[at].over)]  # fmt: skip
+    if any(over for over, _ in groups):
+        cells, rules, at = [], [], 1
+        for over, count in groups:
+            cells.append(
+                rf"\multicolumn{{{count}}}{{c}}{{{latex(over, 60)}}}"
+                if over else " & ".join([""] * count)
+            )  # fmt: skip
+            rules += [rf"\cmidrule(lr){{{at}-{at + count - 1}}}"] if over else []
+            at += count
+        rows += [" & ".join(cells) + r" \\", "".join(rules)]
+    return [*rows, " & ".join(names) + r" \\", r"\midrule"]
+
+
+def _head(grid: Grid, at: int) -> str:
+    name = latex(heading(grid.columns[at], grid), _LABEL)
+    right = at >= grid.labels and grid.columns[at].unit != "text"
+    return rf"\multicolumn{{1}}{{r}}{{{name}}}" if right and name else name
+
+
+def _upper(value: Value, grid: Grid, at: int) -> str:
+    unit = grid.columns[at].unit
+    if isinstance(value, str):
+        return latex(value)
+    if not isinstance(value, Estimate):
+        return words(n.as_text(value, unit))
+    text = words(n.shown(value, unit).value)
+    mark = colour(value, unit)
+    return rf"\textbf{{\textcolor{{{mark}}}{{{text}}}}}" if mark else text
+
+
+def _lower(value: Value, grid: Grid, at: int) -> str:
+    if not isinstance(value, Estimate):
+        return ""
+    interval = n.shown(value, grid.columns[at].unit).interval
+    return rf"{{\scriptsize {words(interval)}}}" if interval else ""
+
+
+def heat_tables(figure: HeatMap) -> str:
+    """Coloured cells with the value and, in small print below it, its interval."""
+    if not figure.rows or not figure.columns:
+        return NOTHING
+    parts = []
+    for start in range(0, len(figure.columns), _HEAT):
+        for first in range(0, len(figure.rows), _LINES // 2):
+            places = range(start, min(start + _HEAT, len(figure.columns)))
+            rows = range(first, min(first + _LINES // 2, len(figure.rows)))
+            parts.append(_heat(figure, rows, places))
+    return "\n\n".join([*parts, _key(figure)])
+
+
+def _heat(figure: HeatMap, rows: range, places: range) -> str:
+    down, across = latex(figure.down, 40), latex(figure.across, 60)
+    top = rf"{down} & \multicolumn{{{len(places)}}}{{c}}{{{across}}} \\"
+    rule = rf"\cmidrule(l){{2-{len(places) + 1}}}"
+    names = "".join(f" & {_slim(figure.columns[at])}" for at in places) + r" \\"
+    body = [top, rule, names, r"\midrule"]
+    shades = shades_of(figure)
+    for row in rows:
+        cells = []
+        for at in places:
+            cell = figure.cells[row][at]
+            if cell is None:
+                cells.append("")
+                continue
+            number = n.shown(cell, figure.unit)
+            text = words(number.value)
+            if shades.diverging and excludes_zero(cell):
+                text = rf"\textbf{{{text}}}"
+            shade = shades.name(cell.value) if cell.value is not None and number.interval else ""
+            interval = words(number.interval) or r"\strut"
+            colour = rf"\cellcolor{{heat{shade}}}" if shade else ""
+            ink = r"\color{white}" if shade in ("w5", "w6", "b5", "b6", "n5", "n6") else ""
+            cells.append(rf"{colour}{{{ink}\faltercell{{{text}}}{{{interval}}}}}")
+        body.append(" & ".join((latex(figure.rows[row], _LABEL), *cells)) + r" \\")
+    shape = f"L{{{0.175 * _LABEL / 2 + 0.2:.1f}cm}}" + "c" * len(places)
+    return _boxed(shape, body)
+
+
+def _slim(name: str) -> str:
+    """A heading above a column, rotated if it is long."""
+    text = latex(name, _LABEL)
+    return text if len(name) <= 12 else rf"\rotatebox{{90}}{{{text}}}"
+
+
+def _key(figure: HeatMap) -> str:
+    shades = shades_of(figure)
+    low, high = (words(n.as_text(value, figure.unit)) for value in (shades.low, shades.high))
+    before, after = ("better ", " worse") if figure.unit == "points" else ("", "")
+    boxes = "".join(rf"\textcolor{{heat{name}}}{{\rule{{9pt}}{{7pt}}}}" for name in shades.key)
+    bold = r"\quad \textbf{bold}: its interval excludes zero" if shades.diverging else ""
+    return rf"{{\footnotesize {before}{low} {boxes} {high}{after}{bold}}}"
+
+
+_TOP = r"""% Compiles by itself: pdflatex FILE.tex
+\documentclass[10pt,a4paper]{article}
+\usepackage[table]{xcolor}
+\usepackage{colortbl}
+\usepackage{booktabs}
+\usepackage{graphicx}
+\setlength{\textwidth}{17.4cm}\setlength{\oddsidemargin}{-0.74cm}
+\setlength{\textheight}{25cm}\setlength{\topmargin}{-1.6cm}
+\setlength{\parindent}{0pt}\setlength{\parskip}{5pt plus 1pt}
+\setlength{\emergencystretch}{3em}\raggedbottom
+\definecolor{worse}{HTML}{B5450B}\definecolor{better}{HTML}{0A62A9}
+\definecolor{heatz}{HTML}{F1F3F5}
+\definecolor{heatw1}{HTML}{FDE6D3}\definecolor{heatw2}{HTML}{FBCDA8}
+\definecolor{heatw3}{HTML}{F5AD77}\definecolor{heatw4}{HTML}{E58A4A}
+\definecolor{heatw5}{HTML}{B9500F}\definecolor{heatw6}{HTML}{8C3403}
+\definecolor{heatb1}{HTML}{DCEAF7}\definecolor{heatb2}{HTML}{B9D5EF}
+\definecolor{heatb3}{HTML}{8FBAE3}\definecolor{heatb4}{HTML}{629DD2}
+\definecolor{heatb5}{HTML}{2B6FB3}\definecolor{heatb6}{HTML}{0B4A84}
+\definecolor{heatn1}{HTML}{E6EAEE}\definecolor{heatn2}{HTML}{CDD5DD}
+\definecolor{heatn3}{HTML}{AAB6C2}\definecolor{heatn4}{HTML}{8291A0}
+\definecolor{heatn5}{HTML}{55636F}\definecolor{heatn6}{HTML}{333F4A}
+\definecolor{kd}{HTML}{6B5B4B}\definecolor{alarm}{HTML}{FFF3D6}
+\newcolumntype{L}[1]{>{\raggedright\arraybackslash\hspace{0pt}}p{#1}}
+\newcommand{\faltercell}[2]{\raisebox{-0.45\height}{\shortstack{\strut #1\\{\tiny #2}}}%
+\rule[-9pt]{0pt}{22pt}}
+\newcommand{\falterneed}[1]{\par\begingroup\dimen0=\pagegoal\advance\dimen0-\pagetotal
+\ifdim\pagetotal>0pt\relax\ifdim\dimen0<#1\relax\newpage\fi\fi\endgroup}
+\newsavebox{\falterbox}
+\newenvironment{falterfit}{\par\medskip\begin{lrbox}{\falterbox}\footnotesize}{\end{lrbox}%
+\ifdim\wd\falterbox>\linewidth\resizebox{\linewidth}{!}{\usebox{\falterbox}}%
+\else\usebox{\falterbox}\fi\par\medskip}
+\begin{document}
+"""
+
+
+def as_latex(study: Study) -> str:
+    """Return every figure as booktabs tables, heat maps in colour. Charts are written as SVG."""
+    models = ", ".join(latex(model, 120) for model in model_names(study)) or "none"
+    parts = [
+        rf"\section*{{falter: {latex(study.title)}}}",
+        rf"{{\small {words(facts(study))}\par Models: {models}"
+        + (rf"\par {latex(known, 700)}}}" if (known := origin(study)) else "}"),
+    ]
+    if text := warning(study):
+        parts.append(_alarm(text))
+    figures = readable(study)
+    section = ""
+    for place, figure in enumerate(figures, start=first_number(study)):
+        if figure.section and figure.section != section:
+            parts.append(rf"\section*{{{latex(figure.section, 200)}}}")
+        section = figure.section
+        number = f"{place}. " if study.protocol and place else ""
+        parts += _figure(figure, number, place > 1)
+    parts += _foot(study)
+    return _TOP + "\n\n".join(filter(None, parts)) + "\n\\end{document}\n"
+
+
+def _alarm(text: str) -> str:
+    box = r"\begin{minipage}{0.96\linewidth}\raggedright\bfseries "
+    return rf"\fcolorbox{{kd}}{{alarm}}{{{box}{latex(text, 2_000)}\end{{minipage}}}}"
+
+
+def _figure(figure: Figure, number: str, later: bool) -> Iterator[str]:
+    if not isinstance(figure, Headline | Statement) and later:
+        yield r"\falterneed{8cm}"
+    if not isinstance(figure, Headline):
+        yield rf"\subsection*{{{number}{latex(figure.title or figure.name, 200)}}}"
+    yield from (latex(text, 1_000) for text in figure.text)
+    if note := " ".join(filter(None, (about(figure), dashes(figure)))):
+        yield rf"{{\small {words(note)}}}"
+    yield from _tables(figure)
+
+
+def _tables(figure: Figure) -> Iterator[str]:
+    """The figure's numbers; of strips only the summary of each."""
+    if isinstance(figure, Grid):
+        yield grid_tables(figure)
+    elif isinstance(figure, HeatMap):
+        yield heat_tables(figure)
+    elif isinstance(figure, Examples):
+        yield from _examples(figure)
+    else:
+        tables = [grid_tables(grid) for grid in grids(figure) if grid.rows and grid.columns]
+        yield from tables[:1] if isinstance(figure, Strips) else tables
+        if not tables and not isinstance(figure, Headline | Statement):
+            yield NOTHING
+    if isinstance(figure, Breakdown):
+        yield from _lines(figure)
+    if isinstance(figure, Headline) and figure.signature:
+        yield rf"{{\scriptsize {latex(figure.signature, 1_000)}}}"
+
+
+def _lines(figure: Breakdown) -> Iterator[str]:
+    """What is read below each row."""
+    for row in figure.rows:
+        if row.lines:
+            yield rf"{{\small \textbf{{{latex(row.label)}}} {latex(' '.join(row.lines), 1_000)}}}"
+
+
+def _examples(figure: Examples) -> Iterator[str]:
+    for example in figure.examples:
+        lines = [rf"\textbf{{{latex(example.recipe)}}} on item {latex(example.item)}"]
+        for title, side, which in (
+            ("As asked", example.baseline, "before"),
+            ("As changed", example.perturbed, "after"),
+        ):
+            prompt = "".join(getattr(segment, which) for segment in example.segments)
+            lines.append(
+                rf"{title}: {latex(prompt, 600)} \emph{{{latex(side.word, 60)}}}: "
+                rf"{latex(side.answer, 300)}"
+            )
+        yield r"\par ".join(lines)
+
+
+def _foot(study: Study) -> list[str]:
+    parts = []
+    if study.parts and study.protocol:
+        rows = [
+            (part.title or part.name, short(part.run), counted(part), opened(part))
+            for part in study.parts
+        ]
+        names = ("Part", "Run", "Cells", "Open it with")
+        parts += [r"\subsection*{Runs behind the figures}", grid_tables(_words(names, rows))]
+    if study.notes:
+        parts += [r"\subsection*{Notes}", *(latex(note, 2_000) for note in study.notes)]
+    if listed := methods(study):
+        heads = ("Measure", "What it estimates", "Interval and test")
+        parts += [r"\subsection*{Methods}", grid_tables(_words(heads, listed))]
+    items = "\n".join(rf"\item {words(text)}" for text in guide(study))
+    listing = rf"\begin{{itemize}}\setlength{{\itemsep}}{{0pt}}{items}\end{{itemize}}"
+    return [*parts, r"\subsection*{How to read this}", rf"{{\small {listing}}}"]
+
+
+def _words(names: Iterable[str], rows: Iterable[tuple[Value, ...]]) -> Grid:
+    columns = tuple(Column(name=name) for name in names)
+    return Grid(name="", title="", columns=columns, rows=tuple(rows), labels=len(columns))
