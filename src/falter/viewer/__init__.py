@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from falter.viewer._bundle import write_bundle
-from falter.viewer._notes import Notes
-from falter.viewer._panels import CODES, ViewColumn, ViewPanel
-from falter.viewer._server import TOKEN_HEADER, Viewer, served
-from falter.viewer._source import Arrivals, Source, StoredSource
+from falter.viewer.bundle import write_bundle
+from falter.viewer.panels import CODES, Notes, ViewColumn, ViewPanel
+from falter.viewer.server import TOKEN_HEADER, Viewer, served
+from falter.viewer.source import Arrivals, Source, StoredSource
 
 __all__ = [
     "CODES",

@@ -10,9 +10,9 @@ from pathlib import Path
 import orjson
 
 from falter.core.errors import UsageError
-from falter.viewer._page import index_page, page_files, single_page
-from falter.viewer._server import panels_record
-from falter.viewer._source import Source
+from falter.viewer.page import index_page, page_files, single_page
+from falter.viewer.server import panels_record
+from falter.viewer.source import Source
 
 __all__ = ["CHUNK", "MOST_IN_ONE_FILE", "write_bundle"]
 

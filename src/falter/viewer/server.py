@@ -17,9 +17,9 @@ import orjson
 from aiohttp import web
 
 from falter import __version__
-from falter.viewer._notes import Notes
-from falter.viewer._page import CONTENT_TYPES, POLICY, index_page, page_files
-from falter.viewer._source import Arrivals, Source
+from falter.viewer.page import CONTENT_TYPES, POLICY, index_page, page_files
+from falter.viewer.panels import Notes
+from falter.viewer.source import Arrivals, Source
 
 __all__ = ["TOKEN_HEADER", "Viewer", "panels_record", "served"]
 
