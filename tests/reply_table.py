@@ -197,31 +197,24 @@ def counted(
 
 
 def table() -> str:
-    """The counts as a Markdown table."""
+    """The first looks of all sets together, by kind, and what was read before, in Markdown."""
     lines = [
-        "| kind | of | replies | answers | read | right | precision | 95 % | recall | 95 % |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| kind | replies | answers | read | right | precision | 95 % | recall | 95 % |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    totals: dict[str, Counts] = {}
-    for kind in KINDS:
-        rows = {name: counted(kind, part) for part, name in SETS.items()}
-        rows["held out, first look"] = Counts(*FIRST_LOOK[kind])
-        for part, looks in FIRST_LOOKS.items():
-            rows[f"{SETS[part]}, first look"] = Counts(*looks[kind])
-        for name, counts in rows.items():
-            if not counts.replies:
-                continue
-            lines.append(_row(kind, name, counts))
-            totals[name] = totals.get(name, Counts()) + counts
-    lines += [_row("all", name, counts) for name, counts in totals.items()]
+    first = {kind: Counts(*FIRST_LOOK[kind]) for kind in KINDS}
+    for looks in FIRST_LOOKS.values():
+        first = {kind: counts + Counts(*looks[kind]) for kind, counts in first.items()}
+    lines += [_row(kind, counts) for kind, counts in first.items()]
+    lines.append(_row("all", sum(first.values(), Counts())))
     for kind, reader in EARLIER.items():
-        lines.append(_row(f"{kind}, before", "development", counted(kind, "development", reader)))
+        lines.append(_row(f"{kind}, before", counted(kind, "development", reader)))
     return "\n".join(lines)
 
 
-def _row(kind: str, name: str, c: Counts) -> str:
+def _row(kind: str, c: Counts) -> str:
     return (
-        f"| {kind} | {name} | {c.replies} | {c.answers} | {c.read} | {c.right} "
+        f"| {kind} | {c.replies} | {c.answers} | {c.read} | {c.right} "
         f"| {c.precision:.1%} | {wilson(c.right, c.read)} "
         f"| {c.recall:.1%} | {wilson(c.right, c.answers)} |"
     )
