@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from falter.core.records import Estimate
-from falter.experiment._answers import PickedAnswers, pick_answers
-from falter.experiment._gate import OpenGate
-from falter.experiment._gate_result import GateResult, line_text
+from falter.experiment import PickedAnswers, pick_answers
 from falter.figures import Column, Example, Examples, Figure, Grid, Statement, Study, Value
 from falter.figures import numbers as n
-from falter.gate import LineResult
+from falter.gate.criteria import CriterionResult
+from falter.gate.preparation import PreparedGate
+from falter.gate.result import GateResult
 
-__all__ = ["gate_study", "lost_examples", "plan_study"]
-
-EXAMPLES = 3
+MAX_EXAMPLES = 3
 KINDS = {
     "drop": "drop",
     "average": "average drop",
@@ -27,7 +25,7 @@ KINDS = {
 
 
 def gate_study(result: GateResult) -> Study:
-    """The verdict, the table of lines, what asking again turns, and examples of what fell."""
+    """Show the verdict, the criteria, what asking again turns, and examples of what fell."""
     figures = tuple(_figures(result))
     return Study(
         id=result.run,
@@ -53,7 +51,7 @@ def _figures(result: GateResult) -> Iterator[Figure]:
     scores = [line for line in result.lines if line.kind == "score"]
     if scores:
         yield _score_grid(result, scores)
-    texts = [line_text(result, line) for line in result.lines if line.verdict != "pass"]
+    texts = [result.line_text(line) for line in result.lines if line.verdict != "pass"]
     if texts:
         yield Statement(name="open-lines", title="What does not pass", text=tuple(texts))
     if result.noise is not None:
@@ -63,8 +61,8 @@ def _figures(result: GateResult) -> Iterator[Figure]:
     examples = [
         example
         for line in result.lines
-        if line.kind == "drop" and line.verdict == "fail"
-        for example in lost_examples(result, line.name)
+        if line.verdict == "fail"
+        for example in lost_examples(result, line)
     ]
     if examples:
         yield Examples(name="examples", title="Answers that were lost", examples=tuple(examples))
@@ -80,7 +78,7 @@ def _asked(result: GateResult) -> str:
     )
 
 
-def _grid(result: GateResult, lines: list[LineResult]) -> Grid:
+def _grid(result: GateResult, lines: list[CriterionResult]) -> Grid:
     return Grid(
         name="gate",
         title="The lines of the gate",
@@ -95,7 +93,20 @@ def _grid(result: GateResult, lines: list[LineResult]) -> Grid:
             Column(name="Better", unit="count"),
             Column(name="Look", unit="count"),
         ),
-        rows=tuple(_row(result, line) for line in lines),
+        rows=tuple(
+            (
+                line.name.partition(", ")[0],
+                KINDS[line.kind],
+                line.verdict,
+                _estimate(result, line),
+                line.margin,
+                line.items,
+                line.fell,
+                line.rose,
+                line.look,
+            )
+            for line in lines
+        ),
         text=(
             f"A line passes when its upper limit ({n.level(result.level)}, one-sided) is below the "
             f"margin, and fails when the lower limit that holds for all lines at once "
@@ -104,47 +115,7 @@ def _grid(result: GateResult, lines: list[LineResult]) -> Grid:
     )
 
 
-def _row(result: GateResult, line: LineResult) -> tuple[Value, ...]:
-    return (
-        line.name.partition(", ")[0],
-        KINDS[line.kind],
-        line.verdict,
-        _estimate(result, line),
-        line.margin,
-        line.items,
-        line.fell,
-        line.rose,
-        line.look,
-    )
-
-
-def _estimate(result: GateResult, line: LineResult) -> Estimate:
-    """A line's number. Its two limits are one-sided, each with its own error."""
-    return Estimate(
-        measure=f"gate.{line.kind}",
-        value=line.value,
-        status="insufficient_data" if line.value is None else "ok",
-        group={"line": line.name, "model": result.model, "task": result.task},
-        estimand="mean over items like these of how much worse the outcome is"
-        if line.kind != "score"
-        else "mean score with the clean prompt, items like these",
-        low=line.low,
-        high=line.high,
-        # The two ends err independently of each other at worst: together they hold for the rest.
-        level=round(result.level + result.fail_level - 1.0, 9),
-        method=f"{line.method}; one-sided: one line {result.level:g}, all lines "
-        f"{result.fail_level:g}; look {line.look} of {result.looks}",
-        items=line.items,
-        conditions=1 if line.kind == "score" else 2,
-        excluded=line.excluded,
-        clusters=line.clusters,
-        design_effect=line.design_effect,
-        seed=result.seed,
-        signature=result.signature,
-    )
-
-
-def _score_grid(result: GateResult, lines: list[LineResult]) -> Grid:
+def _score_grid(result: GateResult, lines: list[CriterionResult]) -> Grid:
     return Grid(
         name="gate-score",
         title="The score",
@@ -170,6 +141,32 @@ def _score_grid(result: GateResult, lines: list[LineResult]) -> Grid:
     )
 
 
+def _estimate(result: GateResult, line: CriterionResult) -> Estimate:
+    """The value of a criterion. Its two limits are one-sided, each with its own error."""
+    return Estimate(
+        measure=f"gate.{line.kind}",
+        value=line.value,
+        status="insufficient_data" if line.value is None else "ok",
+        group={"line": line.name, "model": result.model, "task": result.task},
+        estimand="mean over items like these of how much worse the outcome is"
+        if line.kind != "score"
+        else "mean score with the clean prompt, items like these",
+        low=line.low,
+        high=line.high,
+        # The two ends err independently of each other at worst: together they hold for the rest.
+        level=round(result.level + result.fail_level - 1.0, 9),
+        method=f"{line.method}; one-sided: one line {result.level:g}, all lines "
+        f"{result.fail_level:g}; look {line.look} of {result.looks}",
+        items=line.items,
+        conditions=1 if line.kind == "score" else 2,
+        excluded=line.excluded,
+        clusters=line.clusters,
+        design_effect=line.design_effect,
+        seed=result.seed,
+        signature=result.signature,
+    )
+
+
 def _noise_grid(result: GateResult, noise: Estimate) -> Grid:
     signed = replace(noise, signature=result.signature, seed=result.seed)
     return Grid(
@@ -184,83 +181,76 @@ def _noise_grid(result: GateResult, noise: Estimate) -> Grid:
     )
 
 
-def lost_examples(result: GateResult, recipe: str, limit: int = EXAMPLES) -> tuple[Example, ...]:
-    """Items that were right as asked and not any more when a recipe changed them."""
-    picked = PickedAnswers(kinds=("lost",), recipe=recipe)
-    found = pick_answers(result.store, result.run, picked, limit=limit)
+def lost_examples(result: GateResult, line: CriterionResult) -> tuple[Example, ...]:
+    """Items that were right with the clean prompt and became wrong; of a recipe's drop only."""
+    if line.kind != "drop":
+        return ()
+    picked = PickedAnswers(kinds=("lost",), recipe=line.name)
+    found = pick_answers(result.store, result.run, picked, limit=MAX_EXAMPLES)
     return tuple(answer.example for answer in found.answers)
 
 
 # Before anything is asked
 
 
-def plan_study(ready: OpenGate) -> Study:
-    """What the gate can decide and what it costs, as figures."""
-    plan, cost = ready.plan, ready.cost
+def plan_study(ready: PreparedGate) -> Study:
+    """Show what the gate can decide and what it costs."""
+    plan, cost, panel = ready.plan, ready.cost, ready.panel.panel
     calls = round(ready.items * cost.calls)
     price = ""
     if cost.amount is not None:
         price = f", at most about {ready.items * cost.amount:,.2f} {cost.currency}"
+    looks = [ready.schedule.items(look + 1, ready.items) for look in range(ready.schedule.looks)]
     sentences = [
         ready.refusal
         or f"Where nothing changed this gate passes in at least {n.percent(plan.chance)} % of the "
         "cases.",
         f"{n.whole(ready.items)} items ({n.whole(calls)} calls{price}); "
-        f"{n.decimal(cost.calls, 2)} calls an item, {_looks(ready)}.",
+        f"{n.decimal(cost.calls, 2)} calls an item, looks after {', '.join(map(n.whole, looks))} "
+        "items.",
     ]
     if plan.planned is not None:
         sentences.append(
             f"For 95 % it takes about {n.whole(plan.planned)} items "
             f"({n.whole(round(plan.planned * cost.calls))} calls)."
         )
+    rows: list[tuple[Value, ...]] = [
+        (
+            each.criterion.name,
+            each.criterion.margin,
+            each.criterion.items,
+            each.criterion.discordance,
+            each.criterion.source,
+            each.needed,
+            each.best,
+            each.chance,
+        )
+        for each in plan.criteria
+    ]
+    grid = Grid(
+        name="gate-plan",
+        title="What each line needs",
+        columns=(
+            Column(name="Line"),
+            Column(name="Margin", unit="percent"),
+            Column(name="Items", unit="count"),
+            Column(name="Answers that flip, %", unit="percent"),
+            Column(name="Known from"),
+            Column(name="Needs", unit="count", about="items for 80 % power"),
+            Column(name="Best", unit="percent", about="that these items can show"),
+            Column(name="Passes, %", unit="percent", about="where nothing changed"),
+        ),
+        rows=tuple(rows),
+    )
     return Study(
         id=ready.full.run.id,
-        title=f"Plan of a gate: {ready.panel.panel.model.label} on {ready.panel.panel.task}",
+        title=f"Plan of a gate: {panel.model.label} on {panel.task}",
         version=ready.full.run.version,
         created_at=time.time(),
         seed=ready.full.run.seed,
         level=ready.gate.spec.level,
         unparsed=ready.gate.experiment.unparsed,
-        models=(ready.panel.panel.model.label,),
-        figures=(
-            Statement(name="plan", title="Can it decide?", text=tuple(sentences)),
-            Grid(
-                name="gate-plan",
-                title="What each line needs",
-                columns=(
-                    Column(name="Line"),
-                    Column(name="Margin", unit="percent"),
-                    Column(name="Items", unit="count"),
-                    Column(name="Answers that flip, %", unit="percent"),
-                    Column(name="Known from"),
-                    Column(name="Needs", unit="count", about="items for 80 % power"),
-                    Column(name="Best", unit="percent", about="that these items can show"),
-                    Column(name="Passes, %", unit="percent", about="where nothing changed"),
-                ),
-                rows=tuple(
-                    (
-                        line.line.name,
-                        line.line.margin,
-                        line.line.items,
-                        line.line.discordance,
-                        line.line.source,
-                        line.needed,
-                        line.best,
-                        line.chance,
-                    )
-                    for line in plan.lines
-                ),
-            ),
-        ),
+        models=(panel.model.label,),
+        figures=(Statement(name="plan", title="Can it decide?", text=tuple(sentences)), grid),
         notes=ready.notes,
     )
-
-
-def _looks(ready: OpenGate) -> str:
-    if ready.schedule.anytime:
-        return f"{ready.schedule.looks} looks of a confidence sequence"
-    counts = [
-        n.whole(ready.schedule.items(look, ready.items))
-        for look in range(1, ready.schedule.looks + 1)
-    ]
-    return f"looks after {', '.join(counts)} items"
