@@ -22,6 +22,25 @@ KINDS = {
     "regression": "below the baseline",
     "score": "score",
 }
+LOSS_COLUMNS = (
+    Column(name="Line"),
+    Column(name="What"),
+    Column(name="Verdict"),
+    Column(name="Points", unit="points", about="at least and at most"),
+    Column(name="Margin", unit="points"),
+    Column(name="Items", unit="count"),
+    Column(name="Worse", unit="count"),
+    Column(name="Better", unit="count"),
+    Column(name="Look", unit="count"),
+)
+SCORE_COLUMNS = (
+    Column(name="Line"),
+    Column(name="Verdict"),
+    Column(name="Score, %", unit="percent", about="at least and at most"),
+    Column(name="Must be above, %", unit="percent"),
+    Column(name="Items", unit="count"),
+    Column(name="Look", unit="count"),
+)
 
 
 def gate_study(result: GateResult) -> Study:
@@ -45,12 +64,25 @@ def gate_study(result: GateResult) -> Study:
 
 def _figures(result: GateResult) -> Iterator[Figure]:
     yield Statement(name="verdict", title="Verdict", text=(result.headline, _asked(result)))
-    lines = [line for line in result.lines if line.kind != "score"]
-    if lines:
-        yield _grid(result, lines)
+    losses = [line for line in result.lines if line.kind != "score"]
+    if losses:
+        text = (
+            f"A line passes when its upper limit ({n.level(result.level)}, one-sided) is below the "
+            f"margin, and fails when the lower limit that holds for all lines at once "
+            f"({n.level(result.fail_level)}, one-sided) shows a loss and it does not pass."
+        )
+        rows = _rows(result, losses, LOSS_COLUMNS)
+        yield Grid(
+            name="gate",
+            title="The lines of the gate",
+            columns=LOSS_COLUMNS,
+            rows=rows,
+            text=(text,),
+        )
     scores = [line for line in result.lines if line.kind == "score"]
     if scores:
-        yield _score_grid(result, scores)
+        rows = _rows(result, scores, SCORE_COLUMNS)
+        yield Grid(name="gate-score", title="The score", columns=SCORE_COLUMNS, rows=rows)
     texts = [result.line_text(line) for line in result.lines if line.verdict != "pass"]
     if texts:
         yield Statement(name="open-lines", title="What does not pass", text=tuple(texts))
@@ -78,67 +110,26 @@ def _asked(result: GateResult) -> str:
     )
 
 
-def _grid(result: GateResult, lines: list[CriterionResult]) -> Grid:
-    return Grid(
-        name="gate",
-        title="The lines of the gate",
-        columns=(
-            Column(name="Line"),
-            Column(name="What"),
-            Column(name="Verdict"),
-            Column(name="Points", unit="points", about="at least and at most"),
-            Column(name="Margin", unit="points"),
-            Column(name="Items", unit="count"),
-            Column(name="Worse", unit="count"),
-            Column(name="Better", unit="count"),
-            Column(name="Look", unit="count"),
-        ),
-        rows=tuple(
-            (
-                line.name.partition(", ")[0],
-                KINDS[line.kind],
-                line.verdict,
-                _estimate(result, line),
-                line.margin,
-                line.items,
-                line.fell,
-                line.rose,
-                line.look,
-            )
-            for line in lines
-        ),
-        text=(
-            f"A line passes when its upper limit ({n.level(result.level)}, one-sided) is below the "
-            f"margin, and fails when the lower limit that holds for all lines at once "
-            f"({n.level(result.fail_level)}, one-sided) shows a loss and it does not pass.",
-        ),
-    )
+def _rows(
+    result: GateResult, lines: list[CriterionResult], columns: tuple[Column, ...]
+) -> tuple[tuple[Value, ...], ...]:
+    def row(line: CriterionResult) -> dict[str, Value]:
+        value = _estimate(result, line)
+        return {
+            "Line": line.name.partition(", ")[0],
+            "What": KINDS[line.kind],
+            "Verdict": line.verdict,
+            "Points": value,
+            "Score, %": value,
+            "Margin": line.margin,
+            "Must be above, %": line.margin,
+            "Items": line.items,
+            "Worse": line.fell,
+            "Better": line.rose,
+            "Look": line.look,
+        }
 
-
-def _score_grid(result: GateResult, lines: list[CriterionResult]) -> Grid:
-    return Grid(
-        name="gate-score",
-        title="The score",
-        columns=(
-            Column(name="Line"),
-            Column(name="Verdict"),
-            Column(name="Score, %", unit="percent", about="at least and at most"),
-            Column(name="Must be above, %", unit="percent"),
-            Column(name="Items", unit="count"),
-            Column(name="Look", unit="count"),
-        ),
-        rows=tuple(
-            (
-                line.name.partition(", ")[0],
-                line.verdict,
-                _estimate(result, line),
-                line.margin,
-                line.items,
-                line.look,
-            )
-            for line in lines
-        ),
-    )
+    return tuple(tuple(row(line)[column.name] for column in columns) for line in lines)
 
 
 def _estimate(result: GateResult, line: CriterionResult) -> Estimate:

@@ -32,10 +32,10 @@ from falter.experiment import (
 from falter.gate.baseline import Baseline, manifest_hash, read_baseline
 from falter.gate.decision import Schedule, schedule
 from falter.gate.feasibility import GatePlan, plan_gate
-from falter.gate.requirements import Requirement, planned_criterion, requirements
+from falter.gate.requirements import Requirement, planned_criteria, requirements
 from falter.gate.result import ItemCost, infeasible_text
 from falter.planning import Cost, count_cells, estimate_cost, plan
-from falter.tasks import DataSpec, Task, hash_order
+from falter.tasks import Task, hash_order
 
 REPEAT_SHARE = 0.05
 """The share of the items whose clean prompt is asked once more."""
@@ -160,14 +160,14 @@ class Arm:
 class PreparedGate:
     """A gate with every name turned into an object, and what it can decide.
 
-    `order` has the items' keys in the order in which they are asked; `full` and `other` are the
-    runs of all items, `arms` what makes those of fewer.
+    `order` has the items' keys in the order in which they are asked; `runs` are those of all items,
+    this version first, `arms` what makes runs of fewer. `clusters` are the labels of the items.
     """
 
     gate: Gate
-    full: Resolved
-    other: Resolved | None
     arms: tuple[Arm, ...]
+    runs: tuple[Resolved, ...]
+    clusters: Mapping[str, str] | None
     order: tuple[str, ...]
     available: int
     requirements: tuple[Requirement, ...]
@@ -175,6 +175,11 @@ class PreparedGate:
     schedule: Schedule
     cost: ItemCost
     notes: tuple[str, ...]
+
+    @property
+    def full(self) -> Resolved:
+        """The run of all items."""
+        return self.runs[0]
 
     @property
     def panel(self) -> PanelPlan:
@@ -221,45 +226,41 @@ def prepared(gate: Gate, store_path: Path) -> Iterator[PreparedGate]:
 
 
 def _prepared(gate: Gate, arms: tuple[Arm, ...]) -> PreparedGate:
-    runs = [arm.run(None) for arm in arms]
+    spec, runs = gate.spec, tuple(arm.run(None) for arm in arms)
     for run in runs:
         _require_one_panel(run)
         if run.rewrites is not None:
             run.rewrites.require()
-    full, other = runs[0], runs[1] if len(runs) > 1 else None
-    _check_cluster(gate.spec.cluster, gate.experiment.data)
+    full = runs[0]
+    clusters = _clusters(gate, full)
     if gate.baseline is not None:
         _check_baseline(gate.baseline, full, arms[0].tasks[0])
-    if other is not None:
+    for other in runs[1:]:
         _check_other(full, other)
-    looks = schedule(gate.spec.looks, level=gate.spec.level, fail_level=gate.spec.fail_level)
+    looks = schedule(spec.looks, level=spec.level, fail_level=spec.fail_level)
     ordered = hash_order(full.panels[0].items, gate.experiment.seed)
-    planned_cost, changing = _counted(full, ordered)
-    cost = _cost_of_an_item(full, planned_cost, len(arms))
-    most = _affordable(gate.spec, cost, len(ordered))
-    compared, notes = _compared(gate, full, other)
-    required = requirements(gate.spec, full.run.recipes, compared=compared)
-    changed = {
-        recipe.id: sum(recipe.id in ids for ids in changing[:most])
-        for recipe in full.run.recipes
-        if recipe.perturbs
-    }
-    planned = [
-        planned_criterion(
-            each,
-            gate.spec,
-            items=most,
-            changed=changed,
-            baseline=gate.baseline,
-            strict=gate.experiment.unparsed == "wrong",
-        )
-        for each in required
-    ]
+    whole_cost, changing = _counted(full, ordered)
+    cost = _cost_of_an_item(full, whole_cost, len(arms))
+    most = _affordable(spec, cost, len(ordered))
+    compared, notes = _compared(gate, runs)
+    required = requirements(spec, full.run.recipes, compared=compared)
+    planned = planned_criteria(
+        required,
+        spec,
+        items=most,
+        changed={
+            recipe.id: sum(recipe.id in ids for ids in changing[:most])
+            for recipe in full.run.recipes
+            if recipe.perturbs
+        },
+        baseline=gate.baseline,
+        strict=gate.experiment.unparsed == "wrong",
+    )
     return PreparedGate(
         gate=gate,
-        full=full,
-        other=other,
         arms=arms,
+        runs=runs,
+        clusters=clusters,
         order=tuple(item.key for item in ordered[:most]),
         available=len(ordered),
         requirements=required,
@@ -287,13 +288,18 @@ def _require_one_panel(run: Resolved) -> None:
         raise UsageError("The gate has no recipe that changes a prompt", hint="such as typos")
 
 
-def _check_cluster(name: str | None, data: DataSpec | None) -> None:
-    """The column whose items belong together is kept with the items."""
-    if name is not None and (data is None or name not in data.tags):
+def _clusters(gate: Gate, full: Resolved) -> dict[str, str] | None:
+    """The cluster of every item, from the column that the gate names."""
+    name, data = gate.spec.cluster, gate.experiment.data
+    if name is None:
+        return None
+    if data is None or name not in data.tags:
         raise UsageError(
             f"gate.cluster names '{name}', which is not kept with the items",
             hint=f"add it to 'data:' as 'tags: [{name}]'",
         )
+    tag = data.tags.index(name)
+    return {item.key: item.tags[tag] for item in full.panels[0].items}
 
 
 def _check_baseline(baseline: Baseline, full: Resolved, task: Task) -> None:
@@ -340,13 +346,13 @@ def _check_other(full: Resolved, other: Resolved) -> None:
         )
 
 
-def _compared(gate: Gate, full: Resolved, other: Resolved | None) -> tuple[list[Recipe], list[str]]:
+def _compared(gate: Gate, runs: Sequence[Resolved]) -> tuple[list[Recipe], list[str]]:
     """The recipes, the clean prompt first, that both versions have; and what is to be said."""
-    baseline = gate.baseline
+    full, baseline = runs[0], gate.baseline
     if baseline is not None:
         theirs = {identity for _, identity in baseline.conditions}
-    elif other is not None:
-        theirs = {recipe.id for recipe in other.run.recipes}
+    elif len(runs) > 1:
+        theirs = {recipe.id for recipe in runs[1].run.recipes}
     else:
         return [], []
     if gate.spec.max_regression is None:

@@ -86,37 +86,41 @@ def _drops(spec: GateSpec, changing: Sequence[Recipe]) -> Iterator[Requirement]:
 # Before anything is asked
 
 
-def planned_criterion(
-    required: Requirement,
+def planned_criteria(
+    required: Sequence[Requirement],
     spec: GateSpec,
     *,
     items: int,
     changed: Mapping[str, int],
     baseline: Baseline | None,
     strict: bool,
-) -> PlannedCriterion:
-    """Return a criterion with its items and the share of answers that flip by themselves.
+) -> list[PlannedCriterion]:
+    """Return the criteria with their items and the share of answers that flip by themselves.
 
     `changed` says how many items each recipe changes, by its id. The share is the user's, else the
     baseline file's, else 10 %. Without a file it is not known of unreadable answers: then none.
     """
-    share, source = _flips(required, baseline, strict)
-    if spec.discordance is not None and required.kind != "unread":
-        share, source = spec.discordance, "the gate's settings"
-    score = None
-    if required.kind == "score" and baseline is not None:
-        score = baseline.accuracy(0, strict=strict)[0]
-        source = "" if score is None else "the baseline file"
-    return PlannedCriterion(
-        name=required.name,
-        kind=required.kind,
-        margin=required.margin,
-        items=items if required.recipe is None else changed.get(required.recipe.id, 0),
-        discordance=share,
-        source=source,
-        conditions=max(1, len(changed)) if required.kind == "average" else 1,
-        score=score,
-    )
+
+    def planned(each: Requirement) -> PlannedCriterion:
+        share, source = _flips(each, baseline, strict)
+        if spec.discordance is not None and each.kind != "unread":
+            share, source = spec.discordance, "the gate's settings"
+        score = None
+        if each.kind == "score" and baseline is not None:
+            score = baseline.accuracy(0, strict=strict)[0]
+            source = "" if score is None else "the baseline file"
+        return PlannedCriterion(
+            name=each.name,
+            kind=each.kind,
+            margin=each.margin,
+            items=items if each.recipe is None else changed.get(each.recipe.id, 0),
+            discordance=share,
+            source=source,
+            conditions=max(1, len(changed)) if each.kind == "average" else 1,
+            score=score,
+        )
+
+    return [planned(each) for each in required]
 
 
 def _flips(required: Requirement, baseline: Baseline | None, strict: bool) -> tuple[float, str]:
@@ -159,8 +163,7 @@ def measured_criteria(
     `other` has the scores of the baseline's version, by recipe id, in that same order.
     """
     place = {key: n for n, key in enumerate(table.items)}
-    rows = np.array([place[key] for key in order if key in place], dtype=np.intp)
-    here = np.array([key in place for key in order])
+    rows = np.array([place[key] for key in order], dtype=np.intp)
     scores, changed = table.matrix(strict=strict)[rows], table.changed()[rows]
     unread = _unread(table)[rows]
     by_id = {recipe.id: n for n, recipe in enumerate(table.recipes)}
@@ -172,7 +175,7 @@ def measured_criteria(
         if required.kind == "score":
             return scores[:, 0]
         if required.kind == "regression":
-            values = other[table.recipes[column].id][here] - scores[:, column]
+            values = other[table.recipes[column].id] - scores[:, column]
         elif required.kind == "unread":
             values = unread[:, column] - unread[:, 0]
         else:

@@ -57,9 +57,8 @@ def run_gate(gate: Gate, store_path: Path, *, watch: Watch | None = None) -> Gat
                 hint="more items, a wider margin or fewer looks; 'falter gate --plan' shows what "
                 "each line needs",
             )
-        for resolved in (ready.full, ready.other):
-            if resolved is not None:
-                check_scorers(resolved)
+        for resolved in ready.runs:
+            check_scorers(resolved)
         with Store(store_path) as store:
             return run_async(lambda: _GateRun(ready, store, store_path, watch).result())
 
@@ -74,7 +73,7 @@ class _GateRun:
         self._open: set[int] = set()
 
     async def result(self) -> GateResult:
-        ready = self.ready
+        ready, labels = self.ready, self.ready.clusters
         results: tuple[CriterionResult, ...] = ()
         async with self._stack:
             for look in range(1, ready.schedule.looks + 1):
@@ -84,8 +83,26 @@ class _GateRun:
                 runs = [arm.run(None if items == ready.available else items) for arm in ready.arms]
                 await self._send(runs)
                 tables = [self._table(run) for run in runs]
+                present = set(tables[0].items)
+                order = [key for key in ready.order[:items] if key in present]
                 last = look == ready.schedule.looks or self._is_spent
-                results = self._decided(tables, items, look, last, results)
+                results = decide(
+                    measured_criteria(
+                        ready.requirements,
+                        tables[0],
+                        order,
+                        strict=ready.strict,
+                        other=_other_scores(ready, tables, order),
+                        held=_held(ready, tables),
+                    ),
+                    ready.schedule,
+                    look,
+                    clusters=None if labels is None else [labels[key] for key in order],
+                    fail_above=ready.gate.spec.fail_above,
+                    before=results,
+                    last=last,
+                    seed=ready.gate.experiment.seed,
+                )
                 if last or all(result.verdict != "undecided" for result in results):
                     return self._result(results, runs[0], tables, repeated, items, look)
         raise AssertionError("the last look ends it")
@@ -122,35 +139,6 @@ class _GateRun:
 
     def _table(self, resolved: Resolved) -> Table:
         return run_tables(self.store, resolved.run, run_scorers(resolved.run))[0]
-
-    def _decided(
-        self,
-        tables: Sequence[Table],
-        items: int,
-        look: int,
-        last: bool,
-        before: Sequence[CriterionResult],
-    ) -> tuple[CriterionResult, ...]:
-        ready = self.ready
-        order = ready.order[:items]
-        criteria = measured_criteria(
-            ready.requirements,
-            tables[0],
-            order,
-            strict=ready.strict,
-            other=_other_scores(ready, tables, order),
-            held=_held(ready, tables),
-        )
-        return decide(
-            criteria,
-            ready.schedule,
-            look,
-            clusters=_clusters(ready, tables[0], order),
-            fail_above=ready.gate.spec.fail_above,
-            before=before,
-            last=last,
-            seed=ready.gate.experiment.seed,
-        )
 
     def _result(
         self,
@@ -223,16 +211,6 @@ def _other_scores(
     }
 
 
-def _clusters(ready: PreparedGate, table: Table, order: Sequence[str]) -> list[str] | None:
-    name, data = ready.gate.spec.cluster, ready.gate.experiment.data
-    if name is None or data is None:
-        return None
-    tag = data.tags.index(name)
-    labels = {item.key: item.tags[tag] for item in ready.panel.items}
-    present = set(table.items)
-    return [labels[key] for key in order if key in present]
-
-
 def _held(ready: PreparedGate, tables: Sequence[Table]) -> str:
     """Why a regression must not count as a failure: the same model, served by another provider."""
     baseline = ready.gate.baseline
@@ -265,8 +243,8 @@ def _against(ready: PreparedGate) -> str:
     baseline = ready.gate.baseline
     if baseline is not None:
         return f"{baseline.model.label}, falter {baseline.version}, {Path(baseline.path).name}"
-    if ready.other is not None:
-        return f"{ready.other.panels[0].panel.model.label}, asked beside it"
+    if len(ready.runs) > 1:
+        return f"{ready.runs[1].panels[0].panel.model.label}, asked beside it"
     return ""
 
 
