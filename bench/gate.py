@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from falter.gate.criteria import Criterion
-from falter.gate.decision import Schedule, decide, gate_verdict, schedule
+from falter.gate.decision import Criterion, Schedule, decide, gate_verdict, schedule
 from falter.gate.feasibility import PlannedCriterion, plan_gate
 from falter.gate.preparation import read_gate
 from falter.gate.run import run_gate

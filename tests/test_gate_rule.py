@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from falter.core.errors import InvalidValue
-from falter.gate.criteria import Criterion, CriterionResult
-from falter.gate.decision import decide, gate_verdict, schedule
+from falter.gate.decision import Criterion, CriterionResult, decide, gate_verdict, schedule
 from falter.gate.feasibility import PlannedCriterion, plan_gate
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from falter.gate.criteria import CriterionKind
-from falter.gate.decision import POWER, Schedule
+from falter.gate.decision import POWER, CriterionKind, Schedule
 from falter.stats import noninferiority_p, noninferiority_power, normal_quantile
 
 PLANNED_POWER = 0.96

@@ -10,7 +10,7 @@ from falter.core.records import Estimate
 from falter.experiment import PickedAnswers, pick_answers
 from falter.figures import Column, Example, Examples, Figure, Grid, Statement, Study, Value
 from falter.figures import numbers as n
-from falter.gate.criteria import CriterionResult
+from falter.gate.decision import CriterionResult
 from falter.gate.preparation import PreparedGate
 from falter.gate.result import GateResult
 

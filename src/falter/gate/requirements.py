@@ -13,7 +13,7 @@ from falter.core.errors import UnknownName, UsageError
 from falter.core.records import Recipe
 from falter.experiment import GateSpec
 from falter.gate.baseline import Baseline
-from falter.gate.criteria import Criterion, CriterionKind
+from falter.gate.decision import Criterion, CriterionKind
 from falter.gate.feasibility import PlannedCriterion
 
 Floats = NDArray[np.float64]

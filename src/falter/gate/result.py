@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from falter.core.records import Estimate
 from falter.figures import numbers as n
-from falter.gate.criteria import CriterionResult, Verdict
-from falter.gate.decision import gate_verdict
+from falter.gate.decision import CriterionResult, Verdict, gate_verdict
 from falter.gate.feasibility import CriterionPlan, GatePlan
 
 EXIT_CODES: Mapping[Verdict, int] = {"pass": 0, "fail": 3, "undecided": 4}

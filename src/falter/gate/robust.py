@@ -20,7 +20,7 @@ from falter.core.errors import FalterError, printable
 
 if TYPE_CHECKING:
     from falter.figures import Example
-    from falter.gate.criteria import CriterionResult
+    from falter.gate.decision import CriterionResult
     from falter.gate.result import GateResult
 
 F = TypeVar("F", bound=Callable[..., Any])

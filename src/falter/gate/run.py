@@ -26,8 +26,7 @@ from falter.experiment import (
     run_async,
     run_scorers,
 )
-from falter.gate.criteria import CriterionResult
-from falter.gate.decision import decide
+from falter.gate.decision import CriterionResult, decide
 from falter.gate.preparation import (
     REPEAT_SHARE,
     Gate,
