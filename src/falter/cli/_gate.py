@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -16,12 +16,10 @@ from falter.cli._forms import FILE, FORM_NAMES, form_options, show
 from falter.cli._options import file_options, settings_from, store_option
 from falter.cli._progress import Meter
 from falter.core.errors import UsageError, printable
-from falter.gate.baseline import baseline_study, read_baseline, save_baseline
-from falter.gate.build_servers import junit, step_summary, workflow_commands
-from falter.gate.figures import gate_study, plan_study
-from falter.gate.preparation import prepared, read_gate
-from falter.gate.result import GateResult
-from falter.gate.run import run_gate
+
+if TYPE_CHECKING:
+    from falter.figures import Study
+    from falter.gate.result import GateResult
 
 __all__ = ["baseline", "gate"]
 
@@ -60,6 +58,11 @@ def gate(
     falter gate robustness.yaml --against main.baseline --junit gate.xml
     falter gate --plan robustness.yaml
     """
+    # Imported here, as below, so that '--help' does not wait for the engine.
+    from falter.gate.figures import gate_study, plan_study
+    from falter.gate.preparation import prepared, read_gate
+    from falter.gate.run import run_gate
+
     forms = {name: options.pop(name) for name in FORM_NAMES}
     if options["file"] is None:
         raise UsageError("No file is named", hint="falter gate robustness.yaml")
@@ -71,30 +74,28 @@ def gate(
             return INFEASIBLE if ready.refusal else 0
     with Meter(Console(stderr=True), {m.name: m.price for m in wanted.experiment.models}) as meter:
         result = run_gate(wanted, store_path, watch=meter)
-    _show(result, forms)
-    _write(result, junit_path, comment_path)
+    study = gate_study(result)
+    if forms["show_json"]:
+        # As JSON the gate's own words and numbers; the other forms are those of the tables.
+        click.echo(json.dumps(result.as_json(), indent=2, ensure_ascii=False))
+    if not forms["show_json"] or forms["html_path"] or forms["parquet_path"]:
+        show(study, **{**forms, "show_json": False})
+    _write(result, study, junit_path, comment_path)
     for note in result.notes:
         click.echo(f"note: {printable(note)}", err=True)
     return result.exit_code
 
 
-def _show(result: GateResult, forms: dict[str, Any]) -> None:
-    """Show the tables in the forms asked for; as JSON the gate's own words and numbers."""
-    if forms["show_json"]:
-        click.echo(json.dumps(result.as_json(), indent=2, ensure_ascii=False))
-        forms = {**forms, "show_json": False}
-        if not (forms["html_path"] or forms["parquet_path"]):
-            return
-    show(gate_study(result), **forms)
-
-
-def _write(result: GateResult, junit_path: Path | None, comment_path: Path | None) -> None:
+def _write(
+    result: GateResult, study: Study, junit_path: Path | None, comment_path: Path | None
+) -> None:
     """Write what a build server reads: JUnit, a comment, the step's summary, annotations."""
+    from falter.gate.build_servers import junit, step_summary, workflow_commands
+
     if junit_path is not None:
         junit_path.parent.mkdir(parents=True, exist_ok=True)
         junit_path.write_bytes(junit(result))
         click.echo(f"junit: {junit_path}", err=True)
-    study = gate_study(result)
     if comment_path is not None:
         comment_path.parent.mkdir(parents=True, exist_ok=True)
         comment_path.write_text(report.as_markdown(replace(study, headline=())), "utf-8")
@@ -130,6 +131,8 @@ def save(run: str | None, path: Path, force: bool, store_path: Path) -> None:
     falter gate robustness.yaml
     falter baseline save -o main.baseline
     """
+    from falter.gate.baseline import save_baseline
+
     if path.exists() and not force:
         raise UsageError(f"{path} is there already", hint="add --force to write over it")
     saved = save_baseline(store_path, run, path)
@@ -141,4 +144,6 @@ def save(run: str | None, path: Path, force: bool, store_path: Path) -> None:
 @form_options
 def show_(path: Path, **forms: Any) -> None:
     """Show what a baseline FILE holds: the score of each condition, and how many answers turned."""
+    from falter.gate.baseline import baseline_study, read_baseline
+
     show(baseline_study(read_baseline(path)), **forms)
