@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from falter.core.errors import FalterError, printable
 
 if TYPE_CHECKING:
+    import pytest
+
     from falter.figures import Example
     from falter.gate.decision import CriterionResult
     from falter.gate.result import GateResult
@@ -135,16 +137,7 @@ def _step_id(name: str, parameters: Any) -> str:
 # Run
 
 
-class PytestConfig(Protocol):
-    """The parts of pytest's configuration that are used."""
-
-    @property
-    def rootpath(self) -> Path: ...
-
-    def getini(self, name: str) -> Any: ...
-
-
-def keyword_result(config: PytestConfig, path: Path, /, **settings: Any) -> GateResult:
+def keyword_result(config: pytest.Config, path: Path, /, **settings: Any) -> GateResult:
     """Run a gate whose settings are keywords; its files are beside the test or below the root."""
     from falter.gate.preparation import keyword_gate
     from falter.gate.run import run_gate
@@ -155,7 +148,7 @@ def keyword_result(config: PytestConfig, path: Path, /, **settings: Any) -> Gate
 
 
 def outcome_of(
-    test: Callable[..., Any], mark: Robust, config: PytestConfig, path: Path
+    test: Callable[..., Any], mark: Robust, config: pytest.Config, path: Path
 ) -> dict[str, Any]:
     """Run the gate of a decorated test; return its outcome as plain data, or why there is none."""
     function: Any = _of_prompts(test)
