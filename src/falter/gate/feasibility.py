@@ -72,13 +72,12 @@ class CriterionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatePlan:
-    """All criteria, the items there are, and the number at which the gate passes 95 % of the time.
+    """All criteria, and the number of items at which the gate passes 95 % of the time.
 
     `chance` is at least the chance that all criteria pass with the items there are.
     """
 
     criteria: tuple[CriterionPlan, ...]
-    items: int
     planned: int | None
     chance: float
 
@@ -111,7 +110,7 @@ def plan_gate(criteria: Sequence[PlannedCriterion], looks: Schedule, *, items: i
     )
     chance = max(0.0, 1.0 - sum(1.0 - plan.chance for plan in plans))
     planned = _all_pass(criteria, error, items)
-    return GatePlan(criteria=plans, items=items, planned=planned, chance=chance)
+    return GatePlan(criteria=plans, planned=planned, chance=chance)
 
 
 def _z(error: float) -> float:
