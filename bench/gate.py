@@ -24,8 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from falter.experiment import read_gate, run_gate
-from falter.gate import Line, PlannedLine, Schedule, decide, gate_verdict, plan_gate, schedule
+from falter.gate.decision import Criterion, Schedule, decide, gate_verdict, schedule
+from falter.gate.feasibility import PlannedCriterion, plan_gate
+from falter.gate.preparation import read_gate
+from falter.gate.run import run_gate
 
 __all__ = ["Outcomes", "engine_rows", "gates_on_simulated", "planned_items", "rule_rows"]
 
@@ -62,7 +64,7 @@ def planned_items(lines: int, margin: float, looks: Schedule, flips: float) -> i
     items = 1_000_000
     planned = plan_gate(
         [
-            PlannedLine(
+            PlannedCriterion(
                 name=str(n), kind="drop", margin=margin, items=items, discordance=flips, source=""
             )
             for n in range(lines)
@@ -96,13 +98,13 @@ def drawn_gates(
         for look in range(1, looks.looks + 1):
             count = looks.items(look, items)
             lines = [
-                Line(name=str(n), kind="drop", margin=margin, values=values[:count, n])
+                Criterion(name=str(n), kind="drop", margin=margin, values=values[:count, n])
                 for n in range(len(drops))
             ]
             # One line by itself is decided by its counts, so that each need be looked at once.
             counts = lines[0].counts() or (0, 0, 0)
             key = (look, counts[0], counts[1])
-            if len(drops) == 1 and not looks.anytime:
+            if len(drops) == 1:
                 if key not in known:
                     known[key] = decide(lines, looks, look, limits=False)
                 results = known[key]
@@ -136,7 +138,6 @@ def rule_rows(gates: int = 4_000) -> Iterator[Outcomes]:
         (1, 0.05, 4, gates),
         (1, 0.1, 4, gates),
         (4, 0.05, 4, gates // 20),
-        (1, 0.1, "anytime", gates // 20),
     ):
         looks = schedule(kind)
         items = planned_items(lines, margin, looks, FLIPS)

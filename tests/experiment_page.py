@@ -19,7 +19,6 @@ from falter.experiment._config import (
     Judges,
     Model,
 )
-from falter.experiment._gate_settings import BUDGET, GATE, Looks, Margins
 from falter.experiment._grid import Grid
 from falter.experiment._settings import Many
 from falter.experiment._shapes import (
@@ -32,6 +31,7 @@ from falter.experiment._shapes import (
     Template,
     Value,
 )
+from falter.experiment.gate_settings import BUDGET, GATE, Margins
 
 __all__ = ["KEYWORDS", "PAGE", "keywords", "page"]
 
@@ -206,8 +206,6 @@ def python_type(shape: Shape[Any]) -> str:
             return "str | Mapping[str, str]"
         case Margins():
             return "float | Mapping[str, float]"
-        case Looks():
-            return 'int | Literal["anytime"]'
         case Grid():
             return "Mapping[str, Sequence[Any]]"
         case Scorers():

@@ -17,15 +17,11 @@ import yaml
 
 from falter.cli._main import _run
 from falter.core.errors import UsageError
-from falter.experiment import (
-    Infeasible,
-    gate_study,
-    read_baseline,
-    read_gate,
-    run_gate,
-    save_baseline,
-)
-from falter.experiment._baseline import write_baseline
+from falter.gate.baseline import read_baseline, save_baseline, write_baseline
+from falter.gate.build_servers import junit
+from falter.gate.figures import gate_study
+from falter.gate.preparation import Infeasible, keyword_gate, read_gate
+from falter.gate.run import run_gate
 from falter.report import as_csv, as_latex, as_markdown, html
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "router"
@@ -319,9 +315,6 @@ def test_missing_answers_leave_a_gate_incomplete(tmp_path: Path) -> None:
     rows = [{"q": f"Is it {n} {'ab'[n % 2]}?", "a": "yes"} for n in range(60)]
     data = tmp_path / "d.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    from falter.cli._ci import junit
-    from falter.experiment import keyword_gate
-
     wanted = keyword_gate(
         {"data": "d.jsonl", "target": "a", "template": "{q}", "model": flaky, "scorer": "exact",
          "recipes": ["punctuation_spaces"], "max_drop": 30, "looks": 1},
@@ -346,7 +339,8 @@ def test_missing_answers_leave_a_gate_incomplete(tmp_path: Path) -> None:
         ({"recipes": ["identity"]}, "has no recipe that changes a prompt"),
         ({"protocol": "brittlebench", "recipes": None}, "not a protocol"),
         ({"gate": {"max_drop": 0}}, "gate.max_drop is 0"),
-        ({"gate": {"max_drop": 5, "looks": 7}}, "gate.looks is 7"),
+        ({"gate": {"max_drop": 5, "looks": 7}}, "gate.looks is 7; expected a whole number from 1"),
+        ({"gate": {"max_drop": 5, "looks": "anytime"}}, "plan 1 to 6 looks, as in 'gate: {looks"),
     ],
 )
 def test_bad_usage_is_said_before_anything_is_sent(

@@ -12,8 +12,7 @@ import pytest
 
 import falter
 from falter.core.errors import FalterError
-from falter.pytest_plugin import Robust
-from falter.pytest_plugin._gate import _version
+from falter.gate.robust import Robust, source_version
 
 pytest_plugins = ["pytester"]
 
@@ -49,7 +48,7 @@ def test_app(%s):
     return ""
 """
 # Nothing else that is installed is loaded: it would take longer than all the rest.
-PLUGINS = ("-p", "falter.pytest_plugin.hooks", "-p", "xdist.plugin", "-p", "no:cacheprovider")
+PLUGINS = ("-p", "falter.gate.pytest_plugin", "-p", "xdist.plugin", "-p", "no:cacheprovider")
 
 
 @pytest.fixture
@@ -113,7 +112,7 @@ def test_what_tests_say(project: pytest.Pytester) -> None:
     assert "cannot show a 2-point margin; it needs about" in text
     assert "60 items cannot show a 1-point margin" in text
     assert "takes a function of one parameter, the case; this one has case, tmp_path" in text
-    assert "hooks.py" not in text and "_engine.py" not in text.split("test_bad")[0]
+    assert "pytest_plugin.py" not in text
 
 
 def test_another_state_of_the_project_is_another_version(
@@ -135,7 +134,7 @@ def test_another_state_of_the_project_is_another_version(
             cases=cases, recipes=("typos",), settings={}, version=None,
             depends_on=tuple(more.values()),
         )  # fmt: skip
-        return _version(function, tmp_path, tmp_path, mark)
+        return source_version(function, tmp_path, tmp_path, mark)
 
     first, with_prompt = version(), version(prompt="*.txt")
     assert version() == first != with_prompt
@@ -150,8 +149,9 @@ def test_another_state_of_the_project_is_another_version(
 def test_the_plugin_loads_no_engine() -> None:
     """What pytest pays for every session is a few small modules."""
     script = (
-        "import sys, falter.pytest_plugin.hooks\n"
-        "heavy = {'numpy', 'scipy', 'click', 'rich', 'falter.experiment', 'falter.stats', 'yaml'}\n"
+        "import sys, falter.gate.pytest_plugin\n"
+        "heavy = {'numpy', 'scipy', 'click', 'rich', 'falter.experiment', 'falter.stats', 'yaml',\n"
+        "         'sqlite3', 'falter.gate.run'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -161,4 +161,4 @@ def test_the_plugin_loads_no_engine() -> None:
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
     doors = tomllib.loads(text)["project"]["entry-points"]["pytest11"]
-    assert doors == {"falter": "falter.pytest_plugin.hooks"}
+    assert doors == {"falter": "falter.gate.pytest_plugin"}

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from falter.core.scored import Scored
     from falter.experiment import Comparison, Plan, Result, compare, plan, run
     from falter.experiment import open_store as open
+    from falter.gate.robust import Case, cases, robust
     from falter.perturbations import perturb
-    from falter.pytest_plugin import Case, cases, robust
 
 __all__ = [
     "Case",
@@ -39,17 +39,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Case": ("falter.pytest_plugin", "Case"),
+    "Case": ("falter.gate.robust", "Case"),
     "Comparison": ("falter.experiment", "Comparison"),
     "Plan": ("falter.experiment", "Plan"),
     "Result": ("falter.experiment", "Result"),
     "Scored": ("falter.core.scored", "Scored"),
-    "cases": ("falter.pytest_plugin", "cases"),
+    "cases": ("falter.gate.robust", "cases"),
     "compare": ("falter.experiment", "compare"),
     "open": ("falter.experiment", "open_store"),
     "perturb": ("falter.perturbations", "perturb"),
     "plan": ("falter.experiment", "plan"),
-    "robust": ("falter.pytest_plugin", "robust"),
+    "robust": ("falter.gate.robust", "robust"),
     "run": ("falter.experiment", "run"),
 }
 

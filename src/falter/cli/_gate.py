@@ -1,4 +1,4 @@
-"""`falter gate`: pass, fail or undecided, with an exit code that a build understands."""
+"""`falter gate`, with an exit code that a build understands, and `falter baseline`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
-from falter import experiment, report
-from falter.cli._ci import junit, step_summary, workflow_commands
+from falter import report
 from falter.cli._forms import FILE, FORM_NAMES, form_options, show
 from falter.cli._options import file_options, settings_from, store_option
 from falter.cli._progress import Meter
 from falter.core.errors import UsageError, printable
 
-__all__ = ["gate"]
+if TYPE_CHECKING:
+    from falter.figures import Study
+    from falter.gate.result import GateResult
 
-CANNOT = 2
+__all__ = ["baseline", "gate"]
+
+INFEASIBLE = 2
 
 
 @click.command()
@@ -55,48 +58,44 @@ def gate(
     falter gate robustness.yaml --against main.baseline --junit gate.xml
     falter gate --plan robustness.yaml
     """
+    # Imported here, as below, so that '--help' does not wait for the engine.
+    from falter.gate.figures import gate_study, plan_study
+    from falter.gate.preparation import prepared, read_gate
+    from falter.gate.run import run_gate
+
     forms = {name: options.pop(name) for name in FORM_NAMES}
     if options["file"] is None:
         raise UsageError("No file is named", hint="falter gate robustness.yaml")
     settings, folder = settings_from(options)
-    wanted = experiment.read_gate(settings, folder=folder, against=against)
+    wanted = read_gate(settings, folder=folder, against=against)
     if plan_only:
-        return _plan(wanted, store_path, forms)
+        with prepared(wanted, store_path) as ready:
+            show(plan_study(ready), **forms)
+            return INFEASIBLE if ready.refusal else 0
     with Meter(Console(stderr=True), {m.name: m.price for m in wanted.experiment.models}) as meter:
-        result = experiment.run_gate(wanted, store_path, watch=meter)
-    _show(result, forms)
-    _write(result, junit_path, comment_path)
+        result = run_gate(wanted, store_path, watch=meter)
+    study = gate_study(result)
+    if forms["show_json"]:
+        # As JSON the gate's own words and numbers; the other forms are those of the tables.
+        click.echo(json.dumps(result.as_json(), indent=2, ensure_ascii=False))
+    if not forms["show_json"] or forms["html_path"] or forms["parquet_path"]:
+        show(study, **{**forms, "show_json": False})
+    _write(result, study, junit_path, comment_path)
     for note in result.notes:
         click.echo(f"note: {printable(note)}", err=True)
     return result.exit_code
 
 
-def _plan(wanted: experiment.Gate, store_path: Path, forms: dict[str, Any]) -> int:
-    with experiment.gate_in(wanted, store_path) as ready:
-        show(experiment.plan_study(ready), **forms)
-        return CANNOT if ready.refusal else 0
-
-
-def _show(result: experiment.GateResult, forms: dict[str, Any]) -> None:
-    """The tables in the forms asked for; as JSON the gate's own words and numbers."""
-    as_json = forms["show_json"]
-    if as_json:
-        click.echo(json.dumps(result.as_json(), indent=2, ensure_ascii=False))
-        forms = {**forms, "show_json": False}
-        if not (forms["html_path"] or forms["parquet_path"]):
-            return
-    show(experiment.gate_study(result), **forms)
-
-
 def _write(
-    result: experiment.GateResult, junit_path: Path | None, comment_path: Path | None
+    result: GateResult, study: Study, junit_path: Path | None, comment_path: Path | None
 ) -> None:
-    """What a build server reads: JUnit, a comment, the step's summary, annotations."""
+    """Write what a build server reads: JUnit, a comment, the step's summary, annotations."""
+    from falter.gate.build_servers import junit, step_summary, workflow_commands
+
     if junit_path is not None:
         junit_path.parent.mkdir(parents=True, exist_ok=True)
         junit_path.write_bytes(junit(result))
         click.echo(f"junit: {junit_path}", err=True)
-    study = experiment.gate_study(result)
     if comment_path is not None:
         comment_path.parent.mkdir(parents=True, exist_ok=True)
         comment_path.write_text(report.as_markdown(replace(study, headline=())), "utf-8")
@@ -107,3 +106,44 @@ def _write(
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in workflow_commands(result):
             click.echo(line, err=True)
+
+
+@click.group()
+def baseline() -> None:
+    """Keep the outcomes of a version, to hold later ones against it with 'falter gate --against'.
+
+    A baseline file is text, with one line for each item and one character for each condition. It
+    belongs into version control; no other command writes it.
+    """
+
+
+@baseline.command()
+@click.argument("run", required=False)
+@click.option("-o", "--output", "path", type=FILE, required=True, help="Where to write it.")
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@store_option
+def save(run: str | None, path: Path, force: bool, store_path: Path) -> None:
+    """Save the outcomes of RUN, the first digits of a run's id; without it, the newest.
+
+    Calls no model.
+
+    \b
+    falter gate robustness.yaml
+    falter baseline save -o main.baseline
+    """
+    from falter.gate.baseline import save_baseline
+
+    if path.exists() and not force:
+        raise UsageError(f"{path} is there already", hint="add --force to write over it")
+    saved = save_baseline(store_path, run, path)
+    click.echo(f"baseline: {path}, {len(saved.rows):,} items", err=True)
+
+
+@baseline.command("show")
+@click.argument("path", type=FILE)
+@form_options
+def show_(path: Path, **forms: Any) -> None:
+    """Show what a baseline FILE holds: the score of each condition, and how many answers turned."""
+    from falter.gate.baseline import baseline_study, read_baseline
+
+    show(baseline_study(read_baseline(path)), **forms)

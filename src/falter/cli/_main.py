@@ -22,7 +22,7 @@ INTERRUPTED = 1
 COMMANDS = {
     "analyze": ("_analyze:analyze", "Analyse results from elsewhere."),
     "answers": ("_answers:answers", "Show what was asked, answered and read."),
-    "baseline": ("_baseline:baseline", "Keep the outcomes of a version, for 'falter gate'."),
+    "baseline": ("_gate:baseline", "Keep the outcomes of a version, for 'falter gate'."),
     "batch": ("_batch:batch", "Batches that were handed in to providers."),
     "compare": ("_compare:compare", "Compare runs, models or prompts, paired by item."),
     "demo": ("_demo:demo", "See a real language model falter, on this machine."),

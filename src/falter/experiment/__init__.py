@@ -9,9 +9,7 @@ from falter.core.lazy_room import door
 if TYPE_CHECKING:
     from falter.experiment._analyze import analyze_files
     from falter.experiment._answers import Answers, PickedAnswers, answers_study, pick_answers
-    from falter.experiment._api import Result, open_result, run, stored_result
-    from falter.experiment._baseline import Baseline, read_baseline
-    from falter.experiment._baseline_save import baseline_study, save_baseline
+    from falter.experiment._api import Result, open_result, run, stored_result, with_names
     from falter.experiment._calibration import (
         BUNDLED_RATINGS,
         JudgeCalibration,
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     )
     from falter.experiment._compare import ComparedRun, Comparison, compare, compared_study
     from falter.experiment._config import (
+        DATA,
         EXPERIMENT,
         STUDY,
         Experiment,
@@ -32,16 +31,19 @@ if TYPE_CHECKING:
         read_settings,
         read_study_settings,
     )
-    from falter.experiment._connect import connect
+    from falter.experiment._connect import connect, connect_all
     from falter.experiment._d_study import DesignError, components_in, components_of, design_errors
     from falter.experiment._demonstrations import demonstration_changes
-    from falter.experiment._execute import planned_cost, run_async
+    from falter.experiment._execute import (
+        Watch,
+        carry_out_together,
+        check_scorers,
+        opened,
+        planned_cost,
+        record_run,
+        run_async,
+    )
     from falter.experiment._findings import check_published, shown_analysis
-    from falter.experiment._gate import Gate, Infeasible, gate_in, read_gate
-    from falter.experiment._gate_figures import gate_study, lost_examples, plan_study
-    from falter.experiment._gate_keywords import keyword_gate
-    from falter.experiment._gate_result import GateResult, line_text
-    from falter.experiment._gate_run import run_gate
     from falter.experiment._generate import (
         Generated,
         apply_sheet,
@@ -81,7 +83,7 @@ if TYPE_CHECKING:
         import_results,
     )
     from falter.experiment._rescore import rescored_study
-    from falter.experiment._resolve import PanelPlan, Resolved, resolve
+    from falter.experiment._resolve import PanelPlan, Resolved, load_tasks, resolve
     from falter.experiment._reviews import (
         Imported,
         Judged,
@@ -115,32 +117,32 @@ if TYPE_CHECKING:
         study_in,
         study_of,
     )
-    from falter.experiment._thrift import promise
+    from falter.experiment._thrift import promise, refuse_with_gate
     from falter.experiment._variants import variant_sets
+    from falter.experiment.gate_settings import GATE, GateSpec
 
 __all__ = [
     "BUNDLED_RATINGS",
+    "DATA",
     "DEFAULT_RECIPES",
     "EXAMPLE",
     "EXPERIMENT",
     "FORMS",
+    "GATE",
     "SCHEMA_FILE",
     "STUDY",
     "Answers",
     "Assumptions",
-    "Baseline",
     "Block",
     "ComparedRun",
     "Comparison",
     "DesignError",
     "Experiment",
     "ExperimentSettings",
-    "Gate",
-    "GateResult",
+    "GateSpec",
     "Generated",
     "Imported",
     "ImportedResults",
-    "Infeasible",
     "JudgeCalibration",
     "Judged",
     "ModelSpec",
@@ -161,28 +163,29 @@ __all__ = [
     "StatusRow",
     "StudySpec",
     "TaskProposals",
+    "Watch",
     "analyze_files",
     "answers_study",
     "apply_sheet",
     "assumptions_of",
     "bank_for",
     "bank_in",
-    "baseline_study",
     "calibrate_judge",
     "carry_out_study",
+    "carry_out_together",
     "check_permits",
     "check_published",
+    "check_scorers",
     "compare",
     "compared_study",
     "components_in",
     "components_of",
     "connect",
+    "connect_all",
     "demonstration_changes",
     "design_errors",
     "export_requests",
     "export_sheet",
-    "gate_in",
-    "gate_study",
     "generate_items",
     "identity_settings",
     "import_bank",
@@ -191,14 +194,13 @@ __all__ = [
     "import_reviews",
     "items_in",
     "judge_rewrites",
-    "keyword_gate",
-    "line_text",
-    "lost_examples",
+    "load_tasks",
     "manifest_lines",
     "meaning_of",
     "mended_settings",
     "open_result",
     "open_store",
+    "opened",
     "opinions",
     "options_of",
     "overlay",
@@ -212,7 +214,6 @@ __all__ = [
     "plan_lines",
     "plan_of",
     "plan_remarks",
-    "plan_study",
     "planned_cost",
     "planned_prompts",
     "planned_study",
@@ -222,15 +223,15 @@ __all__ = [
     "probed",
     "promise",
     "proposals",
-    "read_baseline",
     "read_experiment",
     "read_file",
-    "read_gate",
     "read_prices",
     "read_settings",
     "read_study",
     "read_study_settings",
     "recipe_from",
+    "record_run",
+    "refuse_with_gate",
     "report_form",
     "rescored_study",
     "resolve",
@@ -239,9 +240,7 @@ __all__ = [
     "rewriting_experiments",
     "run",
     "run_async",
-    "run_gate",
     "run_scorers",
-    "save_baseline",
     "schema",
     "shown_analysis",
     "stored_result",
@@ -252,6 +251,7 @@ __all__ = [
     "variant_sets",
     "verify_manifest",
     "with_mending",
+    "with_names",
     "with_prices",
     "with_usual_discordance",
     "write_report",

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from falter.core.errors import UsageError
 from falter.core.records import Sampling
-from falter.experiment._gate_settings import GATE, GateSpec
 from falter.experiment._grid import Grid, GridLevels, grid_settings, refuse_together
 from falter.experiment._settings import Block, Many, Setting, options_of, setting
 from falter.experiment._shapes import (
@@ -34,6 +33,7 @@ from falter.experiment._shapes import (
     Value,
 )
 from falter.experiment._yaml import read_yaml
+from falter.experiment.gate_settings import GATE, GateSpec
 from falter.planning import Price
 from falter.scorers import ScorerNames
 from falter.tasks import DataSpec, target_column

@@ -110,7 +110,7 @@ class GateSettings(TypedDict, total=False):
     max_unread: float | None
     level: float | None
     fail_level: float | None
-    looks: int | Literal["anytime"] | None
+    looks: int | None
     fail_above: Literal["zero", "margin"] | None
     budget: BudgetSettings | None
     cluster: str | None

@@ -9,7 +9,6 @@ from falter.clients import clients
 from falter.core.interfaces import Perturbation
 from falter.core.registry import Registry
 from falter.experiment._config import EXPERIMENT, MODEL, STUDY, Data, Engine, Model
-from falter.experiment._gate_settings import Looks, Margins
 from falter.experiment._grid import Grid
 from falter.experiment._settings import Block, Many, Setting
 from falter.experiment._shapes import (
@@ -22,7 +21,7 @@ from falter.experiment._shapes import (
     Template,
     Value,
 )
-from falter.gate import ANYTIME
+from falter.experiment.gate_settings import Margins
 from falter.perturbations import perturbations
 from falter.protocols import protocols
 from falter.remedies import remedies
@@ -124,8 +123,6 @@ def _shape(shape: Shape[Any]) -> dict[str, Any]:
             return _or_mapping(_TEXT)
         case Margins():
             return _or_mapping(_value(float, (), 0.01, 100))
-        case Looks():
-            return {"anyOf": [_value(int, (), 1, 6), {"const": ANYTIME}]}
         case Grid():
             return {
                 "type": "object",

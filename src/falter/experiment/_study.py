@@ -32,7 +32,6 @@ from falter.experiment._execute import (
     run_async,
 )
 from falter.experiment._findings import part_result
-from falter.experiment._gate_settings import GateSpec
 from falter.experiment._looks import is_enough, looks, looks_of
 from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
@@ -41,6 +40,7 @@ from falter.experiment._resolve import Resolved, distinct, resolve
 from falter.experiment._rewrites import bank_in
 from falter.experiment._shelf import TaskShelf
 from falter.experiment._thrift import laid_out, refuse_with_protocol
+from falter.experiment.gate_settings import GateSpec
 from falter.planning import Shard
 from falter.protocols import (
     SINGLE_RUN,

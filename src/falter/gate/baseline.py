@@ -1,11 +1,14 @@
-"""The baseline file: every outcome of a run as one character, to be kept and reviewed like code."""
+"""The baseline: the outcomes of a stored run in a text file, saved by hand and reviewed like code.
+
+Every outcome is one character.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,20 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis import OUTCOMES, STATUSES, Table
+from falter.analysis import OUTCOMES, STATUSES, Table, run_tables
 from falter.core.codec import from_json, to_json
 from falter.core.errors import UsageError, printable
-from falter.core.ids import digest
-from falter.core.records import Item, Model, Recipe, Run
-
-__all__ = [
-    "Baseline",
-    "baseline_of",
-    "manifest_hash",
-    "outcome_characters",
-    "read_baseline",
-    "write_baseline",
-]
+from falter.core.ids import digest, short
+from falter.core.records import BASELINE, Model, Run
+from falter.experiment import run_scorers
+from falter.figures import Column, Grid, Statement, Study, Value
+from falter.figures import numbers as n
+from falter.store import Store, find_study
 
 Floats = NDArray[np.float64]
 FORMAT = 1
@@ -66,41 +64,118 @@ class Baseline:
     flips: tuple[int, int] | None = None
     path: str = field(default="", compare=False)
 
-    def column(self, recipe: Recipe) -> int | None:
-        """Which condition is this recipe; None where it is none."""
-        return next((n for n, (_, id) in enumerate(self.conditions) if id == recipe.id), None)
-
     def scores(self, keys: Sequence[str], column: int, *, strict: bool) -> Floats:
         """The mean score of each item in a condition, NaN where it has none."""
         rows = [self.rows.get(key) for key in keys]
         return np.array([math.nan if row is None else _score(row[column], strict) for row in rows])
 
+    def accuracy(self, column: int, *, strict: bool) -> tuple[float | None, int]:
+        """Return the mean score of a condition, None where it has none, and the items it is of."""
+        scores = self.scores(list(self.rows), column, strict=strict)
+        known = scores[~np.isnan(scores)]
+        return float(known.mean()) if len(known) else None, len(known)
+
     def discordance(self, column: int, *, strict: bool) -> float | None:
-        """The share of items whose outcome is not that of the clean prompt."""
+        """Return the share of items whose outcome is not that of the clean prompt."""
         keys = list(self.rows)
         before, after = (self.scores(keys, n, strict=strict) for n in (0, column))
         both = ~np.isnan(before - after)
         return float((before != after)[both].mean()) if both.any() else None
 
+    def unread_discordance(self, column: int) -> float | None:
+        """Return the share of items that are unreadable in a condition or the clean one alone."""
+        pairs = [(row[0][:1], row[column][:1]) for row in self.rows.values()]
+        pairs = [(a, b) for a, b in pairs if a not in "-." and b not in "-."]
+        differing = sum((a in "utr") != (b in "utr") for a, b in pairs)
+        return differing / len(pairs) if pairs else None
 
-def outcome_characters(table: Table) -> tuple[tuple[str, ...], ...]:
+
+# Out of a stored run
+
+
+def save_baseline(store_path: Path, name: str | None, path: Path) -> Baseline:
+    """The outcomes of a stored run as a baseline file. Calls no model."""
+    if not store_path.exists():
+        raise UsageError(f"The store {store_path} does not exist", hint="start a run first")
+    with Store(store_path, writes=False) as store:
+        run = _run(store, name)
+        (table,) = run_tables(store, run, run_scorers(run))
+        missing = int((table.in_plan & np.isnan(table.scores(strict=True))).sum())
+        if missing:
+            raise UsageError(
+                f"The run {short(run.id)} lacks {missing:,} of {table.planned:,} answers",
+                hint="run it again to complete it, and save it then",
+            )
+        baseline = Baseline(
+            version=run.version,
+            task=table.panel.task,
+            scorer=table.panel.scorer,
+            model=table.panel.model,
+            seed=run.seed,
+            draws=run.draws,
+            repeats=run.repeats,
+            manifest=manifest_hash(
+                table.item_ids, [r.id for r in run.recipes], run.seed, run.draws
+            ),
+            served_by=tuple(sorted(table.served_by)),
+            conditions=tuple((recipe.label, recipe.id) for recipe in run.recipes),
+            rows=dict(zip(table.items, _outcome_characters(table), strict=True)),
+            flips=_flips(store, run, table),
+        )
+    write_baseline(baseline, path)
+    return baseline
+
+
+def _run(store: Store, name: str | None) -> Run:
+    parts = find_study(store, name).parts
+    if len(parts) != 1:
+        raise UsageError(
+            f"This study has {len(parts)} parts", hint="name one of their runs: 'falter store'"
+        )
+    run = store.find_run(parts[0].run).run
+    if len(run.panels) != 1:
+        raise UsageError(
+            f"The run {short(run.id)} has {len(run.panels)} models, tasks or scorers",
+            hint="a baseline is of one model on one task with one scorer",
+        )
+    if BASELINE.id not in {recipe.id for recipe in run.recipes}:
+        raise UsageError(f"The run {short(run.id)} has no clean prompt")
+    return run
+
+
+def _flips(store: Store, run: Run, table: Table) -> tuple[int, int] | None:
+    """How many outcomes asking again turned: in this run, else in one of the same panel."""
+    tables = [table]
+    for stored in reversed(store.runs()):
+        other = stored.run
+        alike = [p.identity() for p in other.panels] == [p.identity() for p in run.panels]
+        if alike and other.seed == run.seed and not any(r.perturbs for r in other.recipes):
+            tables += run_tables(store, other, run_scorers(other))
+    for candidate in tables:
+        columns = [c for c, recipe in enumerate(candidate.recipes) if recipe.repeat]
+        scores = candidate.scores(strict=True)[:, :, 0]
+        if columns:
+            pairs = scores[:, [0, columns[0]]]
+            pairs = pairs[~np.isnan(pairs).any(axis=1)]
+            return int((pairs[:, 0] != pairs[:, 1]).sum()), len(pairs)
+    return None
+
+
+def _outcome_characters(table: Table) -> list[tuple[str, ...]]:
     """For every item of a table the characters of each recipe, one for each realisation."""
     idle = [STATUSES.index(name) for name in ("unchanged", "not_applicable", "no_rewrite")]
     planned = np.broadcast_to(table.in_plan, table.value.shape)
-    rows = []
-    for i in range(len(table.items)):
-        rows.append(
-            tuple(
-                "".join(
-                    IDLE
-                    if not planned[i, j, k] or table.status[i, j, k] in idle
-                    else _character(OUTCOMES[table.outcome[i, j, k]], table.value[i, j, k])
-                    for k in range(table.value.shape[2])
-                )
-                for j in range(table.value.shape[1])
+    unchanged = ~planned | np.isin(table.status, idle)
+    return [
+        tuple(
+            "".join(
+                IDLE if is_idle else _character(OUTCOMES[outcome], value)
+                for is_idle, outcome, value in zip(*cells, strict=True)
             )
+            for cells in zip(unchanged[i], table.outcome[i], table.value[i], strict=True)
         )
-    return tuple(rows)
+        for i in range(len(table.items))
+    ]
 
 
 def _character(outcome: str, value: float) -> str:
@@ -124,31 +199,9 @@ def _score(characters: str, strict: bool) -> float:
     return sum(known) / len(known) if known else math.nan
 
 
-def baseline_of(
-    run: Run, table: Table, items: Mapping[str, Item], flips: tuple[int, int] | None
-) -> Baseline:
-    """The baseline of a run's only panel; `items` are those of its table, by key."""
-    rows = dict(zip(table.items, outcome_characters(table), strict=True))
-    return Baseline(
-        version=run.version,
-        task=table.panel.task,
-        scorer=table.panel.scorer,
-        model=table.panel.model,
-        seed=run.seed,
-        draws=run.draws,
-        repeats=run.repeats,
-        manifest=manifest_hash(items, [r.id for r in run.recipes], run.seed, run.draws),
-        served_by=tuple(sorted(table.served_by)),
-        conditions=tuple((recipe.label, recipe.id) for recipe in run.recipes),
-        rows=rows,
-        flips=flips,
-    )
-
-
-def manifest_hash(items: Mapping[str, Item], recipes: Sequence[str], seed: int, draws: int) -> str:
-    """A hash of what makes the variants: items, recipes (their ids), seed, draws; no template."""
-    ids = sorted(item.id for item in items.values())
-    return digest("baseline", ids, list(recipes), seed, draws)
+def manifest_hash(items: Iterable[str], recipes: Sequence[str], seed: int, draws: int) -> str:
+    """Hash what makes the variants: ids of items and recipes, seed, draws; no template."""
+    return digest("baseline", sorted(items), list(recipes), seed, draws)
 
 
 # The file
@@ -163,35 +216,30 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
 def _lines(baseline: Baseline) -> Iterator[str]:
     yield f"format: {FORMAT}"
     yield f"version: {baseline.version}"
-    yield f"task: {_text(baseline.task)}"
-    yield f"scorer: {_text(baseline.scorer)}"
-    yield f"model: {_text(to_json(baseline.model))}"
-    yield f"served by: {_text(list(baseline.served_by))}"
-    yield f"seed: {baseline.seed}"
-    yield f"draws: {baseline.draws}"
-    yield f"repeats: {baseline.repeats}"
+    head = {
+        "task": baseline.task,
+        "scorer": baseline.scorer,
+        "model": to_json(baseline.model),
+        "served by": baseline.served_by,
+        "seed": baseline.seed,
+        "draws": baseline.draws,
+        "repeats": baseline.repeats,
+    }
     if baseline.flips is not None:
-        yield f"asked again: {_text(list(baseline.flips))}"
+        head["asked again"] = baseline.flips
+    yield from (f"{name}: {json.dumps(value)}" for name, value in head.items())
     yield f"manifest: {baseline.manifest}"
-    for n, (label, identity) in enumerate(baseline.conditions, 1):
-        yield f"condition {n}: {_text([label, identity, *_share(baseline, n - 1)])}"
+    for column, (label, identity) in enumerate(baseline.conditions):
+        # The accuracy is for whoever reads the file; nothing is computed from it.
+        share, count = baseline.accuracy(column, strict=True)
+        shown = [] if share is None else [f"{100 * share:.1f} % of {count}"]
+        yield f"condition {column + 1}: {json.dumps([label, identity, *shown])}"
     yield f"items: {len(baseline.rows)}"
     yield RULE
     between = "" if baseline.draws * baseline.repeats == 1 else " "
     for key in sorted(baseline.rows):
         name = key if _PLAIN_KEY.fullmatch(key) and key.isprintable() else json.dumps(key)
         yield f"{name} {between.join(baseline.rows[key])}"
-
-
-def _share(baseline: Baseline, column: int) -> list[str]:
-    """The accuracy of a condition, for whoever reads the file; nothing is computed from it."""
-    scores = baseline.scores(list(baseline.rows), column, strict=True)
-    known = scores[~np.isnan(scores)]
-    return [f"{100 * float(known.mean()):.1f} % of {len(known)}"] if len(known) else []
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=True)
 
 
 def read_baseline(path: Path) -> Baseline:
@@ -282,3 +330,45 @@ def _row(line: str, number: int) -> tuple[str, str]:
     if not isinstance(key, str) or not rest.startswith(" "):
         raise ValueError(f"line {number} is no item with its outcomes")
     return key, rest[1:]
+
+
+# Shown
+
+
+def baseline_study(baseline: Baseline) -> Study:
+    """Show a baseline: the score of each condition, and how many answers it turned."""
+    rows: list[tuple[Value, ...]] = []
+    for column, (label, _) in enumerate(baseline.conditions):
+        score, count = baseline.accuracy(column, strict=True)
+        turned = baseline.discordance(column, strict=True) if column else None
+        rows.append((label, score, turned, count))
+    flips = baseline.flips
+    again = f"; asked again, {flips[0]} of {flips[1]} outcomes turned" if flips else ""
+    served = ", ".join(baseline.served_by) or "not known"
+    about = (
+        f"{baseline.model.label} on {baseline.task}, read by {baseline.scorer}: "
+        f"{n.whole(len(baseline.rows))} items, seed {baseline.seed}, falter {baseline.version}; "
+        f"served by {served}{again}."
+    )
+    grid = Grid(
+        name="baseline",
+        title="The baseline",
+        columns=(
+            Column(name="Condition"),
+            Column(name="Score, %", unit="percent"),
+            Column(name="Turned, %", unit="percent", about="not as with the clean prompt"),
+            Column(name="Items", unit="count"),
+        ),
+        rows=tuple(rows),
+    )
+    return Study(
+        id=baseline.manifest,
+        title="A baseline",
+        version=baseline.version,
+        created_at=Path(baseline.path).stat().st_mtime if baseline.path else 0.0,
+        seed=baseline.seed,
+        level=0.95,
+        unparsed="wrong",
+        models=(baseline.model.label,),
+        figures=(Statement(name="about", text=(about,)), grid),
+    )

@@ -1,4 +1,4 @@
-"""What a gate came to: its verdict, its lines in words, and the exit code."""
+"""The result of a gate: its verdict, its criteria in words, and the exit code."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any, Literal
 
 from falter.core.records import Estimate
 from falter.figures import numbers as n
-from falter.gate import GatePlan, LinePlan, LineResult, LineVerdict, gate_verdict
+from falter.gate.decision import CriterionResult, Verdict, gate_verdict
+from falter.gate.feasibility import CriterionPlan, GatePlan
 
-__all__ = ["GateResult", "LineCost", "infeasible_text", "line_text", "more_text"]
-
-EXIT_CODES: Mapping[LineVerdict, int] = {"pass": 0, "fail": 3, "undecided": 4}
+EXIT_CODES: Mapping[Verdict, int] = {"pass": 0, "fail": 3, "undecided": 4}
 INCOMPLETE = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineCost:
-    """What one more item takes: requests, and an amount where the price is known."""
+class ItemCost:
+    """The cost of one more item: requests, and an amount where the price is known."""
 
     calls: float
     amount: float | None = None
@@ -30,13 +29,12 @@ class LineCost:
 class GateResult:
     """The verdict of a gate with all that it rests on. `str()` of it says what happened.
 
-    `items` were asked of `available`; `calls` were sent now, the rest of the answers was stored.
-    `noise` is the share of outcomes that asking again turned. `cells` count how many of them
-    `failed`, which leaves the gate incomplete.
+    `lines` are the results of its criteria. `items` were asked of `available`; `calls` were sent
+    now, the rest of the answers was stored. `noise` is the share of outcomes that asking again
+    turned. `cells` count how many of them `failed`, which leaves the gate incomplete.
     """
 
-    lines: tuple[LineResult, ...]
-    plan: GatePlan
+    lines: tuple[CriterionResult, ...]
     run: str
     store: Path
     model: str
@@ -50,7 +48,7 @@ class GateResult:
     calls: int
     cells: int
     failed: int
-    cost: LineCost
+    cost: ItemCost
     level: float
     fail_level: float
     undecided: Literal["fail", "neutral", "pass"]
@@ -66,7 +64,7 @@ class GateResult:
     notes: tuple[str, ...] = ()
 
     @property
-    def verdict(self) -> LineVerdict:
+    def verdict(self) -> Verdict:
         """`pass`, `fail` or `undecided`."""
         return gate_verdict(self.lines)
 
@@ -91,15 +89,12 @@ class GateResult:
 
     @property
     def headline(self) -> str:
-        """One sentence: `Gate failed: 1 of 4 lines fails, 3 pass.`"""
+        """One sentence: `Gate failed. Of 4 lines: 3 pass, 1 fail.`"""
         word = {"pass": "passed", "fail": "failed", "undecided": "is undecided"}[self.verdict]
         if self.failed and self.verdict != "fail":
             word = "is incomplete"
-        counts = [
-            f"{sum(line.verdict == verdict for line in self.lines)} {verdict}"
-            for verdict in ("pass", "fail", "undecided")
-            if any(line.verdict == verdict for line in self.lines)
-        ]
+        verdicts = [line.verdict for line in self.lines]
+        counts = [f"{verdicts.count(each)} {each}" for each in EXIT_CODES if each in verdicts]
         lines = "1 line" if len(self.lines) == 1 else f"{len(self.lines)} lines"
         return f"Gate {word}. Of {lines}: {', '.join(counts)}."
 
@@ -108,7 +103,7 @@ class GateResult:
         return str(self)
 
     def __str__(self) -> str:
-        texts = [self.headline, *(line_text(self, line) for line in self.lines)]
+        texts = [self.headline, *map(self.line_text, self.lines)]
         if self.failed:
             texts.append(self.failed_text)
         return "\n".join(texts)
@@ -120,6 +115,33 @@ class GateResult:
         return (
             f"{self.failed:,} of {self.cells:,} answers failed and are missing: {why[:400]}. "
             "The same command asks them again."
+        )
+
+    def line_text(self, line: CriterionResult) -> str:
+        """A criterion in one or two sentences: its value, limits, items, and what decides it."""
+        show = n.percent if line.kind == "score" else n.points
+        margin = n.decimal(100 * line.margin)
+        said = _VALUE_TEXTS[line.kind].format(value=show(line.value))
+        limits = f"at least {show(line.low)} and at most {show(line.high)}"
+        needed = f"it must be above {margin}" if line.kind == "score" else f"the margin is {margin}"
+        text = f"{line.verdict}: {line.name}: {said}, {limits}; {needed}. {_counts(line)}"
+        return f"{text} {self._more_text(line)}".rstrip()
+
+    def _more_text(self, line: CriterionResult) -> str:
+        """What would decide an undecided criterion."""
+        if line.verdict != "undecided":
+            return ""
+        if line.why:
+            return f"Undecided: {line.why}."
+        if line.more is None:
+            return "No number of items would show that all is well if this stays as it is."
+        calls = round(line.more * self.cost.calls)
+        price = ""
+        if self.cost.amount is not None:
+            price = f", {line.more * self.cost.amount:,.2f} {self.cost.currency}"
+        return (
+            f"About {line.more:,} more items ({calls:,} calls{price}) would show it if this stays "
+            "as it is."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -141,32 +163,23 @@ class GateResult:
             "asked_again": None if self.noise is None else self.noise.value,
             "against": self.against or None,
             "signature": self.signature,
-            "lines": [_plain(self, line) for line in self.lines],
+            "lines": [
+                {
+                    **{name: getattr(line, name) for name in _LINE_FIELDS},
+                    "more_items": line.more,
+                    "text": self.line_text(line),
+                }
+                for line in self.lines
+            ],
             "notes": list(self.notes),
         }
 
 
-def _plain(result: GateResult, line: LineResult) -> dict[str, Any]:
-    return {
-        "name": line.name,
-        "kind": line.kind,
-        "verdict": line.verdict,
-        "value": line.value,
-        "low": line.low,
-        "high": line.high,
-        "margin": line.margin,
-        "items": line.items,
-        "excluded": line.excluded,
-        "fell": line.fell,
-        "rose": line.rose,
-        "look": line.look,
-        "method": line.method,
-        "more_items": line.more,
-        "text": line_text(result, line),
-    }
-
-
-_SAID = {
+_LINE_FIELDS = (
+    "name", "kind", "verdict", "value", "low", "high", "margin", "items", "excluded", "fell",
+    "rose", "look", "method",
+)  # fmt: skip
+_VALUE_TEXTS = {
     "drop": "the drop is {value} points",
     "average": "the average drop is {value} points",
     "unread": "{value} points more answers cannot be read",
@@ -175,19 +188,8 @@ _SAID = {
 }
 
 
-def line_text(result: GateResult, line: LineResult) -> str:
-    """A line in one or two sentences: how much, how sure, of how many, and what now."""
-    show = n.percent if line.kind == "score" else n.points
-    margin = n.decimal(100 * line.margin)
-    said = _SAID[line.kind].format(value=show(line.value))
-    limits = f"at least {show(line.low)} and at most {show(line.high)}"
-    needed = f"it must be above {margin}" if line.kind == "score" else f"the margin is {margin}"
-    text = f"{line.verdict}: {line.name}: {said}, {limits}; {needed}. {_counted(line)}"
-    return f"{text} {more_text(result, line)}".rstrip()
-
-
-def _counted(line: LineResult) -> str:
-    """How many items it is of; what an outcome turned to where outcomes are 0 or 1."""
+def _counts(line: CriterionResult) -> str:
+    """The number of items, and of 0/1 outcomes how many got worse or better."""
     items = f"{line.items:,} items"
     if line.clusters is not None:
         items += f" in {line.clusters:,} clusters"
@@ -198,53 +200,30 @@ def _counted(line: LineResult) -> str:
     return f"({line.fell:,} of {items} got worse, {line.rose:,} better)"
 
 
-def more_text(result: GateResult, line: LineResult) -> str:
-    """What would decide an undecided line."""
-    if line.verdict != "undecided":
-        return ""
-    if line.why:
-        return f"Undecided: {line.why}."
-    if line.more is None:
-        return "No number of items would show that all is well if this stays as it is."
-    calls = round(line.more * result.cost.calls)
-    price = ""
-    if result.cost.amount is not None:
-        price = f", {line.more * result.cost.amount:,.2f} {result.cost.currency}"
-    return (
-        f"About {line.more:,} more items ({calls:,} calls{price}) would show it if this stays as "
-        "it is."
-    )
-
-
-def infeasible_text(plan: GatePlan, budget: str = "") -> str:
-    """Why a gate that cannot pass is refused: the line that needs most, in one sentence."""
-    line, others = plan.refused[0], len(plan.refused) - 1
-    text = _infeasible(line)
+def infeasible_text(plan: GatePlan, budget: str) -> str:
+    """Why a gate that cannot pass is refused: the criterion that needs most, in one sentence."""
+    worst, others = plan.refused[0], len(plan.refused) - 1
+    text = _infeasible(worst)
     if others:
-        text += f" ({line.line.name}; {others} more cannot either)"
-    elif len(plan.lines) > 1:
-        text += f" ({line.line.name})"
+        text += f" ({worst.criterion.name}; {others} more cannot either)"
+    elif len(plan.criteria) > 1:
+        text += f" ({worst.criterion.name})"
     return f"{text}{budget}"
 
 
-def _infeasible(line: LinePlan) -> str:
-    wanted, items = line.line, f"{line.line.items:,} items"
-    margin = _short(100 * wanted.margin)
-    if wanted.kind == "score":
-        if line.needed is None:
-            return (
-                f"The score is {n.percent(wanted.score)} % in {wanted.source}; no number of items "
-                f"can show more than {margin} %"
-            )
+def _infeasible(plan: CriterionPlan) -> str:
+    criterion = plan.criterion
+    margin = f"{100 * criterion.margin:.4g}"
+    if criterion.kind != "score":
+        wanted, best = f"a {margin}-point margin", n.decimal(100 * plan.best)
+    elif plan.needed is not None:
+        wanted, best = f"a score above {margin} %", n.percent(plan.best)
+    else:
         return (
-            f"{items} cannot show a score above {margin} %; it needs about {line.needed:,}; the "
-            f"best that {wanted.items:,} can show is {n.percent(line.best)}"
+            f"The score is {n.percent(criterion.score)} % in {criterion.source}; no number of "
+            f"items can show more than {margin} %"
         )
     return (
-        f"{items} cannot show a {margin}-point margin; it needs about {line.needed or 0:,}; the "
-        f"best that {wanted.items:,} can show is {n.decimal(100 * line.best)}"
+        f"{criterion.items:,} items cannot show {wanted}; it needs about {plan.needed or 0:,}; the "
+        f"best that {criterion.items:,} can show is {best}"
     )
-
-
-def _short(value: float) -> str:
-    return f"{value:.4g}"

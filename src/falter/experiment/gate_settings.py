@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from falter.core.errors import UsageError
 from falter.experiment._settings import Block, setting
 from falter.experiment._shapes import Place, Shape, Value
-from falter.gate import ANYTIME
-
-__all__ = ["BUDGET", "GATE", "Budget", "GateSpec", "Looks", "Margins"]
 
 POINTS = Value(float, 0.01, 100)
 
@@ -21,26 +19,26 @@ class Margins(Shape[float | Mapping[str, float]]):
     expected = "points, or a mapping of recipes to points; 'average' is the mean over all"
 
     def read(self, value: Any, place: Place) -> float | Mapping[str, float]:
-        if isinstance(value, Mapping):
-            if not value:
-                raise place.refuse(value, self.expected)
+        if isinstance(value, Mapping) and value:
             return {str(name): POINTS.read(v, place.at(str(name))) for name, v in value.items()}
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise place.refuse(value, self.expected)
         return float(POINTS.read(value, place))
 
 
-class Looks(Shape[int | Literal["anytime"]]):
-    """One to six planned looks, or any number of them."""
+class Looks(Value):
+    """The number of planned looks. Earlier versions knew looks that are not planned, too."""
 
-    expected = "a whole number from 1 to 6, or 'anytime'"
+    def __init__(self) -> None:
+        super().__init__(int, 1, 6)
 
-    def read(self, value: Any, place: Place) -> int | Literal["anytime"]:
-        if value == ANYTIME:
-            return ANYTIME
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 6:
-            raise place.refuse(value, self.expected)
-        return value
+    def read(self, value: Any, place: Place) -> Any:
+        if value == "anytime":
+            raise UsageError(
+                f"{place.name} is 'anytime', and a gate looks at planned numbers of items only",
+                hint="plan 1 to 6 looks, as in 'gate: {looks: 4}'",
+            )
+        return super().read(value, place)
 
 
 # fmt: off
@@ -71,8 +69,7 @@ class GateSpec:
     level: float = setting("how sure a pass is", default=0.95, low=0.51, high=0.9999, off="0.95")
     fail_level: float = setting("how sure a fail is, over all lines together", default=0.995,
         low=0.51, high=0.999999, off="0.995")
-    looks: int | Literal["anytime"] = setting("how often it looks and may stop, 1 to 6 times, or "
-        "anytime", shape=Looks(), default=4, off="4")
+    looks: int = setting("how often it looks and may stop", shape=Looks(), default=4, off="4")
     fail_above: Literal["zero", "margin"] = setting("what a drop must be shown to exceed to fail",
         default="zero", off="zero")
     budget: Budget | None = setting("what it may spend", shape=BUDGET)

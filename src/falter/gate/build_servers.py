@@ -1,0 +1,104 @@
+"""Files for build servers: JUnit, the summary of a step, annotations. No token is ever held."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+from falter.core.errors import printable
+from falter.figures import Example
+from falter.gate.figures import lost_examples
+from falter.gate.result import GateResult
+
+# What XML 1.0 has no way to hold; anything a model or a data file says may have it.
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MAX_CHARACTERS = 300
+
+
+def junit(result: GateResult) -> bytes:
+    """Return a test suite with a case for each line: passed, failed with its numbers, or skipped.
+
+    Missing answers are an error of a case of their own.
+    """
+    suites = ElementTree.Element("testsuites", name="falter gate")
+    suite = _element(suites, "testsuite", name=f"falter gate: {result.model} on {result.task}")
+    properties = _element(suite, "properties")
+    _element(properties, "property", name="run", value=result.run)
+    _element(properties, "property", name="signature", value=result.signature)
+    place = f"falter.gate.{result.task}"
+    skipped = ("undecided",) if result.undecided != "pass" else ()
+    for line in result.lines:
+        case = _element(suite, "testcase", name=line.name, classname=place, time="0")
+        text = result.line_text(line)
+        if line.verdict == "fail":
+            whole = "\n\n".join([text, *map(_example, lost_examples(result, line))])
+            _element(case, "failure", whole, message=text, type="falter.gate")
+        elif line.verdict in skipped:
+            _element(case, "skipped", message=text)
+        else:
+            _element(case, "system-out", text)
+    if result.failed:
+        case = _element(suite, "testcase", name="all answers", classname=place, time="0")
+        text = result.failed_text
+        _element(case, "error", text, message=text, type="falter.gate")
+    for name, tag in (
+        ("tests", "testcase"),
+        ("failures", "testcase/failure"),
+        ("errors", "testcase/error"),
+        ("skipped", "testcase/skipped"),
+    ):
+        suite.set(name, str(len(suite.findall(tag))))
+    suite.set("time", "0")
+    ElementTree.indent(suites)
+    return (
+        b"<?xml version='1.0' encoding='utf-8'?>\n"
+        + ElementTree.tostring(suites, "unicode").encode()
+        + b"\n"
+    )
+
+
+def _element(
+    parent: ElementTree.Element, tag: str, text: str | None = None, **attributes: str
+) -> ElementTree.Element:
+    valid = {name: _NOT_XML.sub("�", value) for name, value in attributes.items()}
+    element = ElementTree.SubElement(parent, tag, valid)
+    element.text = None if text is None else _NOT_XML.sub("�", text)
+    return element
+
+
+def _example(example: Example) -> str:
+    after = "".join(segment.after for segment in example.segments)
+    return (
+        f"{example.item}: expected {_short(example.expected)}, answered "
+        f"{_short(example.baseline.answer)} as asked and {_short(example.perturbed.answer)} "
+        f"to:\n{_short(after)}"
+    )
+
+
+def _short(text: str) -> str:
+    text = printable(text)
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
+
+
+def step_summary(path: Path, text: str) -> None:
+    """Add to the summary of the step that the build server shows."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text.rstrip("\n") + "\n")
+
+
+def workflow_commands(result: GateResult) -> Iterator[str]:
+    """Yield workflow commands: an error for each line that fails, a warning if it is undecided."""
+    for line in result.lines:
+        if line.verdict != "pass":
+            kind = "error" if line.verdict == "fail" else "warning"
+            title = _escaped(f"falter gate: {line.name}").replace(":", "%3A").replace(",", "%2C")
+            yield f"::{kind} title={title}::{_escaped(result.line_text(line))}"
+    if result.failed:
+        yield f"::error title=falter gate::{_escaped(result.failed_text)}"
+
+
+def _escaped(text: str) -> str:
+    """A text that cannot end the command and begin another."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

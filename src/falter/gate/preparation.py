@@ -1,0 +1,427 @@
+"""A gate read from its settings, checked, planned and priced. Nothing is sent."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from falter.core.errors import UsageError
+from falter.core.interfaces import Client, RewriteBank
+from falter.core.records import BASELINE, Item, Recipe, Request
+from falter.experiment import (
+    DATA,
+    GATE,
+    Experiment,
+    GateSpec,
+    PanelPlan,
+    Resolved,
+    bank_in,
+    check_permits,
+    connect_all,
+    load_tasks,
+    read_settings,
+    read_study,
+    refuse_with_gate,
+    resolve,
+    with_names,
+)
+from falter.gate.baseline import Baseline, manifest_hash, read_baseline
+from falter.gate.decision import Schedule, schedule
+from falter.gate.feasibility import GatePlan, plan_gate
+from falter.gate.requirements import Requirement, planned_criteria, requirements
+from falter.gate.result import ItemCost, infeasible_text
+from falter.planning import Cost, count_cells, estimate_cost, plan
+from falter.tasks import Task, hash_order
+
+REPEAT_SHARE = 0.05
+"""The share of the items whose clean prompt is asked once more."""
+YAML = (".yaml", ".yml")
+
+
+class Infeasible(UsageError):
+    """The items cannot show what the gate asks for; nothing was sent."""
+
+
+# Read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """A gate as it was read: the experiment, what must hold, and what it is held against."""
+
+    experiment: Experiment
+    spec: GateSpec
+    baseline: Baseline | None = None
+    other: Experiment | None = None
+
+
+def read_gate(
+    settings: Mapping[str, Any], *, folder: Path = Path(), against: Path | None = None
+) -> Gate:
+    """Read the settings of an experiment with a gate, and what it is held against.
+
+    `against` is a baseline file, whose answers are taken as they are, or another experiment file,
+    which is asked beside this one.
+    """
+    study = read_study(settings, folder=folder)
+    if study.protocol.name:
+        raise UsageError(
+            "A gate is about one experiment, not a protocol",
+            hint="name a task or data, a model and recipes",
+        )
+    if study.gate is None:
+        raise UsageError(
+            "The experiment says nothing of what must hold",
+            hint="add 'gate:' with 'max_drop: 5' to the file",
+        )
+    gate = Gate(experiment=study.experiment, spec=study.gate)
+    if against is None:
+        spec = gate.spec
+        others = (spec.max_drop, spec.min_score, spec.max_unread)
+        if spec.max_regression is not None and all(margin is None for margin in others):
+            raise UsageError(
+                "max_regression needs a version to compare with",
+                hint="give --against with a baseline file or another experiment file",
+            )
+        return gate
+    if against.suffix.lower() in YAML:
+        other = read_settings(against)
+        check_permits(other, against)
+        rest = {name: value for name, value in other.items() if name != "gate"}
+        return replace(gate, other=read_study(rest, folder=against.parent).experiment)
+    return replace(gate, baseline=read_baseline(against))
+
+
+def keyword_gate(settings: Mapping[str, Any], *, folders: Sequence[Path]) -> Gate:
+    """Read the settings of an experiment and of its gate from one mapping, as in a test.
+
+    `model` may be a function; `data` is a file, with `target`, `key` and the other settings of
+    data beside it; `template` a text with {placeholders} or a file; `max_calls` is the budget's.
+    `against` names a baseline. Paths are looked for in each of the folders.
+    """
+    rest = dict(settings)
+    gate: dict[str, Any] = {s.name: rest.pop(s.name) for s in GATE.settings if s.name in rest}
+    if "max_calls" in rest:
+        gate["budget"] = {**dict(gate.get("budget") or {}), "calls": rest.pop("max_calls")}
+    if "model" in rest:
+        rest["models"] = rest.pop("model")
+    against = rest.pop("against", None)
+    data = rest.get("data")
+    if isinstance(data, (str, Path)):
+        own = {s.name: rest.pop(s.name) for s in DATA.settings if s.name in rest}
+        path = str(data) if str(data).startswith("hub:") else str(_found(str(data), folders))
+        # The file alone finds its target by itself.
+        rest["data"] = {"path": path, **own} if own else path
+    template = rest.get("template")
+    if isinstance(template, (str, Path)) and "{" not in str(template):
+        rest["template_file"] = str(_found(str(rest.pop("template")), folders))
+    return read_gate(
+        {**with_names(rest), "gate": gate},
+        against=None if against is None else _found(str(against), folders),
+    )
+
+
+def _found(name: str, folders: Sequence[Path]) -> Path:
+    """The first folder that has the file."""
+    for folder in folders:
+        if (folder / name).exists():
+            return folder / name
+    where = " or ".join(str(folder) for folder in dict.fromkeys(folders))
+    raise UsageError(f"There is no file {name}", hint=f"paths are relative to {where}")
+
+
+# Prepared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Arm:
+    """A version that is asked: its experiment with tasks, clients and rewrites at hand."""
+
+    experiment: Experiment
+    bank: RewriteBank | None
+    tasks: Sequence[Task]
+    clients: Sequence[Client]
+
+    def run(self, items: int | None, recipes: tuple[Recipe, ...] | None = None) -> Resolved:
+        """Return the run of the first so many items."""
+        experiment = self.experiment
+        if items is not None:
+            experiment = replace(experiment, limit=items)
+        return resolve(
+            experiment, self.bank, loaded=self.tasks, clients=self.clients, recipes=recipes
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PreparedGate:
+    """A gate with every name turned into an object, and what it can decide.
+
+    `order` has the items' keys in the order in which they are asked; `runs` are those of all items,
+    this version first, `arms` what makes runs of fewer. `clusters` are the labels of the items.
+    """
+
+    gate: Gate
+    arms: tuple[Arm, ...]
+    runs: tuple[Resolved, ...]
+    clusters: Mapping[str, str] | None
+    order: tuple[str, ...]
+    available: int
+    requirements: tuple[Requirement, ...]
+    plan: GatePlan
+    schedule: Schedule
+    cost: ItemCost
+    notes: tuple[str, ...]
+
+    @property
+    def full(self) -> Resolved:
+        """The run of all items."""
+        return self.runs[0]
+
+    @property
+    def panel(self) -> PanelPlan:
+        """The model on the task."""
+        return self.full.panels[0]
+
+    @property
+    def items(self) -> int:
+        """The number of items that it may ask: all, or what the budget allows."""
+        return len(self.order)
+
+    @property
+    def strict(self) -> bool:
+        """Whether unreadable answers are wrong."""
+        return self.gate.experiment.unparsed == "wrong"
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it cannot pass even if nothing changed; None if it can."""
+        if not self.plan.refused:
+            return None
+        budget = ""
+        if self.items < self.available:
+            budget = f"; the budget allows {self.items:,} of {self.available:,} items"
+        return infeasible_text(self.plan, budget)
+
+
+@contextlib.contextmanager
+def prepared(gate: Gate, store_path: Path) -> Iterator[PreparedGate]:
+    """Resolve and plan a gate, with the store open for as long as rewrites may be read."""
+    refuse_with_gate(gate.experiment)
+    with contextlib.ExitStack() as stack:
+        arms = tuple(
+            Arm(
+                experiment=experiment,
+                bank=stack.enter_context(bank_in(experiment, store_path)),
+                tasks=load_tasks(experiment),
+                clients=connect_all(experiment),
+            )
+            for experiment in (gate.experiment, gate.other)
+            if experiment is not None
+        )
+        yield _prepared(gate, arms)
+
+
+def _prepared(gate: Gate, arms: tuple[Arm, ...]) -> PreparedGate:
+    spec, runs = gate.spec, tuple(arm.run(None) for arm in arms)
+    for run in runs:
+        _require_one_panel(run)
+        if run.rewrites is not None:
+            run.rewrites.require()
+    full = runs[0]
+    clusters = _clusters(gate, full)
+    if gate.baseline is not None:
+        _check_baseline(gate.baseline, full, arms[0].tasks[0])
+    for other in runs[1:]:
+        _check_other(full, other)
+    looks = schedule(spec.looks, level=spec.level, fail_level=spec.fail_level)
+    ordered = hash_order(full.panels[0].items, gate.experiment.seed)
+    whole_cost, changing = _counted(full, ordered)
+    cost = _cost_of_an_item(full, whole_cost, len(arms))
+    most = _affordable(spec, cost, len(ordered))
+    compared, notes = _compared(gate, runs)
+    required = requirements(spec, full.run.recipes, compared=compared)
+    planned = planned_criteria(
+        required,
+        spec,
+        items=most,
+        changed={
+            recipe.id: sum(recipe.id in ids for ids in changing[:most])
+            for recipe in full.run.recipes
+            if recipe.perturbs
+        },
+        baseline=gate.baseline,
+        strict=gate.experiment.unparsed == "wrong",
+    )
+    return PreparedGate(
+        gate=gate,
+        arms=arms,
+        runs=runs,
+        clusters=clusters,
+        order=tuple(item.key for item in ordered[:most]),
+        available=len(ordered),
+        requirements=required,
+        plan=plan_gate(planned, looks, items=most),
+        schedule=looks,
+        cost=cost,
+        notes=tuple(notes),
+    )
+
+
+# Checks
+
+
+def _require_one_panel(run: Resolved) -> None:
+    if len(run.panels) != 1:
+        names = ", ".join(
+            f"{p.panel.model.label} on {p.panel.task} by {p.panel.scorer}" for p in run.panels
+        )
+        raise UsageError(
+            f"A gate is about one model on one task with one scorer, and here are "
+            f"{len(run.panels)}: {names}",
+            hint="write a gate file for each",
+        )
+    if not any(recipe.perturbs for recipe in run.run.recipes):
+        raise UsageError("The gate has no recipe that changes a prompt", hint="such as typos")
+
+
+def _clusters(gate: Gate, full: Resolved) -> dict[str, str] | None:
+    """The cluster of every item, from the column that the gate names."""
+    name, data = gate.spec.cluster, gate.experiment.data
+    if name is None:
+        return None
+    if data is None or name not in data.tags:
+        raise UsageError(
+            f"gate.cluster names '{name}', which is not kept with the items",
+            hint=f"add it to 'data:' as 'tags: [{name}]'",
+        )
+    tag = data.tags.index(name)
+    return {item.key: item.tags[tag] for item in full.panels[0].items}
+
+
+def _check_baseline(baseline: Baseline, full: Resolved, task: Task) -> None:
+    """The baseline is of these items, recipes, seed and draws, or the variants would be others."""
+    where, run = baseline.path or "the baseline", full.run
+    hint = "save a baseline of a run with these settings: 'falter baseline save RUN -o FILE'"
+    for name, theirs, ours in (
+        ("seed", baseline.seed, run.seed),
+        ("draws", baseline.draws, run.draws),
+        ("repeats", baseline.repeats, run.repeats),
+        ("scorer", baseline.scorer, full.panels[0].panel.scorer),
+        ("task", baseline.task, full.panels[0].panel.task),
+    ):
+        if theirs != ours:
+            raise UsageError(f"{where} has the {name} {theirs}, this gate {ours}", hint=hint)
+    ids = {item.key: item.id for item in task.items}
+    gone = [key for key in baseline.rows if key not in ids]
+    if gone:
+        raise UsageError(
+            f"{where} has {len(gone):,} items that the data lack, such as '{gone[0][:60]}'",
+            hint=hint,
+        )
+    items, recipes = [ids[key] for key in baseline.rows], [id for _, id in baseline.conditions]
+    if manifest_hash(items, recipes, baseline.seed, baseline.draws) != baseline.manifest:
+        raise UsageError(
+            f"{where} is of other items: a text, an option or a target was changed since",
+            hint=hint,
+        )
+
+
+def _check_other(full: Resolved, other: Resolved) -> None:
+    """The other version answers the same items; it is not this one."""
+    ours, theirs = full.panels[0], other.panels[0]
+    if {item.id for item in ours.items} != {item.id for item in theirs.items}:
+        raise UsageError(
+            "The two versions do not have the same items",
+            hint="use the same data, limit and seed in both files",
+        )
+    if full.run.seed != other.run.seed or full.run.draws != other.run.draws:
+        raise UsageError("The two versions differ in seed or draws", hint="use the same in both")
+    if full.run.id == other.run.id:
+        raise UsageError(
+            "The two versions are the same", hint="--against names another prompt or model"
+        )
+
+
+def _compared(gate: Gate, runs: Sequence[Resolved]) -> tuple[list[Recipe], list[str]]:
+    """The recipes, the clean prompt first, that both versions have; and what is to be said."""
+    full, baseline = runs[0], gate.baseline
+    if baseline is not None:
+        theirs = {identity for _, identity in baseline.conditions}
+    elif len(runs) > 1:
+        theirs = {recipe.id for recipe in runs[1].run.recipes}
+    else:
+        return [], []
+    if gate.spec.max_regression is None:
+        raise UsageError(
+            "--against compares by max_regression, which the gate does not set",
+            hint="add 'max_regression: 2' to 'gate:'",
+        )
+    recipes = [r for r in full.run.recipes if r.id == BASELINE.id or r.perturbs]
+    lacking = [recipe.label for recipe in recipes if recipe.id not in theirs]
+    notes = []
+    if lacking:
+        notes.append(f"The baseline has no {', '.join(lacking)}: not compared with it.")
+    if baseline is not None:
+        fresh = sum(item.key not in baseline.rows for item in full.panels[0].items)
+        if fresh:
+            notes.append(f"{fresh:,} items are new since the baseline: not compared with it.")
+    return [recipe for recipe in recipes if recipe.id in theirs], notes
+
+
+# Cost and budget
+
+
+def _counted(full: Resolved, ordered: Sequence[Item]) -> tuple[Cost, list[set[str]]]:
+    """The cost of all items with nothing stored, and the recipes that change each of them."""
+    panel, run = full.panels[0], full.run
+    changed: dict[str, set[str]] = {item.key: set() for item in ordered}
+
+    def requests() -> Iterator[Request]:
+        for request in plan(
+            ordered, panel.conditions, panel.target, draws=run.draws, repeats=run.repeats
+        ):
+            if request.variant.status == "changed":
+                changed[request.variant.item.key].add(request.variant.recipe.id)
+            yield request
+
+    return estimate_cost(requests(), panel.target, set), list(changed.values())
+
+
+def _cost_of_an_item(full: Resolved, cost: Cost, arms: int) -> ItemCost:
+    """The cost of an item in all its conditions, the share that is asked again included."""
+    panel, run = full.panels[0], full.run
+    calls = count_cells(1, panel.conditions, run.draws, run.repeats)
+    again = 0.0 if asks_again(run.recipes) else REPEAT_SHARE * run.repeats
+    amount = None
+    if cost.amount is not None:
+        amount = cost.amount / max(1, len(panel.items)) * arms * (1.0 + again / calls)
+    return ItemCost(calls=arms * calls + again, amount=amount, currency=cost.currency or "USD")
+
+
+def asks_again(recipes: Sequence[Recipe]) -> bool:
+    """Return True if the user's own recipes ask the clean prompt again."""
+    return any(recipe.repeat and not recipe.perturbs for recipe in recipes)
+
+
+def _affordable(spec: GateSpec, cost: ItemCost, items: int) -> int:
+    """How many items the budget allows, whether or not their answers are stored."""
+    budget, most = spec.budget, items
+    if budget is None:
+        return most
+    if budget.calls is not None:
+        most = min(most, math.floor(budget.calls / cost.calls))
+    if budget.usd is not None:
+        if cost.amount is None or cost.currency != "USD":
+            raise UsageError(
+                "budget.usd needs the model's price in USD",
+                hint="give the model 'price: {input: 0.15, output: 0.60}'",
+            )
+        if cost.amount > 0.0:
+            most = min(most, math.floor(budget.usd / cost.amount))
+    if most < 2:
+        raise Infeasible("The budget does not pay for two items", hint="raise gate.budget")
+    return most

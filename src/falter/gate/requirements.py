@@ -1,0 +1,203 @@
+"""What a gate asks for: its requirements, planned before anything is sent, measured at a look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis import OUTCOMES, UNREADABLE, Table
+from falter.core.errors import UnknownName, UsageError
+from falter.core.records import Recipe
+from falter.experiment import GateSpec
+from falter.gate.baseline import Baseline
+from falter.gate.decision import Criterion, CriterionKind
+from falter.gate.feasibility import PlannedCriterion
+
+Floats = NDArray[np.float64]
+AVERAGE = "average"
+CLEAN = "clean prompt"
+USUAL_DISCORDANCE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """A criterion as it was asked for: of one recipe, or (None) of all or of the clean prompt."""
+
+    kind: CriterionKind
+    margin: float
+    recipe: Recipe | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name among all criteria: `typos`, `typos, unread`, `clean prompt, score`."""
+        if self.recipe is not None:
+            label = self.recipe.label
+        else:
+            label = AVERAGE if self.kind == "average" else CLEAN
+        return label if self.kind in ("drop", "average") else f"{label}, {self.kind}"
+
+
+def requirements(
+    spec: GateSpec, recipes: Sequence[Recipe], *, compared: Sequence[Recipe]
+) -> tuple[Requirement, ...]:
+    """List all that the settings ask for; `compared` are the recipes that a baseline has too."""
+    changing = [recipe for recipe in recipes if recipe.perturbs]
+    required = list(_drops(spec, changing))
+    if spec.max_regression is not None:
+        margin = spec.max_regression / 100.0
+        required += [
+            Requirement(kind="regression", margin=margin, recipe=r if r.perturbs else None)
+            for r in compared
+        ]
+    if spec.max_unread is not None:
+        margin = spec.max_unread / 100.0
+        required += [Requirement(kind="unread", margin=margin, recipe=r) for r in changing]
+    if spec.min_score is not None:
+        required.append(Requirement(kind="score", margin=spec.min_score / 100.0))
+    if not required:
+        raise UsageError(
+            "The gate has no line to hold",
+            hint="set max_drop, min_score or max_unread; max_regression goes with --against",
+        )
+    return tuple(required)
+
+
+def _drops(spec: GateSpec, changing: Sequence[Recipe]) -> Iterator[Requirement]:
+    margins = spec.max_drop
+    if margins is None:
+        return
+    if not isinstance(margins, Mapping):
+        for recipe in changing:
+            yield Requirement(kind="drop", margin=margins / 100.0, recipe=recipe)
+        return
+    by_label = {recipe.label: recipe for recipe in changing}
+    for name, points in margins.items():
+        if name == AVERAGE:
+            yield Requirement(kind="average", margin=points / 100.0)
+        elif name in by_label:
+            yield Requirement(kind="drop", margin=points / 100.0, recipe=by_label[name])
+        else:
+            raise UnknownName("recipe of max_drop", name, [*by_label, AVERAGE])
+
+
+# Before anything is asked
+
+
+def planned_criteria(
+    required: Sequence[Requirement],
+    spec: GateSpec,
+    *,
+    items: int,
+    changed: Mapping[str, int],
+    baseline: Baseline | None,
+    strict: bool,
+) -> list[PlannedCriterion]:
+    """Return the criteria with their items and the share of answers that flip by themselves.
+
+    `changed` says how many items each recipe changes, by its id. The share is the user's, else the
+    baseline file's, else 10 %. Without a file it is not known of unreadable answers: then none.
+    """
+
+    def planned(each: Requirement) -> PlannedCriterion:
+        share, source = _flips(each, baseline, strict)
+        if spec.discordance is not None and each.kind != "unread":
+            share, source = spec.discordance, "the gate's settings"
+        score = None
+        if each.kind == "score" and baseline is not None:
+            score = baseline.accuracy(0, strict=strict)[0]
+            source = "" if score is None else "the baseline file"
+        return PlannedCriterion(
+            name=each.name,
+            kind=each.kind,
+            margin=each.margin,
+            items=items if each.recipe is None else changed.get(each.recipe.id, 0),
+            discordance=share,
+            source=source,
+            conditions=max(1, len(changed)) if each.kind == "average" else 1,
+            score=score,
+        )
+
+    return [planned(each) for each in required]
+
+
+def _flips(required: Requirement, baseline: Baseline | None, strict: bool) -> tuple[float, str]:
+    """The share of answers that flip where nothing changed, and its source."""
+    unknown = (0.0, "none unread") if required.kind == "unread" else (USUAL_DISCORDANCE, "assumed")
+    if required.kind == "score":
+        return 0.0, "every answer right"
+    if baseline is None:
+        return unknown
+    shares: list[float | None]
+    if required.kind == "regression":
+        flips = baseline.flips
+        shares = [flips[0] / flips[1] if flips and flips[1] else None]
+    else:
+        shares = [
+            baseline.unread_discordance(column)
+            if required.kind == "unread"
+            else baseline.discordance(column, strict=strict)
+            for column, (_, identity) in enumerate(baseline.conditions)
+            if (column if required.recipe is None else identity == required.recipe.id)
+        ]
+    known = [share for share in shares if share is not None]
+    return (sum(known) / len(known), "the baseline file") if known else unknown
+
+
+# After a look
+
+
+def measured_criteria(
+    required: Sequence[Requirement],
+    table: Table,
+    order: Sequence[str],
+    *,
+    strict: bool,
+    other: Mapping[str, Floats],
+    held: str,
+) -> list[Criterion]:
+    """Return the criteria with a number for each item, in the order in which items were drawn.
+
+    `other` has the scores of the baseline's version, by recipe id, in that same order.
+    """
+    place = {key: n for n, key in enumerate(table.items)}
+    rows = np.array([place[key] for key in order], dtype=np.intp)
+    scores, changed = table.matrix(strict=strict)[rows], table.changed()[rows]
+    unread = _unread(table)[rows]
+    by_id = {recipe.id: n for n, recipe in enumerate(table.recipes)}
+
+    def values_of(required: Requirement) -> Floats:
+        column = 0 if required.recipe is None else by_id[required.recipe.id]
+        if required.kind == "average":
+            return np.where(changed, scores[:, :1] - scores, np.nan)[:, table.columns]
+        if required.kind == "score":
+            return scores[:, 0]
+        if required.kind == "regression":
+            values = other[table.recipes[column].id] - scores[:, column]
+        elif required.kind == "unread":
+            values = unread[:, column] - unread[:, 0]
+        else:
+            values = scores[:, 0] - scores[:, column]
+        return values if required.recipe is None else np.where(changed[:, column], values, np.nan)
+
+    return [
+        Criterion(
+            name=each.name,
+            kind=each.kind,
+            margin=each.margin,
+            values=values_of(each),
+            clean=scores[:, 0] if each.kind == "average" else None,
+            held=held if each.kind == "regression" else "",
+        )
+        for each in required
+    ]
+
+
+def _unread(table: Table) -> Floats:
+    """Items x recipes: the share of realisations that cannot be read; NaN where none came."""
+    came = table.outcome < OUTCOMES.index("failed")
+    count = came.sum(axis=2)
+    lost = (np.isin(table.outcome, UNREADABLE) & came).sum(axis=2)
+    return np.asarray(np.where(count > 0, lost / np.maximum(count, 1), np.nan))

@@ -1,0 +1,262 @@
+"""Functions that are held to margins: declared in a test module, run as a gate.
+
+Importing this loads neither pytest nor the engine.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from falter.core.errors import FalterError, printable
+
+if TYPE_CHECKING:
+    import pytest
+
+    from falter.figures import Example
+    from falter.gate.decision import CriterionResult
+    from falter.gate.result import GateResult
+
+F = TypeVar("F", bound=Callable[..., Any])
+MARK = "__falter_robust__"
+"""The attribute of a test function that the plugin looks for."""
+_MAX_CHARACTERS = 240
+
+
+# Declared
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What the function under test gets: the text of one prompt, as asked or as changed."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cases:
+    """The items of a file with their prompt. Nothing is read before the tests run."""
+
+    path: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robust:
+    """What a decorated function has to withstand; `settings` are those of a gate."""
+
+    cases: Cases
+    recipes: tuple[Any, ...]
+    settings: Mapping[str, Any]
+    version: str | None
+    depends_on: tuple[str, ...]
+
+    def extra_tests(self) -> list[str]:
+        """List the criteria that are about no recipe and have a test of their own."""
+        margins = self.settings.get("max_drop")
+        average = ["average"] if isinstance(margins, Mapping) and "average" in margins else []
+        return [*average, *(["score"] if self.settings.get("min_score") is not None else [])]
+
+    def test_ids(self) -> list[str]:
+        """List the names of its tests: one for each recipe, and the extra ones."""
+        return [*map(_recipe_id, self.recipes), *self.extra_tests()]
+
+
+def cases(path: str, *, template: str, target: str, **settings: Any) -> Cases:
+    """The items of a file, as cases for `falter.robust`.
+
+    >>> CASES = falter.cases("tests/tickets.jsonl", template="{ticket}", target="queue")
+
+    `template` is a text with {placeholders}, or the name of a file that holds one; `target` the
+    column with the right answer. Further settings are those of an experiment file: `key`, `limit`,
+    `scorer`, `labels`, `seed`. Paths are relative to pytest's root folder, else to the test file.
+    """
+    return Cases(path=str(path), settings={"template": template, "target": target, **settings})
+
+
+def robust(
+    cases: Cases,
+    *,
+    recipes: str | Sequence[Any],
+    version: str | None = None,
+    depends_on: str | Sequence[str] = (),
+    **settings: Any,
+) -> Callable[[F], F]:
+    """Hold a function to margins, as one test for each recipe; it is called once for each prompt.
+
+    >>> @falter.robust(CASES, recipes=["typos", "persona"], max_drop=5, max_calls=1_500)
+    ... def test_router(case):
+    ...     return my_app.route(case.text)
+
+    The function gets a case and returns a text, or `falter.Scored` with a score; it may be async.
+    Settings are those of a gate (`max_drop`, `min_score`, `looks`, …) and `max_calls`. Its answers
+    are stored and not asked for again until its source, the modules of the project that it uses, a
+    file that `depends_on` names, or `version` changes.
+    """
+    if not isinstance(cases, Cases):
+        raise TypeError(f"falter.robust takes falter.cases(…), got {type(cases).__name__}")
+    several = (recipes,) if isinstance(recipes, (str, Mapping)) else tuple(recipes)
+    if not several:
+        raise ValueError("falter.robust has no recipe: for example recipes=['typos']")
+    files = (depends_on,) if isinstance(depends_on, str) else tuple(depends_on)
+    mark = Robust(
+        cases=cases, recipes=several, settings=settings, version=version, depends_on=files
+    )
+
+    def decorate(function: F) -> F:
+        setattr(function, MARK, mark)
+        return function
+
+    return decorate
+
+
+def _recipe_id(recipe: Any) -> str:
+    if isinstance(recipe, str):
+        return recipe
+    if isinstance(recipe, Mapping):
+        return "+".join(_step_id(name, parameters) for name, parameters in recipe.items())
+    return "+".join(map(_recipe_id, recipe))
+
+
+def _step_id(name: str, parameters: Any) -> str:
+    shown = ",".join(f"{key}={value}" for key, value in dict(parameters or {}).items())
+    return f"{name}:{shown}" if shown else str(name)
+
+
+# Run
+
+
+def keyword_result(config: pytest.Config, path: Path, /, **settings: Any) -> GateResult:
+    """Run a gate whose settings are keywords; its files are beside the test or below the root."""
+    from falter.gate.preparation import keyword_gate
+    from falter.gate.run import run_gate
+
+    gate = keyword_gate(settings, folders=(config.rootpath, path.parent))
+    store = config.getini("falter_store") or os.environ.get("FALTER_STORE") or "falter.db"
+    return run_gate(gate, config.rootpath / str(store))
+
+
+def outcome_of(
+    test: Callable[..., Any], mark: Robust, config: pytest.Config, path: Path
+) -> dict[str, Any]:
+    """Run the gate of a decorated test; return its outcome as plain data, or why there is none."""
+    function: Any = _of_prompts(test)
+    settings = {**mark.cases.settings, **mark.settings}
+    settings |= {"data": mark.cases.path, "model": function, "recipes": list(mark.recipes)}
+    try:
+        function.version = mark.version or source_version(test, config.rootpath, path, mark)
+        result = keyword_result(config, path, **settings)
+    except FalterError as error:
+        return {"error": str(error)}
+    names = {"average": "average", "score": "clean prompt"}
+    labels = [*result.recipes, *(names[extra] for extra in mark.extra_tests())]
+    return {
+        "error": "",
+        "missing": result.failed_text if result.failed else "",
+        "undecided": result.undecided,
+        "sure": [
+            f"The upper limit is {100 * result.level:g} % sure, the lower one "
+            f"{100 * result.fail_level:g} % over all {len(result.lines)} lines. "
+            f"{result.items:,} items, {result.calls:,} calls now."
+        ],
+        "tests": [
+            [
+                _plain(result, line)
+                for line in result.lines
+                if line.name == label or line.name.startswith(f"{label}, ")
+            ]
+            for label in labels
+        ],
+    }
+
+
+def _of_prompts(test: Callable[..., Any]) -> Callable[..., Any]:
+    """The test function as a model: from a prompt to what it returns for the prompt's case."""
+    if inspect.iscoroutinefunction(test):
+
+        @functools.wraps(test)
+        async def answered_later(prompt: str) -> Any:
+            return await test(Case(prompt))
+
+        return answered_later
+
+    @functools.wraps(test)
+    def answered(prompt: str) -> Any:
+        return test(Case(prompt))
+
+    return answered
+
+
+def _plain(result: GateResult, line: CriterionResult) -> dict[str, Any]:
+    from falter.gate.figures import lost_examples
+
+    examples = lost_examples(result, line) if line.verdict != "pass" else ()
+    return {
+        "verdict": line.verdict,
+        "text": result.line_text(line),
+        "examples": [*map(_example, examples)],
+    }
+
+
+def _example(example: Example) -> str:
+    after = "".join(segment.after for segment in example.segments)
+    return (
+        f"  {example.item}: {_short(after)!r}\n"
+        f"    expected {_short(example.expected)!r}, answered {_short(example.perturbed.answer)!r}"
+        f" (as asked: {_short(example.baseline.answer)!r})"
+    )
+
+
+def _short(text: str) -> str:
+    text = printable(text.strip())
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
+
+
+# The version of the code under test
+
+
+def source_version(test: Callable[..., Any], root: Path, path: Path, mark: Robust) -> str:
+    """Hash the project's modules that the test's module uses, and the files that it names."""
+    files = set(_sources(sys.modules.get(test.__module__), root.resolve()))
+    for pattern in mark.depends_on:
+        named = [found for folder in (root, path.parent) for found in folder.glob(pattern)]
+        if not named:
+            raise FalterError(
+                f"depends_on names '{pattern}', and there is no such file",
+                hint=f"a path or pattern relative to {root}",
+            )
+        files |= {found.resolve() for found in named if found.is_file()}
+    parts = hashlib.sha256()
+    for file in sorted(files):
+        parts.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return parts.hexdigest()[:16]
+
+
+def _sources(start: ModuleType | None, root: Path) -> Iterator[Path]:
+    """The files of a module and of what it imports, as far as they belong to the project."""
+    waiting, seen = [start], set[str]()
+    while waiting:
+        module = waiting.pop()
+        file = getattr(module, "__file__", None)
+        if module is None or file is None or module.__name__ in seen:
+            continue
+        seen.add(module.__name__)
+        source = Path(file).resolve()
+        if not source.is_relative_to(root) or "site-packages" in source.parts:
+            continue
+        yield source
+        for value in list(vars(module).values()):
+            name = value.__name__ if isinstance(value, ModuleType) else None
+            name = name or getattr(value, "__module__", None)
+            waiting.append(sys.modules.get(name) if isinstance(name, str) else None)

@@ -1,0 +1,267 @@
+"""A gate that runs: send, look, and stop as soon as every criterion is decided."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter import __version__
+from falter.analysis import Table, run_tables
+from falter.core.ids import short
+from falter.core.records import BASELINE, Estimate, Recipe
+from falter.experiment import (
+    Resolved,
+    Watch,
+    carry_out_together,
+    check_scorers,
+    opened,
+    record_run,
+    run_async,
+    run_scorers,
+)
+from falter.gate.decision import CriterionResult, decide
+from falter.gate.preparation import (
+    REPEAT_SHARE,
+    Gate,
+    Infeasible,
+    PreparedGate,
+    asks_again,
+    prepared,
+)
+from falter.gate.requirements import measured_criteria
+from falter.gate.result import GateResult
+from falter.measures import noise_floor
+from falter.store import Store
+
+Floats = NDArray[np.float64]
+REPEATED_BASELINE = Recipe(label="asked again", repeat=1)
+
+
+def run_gate(gate: Gate, store_path: Path, *, watch: Watch | None = None) -> GateResult:
+    """Send, look, and stop as soon as every criterion is decided. Stored answers are not asked for.
+
+    Raises `Infeasible` before anything is sent where the gate could not pass if nothing changed.
+    """
+    with prepared(gate, store_path) as ready:
+        if ready.refusal is not None:
+            raise Infeasible(
+                ready.refusal,
+                hint="more items, a wider margin or fewer looks; 'falter gate --plan' shows what "
+                "each line needs",
+            )
+        for resolved in ready.runs:
+            check_scorers(resolved)
+        with Store(store_path) as store:
+            return run_async(lambda: _GateRun(ready, store, store_path, watch).result())
+
+
+class _GateRun:
+    """The looks of a gate, one after another, over a store."""
+
+    def __init__(self, ready: PreparedGate, store: Store, path: Path, watch: Watch | None) -> None:
+        self.ready, self.store, self.path, self.watch = ready, store, path, watch
+        self.sent, self.amount = 0, 0.0
+        self._stack = contextlib.AsyncExitStack()
+        self._open: set[int] = set()
+
+    async def result(self) -> GateResult:
+        ready, labels = self.ready, self.ready.clusters
+        results: tuple[CriterionResult, ...] = ()
+        async with self._stack:
+            for look in range(1, ready.schedule.looks + 1):
+                items = ready.schedule.items(look, ready.items)
+                repeated = await self._repeated(items)
+                # Of all items it is the run that 'falter run' makes of the same file.
+                runs = [arm.run(None if items == ready.available else items) for arm in ready.arms]
+                await self._send(runs)
+                tables = [self._table(run) for run in runs]
+                present = set(tables[0].items)
+                order = [key for key in ready.order[:items] if key in present]
+                last = look == ready.schedule.looks or self._is_spent
+                results = decide(
+                    measured_criteria(
+                        ready.requirements,
+                        tables[0],
+                        order,
+                        strict=ready.strict,
+                        other=_other_scores(ready, tables, order),
+                        held=_held(ready, tables),
+                    ),
+                    ready.schedule,
+                    look,
+                    clusters=None if labels is None else [labels[key] for key in order],
+                    fail_above=ready.gate.spec.fail_above,
+                    before=results,
+                    last=last,
+                    seed=ready.gate.experiment.seed,
+                )
+                if last or all(result.verdict != "undecided" for result in results):
+                    return self._result(results, runs[0], tables, repeated, items, look)
+        raise AssertionError("the last look ends it")
+
+    async def _repeated(self, items: int) -> Table | None:
+        """The clean prompt of a share of the items, asked once more."""
+        if asks_again(self.ready.full.run.recipes):
+            return None
+        share = max(1, math.ceil(REPEAT_SHARE * items))
+        run = self.ready.arms[0].run(share, (BASELINE, REPEATED_BASELINE))
+        await self._send([run])
+        return self._table(run)
+
+    async def _send(self, runs: Sequence[Resolved]) -> None:
+        missing = [run for run in runs if not record_run(run, self.store)]
+        if not missing:
+            return
+        for client in [client for run in missing for client in run.clients]:
+            if id(client) not in self._open:
+                await self._stack.enter_async_context(opened([client]))
+                self._open.add(id(client))
+        price = self.ready.panel.target.price
+        for progress in await carry_out_together(missing, self.store, self.watch):
+            self.sent += progress.sent
+            if price is not None:
+                prompt, completion = progress.prompt_tokens, progress.completion_tokens
+                self.amount += (prompt * price.input + completion * price.output) / 1e6
+
+    @property
+    def _is_spent(self) -> bool:
+        """Whether what was paid reached the budget, which was planned by an estimate."""
+        budget = self.ready.gate.spec.budget
+        return budget is not None and budget.usd is not None and self.amount >= budget.usd
+
+    def _table(self, resolved: Resolved) -> Table:
+        return run_tables(self.store, resolved.run, run_scorers(resolved.run))[0]
+
+    def _result(
+        self,
+        results: tuple[CriterionResult, ...],
+        run: Resolved,
+        tables: Sequence[Table],
+        repeated: Table | None,
+        items: int,
+        look: int,
+    ) -> GateResult:
+        ready, spec, experiment = self.ready, self.ready.gate.spec, self.ready.gate.experiment
+        asked = [*tables, *([] if repeated is None else [repeated])]
+        failures: Counter[str] = Counter()
+        for table in asked:
+            failures.update(table.failures)
+        notes = list(ready.notes)
+        if self._is_spent and look < ready.schedule.looks:
+            notes.append("It stopped before its last look because the budget is spent.")
+        panel = ready.panel.panel
+        return GateResult(
+            lines=results,
+            run=run.run.id,
+            store=self.path,
+            model=panel.model.label,
+            task=panel.task,
+            scorer=panel.scorer,
+            recipes=tuple(r.label for r in ready.full.run.recipes if r.id != BASELINE.id),
+            items=items,
+            available=ready.available,
+            look=look,
+            looks=ready.schedule.looks,
+            calls=self.sent,
+            cells=sum(table.planned for table in asked),
+            failed=sum(int((table.in_plan & (table.outcome >= 4)).sum()) for table in asked),
+            cost=ready.cost,
+            level=spec.level,
+            fail_level=spec.fail_level,
+            undecided=spec.undecided,
+            signature=_signature(ready),
+            version=__version__,
+            seed=experiment.seed,
+            unparsed=experiment.unparsed,
+            created_at=time.time(),
+            noise=_noise(tables[0] if repeated is None else repeated, ready.strict),
+            simulated=panel.model.simulated,
+            against=_against(ready),
+            failures=failures,
+            notes=tuple(notes),
+        )
+
+
+def _other_scores(
+    ready: PreparedGate, tables: Sequence[Table], order: Sequence[str]
+) -> dict[str, Floats]:
+    """The scores of the other version on these items, by recipe."""
+    baseline = ready.gate.baseline
+    if baseline is not None:
+        return {
+            identity: baseline.scores(order, column, strict=ready.strict)
+            for column, (_, identity) in enumerate(baseline.conditions)
+        }
+    if len(tables) < 2:
+        return {}
+    table = tables[1]
+    rows = {key: n for n, key in enumerate(table.items)}
+    scores = table.matrix(strict=ready.strict)
+    return {
+        recipe.id: np.array([scores[rows[key], n] if key in rows else math.nan for key in order])
+        for n, recipe in enumerate(table.recipes)
+    }
+
+
+def _held(ready: PreparedGate, tables: Sequence[Table]) -> str:
+    """Why a regression must not count as a failure: the same model, served by another provider."""
+    baseline = ready.gate.baseline
+    if baseline is not None:
+        theirs, model = set(baseline.served_by), baseline.model
+    elif len(tables) > 1:
+        theirs, model = set(tables[1].served_by), tables[1].panel.model
+    else:
+        return ""
+    ours, own = set(tables[0].served_by), tables[0].panel.model
+    same = (model.client, model.name) == (own.client, own.name)
+    if not same or not ours or not theirs or ours == theirs:
+        return ""
+    return (
+        f"the baseline was served by {', '.join(sorted(theirs))}, this version by "
+        f"{', '.join(sorted(ours))}"
+    )
+
+
+def _noise(table: Table, strict: bool) -> Estimate | None:
+    """The share of outcomes that asking again turned: of the user's own repeats, or of ours."""
+    columns = [n for n, recipe in enumerate(table.recipes) if recipe.repeat]
+    if not columns:
+        return None
+    scores = table.scores(strict=strict)[:, :, 0]
+    return noise_floor(scores[:, 0], scores[:, columns[0]])
+
+
+def _against(ready: PreparedGate) -> str:
+    baseline = ready.gate.baseline
+    if baseline is not None:
+        return f"{baseline.model.label}, falter {baseline.version}, {Path(baseline.path).name}"
+    if len(ready.runs) > 1:
+        return f"{ready.runs[1].panels[0].panel.model.label}, asked beside it"
+    return ""
+
+
+def _signature(ready: PreparedGate) -> str:
+    """Everything that the verdicts depend on, in one line."""
+    panel, spec, experiment = ready.panel.panel, ready.gate.spec, ready.gate.experiment
+    return " | ".join(
+        (
+            f"falter {__version__} gate",
+            f"{panel.task}@{short(panel.revision)}",
+            f"{panel.model.label}@{short(panel.model.id)}",
+            panel.scorer,
+            f"draws {experiment.draws}",
+            f"repeats {experiment.repeats}",
+            f"unparsed {experiment.unparsed}",
+            f"pass {spec.level:g}",
+            f"fail {spec.fail_level:g} max-t above {spec.fail_above}",
+            f"looks {ready.schedule.looks}, O'Brien-Fleming, at most {ready.items} items",
+            f"seed {experiment.seed}",
+        )
+    )
