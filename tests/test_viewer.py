@@ -12,6 +12,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,7 @@ def test_notes_are_kept_beside_the_store(path: Path, source: StoredSource) -> No
 
 def cut_off(path: Path) -> list[Any]:
     """Make the run one that is not finished; the answers that it lacks now."""
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         taken = db.execute("SELECT * FROM responses WHERE rowid > 8").fetchall()
         db.execute("DELETE FROM responses WHERE rowid > 8")
         db.execute("UPDATE runs SET finished_at = NULL")
@@ -194,7 +195,7 @@ def cut_off(path: Path) -> list[Any]:
 
 
 def put_back(path: Path, responses: list[Any]) -> None:
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.executemany("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", responses)
 
 
@@ -205,7 +206,7 @@ def test_new_answers_are_seen(path: Path) -> None:
         before = [source.codes(n).copy() for n in range(2)]
         assert sum(int((codes == CODES.index("missing")).sum()) for codes in before) == len(taken)
         assert source.arrivals() == []
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db, db:
             db.execute("INSERT INTO failures VALUES (?, 0.0, 'timed out')", (taken[0][0],))
         failed = {code for _, _, codes in source.arrivals() or () for code in codes}
         assert failed == {CODES.index("failed")}
