@@ -21,7 +21,7 @@ from falter.stats import (
     RankingPower,
     balanced_mask,
     cheapest_design,
-    masked_components,
+    masked_brittleness,
     masked_drop,
     sample_size,
     simulate_outcomes,
@@ -278,11 +278,7 @@ def test_planned_precision_is_had():
             cells = np.full(table.shape, np.nan)
             mask = balanced_mask(keys, 8, k, seed=seed, baseline=base)
             cells[asked] = np.where(mask, table[asked], np.nan)
-            result = (
-                masked_drop(cells, 0, target="finite")
-                if name == "drop"
-                else masked_components(cells, target="finite").brittleness
-            )
+            result = masked_drop(cells, 0) if name == "drop" else masked_brittleness(cells)
             found[name].append(result.value)
     for name, goal in (("drop", micro), ("brittle", brittle)):
         spread = goal.spread
