@@ -276,7 +276,6 @@ def test_drop_rate_by_hand():
     relative = bootstrap(
         np.column_stack([original, perturbed]),
         lambda rows: 1 - rows[:, 1:].sum() / 2 / rows[:, 0].sum() if rows[:, 0].any() else NAN,
-        method="percentile",
     )
     assert relative.low <= found.rate.value <= relative.high
     gain = performance_drop_rate([0.5, 0.5], [1.0, 1.0], replications=50)
