@@ -7,9 +7,12 @@ from falter.core.lazy_room import door
 if TYPE_CHECKING:
     from falter.stats._sequence import confidence_sequence
     from falter.stats.agreement import (
+        average_ranks,
         exact_agreement,
+        kendall_w,
         krippendorff_alpha,
         round_half_up,
+        spearman,
         weighted_kappa,
     )
     from falter.stats.clusters import cluster_parts, too_few_clusters
@@ -51,12 +54,10 @@ if TYPE_CHECKING:
     from falter.stats.logistic import LogisticMixed, logistic_mixed
     from falter.stats.mean import ItemMean, clustered, item_mean, least_error
     from falter.stats.mixed import MixedEffects, difference_in_drops, mixed_effects
-    from falter.stats.multiplicity import MaxTMember, holm, max_t
+    from falter.stats.multiplicity import MaxTMember, holm, max_t, sequential_boundaries
     from falter.stats.paired import cochran_q, mcnemar, paired_difference, sign_flip_test
-    from falter.stats.ranks import average_ranks, kendall_w, spearman
     from falter.stats.rates import between_drops, between_rates, mean_drop, mean_rate
     from falter.stats.resampling import bootstrap, jackknife, jackknife_error
-    from falter.stats.sequential import sequential_boundaries
     from falter.stats.simulate import (
         ProbitModel,
         SimulatedTruth,

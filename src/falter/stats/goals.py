@@ -44,11 +44,6 @@ class Goal(Protocol):
     what: ClassVar[str]
 
     @property
-    def asked(self) -> float:
-        """The half-width, margin or gap that is wanted; `what` says which it is."""
-        ...
-
-    @property
     def spread(self) -> Spread:
         """How the variance of its estimate falls."""
         ...
@@ -73,10 +68,6 @@ class _HalfWidth:
     half_width: float
     about: ClassVar[str] = "value"
     what: ClassVar[str] = "half-width"
-
-    @property
-    def asked(self) -> float:
-        return self.half_width
 
     def error(self, level: float) -> float:
         return self.half_width / normal_quantile(level)
@@ -160,10 +151,6 @@ class EquivalencePower(_Drops):
         self.check()
         if abs(self.drop) >= self.margin:
             raise InvalidValue("drop", self.drop, f"a true drop inside the margin, {self.margin}")
-
-    @property
-    def asked(self) -> float:
-        return self.margin
 
     def error(self, level: float) -> float:
         return _bisect(lambda error: self.power - self._power(self.margin, error, level), 1.0)
@@ -293,10 +280,6 @@ class RankingPower:
         _check_count("models", self.models, 2)
 
     @property
-    def asked(self) -> float:
-        return self.gap
-
-    @property
     def spread(self) -> Spread:
         return _mean_spread(self.discordance, self.correlation, self.per_item, self.conditions)
 
@@ -367,22 +350,9 @@ class SampleSize:
     calls: int | None
     available: int | None
     what: str
-    asked: float
     best: float | None
     level: float
-    target: Target
     estimand: str
-
-    @property
-    def outcome(self) -> str:
-        """The answer as a sentence."""
-        if self.status == "undefined_zero_variance":
-            return "undefined: the assumed outcomes do not vary"
-        if self.attainable:
-            of = "" if self.available is None else f" of {self.available}"
-            return f"attainable with {self.value}{of} items"
-        best = "" if self.best is None else f"; their best {self.what} is {self.best:.4f}"
-        return f"not attainable with {self.available} items{best}"
 
 
 def sample_size(
@@ -442,10 +412,8 @@ def sample_size(
         calls=None if value is None else goal.calls(value, available),
         available=available,
         what=goal.what,
-        asked=goal.asked,
         best=best,
         level=level,
-        target=target,
         estimand=f"{goal.about}, these conditions, {of}",
     )
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.records import EstimateStatus
-from falter.stats.checks import binary_table
 from falter.stats.intervals import Interval, check_level, no_interval, normal_quantile
+from falter.stats.paired import binary_table
 
 Floats = NDArray[np.float64]
 # The log-likelihood, its gradient, and minus its matrix of second derivatives.

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
-from falter.stats.checks import binary_table, is_binary, paired_vectors
 from falter.stats.clusters import cluster_codes, cluster_table, too_few_clusters
 from falter.stats.intervals import Interval
 from falter.stats.mean import item_mean
@@ -57,13 +56,13 @@ def paired_difference(
     interval leaves out 0; else Student's t. Fewer than two items in common: insufficient_data;
     fewer than 6 clusters: too_few_clusters.
     """
-    before, after = paired_vectors(baseline, perturbed)
+    before, after = _paired_vectors(baseline, perturbed)
     mean = item_mean(before - after, clusters=clusters, level=level)
     both = ~np.isnan(before - after)
     before, after = before[both], after[both]
     b = c = None
     p_value, test = mean.p_value, "t"
-    if is_binary(before) and is_binary(after):
+    if np.isin([before, after], (0.0, 1.0)).all():
         b, c = int(((before == 1) & (after == 0)).sum()), int(((before == 0) & (after == 1)).sum())
         if clusters is None and mean.status == "ok":
             p_value, test = mcnemar(b, c).mid_p, "mcnemar mid-p"
@@ -171,7 +170,7 @@ def sign_flip_test(
     """
     if replications < 1:
         raise InvalidValue("replications", replications, "one or more; 9999 is usual")
-    before, after = paired_vectors(baseline, perturbed)
+    before, after = _paired_vectors(baseline, perturbed)
     if np.isinf(before).any() or np.isinf(after).any():
         expected = "finite numbers, NaN where missing"
         raise InvalidValue("baseline, perturbed", "an infinite score", expected)
@@ -317,3 +316,28 @@ def _q(table: Floats, columns: Floats) -> Floats:
     between = width * np.square(columns).sum(axis=1) - right**2
     within = width * right - float(np.square(table.sum(axis=1)).sum())
     return np.asarray((width - 1) * between / within)
+
+
+def _paired_vectors(baseline: ArrayLike, perturbed: ArrayLike) -> tuple[Floats, Floats]:
+    """Two scores of every item, NaN where one is missing."""
+    before = np.asarray(baseline, dtype=np.float64)
+    after = np.asarray(perturbed, dtype=np.float64)
+    if before.ndim != 1 or before.shape != after.shape:
+        raise InvalidValue(
+            "baseline, perturbed",
+            (before.shape, after.shape),
+            "two vectors of the same items in the same order, one score for every item",
+        )
+    return before, after
+
+
+def binary_table(outcomes: ArrayLike, *, hint: str | None = None) -> Floats:
+    """Items x conditions of 0 and 1, NaN where missing."""
+    table = np.asarray(outcomes, dtype=np.float64)
+    if table.ndim != 2:
+        raise InvalidValue("outcomes", table.shape, "items x conditions")
+    not_binary = table[~(np.isnan(table) | (table == 0.0) | (table == 1.0))]
+    if not_binary.size:
+        expected = "0, 1, or NaN where missing"
+        raise InvalidValue("outcomes", float(not_binary[0]), expected, hint=hint)
+    return table

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
-from falter.stats.checks import is_binary
 from falter.stats.intervals import (
     Interval,
     check_level,
@@ -186,8 +185,9 @@ class MaskedRows:
 
     @cached_property
     def binary(self) -> bool:
-        outcomes = np.concatenate([self.cells[self.asked], self.baseline])
-        return is_binary(outcomes)
+        """Return True if all scores are 0 or 1."""
+        scores = np.concatenate([self.cells[self.asked], self.baseline])
+        return bool(np.isin(scores, (0.0, 1.0)).all())
 
     @cached_property
     def exact(self) -> bool:
