@@ -16,15 +16,13 @@ Beside the budget's layout (`mask`) stand as many requests spent on whole rows o
 (`items`), and on cells drawn without any order (`cells`). `within` is the error that 95 % of the
 seeds stay below; `cover` how often a 95 % interval for exactly these items holds the truth. `worst
 recipe` is the recipe whose interval does worst; `by luck` is what the worst of so many would show
-if all covered 95 %. `promise` is the half-width that the first tenth of the items lets expect, over
-the one that came: 10 to 90 % of the seeds.
+if all covered 95 %.
 
 `--parts curve` prints the two goals alone, for every share, as a table in Markdown: how far 95 % of
 the seeds stay from the whole table, the coverage at a fifth, and the requests that the goal takes,
 read off between the shares.
 
-Then, matrix by matrix, runs that look and stop; and the measures of a report about items like
-these, on tables drawn anew for each seed.
+Then the measures of a report about items like these, on tables drawn anew for each seed.
 """
 
 from __future__ import annotations
@@ -44,13 +42,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.stats import (
-    Layout,
     ProbitModel,
     SampleEstimate,
     budget_layout,
-    masked_components,
+    masked_brittleness,
     masked_drop,
-    promised_half_width,
     simulate_outcomes,
     simulated_truth,
 )
@@ -59,7 +55,7 @@ Floats = NDArray[np.float64]
 
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.33, 0.5, 0.7)
 FIFTH = 0.2
-PARTS = ("all", "replay", "curve", "stopping", "report")
+PARTS = ("all", "replay", "curve", "report")
 GOALS = {"brittleness": 0.03, "average drop": 0.02}
 EFFECTS = (0, 0, 0.03, 0.06, 0.09, 0.13, 0.17, 0.22, 0.27, 0.32, 0.0, 0.02, 0.05, 0.1, 0.14, 0.2)
 DRAWN = {
@@ -89,9 +85,8 @@ class Tally:
     truth: float
     errors: list[float] = field(default_factory=list)
     covered: list[bool] = field(default_factory=list)
-    ratios: list[float] = field(default_factory=list)
 
-    def add(self, estimate: SampleEstimate, promised: float | None = None) -> None:
+    def add(self, estimate: SampleEstimate) -> None:
         low, high = estimate.interval.low, estimate.interval.high
         if estimate.value is None:
             return
@@ -99,8 +94,6 @@ class Tally:
         if low is None or high is None:
             return
         self.covered.append(low - 1e-9 <= self.truth <= high + 1e-9)
-        if promised is not None and estimate.standard_error:
-            self.ratios.append(promised / estimate.standard_error)
 
     @property
     def within(self) -> float:
@@ -193,9 +186,8 @@ def replay(matrix: Matrix, share: float, seeds: int) -> dict[str, dict[str, Tall
     for seed in range(seeds):
         layout = budget_layout(keys, [1.0] * width, share * y.size, seed=seed)
         hidden = np.where(layout.mask, y, np.nan)
-        early = promised(hidden, layout, items)
         for number, estimate in estimates(hidden, items).items():
-            tallies[number]["mask"].add(estimate, early.get(number))
+            tallies[number]["mask"].add(estimate)
         rng = np.random.default_rng(seed)
         rows = rng.permutation(items)[: max(2, layout.requests // width)]
         whole = np.full_like(y, np.nan)
@@ -216,13 +208,12 @@ def truths(y: Floats) -> dict[str, float]:
 
 def estimates(table: Floats, population: int) -> dict[str, SampleEstimate]:
     """What a report says about exactly these items, of a table with hidden cells."""
-    about: dict[str, Any] = {"population": population, "target": "finite"}
     found = {
-        "brittleness": masked_components(table, baseline=0, **about).brittleness,
-        "average drop": masked_drop(table, 0, **about),
+        "brittleness": masked_brittleness(table, baseline=0, population=population),
+        "average drop": masked_drop(table, 0, population=population),
     }
     for column in range(1, table.shape[1]):
-        found[f"recipe {column}"] = masked_drop(table[:, [0, column]], 0, **about)
+        found[f"recipe {column}"] = masked_drop(table[:, [0, column]], 0, population=population)
     return found
 
 
@@ -231,37 +222,10 @@ def of_cells(table: Floats) -> dict[str, float]:
     columns = [c[~np.isnan(c)] for c in table.T]
     means = [float(c.mean()) if len(c) else math.nan for c in columns]
     drops = {f"recipe {n}": means[0] - mean for n, mean in enumerate(means) if n}
-    share = masked_components(table, target="finite").brittleness.value
+    share = masked_brittleness(table).value
     drops = {name: value for name, value in drops.items() if not math.isnan(value)}
     average = {"average drop": float(np.mean(list(drops.values())))} if drops else {}
     return {"brittleness": math.nan if share is None else share, **average, **drops}
-
-
-def promised(hidden: Floats, layout: Layout, population: int) -> dict[str, float]:
-    """The standard error of the whole budget, from the first tenth of its items."""
-    first = list(layout.order[: max(20, layout.items // 10)])
-    table = hidden[first]
-    numbers: dict[str, tuple[SampleEstimate, SampleEstimate]] = {}
-    for target in ("super-population", "finite"):
-        about: dict[str, Any] = {"population": population, "target": target}
-        for number, estimate in (
-            ("brittleness", masked_components(table, baseline=0, **about).brittleness),
-            ("average drop", masked_drop(table, 0, **about)),
-        ):
-            numbers[number] = (*numbers.get(number, ()), estimate)
-    promise = {}
-    for number, (wide, narrow) in numbers.items():
-        if not wide.standard_error or not narrow.standard_error:
-            continue
-        n = wide.items
-        of_all = wide.standard_error**2 * n
-        sampled = n / population
-        of_mask = (narrow.standard_error**2 * n - (1.0 - sampled) * of_all) / sampled
-        promise[number] = promised_half_width(
-            narrow.standard_error, n, layout.items, population=population,
-            mask_share=min(1.0, max(0.0, of_mask / of_all)),
-        )  # fmt: skip
-    return promise
 
 
 # The requests that a goal takes
@@ -273,14 +237,13 @@ def curve(matrix: Matrix, shares: Sequence[float], seeds: int) -> Iterator[str]:
     items, width = y.shape
     keys, truth = [str(i) for i in range(items)], truths(y)
     tallies = {goal: {share: Tally(truth=truth[goal]) for share in shares} for goal in GOALS}
-    about: dict[str, Any] = {"population": items, "target": "finite"}
     for share in shares:
         for seed in range(seeds):
             layout = budget_layout(keys, [1.0] * width, share * y.size, seed=seed)
             hidden = np.where(layout.mask, y, np.nan)
-            found = masked_components(hidden, baseline=0, **about).brittleness
+            found = masked_brittleness(hidden, baseline=0, population=items)
             tallies["brittleness"][share].add(found)
-            tallies["average drop"][share].add(masked_drop(hidden, 0, **about))
+            tallies["average drop"][share].add(masked_drop(hidden, 0, population=items))
     for goal, bound in GOALS.items():
         of_goal = tallies[goal]
         scale, digits = (1, 3) if goal == "brittleness" else (100, 1)
@@ -306,51 +269,6 @@ def _taken(points: Sequence[tuple[float, float]], bound: float) -> float | None:
     less = max(less, 1e-9)
     part = math.log(more / bound) / math.log(more / less)
     return float(low * (high / low) ** part)
-
-
-# Stopping early
-
-LOOKS = 4
-HALF = 0.5
-
-
-def stopping(matrix: Matrix, seeds: int) -> Iterator[str]:
-    """Looks at half of the calls, as `precision` does: what it takes, and what the interval holds.
-
-    `at every look`: how often all the intervals of all looks hold the truth together.
-    """
-    from falter.experiment._looks import look_level
-
-    y, level = matrix.outcomes, look_level(LOOKS, 0.95)
-    items, width = y.shape
-    keys, truth = [str(i) for i in range(items)], truths(y)
-    about: dict[str, Any] = {"population": items, "target": "finite", "level": level}
-    for goal, bound in GOALS.items():
-        calls, held, always, reached = [], [], [], []
-        for seed in range(seeds):
-            layout = budget_layout(keys, [1.0] * width, HALF * y.size, seed=seed)
-            inside, stopped = [], None
-            for look in range(1, LOOKS + 1):
-                first = list(layout.order[: math.ceil(layout.items * look / LOOKS)])
-                hidden = np.where(layout.mask[first], y[first], np.nan)
-                if goal == "brittleness":
-                    interval = masked_components(hidden, baseline=0, **about).brittleness.interval
-                else:
-                    interval = masked_drop(hidden, 0, **about).interval
-                low = -math.inf if interval.low is None else interval.low
-                high = math.inf if interval.high is None else interval.high
-                inside.append(low <= truth[goal] <= high)
-                if stopped is None and ((high - low) / 2.0 <= bound or look == LOOKS):
-                    stopped = look
-                    calls.append(int(layout.mask[first].sum()))
-                    held.append(inside[-1])
-                    reached.append((high - low) / 2.0 <= bound)
-            always.append(all(inside))
-        yield (
-            f"{matrix.name}: stop at {goal} within ± {bound:g}, {LOOKS} looks at half of all: "
-            f"{np.mean(calls) / matrix.calls:.0%} of the calls, reached in {np.mean(reached):.0%}; "
-            f"holds where it stops {np.mean(held):.1%}, at every look {np.mean(always):.1%}"
-        )
 
 
 # What a report says about items like these
@@ -414,12 +332,12 @@ def report(matrix: Matrix, shares: Sequence[float], seeds: int) -> list[str]:
           f"{y.size:,} calls; baseline {100 * y[:, 0].mean():.1f} %, brittleness {share:.3f}, "
           f"average drop {drop:.2f} points")  # fmt: skip
     print(
-        "         |  brittleness within         cover  promise   |  average drop within, points"
-        "   cover  promise   | one recipe within   worst recipe"
+        "         |  brittleness within         cover   |  average drop within, points"
+        "   cover   | one recipe within   worst recipe"
     )
     print(
-        "   calls |    mask   items   cells      mask            |    mask   items   cells  "
-        "       mask           |   mask    items     covers"
+        "   calls |    mask   items   cells      mask   |    mask   items   cells  "
+        "       mask   |   mask    items     covers"
     )
     lowest: dict[str, dict[str, float]] = {goal: {} for goal in GOALS}
     fifth: dict[str, dict[str, Tally]] = {}
@@ -439,10 +357,10 @@ def report(matrix: Matrix, shares: Sequence[float], seeds: int) -> list[str]:
         }
         b, d = found["brittleness"], found["average drop"]
         print(f"{calls:8,} | {b['mask'].within:7.3f} {b['items'].within:7.3f} "
-              f"{b['cells'].within:7.3f}   {100 * b['mask'].coverage:5.1f} %  {_ratio(b['mask'])}"
+              f"{b['cells'].within:7.3f}   {100 * b['mask'].coverage:5.1f} %"
               f"  | {100 * d['mask'].within:7.2f} {100 * d['items'].within:7.2f} "
-              f"{100 * d['cells'].within:7.2f}      {100 * d['mask'].coverage:5.1f} %  "
-              f"{_ratio(d['mask'])}  | {typical['mask']:6.1f}  {typical['items']:6.1f}    "
+              f"{100 * d['cells'].within:7.2f}      {100 * d['mask'].coverage:5.1f} %"
+              f"  | {typical['mask']:6.1f}  {typical['items']:6.1f}    "
               f"{100 * worst:5.1f} %", flush=True)  # fmt: skip
     counts = np.random.default_rng(0).binomial(seeds, 0.95, (4000, len(recipes)))
     luck = counts.min(axis=1) / seeds
@@ -450,13 +368,6 @@ def report(matrix: Matrix, shares: Sequence[float], seeds: int) -> list[str]:
     print(f"  the worst of {len(recipes)} would cover {100 * low:.1f} to {100 * high:.1f} % "
           f"by luck in {seeds} seeds")  # fmt: skip
     return [*_reached(matrix, lowest, fifth)]
-
-
-def _ratio(tally: Tally) -> str:
-    if not tally.ratios:
-        return "   –    "
-    low, high = np.quantile(tally.ratios, (0.1, 0.9))
-    return f"{low:.2f}–{high:.2f}"
 
 
 def _reached(
@@ -501,8 +412,6 @@ def main() -> None:
         lines += [line for matrix in matrices for line in curve(matrix, shares, args.seeds)]
     if args.parts in ("all", "replay"):
         lines += [line for matrix in matrices for line in report(matrix, shares, args.seeds)]
-    if args.parts in ("all", "stopping"):
-        lines += [line for matrix in matrices for line in stopping(matrix, args.seeds)]
     if args.parts in ("all", "report"):
         lines += like_these(args.seeds)
     print("\n" + "\n".join(lines))

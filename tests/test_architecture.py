@@ -333,7 +333,7 @@ NAMED: dict[str, set[str]] = {
     "report/exports/_hub.py": {"hf"},
     "report/exports/_inspect.py": {"inspect"},
     "scorers/judging.py": {"relevance"},
-    "stats/_jackknife.py": {"identity"},
+    "stats/resampling.py": {"identity"},
     "tasks/_lm_eval_metrics.py": {"function"},
     "tasks/_enterprise_data.py": {"enterprise"},
     "text/_relevance.py": {"rouge1"},

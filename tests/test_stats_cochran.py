@@ -33,7 +33,7 @@ def test_two_conditions_are_mcnemar():
     found = cochran_q(table)
     assert (found.value, found.p_value) == pytest.approx((expected.chi2, expected.chi2_p))
     shuffled = cochran_q(table, method="permutation", replications=4000, seed=1)
-    assert expected.exact_p == pytest.approx(0.125)
+    # 2 (1 + 7)/2^7
     assert shuffled.p_value == pytest.approx(0.125, abs=0.02)
     assert shuffled == cochran_q(table, method="permutation", replications=4000, seed=1)
 
@@ -47,7 +47,6 @@ def test_as_brittlebench_prints_it():
     found = cochran_q(table)
     assert (found.value, found.informative) == (pytest.approx(788.51, abs=0.005), b + c)
     assert math.log10(found.p_value) == pytest.approx(-172.8, abs=0.05)
-    assert mcnemar(b, c).corrected_chi2 == pytest.approx(787.71, abs=0.005)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from falter.stats import components, condition_intervals
-from falter.stats._components import _of_pairs
-from falter.stats._incomplete import pair_moments
 
 NAN = float("nan")
 
@@ -25,7 +23,7 @@ def outcomes(seed, items=12, width=4, runs=1):
 def test_without_gaps_pairs_give_the_mean_squares(runs):
     """Every component and every leave-one-out value is that of the complete layout."""
     table = outcomes(0, runs=runs)
-    by_pairs = _of_pairs(pair_moments(table, np.arange(len(table))), table.shape[1])
+    by_pairs = components(table, np.arange(len(table)))
     whole = components(table)
     for field in fields(whole):
         found, expected = getattr(by_pairs, field.name), getattr(whole, field.name)
@@ -65,12 +63,12 @@ def test_gaps_and_clusters_are_brute_force(clustered):
     table = outcomes(1)
     table[[0, 3, 5], [1, 2, 1]] = NAN
     codes = np.arange(12) // 3 if clustered else np.arange(12)
-    found = pair_moments(table, codes)
+    found = components(table, codes)
     for place in (0, 2):
         keep = np.ones(12, bool) if place == 0 else codes != place - 1
         item, condition, within = brute(table[keep][:, :, 0], codes[keep])
         assert found.condition[place] == pytest.approx(condition)
-        assert found.within[place] == pytest.approx(within)
+        assert found.oneway_pert[place] == pytest.approx(within)
         # Where the centre of the whole table is used, only the item component may tell.
         if place == 0:
             assert found.item[place] == pytest.approx(item)
@@ -92,10 +90,10 @@ def test_the_average_over_all_gaps_is_the_complete_table():
 
 def test_groups_of_units_are_left_out_where_there_are_many(monkeypatch):
     """The value is that of groups as units, and there are as many others as groups."""
-    monkeypatch.setattr("falter.stats._incomplete.GROUPS", 5)
+    monkeypatch.setattr("falter.stats.variance.GROUPS", 5)
     table = outcomes(3)
-    found = pair_moments(table, np.arange(12))
-    expected = pair_moments(table, np.arange(12) % 5)
+    found = components(table, np.arange(12))
+    expected = components(table, np.arange(12) % 5)
     assert found.item.shape == (6,)
     assert found.item == pytest.approx(expected.item)
 
@@ -104,9 +102,9 @@ def test_small_blocks_give_the_same(monkeypatch):
     """Units are read a few at a time without a difference."""
     table = outcomes(4)
     table[3, 1] = NAN
-    expected = pair_moments(table, np.arange(12) // 2)
-    monkeypatch.setattr("falter.stats._incomplete.BLOCK", 40)
-    assert pair_moments(table, np.arange(12) // 2).item == pytest.approx(expected.item)
+    expected = components(table, np.arange(12) // 2)
+    monkeypatch.setattr("falter.stats.variance.BLOCK", 40)
+    assert components(table, np.arange(12) // 2).item == pytest.approx(expected.item)
 
 
 def test_condition_intervals_of_single_item_clusters_are_those_of_items():

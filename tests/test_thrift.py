@@ -13,10 +13,9 @@ from falter.measures import flip_rate, micro_average, prompt_share
 from falter.stats import (
     ProbitModel,
     budget_layout,
-    masked_components,
+    masked_brittleness,
     masked_drop,
     planned_half_widths,
-    promised_half_width,
     simulate_outcomes,
     simulated_truth,
 )
@@ -63,11 +62,7 @@ def test_layouts_by_hand():
 
 
 def test_the_promise_by_hand():
-    """Halved by four times the items; nothing is left of a whole table but the mask's part."""
-    assert promised_half_width(0.1, 25, 100) == pytest.approx(0.05)
-    assert promised_half_width(0.1, 25, 100, population=100, mask_share=0.0) == 0.0
-    kept = promised_half_width(0.1, 25, 100, population=100, mask_share=1.0)
-    assert kept == pytest.approx(0.05)
+    """Nothing is left to chance of a whole table."""
     widths = planned_half_widths(items=1000, population=1000, conditions=16, per_item=15)
     assert widths["average"] == widths["recipe"] == 0.0
 
@@ -86,11 +81,10 @@ def test_masked_numbers_are_right():
         y = simulate_outcomes(model, 200, seed=seed)
         layout = budget_layout(keys, [1.0] * 10, 600, seed=seed)
         hidden = np.where(layout.mask, y, np.nan)
-        finite = {"population": 200, "target": "finite"}
-        share = masked_components(hidden, baseline=0, **finite).brittleness.interval
-        whole = masked_components(y, baseline=0, **finite).brittleness.value
+        share = masked_brittleness(hidden, baseline=0).interval
+        whole = masked_brittleness(y, baseline=0).value
         note("brittleness, these", share.low, share.high, whole)
-        drop = masked_drop(hidden, 0, **finite).interval
+        drop = masked_drop(hidden, 0).interval
         note("average, these", drop.low, drop.high, (y[:, :1] - y[:, 1:]).mean())
         rows = hidden[sorted(layout.order)]
         average = micro_average(rows[:, :1] - rows[:, 1:])

@@ -12,12 +12,7 @@ from falter.analysis._results import AskedRecipe, NotAsked
 from falter.analysis._settings import Settings
 from falter.analysis._table import Table
 from falter.core.records import Estimate
-from falter.stats import (
-    SampleEstimate,
-    masked_components,
-    masked_drop,
-    planned_half_widths,
-)
+from falter.stats import SampleEstimate, masked_brittleness, masked_drop, planned_half_widths
 
 __all__ = ["not_asked"]
 
@@ -37,8 +32,7 @@ def not_asked(table: Table, settings: Settings, sign: Callable[..., Estimate]) -
         return None
     population, columns = int(layout["items"]), [0, *table.columns]
     values = table.carry(table.matrix(strict=settings.strict))[:, columns]
-    about: dict[str, Any] = {"population": population, "target": "finite", "level": settings.level}
-    components = masked_components(values, baseline=0, **about)
+    about: dict[str, Any] = {"population": population, "level": settings.level}
     asked: NDArray[np.bool_] = np.asarray(table.in_plan.any(axis=2))
     per_item = asked[:, table.columns].sum(axis=1)
     fewest = int(per_item.min(initial=len(table.columns)))
@@ -62,7 +56,9 @@ def not_asked(table: Table, settings: Settings, sign: Callable[..., Estimate]) -
         cells=table.planned,
         of=int(layout["of"]),
         per_item=(fewest, int(per_item.max(initial=0))),
-        brittleness=estimate("masked.brittleness", components.brittleness, len(columns)),
+        brittleness=estimate(
+            "masked.brittleness", masked_brittleness(values, baseline=0, **about), len(columns)
+        ),
         average=estimate("masked.drop", masked_drop(values, 0, **about), len(columns) - 1),
         recipes=tuple(recipe(n, column) for n, column in enumerate(table.columns, start=1)),
         promised=planned_half_widths(

@@ -5,147 +5,90 @@ from typing import TYPE_CHECKING
 from falter.core.lazy_room import door
 
 if TYPE_CHECKING:
-    from falter.stats._agreement import (
-        ExactAgreement,
-        KrippendorffAlpha,
-        WeightedKappa,
+    from falter.stats._sequence import confidence_sequence
+    from falter.stats.agreement import (
+        average_ranks,
         exact_agreement,
+        kendall_w,
         krippendorff_alpha,
         round_half_up,
+        spearman,
         weighted_kappa,
     )
-    from falter.stats._aipw import aipw_mean, neyman_probabilities
-    from falter.stats._anova import Anova, AnovaTerm, anova
-    from falter.stats._beta_binomial import AllAlike, ItemCorrelation, all_alike, item_correlation
-    from falter.stats._bootstrap import bootstrap
-    from falter.stats._clusters import ClusterParts, cluster_parts, too_few_clusters
-    from falter.stats._cochran import CochranQ, cochran_q
-    from falter.stats._components import Components, components
-    from falter.stats._condition import condition_intervals
-    from falter.stats._d_study import Design, VarianceParts, mean_error
-    from falter.stats._fixed_width import FixedWidthStop, fixed_width_stop
-    from falter.stats._goals import (
-        BrittlenessPrecision,
-        DropPrecision,
-        EquivalencePower,
-        Goal,
-        MicroPrecision,
-        RankingPower,
-    )
-    from falter.stats._interval import Interval, no_interval, normal_quantile, outer
-    from falter.stats._jackknife import jackknife, jackknife_error
-    from falter.stats._layout import (
-        Layout,
-        budget_layout,
-        planned_half_widths,
-        promised_half_width,
-    )
-    from falter.stats._logistic_mixed import (
-        LogisticMixed,
-        MarginalDrop,
-        MarginalProbability,
-        logistic_mixed,
-    )
-    from falter.stats._mask import balanced_mask
-    from falter.stats._max_t import MaxT, MaxTMember, SplitWorst, max_t, split_worst
-    from falter.stats._mcnemar import McNemar, mcnemar
-    from falter.stats._mean import ItemMean, clustered, item_mean, least_error
-    from falter.stats._mixed import (
-        DifferenceInDrops,
-        FixedEffect,
-        MixedEffects,
-        difference_in_drops,
-        mixed_effects,
-    )
-    from falter.stats._multiplicity import holm
-    from falter.stats._noninferiority import (
+    from falter.stats.clusters import cluster_parts, too_few_clusters
+    from falter.stats.condition import condition_intervals
+    from falter.stats.equivalence import (
+        equivalence_p,
         noninferiority_critical_z,
         noninferiority_p,
         noninferiority_power,
         noninferiority_z,
         paired_upper_limit,
     )
-    from falter.stats._paired import PairedDifference, paired_difference
-    from falter.stats._paired_proportions import bonett_price, paired_proportions_interval, tango
-    from falter.stats._poststratified import poststratified_drop
-    from falter.stats._proportions import agresti_coull, clopper_pearson, wilson_interval
-    from falter.stats._ranks import (
-        Concordance,
-        RankCorrelation,
-        average_ranks,
-        kendall_w,
-        spearman,
+    from falter.stats.factorial import anova
+    from falter.stats.goals import (
+        BrittlenessPrecision,
+        DropPrecision,
+        EquivalencePower,
+        Goal,
+        MicroPrecision,
+        RankingPower,
+        SampleSize,
+        cheapest_design,
+        sample_size,
     )
-    from falter.stats._rate import between_drops, between_rates, mean_drop, mean_rate
-    from falter.stats._rates import Between
-    from falter.stats._sample_size import SampleSize, cheapest_design, sample_size
-    from falter.stats._sequence import ConfidenceSequence, confidence_sequence
-    from falter.stats._sign_flip import SignFlip, sign_flip_test
-    from falter.stats._simulate import (
+    from falter.stats.intervals import (
+        Between,
+        Interval,
+        agresti_coull,
+        bonett_price,
+        clopper_pearson,
+        no_interval,
+        normal_quantile,
+        outer,
+        paired_proportions_interval,
+        tango,
+        wilson_interval,
+    )
+    from falter.stats.layout import Layout, balanced_mask, budget_layout, planned_half_widths
+    from falter.stats.logistic import LogisticMixed, logistic_mixed
+    from falter.stats.mean import ItemMean, clustered, item_mean, least_error
+    from falter.stats.mixed import MixedEffects, difference_in_drops, mixed_effects
+    from falter.stats.multiplicity import MaxTMember, holm, max_t, sequential_boundaries
+    from falter.stats.paired import cochran_q, mcnemar, paired_difference, sign_flip_test
+    from falter.stats.rates import between_drops, between_rates, mean_drop, mean_rate
+    from falter.stats.resampling import bootstrap, jackknife, jackknife_error
+    from falter.stats.simulate import (
         ProbitModel,
         SimulatedTruth,
         simulate_outcomes,
         simulated_truth,
     )
-    from falter.stats._spending import (
-        SequentialBoundaries,
-        crossing_probabilities,
-        sequential_boundaries,
-        spending,
-    )
-    from falter.stats._subsample import MaskedComponents, masked_components, masked_drop
-    from falter.stats._target import SampleEstimate
-    from falter.stats._tost import Tost, equivalence_p, tost
+    from falter.stats.subsample import SampleEstimate, masked_brittleness, masked_drop
+    from falter.stats.variance import Components, Design, VarianceParts, components, mean_error
 
 __all__ = [
-    "AllAlike",
-    "Anova",
-    "AnovaTerm",
     "Between",
     "BrittlenessPrecision",
-    "ClusterParts",
-    "CochranQ",
     "Components",
-    "Concordance",
-    "ConfidenceSequence",
     "Design",
-    "DifferenceInDrops",
     "DropPrecision",
     "EquivalencePower",
-    "ExactAgreement",
-    "FixedEffect",
-    "FixedWidthStop",
     "Goal",
     "Interval",
-    "ItemCorrelation",
     "ItemMean",
-    "KrippendorffAlpha",
     "Layout",
     "LogisticMixed",
-    "MarginalDrop",
-    "MarginalProbability",
-    "MaskedComponents",
-    "MaxT",
     "MaxTMember",
-    "McNemar",
     "MicroPrecision",
     "MixedEffects",
-    "PairedDifference",
     "ProbitModel",
-    "RankCorrelation",
     "RankingPower",
     "SampleEstimate",
     "SampleSize",
-    "SequentialBoundaries",
-    "SignFlip",
     "SimulatedTruth",
-    "SplitWorst",
-    "Tost",
     "VarianceParts",
-    "WeightedKappa",
     "agresti_coull",
-    "aipw_mean",
-    "all_alike",
     "anova",
     "average_ranks",
     "balanced_mask",
@@ -162,13 +105,10 @@ __all__ = [
     "components",
     "condition_intervals",
     "confidence_sequence",
-    "crossing_probabilities",
     "difference_in_drops",
     "equivalence_p",
     "exact_agreement",
-    "fixed_width_stop",
     "holm",
-    "item_correlation",
     "item_mean",
     "jackknife",
     "jackknife_error",
@@ -176,7 +116,7 @@ __all__ = [
     "krippendorff_alpha",
     "least_error",
     "logistic_mixed",
-    "masked_components",
+    "masked_brittleness",
     "masked_drop",
     "max_t",
     "mcnemar",
@@ -184,7 +124,6 @@ __all__ = [
     "mean_error",
     "mean_rate",
     "mixed_effects",
-    "neyman_probabilities",
     "no_interval",
     "noninferiority_critical_z",
     "noninferiority_p",
@@ -196,8 +135,6 @@ __all__ = [
     "paired_proportions_interval",
     "paired_upper_limit",
     "planned_half_widths",
-    "poststratified_drop",
-    "promised_half_width",
     "round_half_up",
     "sample_size",
     "sequential_boundaries",
@@ -205,11 +142,8 @@ __all__ = [
     "simulate_outcomes",
     "simulated_truth",
     "spearman",
-    "spending",
-    "split_worst",
     "tango",
     "too_few_clusters",
-    "tost",
     "weighted_kappa",
     "wilson_interval",
 ]

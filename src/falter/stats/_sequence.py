@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import EstimateStatus
-from falter.stats._interval import Interval, check_level, no_interval
-
-__all__ = ["ConfidenceSequence", "confidence_sequence"]
+from falter.stats.intervals import Interval, check_level, no_interval
 
 Floats = NDArray[np.float64]
 

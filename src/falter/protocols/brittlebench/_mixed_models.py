@@ -207,7 +207,7 @@ def _contrasts(fit: LogisticMixed, conditions: int) -> dict[str, tuple[float, fl
     perturbations that have log odds in both arms. None where there are none, or where a clean
     prompt has no log odds.
     """
-    odds = [p.log_odds for p in fit.probabilities]
+    odds = fit.log_odds
     used = [n for n in range(1, conditions) if None not in (odds[n], odds[conditions + n])]
     if fit.covariance is None or None in (odds[0], odds[conditions]) or not used:
         return None

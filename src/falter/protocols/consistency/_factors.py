@@ -9,7 +9,7 @@ import numpy as np
 from falter.figures import Column, Figure, Grid, Value
 from falter.measures import accuracy
 from falter.protocols.consistency._panels import GridPanel
-from falter.stats import Anova, anova
+from falter.stats.factorial import Anova, anova
 
 __all__ = ["factor_figures"]
 
@@ -23,16 +23,17 @@ def factor_figures(panels: Sequence[GridPanel], level: float) -> Iterator[Figure
 def _variance(panels: Sequence[GridPanel]) -> Grid:
     rows: list[tuple[Value, ...]] = []
     for panel in panels:
-        by_type = {typ: _table(panel, typ) for typ in (2, 3)}
-        blocked = _table(panel, 2, blocked=True)
-        intercept = _table(panel, 3, eta="with_intercept")
+        table = _table(panel)
+        blocked = _table(panel, blocked=True)
+        intercept = _table(panel, eta="with_intercept")
         for factor in panel.levels:
-            two, three = by_type[2][factor], by_type[3][factor]
+            term = table[factor]
             rows.append(
                 (
-                    *(panel.model, panel.task, panel.scorer, factor, two.freedom),
-                    *(two.sum_squares, two.f, two.p_value, three.f, three.p_value),
-                    *(two.eta_squared, intercept[factor].eta_squared, two.partial_eta_squared),
+                    *(panel.model, panel.task, panel.scorer, factor, term.freedom),
+                    # Without products of factors types II and III are the same.
+                    *(term.sum_squares, term.f, term.p_value, term.f, term.p_value),
+                    *(term.eta_squared, intercept[factor].eta_squared, term.partial_eta_squared),
                     *(blocked[factor].f, blocked[factor].p_value),
                 )
             )
@@ -68,12 +69,11 @@ def _variance(panels: Sequence[GridPanel]) -> Grid:
     )
 
 
-def _table(panel: GridPanel, typ: int, *, blocked: bool = False, eta: str = "total") -> Anova:
+def _table(panel: GridPanel, *, blocked: bool = False, eta: str = "total") -> Anova:
     items, width = panel.scores.shape
     return anova(
         panel.scores.ravel(),
         {factor: list(levels) * items for factor, levels in panel.levels.items()},
-        typ=typ,  # type: ignore[arg-type]
         block=np.repeat(np.arange(items), width).tolist() if blocked else None,
         eta=eta,  # type: ignore[arg-type]
     )

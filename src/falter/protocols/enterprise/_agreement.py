@@ -13,7 +13,7 @@ from falter.figures import Column, Figure, Grid, Value
 from falter.protocols.enterprise._judging import ratings_by_judge
 from falter.protocols.enterprise._parts import COMPARING, RATING
 from falter.protocols.enterprise._scores import Scores
-from falter.stats import KrippendorffAlpha, WeightedKappa, krippendorff_alpha, weighted_kappa
+from falter.stats.agreement import Agreement, krippendorff_alpha, weighted_kappa
 
 __all__ = ["judges_figures"]
 
@@ -92,9 +92,7 @@ def _table(
     return np.array(rows, dtype=float).reshape(len(keys), len(ratings))
 
 
-def _estimate(
-    scores: Scores, measure: str, found: KrippendorffAlpha | WeightedKappa, **group: str
-) -> Estimate:
+def _estimate(scores: Scores, measure: str, found: Agreement, **group: str) -> Estimate:
     estimate = Estimate(
         measure=measure,
         value=found.value,

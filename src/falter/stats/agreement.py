@@ -1,0 +1,408 @@
+"""Agreement of raters, exact and beyond chance by pairs or by units, and of rankings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import DuplicateName, InvalidValue, UnknownName
+from falter.core.records import EstimateStatus
+from falter.stats.intervals import Interval, check_level, no_interval, wilson_interval
+from falter.stats.resampling import MOST_SUMS, bootstrap, bootstrap_of_sums
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+MISSING = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """A coefficient over `items`; `excluded` have too few ratings."""
+
+    value: float | None
+    status: EstimateStatus
+    interval: Interval
+    items: int
+    excluded: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concordance:
+    """Kendall's W with Friedman's test; `conditions` rank `items`."""
+
+    value: float | None
+    status: EstimateStatus
+    chi2: float | None
+    freedom: int
+    p_value: float | None
+    items: int
+    excluded: int
+    conditions: int
+
+
+def exact_agreement(
+    ratings: ArrayLike,
+    *,
+    over: Literal["items", "pairs"] = "items",
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> Agreement:
+    """How often raters say the same: share of items on which all agree, or of pairs that do.
+
+    `ratings` is items x raters with NaN or None for a missing one. `items`: all ratings of an item
+    are equal, with Wilson's interval; falls as raters are added. `pairs`: equal pairs of ratings
+    over all pairs, pooled over items, with a bootstrap of items. Items with fewer than two ratings
+    are left out and counted; none left: insufficient_data.
+    """
+    check_level(level)
+    if over not in ("items", "pairs"):
+        raise InvalidValue("over", over, "'items' (all equal) or 'pairs' (pooled)")
+    counts, _, excluded = _counts(ratings)
+    # Of every item with m ratings: what agrees, and out of how much.
+    m = counts.sum(axis=1)
+    if over == "items":
+        agreeing = np.column_stack([counts.max(axis=1, initial=0.0) == m, np.ones(len(m))])
+    else:
+        equal_pairs = (np.square(counts).sum(axis=1) - m) / 2.0
+        agreeing = np.column_stack([equal_pairs, m * (m - 1.0) / 2.0])
+
+    def share(sums: Floats) -> Floats:
+        return np.asarray(sums[:, 0] / sums[:, 1])
+
+    enough = len(agreeing) > 0
+    if not enough:
+        interval = no_interval(level)
+    elif over == "items":
+        interval = wilson_interval(float(agreeing[:, 0].sum()), len(agreeing), level=level)
+    else:
+        interval = bootstrap_of_sums(
+            agreeing, share, replications=replications, level=level, seed=seed
+        )
+    return Agreement(
+        value=float(share(agreeing.sum(axis=0)[None])[0]) if enough else None,
+        status="ok" if enough else "insufficient_data",
+        interval=interval,
+        items=len(agreeing),
+        excluded=excluded,
+    )
+
+
+def weighted_kappa(
+    ratings: ArrayLike,
+    labels: Sequence[Hashable],
+    *,
+    weights: Literal["quadratic", "linear"] = "quadratic",
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> Agreement:
+    """Cohen's weighted kappa of each pair of raters on the items both rated, averaged over pairs.
+
+        κ = 1 − Σ_ij w_ij o_ij / Σ_ij w_ij e_ij    w_ij = ((i − j)/(K − 1))², or |i − j|/(K − 1)
+
+    o_ij is the share of items that one rater gave label i and the other label j, e_ij the product
+    of the two raters' own shares. The K `labels` are in order, used or not. `ratings` is items x
+    raters with NaN or None for a missing one. A pair that expects no disagreement (both always give
+    the same label) has no kappa and is left out; if every pair is: undefined_zero_variance.
+    Interval: bootstrap of items. Items with fewer than two ratings are left out and counted; fewer
+    than two items: insufficient_data; one rater: not_identified. Source: Cohen (1968).
+    """
+    check_level(level)
+    _check_labels(labels, weights)
+    places = np.arange(len(labels)) / (len(labels) - 1.0)
+    distance = np.abs(places[:, None] - places)
+    distance = distance if weights == "linear" else distance**2
+    codes, raters = _codes(ratings, labels)
+    rated_twice = (codes != MISSING).sum(axis=1) >= 2
+    used = codes[rated_twice]
+    # Items x raters x labels, 1 for the label that was given: draws of items are draws of its rows.
+    one_hot = (used[:, :, None] == np.arange(len(labels))).astype(np.float64)
+    flat = one_hot.reshape(len(used), raters * len(labels))
+    kappas = _kappas((flat.T @ flat)[None], distance)
+    defined = kappas[~np.isnan(kappas)]
+    status: EstimateStatus = "ok"
+    if raters < 2:
+        status = "not_identified"
+    elif len(used) < 2:
+        status = "insufficient_data"
+    elif not defined.size:
+        status = "undefined_zero_variance"
+
+    def average(joint: Floats) -> Floats:
+        size = flat.shape[1]
+        kappas = _kappas(joint.reshape(len(joint), size, size), distance)
+        defined = ~np.isnan(kappas)
+        known = defined.sum(axis=1)
+        sums = np.where(defined, kappas, 0.0).sum(axis=1)
+        return np.where(known > 0, sums / np.maximum(known, 1), math.nan)
+
+    def interval() -> Interval:
+        if flat.shape[1] ** 2 > MOST_SUMS:
+            return bootstrap(flat, lambda rows: float(average((rows.T @ rows)[None])[0]), **options)
+        joint = (flat[:, :, None] * flat[:, None, :]).reshape(len(flat), -1)
+        return bootstrap_of_sums(joint, average, **options)
+
+    options: dict[str, Any] = {"replications": replications, "level": level, "seed": seed}
+    return Agreement(
+        value=float(defined.mean()) if status == "ok" else None,
+        status=status,
+        interval=interval() if status == "ok" else no_interval(level),
+        items=len(used),
+        excluded=int((~rated_twice).sum()),
+    )
+
+
+def krippendorff_alpha(
+    ratings: ArrayLike,
+    metric: Literal["nominal", "ordinal", "interval"] = "ordinal",
+    *,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> Agreement:
+    """Krippendorff's alpha, 1 - observed/expected disagreement, for any raters with gaps.
+
+        α = 1 − (n − 1) Σ_cd o_cd δ_cd / Σ_cd n_c n_d δ_cd
+
+    o_cd counts ordered pairs of ratings c and d within a unit of m ratings, each with the weight
+    1/(m − 1); n_c are its margins and n their sum. δ is 1 for different values (nominal), their
+    squared distance (interval), or the squared number of ratings from the middle of one value to
+    the middle of the other (ordinal). `ratings` is units x raters with NaN or None for a missing
+    one. Units with fewer than two ratings are left out and counted; fewer than two units:
+    insufficient_data; all ratings the same: undefined_zero_variance. Interval: bootstrap of units.
+    Source: Krippendorff (2011).
+    """
+    check_level(level)
+    if metric not in ("nominal", "ordinal", "interval"):
+        raise InvalidValue("metric", metric, "'nominal', 'ordinal' or 'interval'")
+    counts, values, excluded = _counts(ratings)
+    places = np.arange(len(values), dtype=np.float64)
+    if metric != "nominal":
+        places = _numbers(values, metric)
+
+    # A rating differs by 0 from itself, so the pairs of a unit need no diagonal taken off.
+    def alpha(rows: Floats) -> float:
+        weighted = rows / (rows.sum(axis=1) - 1.0)[:, None]
+        return float(_alpha((weighted.T @ rows)[None], rows.sum(axis=0)[None], places, metric)[0])
+
+    def interval() -> Interval:
+        width = counts.shape[1]
+        if width**2 > MOST_SUMS:
+            return bootstrap(counts, alpha, **options)
+        weighted = counts / (counts.sum(axis=1) - 1.0)[:, None]
+        pairs = (weighted[:, :, None] * counts[:, None, :]).reshape(len(counts), width**2)
+        return bootstrap_of_sums(
+            np.column_stack([counts, pairs]),
+            lambda sums: _alpha(
+                sums[:, width:].reshape(len(sums), width, width), sums[:, :width], places, metric
+            ),
+            **options,
+        )
+
+    options: dict[str, Any] = {"replications": replications, "level": level, "seed": seed}
+    value = alpha(counts)
+    status: EstimateStatus = "undefined_zero_variance" if math.isnan(value) else "ok"
+    if len(counts) < 2:
+        status = "insufficient_data"
+    return Agreement(
+        value=value if status == "ok" else None,
+        status=status,
+        interval=interval() if status == "ok" else no_interval(level),
+        items=len(counts),
+        excluded=excluded,
+    )
+
+
+def round_half_up(values: ArrayLike) -> Floats:
+    """The nearest whole number, and the higher one halfway between two: 2.5 becomes 3, not 2.
+
+    For the label nearest to a mean rating; `round` and numpy go to the even number. NaN stays NaN.
+    """
+    return np.asarray(np.floor(np.asarray(values, dtype=np.float64) + 0.5))
+
+
+def _kappas(joint: Floats, distance: Floats) -> Floats:
+    """Every pair's kappa in every draw, NaN where undefined.
+
+    `joint` counts, of each draw, how often two labels of two raters come together.
+    """
+    width = len(distance)
+    raters = joint.shape[1] // width
+    rater, other = np.triu_indices(raters, k=1)
+    # A labels x labels table of counts for every draw and pair of raters.
+    tables = joint.reshape(-1, raters, width, raters, width).transpose(0, 1, 3, 2, 4)
+    tables = tables[:, rater, other]
+    sizes = tables.sum(axis=(2, 3))
+    rows, columns = tables.sum(axis=3), tables.sum(axis=2)
+    # Both sums times the squared number of items, so that nothing is divided by it.
+    expected = ((rows @ distance) * columns).sum(axis=2)
+    observed = (tables * distance).sum(axis=(2, 3)) * sizes
+    defined = expected > 0.0
+    return np.where(defined, 1.0 - observed / np.where(defined, expected, 1.0), np.nan)
+
+
+def _alpha(pairs: Floats, margins: Floats, places: Floats, metric: str) -> Floats:
+    """Alpha of every draw, from o_cd and n_c; NaN where all ratings are the same."""
+    if metric == "ordinal":
+        places = np.cumsum(margins, axis=1) - margins / 2.0
+    delta = np.square(places[..., :, None] - places[..., None, :])
+    if metric == "nominal":
+        delta = (delta > 0.0).astype(np.float64)
+    expected = (margins * (delta @ margins[:, :, None])[:, :, 0]).sum(axis=1)
+    observed = (margins.sum(axis=1) - 1.0) * (pairs * delta).sum(axis=(1, 2))
+    defined = expected > 0.0
+    return np.where(defined, 1.0 - observed / np.where(defined, expected, 1.0), math.nan)
+
+
+def _check_labels(labels: Sequence[Hashable], weights: str) -> None:
+    if weights not in ("quadratic", "linear"):
+        raise InvalidValue("weights", weights, "'quadratic' or 'linear'")
+    if len(labels) < 2:
+        raise InvalidValue("labels", labels, "two labels or more, in order")
+    if len(set(labels)) < len(labels):
+        raise DuplicateName(f"A label is named twice: {list(labels)}")
+
+
+def _counts(ratings: ArrayLike) -> tuple[Floats, list[Any], int]:
+    """Units x values counts of the units with two ratings or more, the values, the other units."""
+    table = _table(ratings)
+    values = sorted({value for value in table.ravel().tolist() if not _is_missing(value)})
+    codes, _ = _codes(table, values)
+    counts = (codes[:, :, None] == np.arange(len(values))).sum(axis=1).astype(np.float64)
+    rated_twice = counts.sum(axis=1) >= 2
+    return counts[rated_twice], values, int((~rated_twice).sum())
+
+
+def _codes(ratings: ArrayLike, labels: Sequence[Hashable]) -> tuple[Codes, int]:
+    """Each rating's place among the labels, -1 where it is missing."""
+    table = _table(ratings)
+    places = {label: place for place, label in enumerate(labels)}
+    codes = np.full(table.shape, MISSING, dtype=np.intp)
+    for cell, value in np.ndenumerate(table):
+        if not _is_missing(value):
+            if value not in places:
+                raise UnknownName("label", str(value), map(str, labels))
+            codes[cell] = places[value]
+    return codes, int(table.shape[1])
+
+
+def _table(ratings: ArrayLike) -> NDArray[Any]:
+    table = np.asarray(ratings, dtype=object)
+    if table.ndim != 2:
+        raise InvalidValue("ratings", table.shape, "items x raters")
+    return table
+
+
+def _is_missing(value: object) -> bool:
+    """None, or NaN, which is unlike itself."""
+    return value is None or value != value
+
+
+def _numbers(values: Sequence[Any], metric: str) -> Floats:
+    """The values as numbers, or an error that names one that is not."""
+    texts = [value for value in values if isinstance(value, str)]
+    if texts:
+        raise InvalidValue(
+            "ratings", texts[0], f"numbers for the {metric} metric", hint="metric='nominal'"
+        )
+    numbers = np.array(values, dtype=np.float64)
+    if np.isinf(numbers).any():
+        raise InvalidValue("ratings", "an infinite rating", "finite numbers, NaN where missing")
+    return numbers
+
+
+# Agreement of rankings: Spearman's and Kendall's coefficients, with ties.
+
+
+def average_ranks(values: ArrayLike) -> Floats:
+    """Ranks from 1 for the least; tied values share the mean of their places."""
+    _, places, counts = np.unique(
+        np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True
+    )
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[places.ravel()])
+
+
+def spearman(first: ArrayLike, second: ArrayLike) -> Agreement:
+    """Spearman's rank correlation: Pearson's, of the average ranks.
+
+    A pair with a NaN is left out and counted. Fewer than three pairs: insufficient_data; a vector
+    whose values are all the same: undefined_zero_variance. There is no interval, because no formula
+    gives a usable one for six models: resample the items behind both. Source: Spearman (1904).
+    """
+    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise InvalidValue("first, second", (x.shape, y.shape), "two vectors of the same length")
+    both = ~np.isnan(x) & ~np.isnan(y)
+    x, y = x[both], y[both]
+    value = None
+    status: EstimateStatus = "ok"
+    if len(x) < 3:
+        status = "insufficient_data"
+    elif np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
+        status = "undefined_zero_variance"
+    else:
+        x, y = average_ranks(x), average_ranks(y)
+        x, y = x - x.mean(), y - y.mean()
+        # Rounding can take a coefficient past 1.
+        value = min(1.0, max(-1.0, float(x @ y / np.sqrt((x @ x) * (y @ y)))))
+    return Agreement(
+        value=value,
+        status=status,
+        interval=no_interval(0.95, "resample the items behind the numbers"),
+        items=len(x),
+        excluded=int((~both).sum()),
+    )
+
+
+def kendall_w(scores: ArrayLike) -> Concordance:
+    """Kendall's W: how far J conditions rank the same things alike, 0 not at all, 1 perfectly.
+
+        W = 12 Σ_i (R_i − R̄)² / (J²(n³ − n) − J T)        χ² = J (n − 1) W, n − 1 degrees of freedom
+
+    with rank sums R_i of n things, and T the sum of t³ − t over all groups of t tied things in a
+    condition. `scores` is things x conditions, ranked within each condition with average ranks. χ²
+    is Friedman's; its p-value is rough below about 15 conditions. A row with a NaN is left out and
+    counted. One condition: not_identified; fewer than two things: insufficient_data; all tied in
+    every condition: undefined_zero_variance. Source: Kendall and Babington Smith (1939).
+    """
+    from scipy.special import chdtrc
+
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim != 2:
+        raise InvalidValue("scores", table.shape, "things x conditions")
+    whole = ~np.isnan(table).any(axis=1)
+    table, excluded = table[whole], int((~whole).sum())
+    things, conditions = table.shape
+    status: EstimateStatus = "ok"
+    if conditions < 2:
+        status = "not_identified"
+    elif things < 2:
+        status = "insufficient_data"
+    elif not np.ptp(table, axis=0).any():
+        status = "undefined_zero_variance"
+    value = chi2 = None
+    if status == "ok":
+        sums = np.sum([average_ranks(column) for column in table.T], axis=0)
+        ties = 0.0
+        for column in table.T:
+            t = np.unique(column, return_counts=True)[1].astype(np.float64)
+            ties += float((t**3 - t).sum())
+        most = conditions**2 * (things**3 - things) - conditions * ties
+        value = float(12.0 * np.square(sums - sums.mean()).sum() / most)
+        chi2 = conditions * (things - 1) * value
+    return Concordance(
+        value=value,
+        status=status,
+        chi2=chi2,
+        freedom=max(0, things - 1),
+        p_value=None if chi2 is None else float(chdtrc(things - 1, chi2)),
+        items=things,
+        excluded=excluded,
+        conditions=conditions,
+    )

@@ -1,0 +1,236 @@
+"""Is a loss below a margin? Exact one-sided limits of paired proportions, and tests of a mean.
+
+Of n pairs, b fell (right before, wrong after) and c rose; p10 and p01 are the probabilities of the
+two. The hypothesis to refute is p10 − p01 >= margin; p01 is not known and in nobody's interest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue
+from falter.stats.intervals import normal_quantile, tango
+from falter.stats.mean import Inference, ItemMean, bisect_error
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+# Values of p01 that are tried, more of them where the size of a test changes fastest.
+GRID = np.concatenate(([0.0], np.square(np.linspace(0.02, 1.0, 40))))
+REACH = 6.0  # standard deviations of b that are summed over
+
+
+def noninferiority_z(fell: ArrayLike, rose: ArrayLike, pairs: int, margin: float) -> Floats:
+    """Tango's score for a difference below the margin: large where (b − c)/n is far below it.
+
+        (nδ − b + c) / √(n (2q + δ(1 − δ))),   q the likelihood estimate of p01 at p10 − p01 = δ
+
+    Counts may be arrays. It falls with b and grows with c. Source: Tango (1998).
+    """
+    _check(pairs, margin)
+    b, c = np.asarray(fell, dtype=np.float64), np.asarray(rose, dtype=np.float64)
+    n, d = float(pairs), margin
+    w = (2.0 * n - b + c) * d - b - c
+    root = np.sqrt(np.maximum(0.0, w * w + 8.0 * n * c * d * (1.0 - d)))
+    # Of two equal forms of the root, the one that loses no digits.
+    q = np.where(
+        w < 0.0,
+        (root - w) / (4.0 * n),
+        2.0 * c * d * (1.0 - d) / np.maximum(root + w, 1e-300),
+    )
+    error = np.sqrt(n * (2.0 * q + d * (1.0 - d)))
+    return np.asarray((n * d - b + c) / np.maximum(error, 1e-300))
+
+
+def noninferiority_p(fell: int, rose: int, pairs: int, margin: float) -> float:
+    """The exact p-value of p10 − p01 >= margin: the largest chance of so large a score.
+
+        p = max over p01 of P(z(B, C) >= z(b, c)),   (B, C) trinomial with p10 = p01 + margin
+
+    The maximum is over a grid of 31 values of p01. At the margin it is below any α in at most the
+    share α of studies, however few pairs changed. Source: Hsueh, Liu and Chen (2001).
+    """
+    _check(pairs, margin)
+    if fell < 0 or rose < 0 or fell + rose > pairs:
+        raise InvalidValue("fell, rose", (fell, rose), f"counts of at most {pairs} pairs in all")
+    if fell - rose >= pairs * margin:  # no evidence for a difference below the margin
+        return 1.0
+    return _size(float(noninferiority_z(fell, rose, pairs, margin)), pairs, margin)
+
+
+def paired_upper_limit(fell: int, rose: int, pairs: int, *, error: float) -> float:
+    """The least margin that the pairs exclude with so much error: an exact one-sided upper limit.
+
+    It is where `noninferiority_p` reaches the error, at Tango's limit or above. A limit that is not
+    above zero, as where many more pairs rose than fell, is Tango's own.
+    """
+    if not 0.0 < error < 0.5:
+        raise InvalidValue("error", error, "an error rate between 0 and 0.5; 0.05 is usual")
+    return _upper_limit(fell, rose, pairs, error)
+
+
+@lru_cache(maxsize=1024)  # every look and every form of a gate asks for it again
+def _upper_limit(fell: int, rose: int, pairs: int, error: float) -> float:
+    """`paired_upper_limit`, for an error that was checked."""
+    score = tango(fell, rose, pairs, level=1.0 - 2.0 * error).high or 0.0
+    if score <= 1e-6:
+        return score
+    low, high = max(0.9 * score, 1e-6), min(max(1.2 * score, score + 1e-3), 1.0 - 1e-9)
+
+    def excess(margin: float) -> float:
+        """Above 0 where the margin is not excluded; nearly straight in the margin."""
+        p = noninferiority_p(fell, rose, pairs, margin)
+        return normal_quantile(1.0 - 2.0 * error) - _upper_quantile(p)
+
+    at_low, at_high = excess(low), excess(high)
+    if at_low <= 0.0:
+        return score
+    while at_high > 0.0:
+        if high >= 1.0 - 1e-9:
+            return 1.0
+        low, at_low, high = high, at_high, min(1.3 * high, 1.0 - 1e-9)
+        at_high = excess(high)
+    while high - low > 2e-5:
+        # False position, kept off the ends so that both of them move.
+        share = min(max(at_low / (at_low - at_high), 0.05), 0.95)
+        middle = low + share * (high - low)
+        at_middle = excess(middle)
+        if at_middle > 0.0:
+            low, at_low = middle, at_middle
+        else:
+            high, at_high = middle, at_middle
+        if abs(at_middle) < 1e-3:
+            break
+    return high
+
+
+def noninferiority_critical_z(pairs: int, margin: float, *, error: float) -> float:
+    """How large the score must be so that at the margin it is so in at most the share `error`."""
+    return _critical(int(pairs), float(margin), float(error))
+
+
+def noninferiority_power(
+    pairs: int, margin: float, *, fell: float, rose: float, error: float
+) -> float:
+    """The chance to show a difference below the margin where p10 is `fell` and p01 is `rose`."""
+    z = noninferiority_critical_z(pairs, margin, error=error)
+    if math.isinf(z):
+        return 0.0
+    return _Counts.enough(z, pairs, margin, most=fell).chance(fell, rose)
+
+
+@lru_cache(maxsize=512)
+def _critical(pairs: int, margin: float, error: float) -> float:
+    low, high = 0.5, 8.0
+    if _size(high, pairs, margin) > error:
+        return math.inf
+    while high - low > 1e-4:
+        middle = (low + high) / 2.0
+        too_often = any(chance > error for chance in _chances(middle, pairs, margin))
+        low, high = (middle, high) if too_often else (low, middle)
+    return high
+
+
+@lru_cache(maxsize=4096)
+def _size(z: float, pairs: int, margin: float) -> float:
+    """The largest chance of a score of at least z where p10 − p01 is the margin."""
+    return max(_chances(z, pairs, margin))
+
+
+def _chances(z: float, pairs: int, margin: float) -> Iterator[float]:
+    """The chance of a score of at least z where p10 − p01 is the margin, for every p01 tried."""
+    rises = (1.0 - margin) / 2.0 * GRID
+    counts = _Counts.enough(z, pairs, margin, most=float(rises[-1]) + margin)
+    return (counts.chance(q + margin, q) for q in rises)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Counts:
+    """For every number of falls, from 0, the least number of rises that is `enough`."""
+
+    pairs: int
+    least: Ints
+    ways: Floats  # the logarithm of n over b
+
+    @classmethod
+    def enough(cls, z: float, pairs: int, margin: float, *, most: float) -> _Counts:
+        """Enough for a score of at least z; `most` is the largest chance of a fall."""
+        from scipy.special import gammaln
+
+        fell = np.arange(_reach(pairs, most)[1] + 1)
+        low, high = np.full(len(fell), -1), pairs - fell + 1  # too few; enough, or impossible
+        while int((high - low).max()) > 1:
+            middle = (low + high) // 2
+            # Where the two touch already, the middle is `low` and changes nothing.
+            score = noninferiority_z(fell, np.maximum(middle, 0), pairs, margin)
+            fits = (score >= z - 1e-9) & (middle >= 0)
+            low, high = np.where(fits, low, middle), np.where(fits, middle, high)
+        ways = gammaln(pairs + 1) - gammaln(fell + 1) - gammaln(pairs - fell + 1)
+        return cls(pairs=pairs, least=high, ways=ways)
+
+    def chance(self, fell: float, rose: float) -> float:
+        """Σ_b P(B = b) P(C >= least | b) for falls and rises of these probabilities."""
+        from scipy.special import bdtrc, xlog1py, xlogy
+
+        first, last = _reach(self.pairs, fell)
+        b = np.arange(first, min(last + 1, len(self.least)))
+        least, rest = self.least[b], self.pairs - b
+        mass = np.exp(self.ways[b] + xlogy(b, fell) + xlog1py(rest, -fell))
+        share = min(1.0, rose / (1.0 - fell)) if fell < 1.0 else 0.0
+        tail = np.ones(len(b))
+        some = least > 0
+        tail[some] = bdtrc(np.minimum(least[some] - 1, rest[some]), rest[some], share)
+        return float(min(1.0, mass @ np.where(least <= rest, tail, 0.0)))
+
+
+def _upper_quantile(p: float) -> float:
+    """The standard normal value above which the chance p lies."""
+    return NormalDist().inv_cdf(1.0 - min(max(p, 1e-15), 1.0 - 1e-15))
+
+
+def _reach(pairs: int, chance: float) -> tuple[int, int]:
+    """The first and the last number of falls that is at all likely."""
+    spread = REACH * (math.sqrt(pairs * chance * (1.0 - chance)) + 1.0)
+    return (
+        max(0, math.floor(pairs * chance - spread)),
+        min(pairs, math.ceil(pairs * chance + spread)),
+    )
+
+
+def _check(pairs: int, margin: float) -> None:
+    if pairs < 1:
+        raise InvalidValue("pairs", pairs, "a number of pairs, 1 or more")
+    if not 0.0 < margin < 1.0:
+        raise InvalidValue("margin", margin, "a difference above 0 and below 1")
+
+
+def equivalence_p(mean: ItemMean, *, margin: float) -> float | None:
+    """The least alpha whose 1 - 2 alpha interval lies inside ±margin; None without an interval.
+
+    Two one-sided tests of |mean| >= margin, from 1e-12 to 0.5, which stands for anything above.
+    Source: Schuirmann (1987).
+    """
+    if mean.value is None or mean.interval.low is None:
+        return None
+    if not abs(mean.value) < margin:
+        return 0.5
+    return None if mean.how is None else _equivalence(mean.how, margin)
+
+
+@lru_cache(maxsize=4096)  # of few items, many recipes have the same counts
+def _equivalence(how: Inference, margin: float) -> float:
+    """The least alpha, from all that the intervals of a mean are made of."""
+
+    def is_inside(alpha: float) -> bool:
+        interval = how.interval(1.0 - 2.0 * alpha)
+        if interval.low is None or interval.high is None:
+            return False
+        return -margin < interval.low and interval.high < margin
+
+    return bisect_error(is_inside, 1e-12, math.log(0.5 - 1e-12), beyond=0.5, steps=30)

@@ -1,0 +1,456 @@
+"""How many items, conditions and requests a goal needs.
+
+Each goal turns into the numbers that `sample_size` needs: the standard error that reaches it, and
+how the variance of its estimate falls with the items.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.core.errors import InvalidValue, nearest
+from falter.core.records import EstimateStatus
+from falter.stats.intervals import check_level, normal_quantile
+
+Floats = NDArray[np.float64]
+Target = Literal["finite", "super-population"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How the variance of an estimate falls with n items asked of the N there are:
+
+        super-population: sampled/n + fixed/N        finite: sampled/n − items/N
+
+    `sampled` is the variance of one item's number when only some of its cells are asked, `items`
+    the part of it between whole items, `fixed` what only a larger N can lower.
+    """
+
+    sampled: float
+    items: float
+    fixed: float = 0.0
+
+
+class Goal(Protocol):
+    """A goal of `sample_size`."""
+
+    about: ClassVar[str]
+    what: ClassVar[str]
+
+    @property
+    def spread(self) -> Spread:
+        """How the variance of its estimate falls."""
+        ...
+
+    def error(self, level: float) -> float:
+        """The standard error that is needed."""
+        ...
+
+    def best(self, error: float, level: float) -> float:
+        """The half-width, margin or gap that a standard error can give."""
+        ...
+
+    def calls(self, items: int, available: int | None) -> int:
+        """The number of cells to ask with so many items."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class _HalfWidth:
+    """An interval of value ± `half_width` at the level."""
+
+    half_width: float
+    about: ClassVar[str] = "value"
+    what: ClassVar[str] = "half-width"
+
+    def error(self, level: float) -> float:
+        return self.half_width / normal_quantile(level)
+
+    def best(self, error: float, level: float) -> float:
+        return error * normal_quantile(level)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Drops:
+    """Paired drops of 0/1 scores, one for each of `conditions`, every one on all items asked."""
+
+    discordance: float
+    drop: float = 0.0
+    accuracy: float | None = None
+    conditions: int = 1
+
+    def check(self) -> None:
+        _check_unit("discordance", self.discordance, ends=True)
+        _check_count("conditions", self.conditions, 1)
+        if abs(self.drop) > self.discordance:
+            expected = f"at most the discordance, {self.discordance}, either way"
+            raise InvalidValue("drop", self.drop, expected)
+        if self.accuracy is not None:
+            _check_unit("accuracy", self.accuracy)
+            if self.discordance > 4.0 * self.accuracy * (1.0 - self.accuracy):
+                expected = f"at most 4 p (1 - p) at accuracy {self.accuracy}"
+                raise InvalidValue("discordance", self.discordance, expected)
+
+    @property
+    def spread(self) -> Spread:
+        whole = self.discordance - self.drop**2
+        if self.accuracy is None:
+            return Spread(sampled=whole, items=whole)
+        factor = 1.0 - self.discordance / (4.0 * self.accuracy * (1.0 - self.accuracy))
+        within = min(whole, self.discordance * factor)
+        return Spread(sampled=within, items=within, fixed=whole - within)
+
+    def calls(self, items: int, available: int | None) -> int:
+        baseline = items if self.accuracy is None or available is None else available
+        return baseline + items * self.conditions
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropPrecision(_HalfWidth, _Drops):
+    """Each of `conditions` drops within ±`half_width`.
+
+        variance of an item's difference: discordance − drop²
+        post-stratified: discordance (1 − discordance/(4 p (1 − p)))
+
+    `discordance` is the share of items whose outcome the perturbation changes. With `accuracy` p,
+    the baseline is asked on all items and the drop is post-stratified on it, which costs 1 − φ²
+    instead of 2 (1 − φ).
+    """
+
+    about: ClassVar[str] = "each drop"
+
+    def __post_init__(self) -> None:
+        _check_unit("half_width", self.half_width)
+        self.check()
+
+
+@dataclass(frozen=True, kw_only=True)
+class EquivalencePower(_Drops):
+    """The chance `power` to show that each of `conditions` drops lies inside ±`margin`.
+
+        power = Φ((margin − drop)/se − z) + Φ((margin + drop)/se − z) − 1
+
+    for two one-sided tests at α = 1 − level, which is the 1 − 2α interval inside the margin. `drop`
+    is the true one; the rest as for `DropPrecision`. Source: Schuirmann (1987).
+    """
+
+    margin: float
+    power: float = 0.8
+    about: ClassVar[str] = "equivalence of each drop"
+    what: ClassVar[str] = "margin"
+
+    def __post_init__(self) -> None:
+        _check_unit("margin", self.margin)
+        _check_unit("power", self.power)
+        self.check()
+        if abs(self.drop) >= self.margin:
+            raise InvalidValue("drop", self.drop, f"a true drop inside the margin, {self.margin}")
+
+    def error(self, level: float) -> float:
+        return _bisect(lambda error: self.power - self._power(self.margin, error, level), 1.0)
+
+    def best(self, error: float, level: float) -> float:
+        enough = 1.0 + 20.0 * error
+        return _bisect(lambda margin: self._power(margin, error, level) - self.power, enough)
+
+    def _power(self, margin: float, error: float, level: float) -> float:
+        from scipy.special import ndtr
+
+        if error <= 0.0:
+            return float(margin > abs(self.drop))
+        z = normal_quantile(2.0 * level - 1.0)
+        below, above = (margin - self.drop) / error - z, (margin + self.drop) / error - z
+        return float(max(0.0, ndtr(below) + ndtr(above) - 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MicroPrecision(_HalfWidth):
+    """The average of `conditions` drops within ±`half_width`, from the baseline and `per_item`
+    random perturbations per item.
+
+        variance of an item's mean difference: discordance (ρ + (1 − ρ)/k), k perturbations
+
+    `discordance` is the average one; `correlation` ρ is that of two perturbations' differences from
+    the baseline on one item. It is 1/2 where the baseline is like any other condition, since both
+    contain it.
+    """
+
+    discordance: float
+    conditions: int
+    per_item: int
+    correlation: float = 0.5
+    about: ClassVar[str] = "micro-average drop"
+
+    def __post_init__(self) -> None:
+        _check_unit("half_width", self.half_width)
+        _check_unit("discordance", self.discordance, ends=True)
+        _check_unit("correlation", self.correlation, ends=True)
+        _check_count("per_item", self.per_item, 1, self.conditions)
+
+    @property
+    def spread(self) -> Spread:
+        return _mean_spread(self.discordance, self.correlation, self.per_item, self.conditions)
+
+    def calls(self, items: int, available: int | None) -> int:
+        return items * (self.per_item + 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrittlenessPrecision(_HalfWidth):
+    """Brittleness within ±`half_width`, from `per_item` of `conditions` conditions per item.
+
+        the variance is that of (v_i − B (1 − 2p) y_i)/(p (1 − p))
+
+    the linear influence of an item with k of its J conditions asked, its share y_i right and its
+    U-statistic v_i = (J − 1)/J · k y_i (k − k y_i)/(k (k − 1)). The number of right answers is
+    taken as beta-binomial with the `accuracy` p and the correlation 1 − B J/(J − 1), which gives
+    the brittleness B. `conditions` includes the baseline, `accuracy` is the mean over all of them.
+    """
+
+    brittleness: float
+    accuracy: float
+    conditions: int
+    per_item: int
+    about: ClassVar[str] = "brittleness"
+
+    def __post_init__(self) -> None:
+        _check_unit("half_width", self.half_width)
+        _check_unit("accuracy", self.accuracy)
+        _check_count("per_item", self.per_item, 2, self.conditions)
+        most = 1.0 - 1.0 / self.conditions
+        if not 0.0 < self.brittleness <= most:
+            expected = f"above 0 and at most 1 - 1/conditions, {most:.4g}"
+            raise InvalidValue("brittleness", self.brittleness, expected)
+
+    @property
+    def spread(self) -> Spread:
+        return Spread(
+            sampled=self._influence(self.per_item), items=self._influence(self.conditions)
+        )
+
+    def calls(self, items: int, available: int | None) -> int:
+        return items * self.per_item
+
+    def _influence(self, k: int) -> float:
+        """The variance of the influence of an item of which k cells are asked."""
+        p, share = self.accuracy, 1.0 - 1.0 / self.conditions
+        right = np.arange(k + 1.0)
+        chance = _beta_binomial(k, p, max(0.0, 1.0 - self.brittleness / share))
+        v = share * right * (k - right) / (k * (k - 1.0))
+        influence = v - self.brittleness * (1.0 - 2.0 * p) * right / k
+        variance = float(chance @ influence**2 - (chance @ influence) ** 2)
+        return max(0.0, variance) / (p * (1.0 - p)) ** 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingPower:
+    """The chance `power` that `models` models whose neighbours lie `gap` apart come out in order.
+
+        se = gap/z(1 − (1 − power)/(models − 1)), so that each neighbouring pair may fail with
+        (1 − power)/(models − 1)
+
+    All are asked the same `per_item` of `conditions` conditions per item. `discordance` is the
+    share of cells in which two neighbours differ, `correlation` that of their difference between
+    two conditions of an item.
+    """
+
+    gap: float
+    discordance: float
+    conditions: int
+    per_item: int
+    models: int = 2
+    correlation: float = 0.5
+    power: float = 0.95
+    about: ClassVar[str] = "order of the models' accuracies"
+    what: ClassVar[str] = "gap"
+
+    def __post_init__(self) -> None:
+        _check_unit("gap", self.gap)
+        _check_unit("discordance", self.discordance, ends=True)
+        _check_unit("correlation", self.correlation, ends=True)
+        if not 0.5 < self.power < 1.0:
+            raise InvalidValue("power", self.power, "a chance above 0.5, below 1")
+        _check_count("per_item", self.per_item, 1, self.conditions)
+        _check_count("models", self.models, 2)
+
+    @property
+    def spread(self) -> Spread:
+        return _mean_spread(self.discordance, self.correlation, self.per_item, self.conditions)
+
+    def error(self, level: float) -> float:
+        return self.gap / self._quantile
+
+    def best(self, error: float, level: float) -> float:
+        return error * self._quantile
+
+    def calls(self, items: int, available: int | None) -> int:
+        return items * self.per_item * self.models
+
+    @property
+    def _quantile(self) -> float:
+        return normal_quantile(1.0 - 2.0 * (1.0 - self.power) / (self.models - 1))
+
+
+def _mean_spread(discordance: float, correlation: float, per_item: int, conditions: int) -> Spread:
+    """The variance of an item's mean difference over k conditions: discordance (ρ + (1 − ρ)/k)."""
+    sampled, items = (
+        discordance * (correlation + (1.0 - correlation) / k) for k in (per_item, conditions)
+    )
+    return Spread(sampled=sampled, items=items)
+
+
+def _beta_binomial(trials: int, share: float, correlation: float) -> Floats:
+    """The chance of c = 0 … n successes in n trials with a correlation ρ from 0 to 1.
+
+        (n over c) Π_{i<c} (s(1 − ρ) + iρ) Π_{i<n−c} ((1 − s)(1 − ρ) + iρ) / Π_{i<n} (1 − ρ + iρ)
+
+    Pólya's urn with the share s: unlike gamma functions, it takes ρ = 0 and ρ = 1 too.
+    """
+    steps = np.arange(trials) * correlation
+    right = np.concatenate(([1.0], np.cumprod(share * (1.0 - correlation) + steps)))
+    wrong = np.concatenate(([1.0], np.cumprod((1.0 - share) * (1.0 - correlation) + steps)))
+    ways = np.array([math.comb(trials, k) for k in range(trials + 1)], dtype=np.float64)
+    return np.asarray(ways * right * wrong[::-1] / np.prod(1.0 - correlation + steps))
+
+
+def _bisect(rising: Callable[[float], float], high: float) -> float:
+    """The root of a rising function between 0 and `high`."""
+    low = 0.0
+    for _ in range(80):
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if rising(middle) > 0.0 else (middle, high)
+    return (low + high) / 2.0
+
+
+def _check_count(name: str, count: int, least: int, most: int | None = None) -> None:
+    if count < least or (most is not None and count > most):
+        expected = f"{least} or more" if most is None else f"{least} to conditions, {most}"
+        raise InvalidValue(name, count, expected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSize:
+    """How many items: `value`, None if those available are not enough.
+
+    `needed` is what it would take if there were more (None: no number of items is enough), `calls`
+    the cells to ask with `value` items, `best` the half-width, margin or gap (`what`) that all
+    available items give.
+    """
+
+    value: int | None
+    status: EstimateStatus
+    attainable: bool
+    needed: int | None
+    calls: int | None
+    available: int | None
+    what: str
+    best: float | None
+    level: float
+    estimand: str
+
+
+def sample_size(
+    goal: Goal,
+    *,
+    available: int | None = None,
+    target: Target = "super-population",
+    level: float = 0.95,
+) -> SampleSize:
+    """The least n at which the goal's standard error is reached.
+
+        super-population: n = n0 = v/se²        finite: n = n0/(1 + n0/N)
+
+    with v the variance of one item's number and se the standard error that the goal needs. Finite
+    is about exactly the N `available` items, so all of them are always enough if every cell of an
+    item is asked. Otherwise the part of the variance that comes from asking some cells of an item
+    stays, and only the part between items has the finite correction. `level` is the interval's; for
+    `EquivalencePower` it is 1 - alpha of each of the two tests.
+
+    Normal approximation: below some 20 items that change, plan more. Source: Cochran (1977).
+    """
+    check_level(level)
+    known = get_args(Target)
+    if target not in known:
+        close = nearest(target, known)
+        hint = f"did you mean {close!r}?" if close else None
+        raise InvalidValue("target", target, " or ".join(map(repr, known)), hint=hint)
+    if available is not None and available < 2:
+        raise InvalidValue("available", available, "two items or more, or None for no limit")
+    if available is None and target == "finite":
+        raise InvalidValue("available", available, "the number of items of a finite target")
+    if available is None and goal.spread.fixed > 0.0:
+        raise InvalidValue("available", available, "the number of items with a baseline")
+    spread, error = goal.spread, goal.error(level)
+    # The part of the variance that asking more of the available items does not change.
+    constant = 0.0
+    if available is not None:
+        constant = (spread.fixed if target == "super-population" else -spread.items) / available
+    least = _least_items(spread.sampled, error**2 - constant)
+    varies = spread.sampled > 0.0
+    attainable = varies and least is not None and (available is None or least <= available)
+    value = least if attainable else None
+    needed = value
+    if varies and not attainable and target == "super-population":
+        needed = _least_items(spread.sampled + spread.fixed, error**2)
+    best = None
+    if available is not None and varies:
+        error_of_all = math.sqrt(max(0.0, spread.sampled / available + constant))
+        best = goal.best(error_of_all, level)
+    status: EstimateStatus = "ok" if attainable else "insufficient_data"
+    of = f"exactly these {available} items" if target == "finite" else "items like these"
+    return SampleSize(
+        value=value,
+        status=status if varies else "undefined_zero_variance",
+        attainable=attainable,
+        needed=needed,
+        calls=None if value is None else goal.calls(value, available),
+        available=available,
+        what=goal.what,
+        best=best,
+        level=level,
+        estimand=f"{goal.about}, these conditions, {of}",
+    )
+
+
+def cheapest_design(
+    goals: Iterable[Goal],
+    *,
+    available: int | None = None,
+    target: Target = "super-population",
+    level: float = 0.95,
+) -> tuple[Goal, SampleSize]:
+    """Of goals that differ in their design, as `per_item`, the one that asks the fewest cells.
+
+    If none is attainable, the one that comes closest with all available items.
+    """
+    sizes = [(g, sample_size(g, available=available, target=target, level=level)) for g in goals]
+    if not sizes:
+        raise InvalidValue("goals", sizes, "one goal or more")
+
+    def cost(design: tuple[Goal, SampleSize]) -> tuple[bool, float]:
+        _, size = design
+        if size.calls is not None:
+            return False, size.calls
+        return True, math.inf if size.best is None else size.best
+
+    return min(sizes, key=cost)
+
+
+def _least_items(sampled: float, allowed: float) -> int | None:
+    """The least n with sampled/n <= allowed, two at least; None where no number is enough."""
+    if allowed <= 0.0:
+        return None
+    # Rounding must not make a whole number of items one more.
+    return max(2, math.ceil(sampled / allowed * (1.0 - 1e-12)))
+
+
+def _check_unit(name: str, value: float, *, ends: bool = False) -> None:
+    """Refuse a share that is not between 0 and 1; with `ends`, 0 and 1 themselves are allowed."""
+    if not (0.0 <= value <= 1.0 if ends else 0.0 < value < 1.0):
+        raise InvalidValue(name, value, "a share between 0 and 1", hint="2 points are 0.02")

@@ -1,0 +1,466 @@
+"""The mean of per-item values over several conditions, as one item-level quantity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue
+from falter.core.records import EstimateStatus
+from falter.stats.clusters import cluster_codes, cluster_parts, too_few_clusters
+from falter.stats.intervals import (
+    Between,
+    Interval,
+    bonett_price,
+    check_level,
+    no_interval,
+    normal_quantile,
+    outer,
+    paired_proportions_interval,
+    quantile_ratio,
+    student_quantile,
+    tango,
+)
+
+Floats = NDArray[np.float64]
+# Fewer items than this that differ from the others do not show how alike those of a cluster are;
+# the fewer they are, the more of this correlation within clusters is assumed at least.
+RARE, ASSUMED = 20, 0.05
+# The least error rate that is told from 0.
+LEAST = 1e-15
+ALIKE = "no variation between items, an interval cannot be had"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemMean:
+    """A mean over items and what is known about it.
+
+    `freedom` are the degrees of freedom of the standard error. With clusters, `clusters` counts
+    them, `design_effect` is the variance over that of as many independent items, and
+    `effective_share` is how much an item counts in an interval for 0/1 scores.
+    """
+
+    interval: Interval
+    items: int
+    excluded: int
+    conditions: int
+    value: float | None = None
+    status: EstimateStatus = "insufficient_data"
+    p_value: float | None = None
+    standard_error: float | None = None
+    freedom: float | None = None
+    clusters: int | None = None
+    design_effect: float | None = None
+    effective_share: float = 1.0
+    how: Inference | None = None
+
+    def at(self, level: float) -> Interval:
+        """The interval of another level."""
+        check_level(level)
+        if self.how is None:
+            return replace(self.interval, level=level)
+        return self.how.interval(level)
+
+    def is_rare(self) -> bool:
+        """Return True if fewer than 20 items of 0/1 scores changed, or fewer than 20 did not."""
+        pairs = None if self.how is None else self.how.pairs
+        return pairs is not None and pairs.events() < RARE
+
+    def inverted_p(self) -> float | None:
+        """The least error rate at which the interval leaves out 0: the two never disagree."""
+        return None if self.how is None else self.how.p_value()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counts:
+    """A mean of differences of 0/1 scores as `fell` and `rose` pairs of the size `scale` among
+    `pairs`, of one condition or of several.
+    """
+
+    fell: float
+    rose: float
+    pairs: float
+    scale: float
+    several: bool
+
+    def interval(self, value: float, level: float, share: float = 1.0) -> Interval:
+        """Scaled; every pair counts `share`."""
+        proportions = tango if self.several else paired_proportions_interval
+        fell, rose, pairs = self.fell * share, self.rose * share, self.pairs * share
+        base = proportions(fell, rose, pairs, level=level)
+        if base.low is None or base.high is None:
+            return base
+        low, high = max(-1.0, self.scale * base.low), min(1.0, self.scale * base.high)
+        return Interval(low=min(value, low), high=max(value, high), level=level, method=base.method)
+
+    def events(self) -> float:
+        """The pairs that changed, or those that did not where these are fewer."""
+        return min(self.fell + self.rose, self.pairs - self.fell - self.rose)
+
+    def least_effect(self, size: float) -> float:
+        """The design effect that too few changed (or unchanged) pairs cannot show to be absent."""
+        return open_effect(self.events(), size)
+
+    def excludes_zero(self, level: float, share: float) -> bool:
+        """Whether `interval` does, without finding its ends."""
+        fell, rose, pairs = self.fell * share, self.rose * share, self.pairs * share
+        z = normal_quantile(level)
+        if not (fell - rose) ** 2 > z * z * (fell + rose):
+            return False
+        if self.several:
+            return True
+        ends = bonett_price(fell, rose, pairs, level=level)
+        return ends.low is not None and ends.high is not None and not ends.low <= 0.0 <= ends.high
+
+
+def open_effect(events: float, size: float) -> float:
+    """The design effect of clusters of a size that few events cannot show to be absent."""
+    return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - events / RARE)
+
+
+def item_mean(
+    values: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+    apart: Between | None = None,
+) -> ItemMean:
+    """The weighted mean over conditions of each one's mean over its items, with its interval.
+
+    For x_ij of item i in condition j, the n_j items that have condition j, and weights w_j that
+    add up to 1:
+
+        x̄ = Σ_j w_j x̄_j        u_i = Σ_j w_j (x_ij − x̄_j)/n_j
+        se² = n/(n − 1) Σ_i u_i²        x̄ ± t(n − 1) se
+
+    u_i is the linear influence of an item on x̄. With every cell present x̄ is the mean of the
+    items' own means, and se their standard deviation over √n. The p-value is Student's t against 0.
+
+    With `clusters`, of which item i is in g and which holds the share h_gj of condition j's items:
+
+        se² = Σ_g (Σ_j Σ_{i in g} w_j (x_ij − x̄_j)/(n_j √(1 − h_gj)))²        ("CR2")
+
+    with Student's t on Satterthwaite's degrees of freedom (G − 1 for clusters of one size). Scores
+    of 0 and 1 and their differences count n_eff = n/deff (z/t)² items of n, at most n, in the
+    interval that they have without clusters, which is never narrower for it; deff is se² over the
+    one above, and at least 1 + ρ(1 − k/20)(m − 1) where only k < 20 items changed (or did not):
+    clusters of m could be alike by ρ = 0.05 unseen. Their p-value is the least error rate at which
+    this interval leaves out 0. Fewer than 6 clusters: `too_few_clusters`, a value alone.
+
+    `values` is items x conditions (or items) with NaN for a missing cell. A condition without a
+    value is left out, an item without one excluded. Fewer than two items: insufficient_data.
+    Differences of 0/1 scores have `_counts`' interval; other values that are all alike have none.
+    With `apart`, see `mean_drop`, the interval holds its interval too.
+    Source: Liang and Zeger (1986); Bell and McCaffrey (2002); Korn and Graubard (1998).
+    """
+    check_level(level)
+    matrix, weight = _checked(values, weights)
+    if clusters is None and apart is None and matrix.shape[1] == 1:
+        return _of_one_condition(matrix[:, 0], level)
+    codes = cluster_codes(clusters, matrix.shape[0])
+    # Keep the conditions, and then the items, that have at least one value.
+    present = ~np.isnan(matrix)
+    used = present.any(axis=0) & (weight > 0)
+    matrix, present, weight = matrix[:, used], present[:, used], weight[used]
+    rows = present.any(axis=1)
+    matrix, present, codes = matrix[rows], present[rows], codes[rows]
+    items = int(rows.sum())
+    unknown = ItemMean(
+        interval=no_interval(level),
+        items=items,
+        excluded=int((~rows).sum()),
+        conditions=int(used.sum()),
+        clusters=None if clusters is None else len(np.unique(codes)),
+    )
+    if items < 2:
+        return unknown
+    # x̄ and the error of independent items, 0 where only rounding is left of equal values
+    weight = weight / weight.sum()
+    counts = present.sum(axis=0)
+    means = np.where(present, matrix, 0.0).sum(axis=0) / counts
+    residuals = np.where(present, matrix - means, 0.0)
+    rounding = 1e-14 * float(np.abs(means).max())
+    error = float(np.sqrt(items / (items - 1) * np.square(residuals @ (weight / counts)).sum()))
+    error = 0.0 if error <= rounding else error
+    pairs = _counts(matrix, present, weight / counts)
+    known = replace(unknown, value=float(means @ weight), status="ok")
+    apart = None if apart is None else replace(apart, value=float(means @ weight))
+    if clusters is None:
+        return _of_items(known, error, pairs, apart)
+    if few := too_few_clusters(known.clusters):
+        return replace(known, status="too_few_clusters", interval=no_interval(level, few))
+    parts = cluster_parts(residuals, present, codes)
+    by_cluster = parts.error(weight)
+    return _of_clusters(
+        known,
+        error,
+        0.0 if by_cluster <= rounding else by_cluster,
+        parts.freedom(weight, counts),
+        pairs,
+        float(np.square(np.bincount(codes)).sum()) / items,
+        apart,
+    )
+
+
+def _of_one_condition(values: Floats, level: float) -> ItemMean:
+    """The same for independent items of one condition: what is reckoned most often.
+
+    Differences of 0/1 scores are counted.
+    """
+    present = ~np.isnan(values)
+    used = np.ascontiguousarray(values[present])
+    items = len(used)
+    mean = ItemMean(
+        interval=no_interval(level),
+        items=items,
+        excluded=len(values) - items,
+        conditions=1 if items else 0,
+    )
+    if items < 2:
+        return mean
+    value = float(used.sum() / items)
+    residuals = used - value
+    error = float(np.sqrt(items / (items - 1) * np.square(residuals * (1.0 / items)).sum()))
+    error = 0.0 if error <= 1e-14 * abs(value) else error
+    fell, rose = int((used == 1.0).sum()), int((used == -1.0).sum())
+    pairs = None
+    if fell + rose + int((used == 0.0).sum()) == items:
+        pairs = _Counts(
+            fell=float(fell), rose=float(rose), pairs=float(items), scale=1.0, several=False
+        )
+    return _of_items(replace(mean, value=value, status="ok"), error, pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inference:
+    """What intervals and tests of a mean at any level are made of.
+
+    `pairs` where scores are 0/1; else `error`, that of Student's t, 0 where nothing varies. `least`
+    is the design effect that is reckoned with, None without clusters.
+    """
+
+    value: float
+    error: float
+    freedom: float
+    pairs: _Counts | None
+    least: float | None
+    method: str
+    apart: Between | None = None
+
+    def share(self, level: float) -> float:
+        """How much one of the clustered items counts: (z/t)²/deff, at most 1, deff at least 1.
+
+        Source: Korn and Graubard (1998).
+        """
+        if self.least is None:
+            return 1.0
+        ratio = quantile_ratio(level, self.freedom)
+        return min(1.0, ratio * ratio / max(1.0, self.least))
+
+    def interval(self, level: float) -> Interval:
+        """The interval, which holds that of both means apart where these are known."""
+        interval = self._of_differences(level)
+        ends = None if self.apart is None else self.apart.interval(level)
+        if ends is None:
+            return interval
+        apart = replace(interval, low=ends[0], high=ends[1])
+        # Drops that are all alike have no interval of their own.
+        whole = apart if interval.low is None else outer(interval, apart)
+        return replace(whole, method=f"{interval.method}, holding MOVER of both means")
+
+    def _of_differences(self, level: float) -> Interval:
+        if self.pairs is not None:
+            interval, share = self.pairs.interval(self.value, level), self.share(level)
+            if share < 1.0:
+                interval = outer(self.pairs.interval(self.value, level, share), interval)
+            if self.least is None:
+                return interval
+            return clustered(interval)
+        if self.error == 0.0:
+            return no_interval(level, ALIKE)
+        half = student_quantile(level, self.freedom) * self.error
+        low, high = self.value - half, self.value + half
+        return Interval(low=low, high=high, level=level, method=self.method)
+
+    def p_value(self) -> float | None:
+        """The least error rate at which `interval` leaves out 0."""
+        own = self._of_differences_p()
+        return own if own is None else max(own, self.apart_p())
+
+    def apart_p(self) -> float:
+        """The least error rate at which the interval of both means apart leaves out 0."""
+        return 0.0 if self.apart is None else least_error(self.apart.excludes_zero)
+
+    def _of_differences_p(self) -> float | None:
+        if self.pairs is None:
+            return self.students_p()
+        if self.least is None:
+            return _inverted_alone(self.pairs)
+        return _inverted(self.pairs, self.share)
+
+    def students_p(self) -> float | None:
+        """Student's test; equal values that are not 0 leave nothing to test against."""
+        from scipy.special import stdtr
+
+        if self.error == 0.0:
+            return 1.0 if self.value == 0.0 else None
+        return float(2.0 * stdtr(self.freedom, -abs(self.value / self.error)))
+
+
+def clustered(interval: Interval) -> Interval:
+    """The interval for 0/1 scores, which says that it is one of clusters."""
+    return replace(interval, method=f"{interval.method}, effective sample size of clusters, CR2")
+
+
+def _of_items(
+    mean: ItemMean, error: float, pairs: _Counts | None, apart: Between | None = None
+) -> ItemMean:
+    """The mean with the interval and Student's test of independent items."""
+    value, freedom = mean.value or 0.0, float(mean.items - 1)
+    how = Inference(
+        value=value, error=error, freedom=freedom, pairs=pairs, least=None, method="t over items",
+        apart=apart,
+    )  # fmt: skip
+    own = how.students_p()
+    return replace(
+        mean,
+        interval=how.interval(mean.interval.level),
+        p_value=None if own is None else max(own, how.apart_p()),
+        standard_error=error,
+        freedom=freedom,
+        how=how,
+    )
+
+
+def _of_clusters(
+    mean: ItemMean,
+    error: float,
+    by_cluster: float,
+    freedom: float,
+    pairs: _Counts | None,
+    size: float,
+    apart: Between | None,
+) -> ItemMean:
+    """The mean with the interval and the test of clusters, an item's of `size` on average.
+
+    `error` is that of independent items, `by_cluster` CR2's. Clusters that do not differ at all,
+    which is no proof that others like them would not, leave the error of independent items.
+    """
+    level = mean.interval.level
+    if freedom <= 0.0:
+        return replace(mean, interval=no_interval(level, "all items of a condition in one cluster"))
+    effect = (by_cluster / error) ** 2 if error > 0.0 else None
+    least = effect or 1.0
+    how = Inference(
+        value=mean.value or 0.0,
+        error=by_cluster or error,
+        freedom=freedom,
+        pairs=pairs,
+        least=least if pairs is None else max(least, pairs.least_effect(size)),
+        method="t over clusters, CR2"
+        if by_cluster > 0.0
+        else "t over items, as the clusters do not differ",
+        apart=apart,
+    )
+    return replace(
+        mean,
+        interval=how.interval(level),
+        p_value=how.p_value(),
+        standard_error=by_cluster,
+        freedom=freedom,
+        design_effect=effect,
+        effective_share=how.share(level),
+        how=how,
+    )
+
+
+def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
+    """The least error rate at which the interval leaves out 0."""
+    if pairs.fell == pairs.rose:
+        return 1.0
+
+    def excludes(level: float) -> bool:
+        each = share(level)
+        if not pairs.excludes_zero(level, each):
+            return False
+        return each == 1.0 or pairs.excludes_zero(level, 1.0)
+
+    return least_error(excludes)
+
+
+def least_error(excludes: Callable[[float], bool]) -> float:
+    """The least error rate at whose level something is excluded; 1 where it is at none."""
+    return bisect_error(lambda p: excludes(1.0 - p), LEAST, -1e-12, beyond=1.0, steps=50)
+
+
+def bisect_error(
+    shows: Callable[[float], bool], least: float, log_most: float, *, beyond: float, steps: int
+) -> float:
+    """The least error rate from `least` on that shows something, by bisection of its logarithm.
+
+    `beyond` where even the largest, with the logarithm `log_most`, does not.
+    """
+    low, high = math.log(least), log_most
+    if shows(math.exp(low)):
+        return least
+    if not shows(math.exp(high)):
+        return beyond
+    for _ in range(steps):
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if shows(math.exp(middle)) else (middle, high)
+    return math.exp(high)
+
+
+@lru_cache(maxsize=4096)  # of few items, many recipes have the same counts
+def _inverted_alone(pairs: _Counts) -> float:
+    """The same where items are independent."""
+    return _inverted(pairs, lambda level: 1.0)
+
+
+def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Counts | None:
+    """The mean of n parts x that come from differences of 0/1 scores, as pairs that changed.
+
+        s = Σ x² / Σ |x|        b = Σ x⁺ / s        c = Σ x⁻ / s
+
+    The parts behave like b falls and c rises of size s among n pairs: exactly so for one condition,
+    where s = 1. The interval is s times that of (b − c)/n, by `paired_proportions_interval` for one
+    condition and by Tango for several, whose counts are less coarse. None for other values.
+    """
+    known = matrix[present]
+    if not ((known == 0.0) | (np.abs(known) == 1.0)).all():
+        return None
+    # What every item adds to x̄, scaled so that x̄ is the mean of these parts.
+    parts = np.where(present, matrix, 0.0) @ shares * len(matrix)
+    magnitude = float(np.abs(parts).sum())
+    scale = float(np.square(parts).sum()) / magnitude if magnitude > 0.0 else 1.0
+    b, c = float(parts[parts > 0].sum()) / scale, float(-parts[parts < 0].sum()) / scale
+    return _Counts(
+        fell=b,
+        rose=c,
+        pairs=max(float(len(parts)), b + c),
+        scale=scale,
+        several=matrix.shape[1] > 1,
+    )
+
+
+def _checked(values: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:
+    """The values as items x conditions, and a weight for every condition."""
+    matrix = np.asarray(values, dtype=np.float64)
+    matrix = matrix[:, None] if matrix.ndim == 1 else matrix
+    if matrix.ndim != 2:
+        raise InvalidValue("values", matrix.shape, "items, or items x conditions")
+    if np.isinf(matrix).any():
+        raise InvalidValue("values", "an infinite score", "finite numbers, NaN where missing")
+    columns = matrix.shape[1]
+    if weights is None:
+        return matrix, np.ones(columns)
+    weight = np.asarray(weights, dtype=np.float64)
+    if weight.shape != (columns,) or not (weight >= 0).all() or (columns and not weight.sum() > 0):
+        raise InvalidValue("weights", weights, f"{columns} numbers, none negative, not all zero")
+    return matrix, weight

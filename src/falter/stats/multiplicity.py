@@ -1,0 +1,297 @@
+"""Several tests, or several looks: adjusted p-values, simultaneous intervals, shared-out error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue
+from falter.stats.clusters import cluster_codes, cluster_parts
+from falter.stats.intervals import Interval, check_level, no_interval, normal_quantile
+from falter.stats.mean import ItemMean, item_mean
+
+Floats = NDArray[np.float64]
+# More units than this are put into this many groups by lot: only how the columns hang together
+# is learnt from the draws.
+GROUPS = 4_000
+# As many weights are held in memory at a time.
+BLOCK = 2_000_000
+# Webb (2023): six points instead of two signs, so that six clusters have 46,656 draws, not 64.
+WEBB = np.sqrt([1.5, 1.0, 0.5])
+MAX_LOOKS = 6
+# A boundary that no z reaches.
+UNREACHED = 40.0
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's step-down p-values: comparing them with 0.05 bounds the family's error by 0.05.
+
+        adjusted p_(k) = max over l <= k of (m − l + 1) p_(l), at most 1
+
+    for the k-th smallest of m. None, a test that could not be done, stays None and does not count
+    into m. Source: Holm (1979).
+    """
+    present = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    if not all(0.0 <= p <= 1.0 for p, _ in present):
+        wrong = next(p for p, _ in present if not 0.0 <= p <= 1.0)
+        raise InvalidValue("p_values", wrong, "numbers between 0 and 1, or None")
+    adjusted: list[float | None] = [None] * len(p_values)
+    highest = 0.0
+    for rank, (p, place) in enumerate(present):
+        highest = max(highest, min(1.0, (len(present) - rank) * p))
+        adjusted[place] = highest
+    return adjusted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxTMember:
+    """One column: its mean with its own interval, and its interval and p-value in the family."""
+
+    mean: ItemMean
+    together: Interval
+    adjusted_p: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxT:
+    """All columns; each one's interval together is its own one at the level 1 - `tail`."""
+
+    members: tuple[MaxTMember, ...]
+    level: float
+    tail: float
+    method: str
+    seed: int
+
+    def largest(self) -> tuple[int, Interval] | None:
+        """Where the largest mean is, and an interval for the largest true one.
+
+        All true means are below the largest upper end, and one of them is above the largest lower
+        end. None where a mean is not known.
+        """
+        values = [m.mean.value for m in self.members if m.mean.value is not None]
+        if len(values) < len(self.members) or not values:
+            return None
+        place = max(range(len(values)), key=values.__getitem__)
+        lows = [m.together.low for m in self.members if m.together.low is not None]
+        highs = [m.together.high for m in self.members if m.together.high is not None]
+        if len(lows) < len(values) or len(highs) < len(values):
+            return place, next(m.together for m in self.members if m.together.low is None)
+        interval = self.members[place].together
+        return place, replace(interval, low=max(lows), high=max(highs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Family:
+    """How a p-value of one of `size` columns becomes one of the family.
+
+    `least` are the sorted smallest p-values of the draws, of the columns that were drawn; `apart`
+    is the number of the others.
+    """
+
+    size: int
+    apart: int
+    least: Floats
+
+    def adjusted(self, p: float) -> float:
+        """P(any column has a p-value this small), never more than Bonferroni's `size` times p."""
+        bound = self.size * p
+        if len(self.least):
+            draws = int(np.searchsorted(self.least, p, side="right"))
+            bound = min(bound, self.apart * p + (1 + draws) / (1 + len(self.least)))
+        return min(1.0, max(p, bound))
+
+    def tail(self, alpha: float) -> float:
+        """The largest p-value whose adjusted one is below alpha, by bisection."""
+        low, high = alpha / max(1, self.size) * (1.0 - 1e-12), alpha
+        for _ in range(60):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if self.adjusted(middle) < alpha else (low, middle)
+        return low
+
+
+def max_t(
+    differences: ArrayLike,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> MaxT:
+    """The means of items x columns (NaN where missing), with intervals that hold all at once.
+
+    The G clusters (without `clusters`: items) of centred sums r_gj get the same random weights v_g
+    for all columns, which keeps their dependence; a draw's p-values are the ranks of
+
+        |T*_j| = |Σ_g v_g r_gj| / se*_j        m* = min_j p*_j
+
+    with the standard error se*_j of the weighted sums themselves (wild bootstrap-t, Webb's six
+    points). A column whose own interval leaves out 0 from the error rate p on has
+
+        adjusted p = P(m* <= p) + K_rare p, at most K p and at least p
+
+    and every column gets its own interval (`item_mean`'s, so 0/1 scores and clusters have theirs)
+    at the p whose adjusted value is 1 - level: an interval leaves out 0 just when its adjusted
+    p-value is below 1 - level. The K_rare columns of 0/1 scores of which fewer than 20 changed (or
+    did not) are too coarse to be drawn and count as Bonferroni has it, with K columns in all.
+    Source: Westfall and Young (1993); Romano and Wolf (2005); Webb (2023).
+    """
+    check_level(level)
+    table = np.asarray(differences, dtype=np.float64)
+    if table.ndim != 2:
+        raise InvalidValue("differences", table.shape, "items x columns")
+    if replications < 2:
+        raise InvalidValue("replications", replications, "two or more; 2000 is usual")
+    means = [item_mean(column, clusters=clusters, level=level) for column in table.T]
+    p_values = [mean.inverted_p() for mean in means]
+    known = [j for j, p in enumerate(p_values) if p is not None]
+    drawn = [j for j in known if not means[j].is_rare()]
+    least = np.zeros(0)
+    if len(drawn) > 1:
+        codes = cluster_codes(clusters, len(table))
+        least = _least_p(table[:, drawn], codes, replications, seed)
+    apart = len(known) - len(drawn) if len(least) else len(known)
+    family = _Family(size=len(known), apart=apart, least=least)
+    tail = family.tail(1.0 - level)
+    how = f"simultaneous over {len(known)}"
+    how += f", wild bootstrap-t, {replications} draws, PCG64" if len(least) else ", bonferroni"
+    members = []
+    for mean, p in zip(means, p_values, strict=True):
+        interval = mean.at(1.0 - tail) if mean.value is not None else no_interval(level)
+        if interval.low is not None:
+            interval = replace(interval, method=f"{interval.method}, {how}")
+        members.append(
+            MaxTMember(
+                mean=mean,
+                together=replace(interval, level=level),
+                adjusted_p=None if p is None else family.adjusted(p),
+            )
+        )
+    return MaxT(members=tuple(members), level=level, tail=tail, method=how, seed=seed)
+
+
+def _least_p(table: Floats, codes: NDArray[np.intp], replications: int, seed: int) -> Floats:
+    """The smallest p-value among the columns of every draw, sorted."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    present = ~np.isnan(table)
+    rows = present.any(axis=1)
+    table, present, codes = table[rows], present[rows], codes[rows]
+    if len(np.unique(codes)) > GROUPS:
+        numbers, codes = np.unique(codes, return_inverse=True)
+        codes = (rng.permutation(len(numbers)) % GROUPS)[codes]
+    means = np.where(present, table, 0.0).sum(axis=0) / present.sum(axis=0)
+    cluster = cluster_parts(np.where(present, table - means, 0.0), present, codes)
+    h = np.minimum(cluster.leverage, 1.0 - 1e-9)
+    sums = cluster.parts * np.sqrt(1.0 - h)
+    sizes = np.empty((replications, table.shape[1]))
+    step = max(1, BLOCK // len(sums))
+    for start in range(0, replications, step):
+        count = min(step, replications - start)
+        places = rng.integers(6, size=(count, len(sums)))
+        weights = np.concatenate([-WEBB, WEBB])[places]
+        total = weights @ sums
+        square = np.square(weights) @ np.square(cluster.parts)
+        square -= 2.0 * total * (weights @ (sums * h / (1.0 - h)))
+        square += np.square(total) * (np.square(h) / (1.0 - h)).sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sizes[start : start + count] = np.where(square > 1e-300, total**2 / square, 0.0)
+    ordered = np.sort(sizes, axis=0)
+    below = np.stack(
+        [np.searchsorted(o, s, side="left") for o, s in zip(ordered.T, sizes.T, strict=True)]
+    )
+    # A rank r stands for p-values from (r - 1)/m to r/m; taken as r/m, columns would err too often.
+    ranks = (replications - below).min(axis=0) - rng.random(replications)
+    return np.asarray(np.sort(ranks / replications))
+
+
+# A few planned looks: how much error each may spend, and where its boundary lies.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequentialBoundaries:
+    """Stop at look k when |z| is at least `z[k]`; `information` is the share of items by then."""
+
+    z: tuple[float, ...]
+    information: tuple[float, ...]
+
+
+def sequential_boundaries(looks: int, *, alpha: float = 0.05) -> SequentialBoundaries:
+    """The boundaries of |z| that spend O'Brien and Fleming's error at up to six even looks.
+
+        spent at the share t of the items: 4 (1 − Φ(z(1 − α/4)/√t))
+
+    next to nothing early, and α at t = 1. A boundary comes from integrating the density of the z
+    that crossed no earlier one. Source: Lan and DeMets (1983); Armitage, McPherson and Rowe (1969).
+    """
+    from scipy.special import ndtr
+
+    check_level(1.0 - alpha)
+    if not 1 <= looks <= MAX_LOOKS:
+        raise InvalidValue("looks", looks, f"1 to {MAX_LOOKS} looks")
+    information = tuple(k / looks for k in range(1, looks + 1))
+    spent = 4.0 * ndtr(-normal_quantile(1.0 - alpha / 2.0) / np.sqrt(information))
+    path = _Path()
+    bounds = []
+    for t, chance in zip(information, np.diff(spent, prepend=0.0), strict=True):
+        path = path.at(t)
+        low, high = 0.0, UNREACHED
+        for _ in range(60):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if path.outside(middle) > chance else (low, middle)
+        bounds.append((low + high) / 2.0)
+        path = path.inside(bounds[-1])
+    return SequentialBoundaries(z=tuple(bounds), information=information)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Path:
+    """The score S(t) = z √t ~ N(0, t) of the paths that crossed no boundary so far.
+
+    `places` and `mass` are nodes and weights of its density at the last look; the step from there
+    to `time` is normal:
+
+        P(|S| >= b) = Σ mass · (Φ((−b − place)/σ) + Φ((place − b)/σ)),   σ² = time − last
+    """
+
+    places: Floats = field(default_factory=lambda: np.zeros(1))
+    mass: Floats = field(default_factory=lambda: np.ones(1))
+    last: float = 0.0
+    time: float = 0.0
+
+    def at(self, time: float) -> _Path:
+        """The same paths at a later time."""
+        return _Path(places=self.places, mass=self.mass, last=self.time, time=time)
+
+    @property
+    def step(self) -> float:
+        """σ, the standard deviation of the step."""
+        return math.sqrt(self.time - self.last)
+
+    def outside(self, z: float) -> float:
+        """The chance of |z| at the boundary or beyond."""
+        from scipy.special import ndtr
+
+        edge = z * math.sqrt(self.time)
+        tails = ndtr((-edge - self.places) / self.step) + ndtr((self.places - edge) / self.step)
+        return float(self.mass @ tails)
+
+    def inside(self, z: float) -> _Path:
+        """The paths that stay inside, as Gauss-Legendre nodes with their mass."""
+        edge = min(z, 9.0) * math.sqrt(self.time)
+        # Enough nodes for a density as narrow as so many standard deviations of the step.
+        steps = edge / self.step
+        nodes, weights = _legendre(int(min(1024, 64 * math.ceil((64.0 + 8.0 * steps) / 64.0))))
+        places = edge * nodes
+        scores = (places[:, None] - self.places) / self.step
+        density = np.exp(-(scores**2) / 2.0) @ self.mass / (self.step * math.sqrt(2.0 * math.pi))
+        return _Path(places=places, mass=density * weights * edge, last=self.last, time=self.time)
+
+
+@lru_cache(maxsize=8)
+def _legendre(count: int) -> tuple[Floats, Floats]:
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return nodes, weights

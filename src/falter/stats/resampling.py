@@ -1,0 +1,187 @@
+"""Intervals from drawing items again, or from leaving out one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue
+from falter.stats.intervals import Interval, check_level, no_interval, student_quantile
+
+Floats = NDArray[np.float64]
+Transform = Literal["identity", "log", "logit"]
+MOST_SUMS = 1_000  # columns; beyond, to draw rows takes less memory
+BLOCK = 2_000_000  # as many sums are held at a time
+
+
+def bootstrap(
+    data: ArrayLike,
+    statistic: Callable[[NDArray[Any]], float],
+    *,
+    replications: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """An interval for `statistic(data)` from drawing the rows of `data` again, with replacement.
+
+        z0 = Φ⁻¹(share of draws below the value)        l_i = ḡ − g_i
+        a = Σ l³ / (6 (Σ l²)^(3/2))        tail = Φ(z0 + (z0 + z)/(1 − a (z0 + z)))
+
+    BCa: percentiles at these tails, with z the normal quantile of the plain tail, g_i the statistic
+    without row i and ḡ their mean; so they are shifted for median bias and for acceleration. Where
+    either is undefined, plain percentiles. A row is an item with all its conditions; single cells
+    are never drawn. Draws whose statistic is NaN are left out. Fewer than two rows, or a statistic
+    that never varies: no interval. numpy's PCG64, so the same seed draws the same rows.
+    Source: Efron (1987).
+    """
+    table = np.asarray(data)
+    _check_draws(table, replications, level)
+    items = table.shape[0]
+    if items < 2:
+        return no_interval(level)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    draws = np.array(
+        [statistic(table[rng.integers(items, size=items)]) for _ in range(replications)],
+        dtype=np.float64,
+    )
+
+    def left_out() -> Floats:
+        without = (np.delete(table, row, axis=0) for row in range(items))
+        return np.array([statistic(rows) for rows in without], dtype=float)
+
+    return _bca(float(statistic(table)), draws, left_out, level)
+
+
+def bootstrap_of_sums(
+    columns: Floats,
+    statistic: Callable[[Floats], Floats],
+    *,
+    replications: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """`bootstrap` for a statistic of the sums of some columns over the items.
+
+    The statistic takes rows of such sums, of as many draws at once, so nothing is done draw by
+    draw; the draws are those of `bootstrap`.
+    """
+    _check_draws(columns, replications, level)
+    items = len(columns)
+    if items < 2:
+        return no_interval(level)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    total, draws = columns.sum(axis=0), np.empty(replications)
+    step = max(1, BLOCK // max(items, columns.shape[1]))
+    for start in range(0, replications, step):
+        count = min(step, replications - start)
+        drawn = rng.integers(items, size=(count, items)) + items * np.arange(count)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=count * items).reshape(count, items)
+        draws[start : start + count] = statistic(counts @ columns)
+    return _bca(float(statistic(total[None])[0]), draws, lambda: statistic(total - columns), level)
+
+
+def _bca(value: float, draws: Floats, left_out: Callable[[], Floats], level: float) -> Interval:
+    """BCa's percentiles of the draws, plain ones where they are undefined."""
+    from scipy.special import ndtr, ndtri
+
+    draws = draws[~np.isnan(draws)]
+    if len(draws) < 2 or np.ptp(draws) == 0.0 or np.isnan(value):
+        return no_interval(level)
+    tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    name, without = "percentile", left_out()
+    below = (np.sum(draws < value) + np.sum(draws <= value)) / (2.0 * len(draws))
+    influence = without.mean() - without
+    squares = float(np.square(influence).sum())
+    if 0.0 < below < 1.0 and squares > 0.0:
+        acceleration = float((influence**3).sum()) / (6.0 * squares**1.5)
+        bias = float(ndtri(below))
+        shifted = bias + ndtri(tails)
+        tails = np.asarray(ndtr(bias + shifted / (1.0 - acceleration * shifted)))
+        name = "bca"
+    low, high = np.quantile(draws, tails)
+    method = f"{name} bootstrap of items, PCG64"
+    return Interval(low=float(low), high=float(high), level=level, method=method)
+
+
+def _check_draws(table: NDArray[Any], replications: int, level: float) -> None:
+    check_level(level)
+    if table.ndim == 0:
+        raise InvalidValue("data", table, "an array whose rows are items")
+    if replications < 2:
+        raise InvalidValue("replications", replications, "two or more; 2000 is usual")
+
+
+def jackknife(
+    value: float,
+    leave_one_out: ArrayLike,
+    *,
+    transform: Transform = "identity",
+    level: float = 0.95,
+) -> Interval:
+    """A t interval around g(value) from its n leave-one-out values, carried back through g.
+
+        bias = (n − 1)(ḡ − g)        se² = (n − 1)/n Σ_i (g_i − ḡ)²        g − bias ± t(n − 1) se
+
+    g_i is g of the value without item i and ḡ their mean; g is the identity, log (for variances) or
+    logit (for shares). The centre is corrected for bias, the reported value is not; the interval
+    always contains the value. Where g is not finite everywhere the identity is used. Nothing
+    varies, or n < 3: no interval. Source: Tukey (1958); Efron and Stein (1981).
+    """
+    check_level(level)
+    left_out = np.asarray(leave_one_out, dtype=np.float64)
+    _check_left_out(value, left_out)
+    n = left_out.size
+    method = f"jackknife t, {transform}"
+    lowest = min(value, float(left_out.min(initial=value)))
+    highest = max(value, float(left_out.max(initial=value)))
+    if transform != "identity" and not (lowest > 0.0 and (transform == "log" or highest < 1.0)):
+        transform, method = "identity", f"jackknife t, identity (no {transform} at the boundary)"
+    g, g_left_out = _to_scale(np.array([value]), transform)[0], _to_scale(left_out, transform)
+    spread = float(g_left_out.max() - g_left_out.min()) if n else 0.0
+    if n < 3 or spread <= 1e-13 * max(1.0, abs(float(g))):
+        return no_interval(level)
+    # g − bias ± t(n − 1) se, and back
+    centre = g - (n - 1) * (float(g_left_out.mean()) - g)
+    half = student_quantile(level, n - 1) * jackknife_error(g_left_out)
+    low, high = _from_scale(np.array([centre - half, centre + half]), transform)
+    return Interval(
+        low=min(float(low), value), high=max(float(high), value), level=level, method=method
+    )
+
+
+def jackknife_error(leave_one_out: ArrayLike) -> float:
+    """The jackknife standard error, √((n − 1)/n Σ_i (x_i − x̄)²); 0 for no items."""
+    left_out = np.asarray(leave_one_out, dtype=np.float64)
+    n = left_out.size
+    if n == 0:
+        return 0.0
+    return float(np.sqrt((n - 1) / n * np.square(left_out - left_out.mean()).sum()))
+
+
+def _to_scale(x: NDArray[np.float64], transform: Transform) -> NDArray[np.float64]:
+    if transform == "log":
+        return np.log(x)
+    if transform == "logit":
+        return np.log(x) - np.log1p(-x)
+    return x
+
+
+def _from_scale(x: NDArray[np.float64], transform: Transform) -> NDArray[np.float64]:
+    if transform == "log":
+        return np.exp(x)
+    if transform == "logit":
+        # 1/(1 + exp(-x)), which does not overflow this way
+        return 0.5 * (1.0 + np.tanh(x / 2.0))
+    return x
+
+
+def _check_left_out(value: float, left_out: NDArray[np.float64]) -> None:
+    if left_out.ndim != 1:
+        raise InvalidValue(
+            "leave_one_out", left_out.shape, "a vector, one value for every item left out"
+        )
+    if not (np.isfinite(value) and np.isfinite(left_out).all()):
+        raise InvalidValue("leave_one_out", "a value that is not finite", "finite numbers")

@@ -1,0 +1,441 @@
+"""Brittleness and average drops of a complete table from a random few conditions of each item."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue
+from falter.core.records import EstimateStatus
+from falter.stats.intervals import (
+    Interval,
+    check_level,
+    clopper_pearson,
+    no_interval,
+    student_quantile,
+    tango,
+)
+
+Floats = NDArray[np.float64]
+# From so many items that seem to disagree on, or a quarter of all, the log scale is good enough.
+FEW_DISAGREE = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleEstimate:
+    """A number of exactly these items from some of their cells; `excluded` could not be used.
+
+    Without an `ok` status the value is None, and the interval has no ends.
+    """
+
+    value: float | None
+    status: EstimateStatus
+    interval: Interval
+    standard_error: float | None
+    items: int
+    excluded: int
+    estimand: str
+
+
+def masked_brittleness(
+    outcomes: ArrayLike,
+    *,
+    baseline: int | None = None,
+    population: int | None = None,
+    level: float = 0.95,
+) -> SampleEstimate:
+    """The plug-in brittleness of the complete items x conditions table from some of its cells.
+
+        pert = (J − 1)/J mean_i c_i (k − c_i)/(k (k − 1))        total = p (1 − p) + Var(p)
+        brittleness = pert/total
+
+    for items with c of k random cells right (other scores: s_i² in the place of the fraction); p is
+    the mean and Var(p) its estimated sampling variance. Both are unbiased, whatever k and the
+    outcomes are; their ratio can come out above 1. `outcomes` is items x all J conditions, NaN
+    where a cell was not asked; every set of k cells is equally likely, as `balanced_mask` draws
+    them. `baseline` is the condition that every item was asked in, if there is one: pairs with it
+    then count by their own chance, and two more cells per item are needed.
+
+    The items with cells are a random part of the `population` (by default, of the rows), and the
+    estimate is about exactly these: (1 - n/N) of the variance between items and all of the variance
+    from asking some cells. The latter is estimated from fourth moments: from 4 random 0/1 cells per
+    item; with fewer the interval is that for items like these, which is too wide. So 4 cells, on
+    fewer items, cost no more than 3. With balanced masks, intervals and total are a little too
+    large: Var(p) contains a difference between conditions that balance takes out.
+
+    Intervals: t on the log odds of the linear influence; where fewer than 10 items seem to
+    disagree, Clopper and Pearson's on scaled counts. Items with too few cells are counted as
+    excluded. J < 2 or nothing but such items: not_identified; fewer than two others:
+    insufficient_data; nothing varies: undefined_zero_variance.
+    """
+    rows = MaskedRows.read(outcomes, baseline, population, least=2, level=level)
+    what = "brittleness"
+    if rows.status != "ok":
+        return _undefined(rows, what, rows.status)
+    m, within, whole = float(rows.mean.mean()), float(rows.pert.mean()), rows.total
+    if whole == 0.0:
+        return _undefined(rows, what, "undefined_zero_variance")
+    value = within / whole
+    # The influence (pert − B (square − 2m · mean))/total of an item.
+    weights = (-value / whole, 2.0 * value * m / whole, 1.0 / whole)
+    influence = weights[0] * rows.square + weights[1] * rows.mean + weights[2] * rows.pert
+    variance = rows.sampling_variance(influence, rows.quadratic_mask(*weights))
+    interval = _few(rows)
+    if interval is None:
+        interval = _logit(value, variance, _log_odds_bias(rows, m, within, whole), rows)
+    else:
+        interval = interval.mapped(lambda end: end * (1.0 / whole))
+    return _estimate(rows, what, value, interval.clipped(0.0, max(1.0, value)), variance)
+
+
+def masked_drop(
+    outcomes: ArrayLike, baseline: int, *, population: int | None = None, level: float = 0.95
+) -> SampleEstimate:
+    """The average drop over all other conditions from the baseline and some of them for every item.
+
+    The mean over items of baseline - the mean of the others asked, unbiased if these are a random
+    part, each set equally likely; Tango's interval on scaled counts for 0/1 scores, else t. About
+    exactly the `population`: (1 - n/N) of the variance between items, plus that from asking some
+    conditions, which shows from two of them per item on; with one the interval is that for items
+    like these. Items without the baseline or without another are excluded.
+    """
+    rows = MaskedRows.read(outcomes, baseline, population, least=1, level=level)
+    what = "mean of score(baseline) - score(condition)"
+    if rows.status != "ok":
+        return _undefined(rows, what, rows.status)
+    drops = rows.baseline - rows.others
+    variance = rows.sampling_variance(drops, rows.linear_mask(0.0, 1.0))
+    value = float(drops.mean())
+    interval = _tango(drops, variance, rows) if rows.binary else _t(value, variance, rows)
+    return _estimate(rows, what, value, interval, variance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedRows:
+    """Items that have the baseline, if there is one, and at least `least` of the other conditions.
+
+    `baseline` is the baseline's outcome, 0 where there is none; `cells` are the K other conditions
+    of all J (K = J without a baseline), NaN where not asked; `counts` are the k asked; `population`
+    is N. Which k were asked is random, so what follows estimates the row of all J without bias.
+    """
+
+    baseline: Floats
+    cells: Floats
+    counts: Floats
+    conditions: int
+    population: int
+    excluded: int
+    level: float
+
+    @classmethod
+    def read(
+        cls,
+        outcomes: ArrayLike,
+        baseline: int | None,
+        population: int | None,
+        *,
+        least: int,
+        level: float,
+    ) -> MaskedRows:
+        """Rows without any cell are items that were not asked; rows with too few are excluded."""
+        table = np.asarray(outcomes, dtype=np.float64)
+        if table.ndim != 2:
+            expected = "items x conditions, NaN where not asked"
+            raise InvalidValue("outcomes", table.shape, expected)
+        if np.isinf(table).any():
+            expected = "finite numbers, NaN where not asked"
+            raise InvalidValue("outcomes", "an infinite score", expected)
+        if baseline is not None and not 0 <= baseline < table.shape[1]:
+            expected = f"a condition from 0 to {table.shape[1] - 1}, or None"
+            raise InvalidValue("baseline", baseline, expected)
+        if population is not None and population < len(table):
+            expected = f"at least the {len(table)} rows of the table"
+            raise InvalidValue("population", population, expected)
+        check_level(level)
+        others = [j for j in range(table.shape[1]) if j != baseline]
+        cells = table[:, others]
+        column = np.zeros(len(table)) if baseline is None else table[:, baseline]
+        counts = (~np.isnan(cells)).sum(axis=1)
+        enough = (counts >= max(1, min(least, len(others)))) & ~np.isnan(column)
+        was_asked = ~np.isnan(table).all(axis=1)
+        return cls(
+            baseline=column[enough],
+            cells=cells[enough],
+            counts=counts[enough].astype(np.float64),
+            conditions=table.shape[1],
+            population=len(table) if population is None else population,
+            excluded=int((was_asked & ~enough).sum()),
+            level=level,
+        )
+
+    @property
+    def items(self) -> int:
+        return len(self.baseline)
+
+    @property
+    def status(self) -> EstimateStatus:
+        """Why nothing can be estimated, or ok."""
+        if self.conditions < 2 or (self.items == 0 and self.excluded):
+            return "not_identified"
+        return "insufficient_data" if self.items < 2 else "ok"
+
+    @cached_property
+    def binary(self) -> bool:
+        """Return True if all scores are 0 or 1."""
+        scores = np.concatenate([self.cells[self.asked], self.baseline])
+        return bool(np.isin(scores, (0.0, 1.0)).all())
+
+    @cached_property
+    def exact(self) -> bool:
+        """Return True if nothing of the population's table was left out."""
+        return self.items == self.population and bool(self.asked.all())
+
+    @cached_property
+    def asked(self) -> NDArray[np.bool_]:
+        return ~np.isnan(self.cells)
+
+    @property
+    def width(self) -> int:
+        """K, the conditions that are left to chance."""
+        return int(self.cells.shape[1])
+
+    @cached_property
+    def others(self) -> Floats:
+        """The mean of the cells asked, the baseline apart."""
+        return np.asarray(np.where(self.asked, self.cells, 0.0).sum(axis=1) / self.counts)
+
+    @cached_property
+    def others_variance(self) -> Floats:
+        """The estimated variance of `others` from asking some cells: (1 − k/K) s²/k."""
+        return _variance_of_means(self.cells, self.counts)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """The estimated mean of each whole row: (baseline + K others)/J."""
+        return (self.baseline + self.width * self.others) / self.conditions
+
+    @cached_property
+    def square(self) -> Floats:
+        """The estimated mean square of each whole row."""
+        squares = np.where(self.asked, self.cells**2, 0.0).sum(axis=1) / self.counts
+        return np.asarray((self.baseline**2 + self.width * squares) / self.conditions)
+
+    @cached_property
+    def pert(self) -> Floats:
+        """The estimated variance (ddof 0) within each whole row, without bias.
+
+            square − mean² + (K/J)² others_variance
+
+        since the squared mean is too large by its own variance. Without a baseline that is (J −
+        1)/J s². Where only rounding is left, it is 0.
+        """
+        share = self.width / self.conditions
+        variance = self.square - self.mean**2 + share**2 * self.others_variance
+        return np.where(np.abs(variance) <= 1e-15, 0.0, variance)
+
+    @property
+    def total(self) -> float:
+        """The estimated variance of all cells: mean square − m² + Var(m); 0 of rounding."""
+        of_mean = self.sampling_variance(
+            self.mean, self.linear_mask(0.0, self.width / self.conditions)
+        )
+        value = float(self.square.mean()) - float(self.mean.mean()) ** 2 + of_mean
+        return 0.0 if value <= 1e-14 else value
+
+    @property
+    def largest(self) -> float:
+        """The largest `pert` that a 0/1 item with the fewest cells can show."""
+        k = float(self.counts.min())
+        right, baseline = np.meshgrid(np.arange(k + 1.0), (0.0, 1.0))
+        mean = (baseline + self.width * right / k) / self.conditions
+        if self.width == self.conditions:
+            mean = right / k
+        variance = right * (k - right) / (k * max(k - 1.0, 1.0)) * (1.0 - k / self.width) / k
+        pert = mean * (1.0 - mean) + (self.width / self.conditions) ** 2 * variance
+        return float(pert.max())
+
+    def sampling_variance(self, values: Floats, mask: float | None) -> float:
+        """The variance of the mean of the items' values, ((1 − n/N) T + n/N mask)/n.
+
+        T is the variance of the values, of which `mask` comes from asking some cells and the rest
+        is between items (Cochran 1977, 10.3); without it known, all of T may.
+        """
+        if self.exact:
+            return 0.0
+        total = float(values.var(ddof=1))
+        sampled = self.items / self.population
+        from_mask = total if mask is None else mask
+        return ((1.0 - sampled) * total + sampled * from_mask) / self.items
+
+    def linear_mask(self, square: float, mean: float) -> float | None:
+        """The mask's variance of square · (mean square) + mean · (mean of others).
+
+        None where an item has a single cell, which does not show it.
+        """
+        if (self.counts < min(2, self.width)).any():
+            return None
+        return float(
+            _variance_of_means(square * self.cells**2 + mean * self.cells, self.counts).mean()
+        )
+
+    def quadratic_mask(self, square: float, mean: float, pert: float) -> float | None:
+        """The mask's variance of square · `square` + mean · `mean` + pert · `pert`.
+
+            mean over items of value² − Σ_r Δ^r q(0) (K over r)(c over r)/(k over r)
+
+        q(C) is the square of the value that all K cells would give, a polynomial of degree 4 in the
+        number C of right ones, and the sum estimates it without bias from c right of k. None for
+        fewer than 4 cells, or scores other than 0/1, which do not show it.
+        """
+        degree = min(4, self.width)
+        if not self.binary or (self.counts < degree).any():
+            return None
+        values = square * self.square + mean * self.mean + pert * self.pert
+        right = np.rint(self.others * self.counts)
+        q_of_all = np.zeros(self.items)
+        for baseline in (0.0, 1.0):
+            # q(0), ..., q(K): the mean of a whole row of 0/1 outcomes is also its mean square.
+            m = (baseline + np.arange(self.width + 1.0)) / self.conditions
+            q = ((square + mean) * m + pert * m * (1.0 - m)) ** 2
+            for r in range(degree + 1):
+                difference = np.diff(q, n=r)[0] * math.comb(self.width, r)
+                share = _choose(right, r) / _choose(self.counts, r)
+                q_of_all += np.where(self.baseline == baseline, difference * share, 0.0)
+        return min(float(values.var(ddof=1)), max(0.0, float((values**2 - q_of_all).mean())))
+
+
+def _variance_of_means(cells: Floats, counts: Floats) -> Floats:
+    """(1 − k/K) s²/k of every row, with s² the variance of its k cells that were asked."""
+    asked = ~np.isnan(cells)
+    means = np.where(asked, cells, 0.0).sum(axis=1) / counts
+    deviations = np.where(asked, cells - means[:, None], 0.0)
+    variance = np.square(deviations).sum(axis=1) / np.maximum(counts - 1.0, 1.0)
+    return np.asarray((1.0 - counts / cells.shape[1]) * variance / counts)
+
+
+def _choose(n: Floats, r: int) -> Floats:
+    """Binomial coefficients of whole numbers, 0 where r > n."""
+    factors = [(n - i) / (i + 1.0) for i in range(r)]
+    return np.prod(np.maximum(factors, 0.0), axis=0) if factors else np.ones_like(n)
+
+
+def _few(rows: MaskedRows) -> Interval | None:
+    """An interval for the variance within items when hardly an item of 0/1 scores disagrees.
+
+        k = (Σ v)² / Σ v²        s = Σ v² / Σ v
+
+    The items' estimates v behave like k items of the size s among n − k that have none: the
+    interval is s times Clopper and Pearson's for k of n. If none disagrees, s is the largest that
+    the cells of an item can show.
+    """
+    if not rows.binary or rows.exact:
+        return None
+    v = rows.pert
+    total, squares = float(v.sum()), float(np.square(v).sum())
+    k = total**2 / squares if squares > 0.0 else 0.0
+    if total < 0.0 or k >= FEW_DISAGREE or k > rows.items / 4.0:
+        return None
+    s = squares / total if total > 0.0 else rows.largest
+    interval = clopper_pearson(k, rows.items, level=rows.level).mapped(lambda end: end * s)
+    return replace(interval, method="scaled clopper-pearson, few items disagree")
+
+
+def _tango(drops: Floats, variance: float, rows: MaskedRows) -> Interval:
+    """Tango's interval on scaled counts of falls and rises, narrowed for a finite target.
+
+        s = Σ x² / Σ |x|        b = Σ x⁺ / s        c = Σ x⁻ / s
+
+    The items' drops x behave like b falls and c rises of the size s. A finite target has a smaller
+    variance than Var(x)/n, and distances from the value shrink by the root of their ratio.
+    """
+    value = float(drops.mean())
+    if rows.exact:
+        return _without_error(value, rows)
+    magnitude = float(np.abs(drops).sum())
+    s = float(np.square(drops).sum()) / magnitude if magnitude > 0.0 else 1.0
+    b, c = float(drops[drops > 0.0].sum()) / s, float(-drops[drops < 0.0].sum()) / s
+    interval = tango(b, c, max(float(rows.items), b + c), level=rows.level)
+    of_items = float(drops.var(ddof=1)) / rows.items
+    shrink = math.sqrt(variance / of_items) if of_items > 0.0 else 1.0
+    narrowed = interval.mapped(lambda end: value + shrink * (s * end - value))
+    return narrowed.clipped(-1.0, 1.0)
+
+
+def _t(value: float, variance: float, rows: MaskedRows) -> Interval:
+    if variance <= 0.0:
+        return _without_error(value, rows)
+    half = _half_width(variance, rows)
+    return Interval(low=value - half, high=value + half, level=rows.level, method="t over items")
+
+
+def _log_odds_bias(rows: MaskedRows, mean: float, within: float, whole: float) -> float:
+    """How far the log odds of within/whole are too high: log within - log(whole - within).
+
+    The log of an unbiased estimate is too small by half its squared relative error.
+    """
+    between = whole - within
+    if within <= 0.0 or between <= 0.0:
+        return 0.0
+    weights = (1.0, -2.0 * mean, -1.0)
+    rest = rows.square - 2.0 * mean * rows.mean - rows.pert
+    of_within = rows.sampling_variance(rows.pert, rows.quadratic_mask(0.0, 0.0, 1.0)) / within**2
+    of_between = rows.sampling_variance(rest, rows.quadratic_mask(*weights)) / between**2
+    return (of_between - of_within) / 2.0
+
+
+def _logit(value: float, variance: float, bias: float, rows: MaskedRows) -> Interval:
+    """t on the logit scale, whose standard error is se/(value (1 − value)), less the bias."""
+    if variance <= 0.0:
+        return _without_error(value, rows)
+    if not 0.0 < value < 1.0:
+        return _t(value, variance, rows)
+    half = _half_width(variance, rows) / (value * (1.0 - value))
+    centre = math.log(value) - math.log1p(-value) - max(-half, min(bias, half))
+    low, high = (0.5 + 0.5 * math.tanh((centre + end) / 2.0) for end in (-half, half))
+    return Interval(low=low, high=high, level=rows.level, method="t over items, logit")
+
+
+def _half_width(variance: float, rows: MaskedRows) -> float:
+    return student_quantile(rows.level, rows.items - 1) * math.sqrt(variance)
+
+
+def _without_error(value: float, rows: MaskedRows) -> Interval:
+    """No width where nothing is left to chance; no interval where nothing is known about it."""
+    if rows.exact:
+        method = "every cell asked, no sampling error"
+        return Interval(low=value, high=value, level=rows.level, method=method)
+    return no_interval(rows.level)
+
+
+def _estimate(
+    rows: MaskedRows, what: str, value: float, interval: Interval, variance: float
+) -> SampleEstimate:
+    return SampleEstimate(
+        value=value,
+        status="ok",
+        interval=interval,
+        standard_error=None if interval.low is None else math.sqrt(variance),
+        items=rows.items,
+        excluded=rows.excluded,
+        estimand=_about(what, rows),
+    )
+
+
+def _undefined(rows: MaskedRows, what: str, status: EstimateStatus) -> SampleEstimate:
+    return SampleEstimate(
+        value=None,
+        status=status,
+        interval=no_interval(rows.level),
+        standard_error=None,
+        items=rows.items,
+        excluded=rows.excluded,
+        estimand=_about(what, rows),
+    )
+
+
+def _about(what: str, rows: MaskedRows) -> str:
+    return f"{what}, these conditions, exactly these {rows.population} items"
