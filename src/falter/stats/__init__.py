@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from falter.core.lazy_room import door
 
 if TYPE_CHECKING:
-    from falter.stats._sequence import confidence_sequence
     from falter.stats.agreement import (
         average_ranks,
         exact_agreement,
@@ -104,7 +103,6 @@ __all__ = [
     "cochran_q",
     "components",
     "condition_intervals",
-    "confidence_sequence",
     "difference_in_drops",
     "equivalence_p",
     "exact_agreement",
