@@ -10,19 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.measures._accuracy import accuracy, accuracy_drop
+from falter.measures._accuracy import accuracy_drop
 from falter.measures._estimates import Basis
 from falter.measures._resample import unit_codes, unit_sums
 from falter.stats import jackknife, no_interval
 
-__all__ = [
-    "ExcessChange",
-    "SignedChange",
-    "any_metric_floor",
-    "excess_change",
-    "run_variance",
-    "signed_change",
-]
+__all__ = ["ExcessChange", "excess_change"]
 
 Floats = NDArray[np.float64]
 
@@ -97,82 +90,6 @@ def excess_change(
             interval = jackknife(value, (left_out[:, 1] - left_out[:, 2]) / stable, level=level)
         abbott = basis.estimate(measure, value, interval)
     return ExcessChange(rate=rate, noise=noise, excess=excess, abbott=abbott)
-
-
-def any_metric_floor(flip_rates: Sequence[float]) -> float:
-    """How often at least one of several independent metrics flips: 1 − Π (1 − q).
-
-    A quality delta counts a pair if any metric changed, so five metrics that flip by chance look
-    worse than two.
-    """
-    rates = np.asarray(flip_rates, dtype=np.float64)
-    if rates.ndim != 1 or not ((rates >= 0.0) & (rates <= 1.0)).all():
-        raise InvalidValue("flip_rates", flip_rates, "probabilities, one for every metric")
-    return float(1.0 - np.prod(1.0 - rates))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignedChange:
-    """The shares of items that got worse, better, or stayed; they sum to 1."""
-
-    worse: Estimate
-    better: Estimate
-    unchanged: Estimate
-
-
-def signed_change(
-    before: ArrayLike,
-    after: ArrayLike,
-    *,
-    tolerance: float = 1e-9,
-    clusters: Sequence[Hashable] | None = None,
-    level: float = 0.95,
-) -> SignedChange:
-    """How many scores fell and how many rose: if as many did, there is no drop, but a change.
-
-    One score per item, NaN where missing; within `tolerance` is unchanged. Agresti and Coull's
-    intervals, CR1 with `clusters`. No item with both: insufficient_data.
-    """
-    old, new = _paired(before, after)
-    change = new - old
-
-    def share(part: str, is_so: NDArray[np.bool_]) -> Estimate:
-        values = np.where(np.isnan(change), np.nan, is_so)
-        return replace(
-            accuracy(values, clusters=clusters, level=level),
-            measure=f"signed_change.{part}",
-            estimand=f"share of items whose score is {part}, items like these",
-            conditions=2,
-        )
-
-    return SignedChange(
-        worse=share("worse", change < -tolerance),
-        better=share("better", change > tolerance),
-        unchanged=share("unchanged", np.abs(change) <= tolerance),
-    )
-
-
-def run_variance(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Estimate:
-    """The variance between two runs of the same cell: half the mean squared difference.
-
-    One number for every repeated cell, NaN where missing; a tenth of the cells is enough. Unbiased;
-    subtract it from the interaction of `variance_components` with one run. For 0/1 scores half of
-    Agresti and Coull's interval for the share that differs, for others half of t's.
-    """
-    run, rerun = _paired(first, second)
-    square = accuracy(np.square(run - rerun), level=level)
-    value, low, high = (
-        None if number is None else max(0.0, number) / 2.0
-        for number in (square.value, square.low, square.high)
-    )
-    return replace(
-        square,
-        measure="run_variance",
-        value=value,
-        low=low,
-        high=high,
-        estimand="variance between runs of a cell, cells like these",
-    )
 
 
 def _paired(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:

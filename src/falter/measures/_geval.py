@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from falter.core.errors import UnknownName
 from falter.core.records import EstimateStatus
 
 __all__ = ["GevalScore", "geval_score"]
-
-Order = Literal["ascending", "descending"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +22,13 @@ class GevalScore:
     reason: str
 
 
-def geval_score(percentages: Sequence[float] | None, *, order: Order) -> GevalScore:
+def geval_score(percentages: Sequence[float] | None) -> GevalScore:
     """Σ s p_s / Σ p_s over the scores s = 1 to 5, from five percentages p.
 
-    `order` says whether the prompt asked for the chance of 1 first (ascending) or of 5 first; it
-    has no default, because the same five numbers read the other way are 6 minus the score. A sum
+    The chance of a score of 1 comes first. A sum
     that differs from 100 by more than 0.5 is renormalised and flagged; not five finite numbers, one
     below 0, or a sum of 0: None. Source: Liu et al. (2023), G-Eval.
     """
-    if order not in ("ascending", "descending"):
-        raise UnknownName("order of scores", order, ("ascending", "descending"))
     p = [] if percentages is None else [float(percentage) for percentage in percentages]
     reason = ""
     if len(p) != 5:
@@ -57,8 +50,7 @@ def geval_score(percentages: Sequence[float] | None, *, order: Order) -> GevalSc
             renormalised=False,
             reason="the percentages sum to 0",
         )
-    scores = range(1, 6) if order == "ascending" else range(5, 0, -1)
-    value = math.fsum(s * p_s for s, p_s in zip(scores, p, strict=True)) / total
+    value = math.fsum(s * p_s for s, p_s in enumerate(p, start=1)) / total
     return GevalScore(
         value=value, status="ok", total=total, renormalised=abs(total - 100.0) > 0.5, reason=""
     )

@@ -13,7 +13,7 @@ from falter.core.records import Estimate
 from falter.measures._estimates import Basis
 from falter.stats import item_mean
 
-__all__ = ["HumanEvaluation", "best_arms", "human_evaluation"]
+__all__ = ["HumanEvaluation", "human_evaluation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,9 @@ def human_evaluation(
     """Mean and standard deviation of every arm on every criterion, and which arm is best.
 
     `ratings[arm][criterion]` has one number for every item, NaN where nobody rated it; average
-    several raters of one item before. t intervals over items. Best: see `best_arms`.
+    several raters of one item before. t intervals over items. Best is the arm
+    that wins most criteria; of those that tie, the one with the highest total. A criterion that
+    several arms lead is won by each of them; arms that still tie are all named.
     """
     means: dict[str, dict[str, Estimate]] = {}
     sds: dict[str, dict[str, float | None]] = {}
@@ -60,15 +62,11 @@ def human_evaluation(
         arm: {name: e.value for name, e in row.items() if e.value is not None}
         for arm, row in means.items()
     }
-    return HumanEvaluation(means=means, sds=sds, best=best_arms(table))
+    return HumanEvaluation(means=means, sds=sds, best=_best_arms(table))
 
 
-def best_arms(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
-    """The arm that wins most criteria; of those that tie, the one with the highest total.
-
-    The numbers are `table[arm][criterion]`. A criterion that several arms lead is won by each of
-    them. Arms that still tie are all named.
-    """
+def _best_arms(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+    """The arms that win most criteria and have the highest total, of `table[arm][criterion]`."""
     names = dict.fromkeys(name for row in table.values() for name in row)
     wins = dict.fromkeys(table, 0)
     for name in names:

@@ -13,7 +13,7 @@ from falter.core.records import Estimate, EstimateStatus
 from falter.measures._accuracy import accuracy
 from falter.measures._contrast import contrast
 from falter.measures._estimates import Basis
-from falter.measures._ranks import correlation
+from falter.measures._ranks import rank_correlation
 from falter.measures._resample import sums_interval, unit_codes, unit_sums
 from falter.stats import Interval, max_t
 
@@ -163,7 +163,7 @@ class _Curve:
 
         def statistic(sums: Floats) -> Floats:
             means = sums[..., 1:] / sums[..., :1]
-            return correlation(np.broadcast_to(self.doses, means.shape), means, "spearman")
+            return rank_correlation(np.broadcast_to(self.doses, means.shape), means)
 
         why = "every level has the same mean"
         return self._of_means("spearman", statistic, "undefined_zero_variance", why)

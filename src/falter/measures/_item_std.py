@@ -36,15 +36,13 @@ class ItemStd:
 def item_std(
     scores: ArrayLike,
     *,
-    right: float = 1.0,
-    wrong: float = 0.0,
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> ItemStd:
     """The standard deviation of every item's scores over a fixed set of configurations.
 
     `scores` is items x configurations; ddof 0, since the set is no sample. Items with a missing
-    cell are left out and counted. `right` and `wrong` are the best and the worst score. The mean
+    cell are left out and counted. All correct is a score of 1, all wrong of 0. The mean
     has a t interval, the shares of all items have Agresti and Coull's. One configuration:
     not_identified.
     """
@@ -93,7 +91,7 @@ def item_std(
         else replace(basis, clusters=mean.clusters, design_effect=mean.design_effect).estimate(
             "item_std.mean", mean.value, mean.interval.clipped(0.0, math.inf), status=mean.status
         ),
-        all_correct=share("all_correct", is_constant & (score == right)),
-        all_wrong=share("all_wrong", is_constant & (score == wrong)),
-        steady=share("steady", is_constant & (score != right) & (score != wrong)),
+        all_correct=share("all_correct", is_constant & (score == 1.0)),
+        all_wrong=share("all_wrong", is_constant & (score == 0.0)),
+        steady=share("steady", is_constant & (score != 1.0) & (score != 0.0)),
     )

@@ -74,18 +74,15 @@ def plugin(sums: Floats) -> Floats:
 class Stratum:
     """Matrices that share their items: unit sums side by side, five columns a matrix."""
 
-    names: tuple[str, ...]
     units: Floats
-    weights: Floats
     items: int
     excluded: int
     conditions: int
     counts_only: bool
 
     def components(self, sums: Floats) -> Floats:
-        """(..., 5 x matrices) sums to the weighted (..., 3) sums of pert, data and run."""
-        by_matrix = plugin(sums.reshape(*sums.shape[:-1], len(self.weights), WIDTH))
-        return np.asarray((by_matrix * self.weights[:, None]).sum(axis=-2))
+        """(..., 5 x matrices) sums to the (..., 3) sums of pert, data and run."""
+        return np.asarray(plugin(sums.reshape(*sums.shape[:-1], -1, WIDTH)).sum(axis=-2))
 
     def whole(self) -> Floats:
         """The components of all units."""

@@ -18,8 +18,8 @@ from falter.stats import item_mean
 __all__ = ["PerformanceDropRate", "performance_drop_rate"]
 
 Floats = NDArray[np.float64]
-Convention = Literal["promptbench", "paper", "item", "pairwise"]
-CONVENTIONS = ("promptbench", "paper", "item", "pairwise")
+Convention = Literal["promptbench", "paper", "pairwise"]
+CONVENTIONS = ("promptbench", "paper", "pairwise")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +44,17 @@ def performance_drop_rate(
 
         promptbench: mean_v (1 − Σ_i perturbed_iv/Σ_i original_i)
         paper: mean_i mean_v (1 − original_i/perturbed_iv)
-        item: mean_i mean_v (1 − perturbed_iv/original_i), over items with an original above 0
         pairwise: mean of |1 − A_v/A_o| over ordered pairs of all configurations
 
     promptbench: positive is a loss. paper: as printed. It divides by the perturbed score, so a 0/1
     failure is undefined and skipped, an improvement counts +100 %, and a loss is negative: for
-    comparison only, reported as `pdr_doc003`. item: for real scores. pairwise: every configuration,
+    comparison only, reported as `pdr_doc003`. pairwise: every configuration,
     the original among them, is compared with once. (Signed, these average to 0 in points and to at
     most 0 as rates, whatever the model does.)
 
     promptbench and pairwise use the items that have every score, a BCa bootstrap, and are
-    undefined_zero_denominator if an original sum is 0; the others have t intervals over items and
-    are so if no ratio is left. Source: Zhu et al. (2023) for the first.
+    undefined_zero_denominator if an original sum is 0; paper has a t interval over items and is so
+    if no ratio is left. Source: Zhu et al. (2023) for the first.
     """
     if convention not in CONVENTIONS:
         raise UnknownName("convention", convention, CONVENTIONS)
@@ -71,8 +70,8 @@ def performance_drop_rate(
         conditions=others.shape[1] + 1,
         level=level,
     )
-    if convention in ("item", "paper"):
-        return _mean_of_ratios(base, others, convention, basis, clusters)
+    if convention == "paper":
+        return _mean_of_ratios(base, others, basis, clusters)
     measure = "performance_drop_rate"
     statistic = _promptbench if convention == "promptbench" else _pairwise
     codes = unit_codes(clusters, len(base))
@@ -97,18 +96,13 @@ def performance_drop_rate(
 def _mean_of_ratios(
     base: Floats,
     others: Floats,
-    convention: str,
     basis: Basis,
     clusters: Sequence[Hashable] | None,
 ) -> PerformanceDropRate:
-    """mean_i mean_v (1 − perturbed/original), or the other way round as printed in the paper."""
-    measure = "pdr_doc003" if convention == "paper" else "performance_drop_rate"
+    """mean_i mean_v (1 − original/perturbed), as printed in the paper."""
     # Adding 0 times the other takes over its missing cells.
-    original, perturbed = base[:, None] + 0.0 * others, others + 0.0 * base[:, None]
-    if convention == "item":
-        above, below, usable = perturbed, original, original > 0.0
-    else:
-        above, below, usable = original, perturbed, perturbed != 0.0
+    above, below = base[:, None] + 0.0 * others, others + 0.0 * base[:, None]
+    usable = below != 0.0
     usable &= ~np.isnan(below)
     skipped = int((~usable & ~np.isnan(below)).sum())
     counts = usable.sum(axis=1)
@@ -118,14 +112,14 @@ def _mean_of_ratios(
     basis = replace(basis, items=int((counts > 0).sum()), excluded=int((counts == 0).sum()))
     if not basis.items:
         why = "every ratio divides by 0"
-        rate = basis.undefined(measure, "undefined_zero_denominator", why)
+        rate = basis.undefined("pdr_doc003", "undefined_zero_denominator", why)
         return PerformanceDropRate(rate=rate, skipped=skipped)
     mean = item_mean(rates, clusters=clusters, level=basis.level)
     if mean.value is None:
-        rate = basis.undefined(measure, mean.status, "fewer than two items")
+        rate = basis.undefined("pdr_doc003", mean.status, "fewer than two items")
     else:
         basis = replace(basis, clusters=mean.clusters, design_effect=mean.design_effect)
-        rate = basis.estimate(measure, mean.value, mean.interval, status=mean.status)
+        rate = basis.estimate("pdr_doc003", mean.value, mean.interval, status=mean.status)
     return PerformanceDropRate(rate=rate, skipped=skipped)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue, UnknownName
+from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
 from falter.measures._estimates import Basis
 from falter.measures._item_sums import Stratum, gapped_item_sums, item_sums
@@ -21,15 +20,12 @@ from falter.measures._pooled_intervals import (
 )
 from falter.measures._resample import unit_codes, unit_sums
 from falter.measures._tables import Table, outcome_array
-from falter.stats import no_interval, too_few_clusters
+from falter.stats import too_few_clusters
 
 __all__ = ["PooledBrittleness", "brittleness_by_model", "brittleness_by_task"]
 
-Weight = Literal["equal", "items"]
-Method = Literal["jackknife", "bootstrap"]
 Tables = Mapping[str, Mapping[str, ArrayLike]]
 Clusters = Mapping[str, Sequence[Hashable]]
-FEWEST_BENCHMARKS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,56 +48,34 @@ class PooledBrittleness:
 def brittleness_by_model(
     outcomes: Tables,
     *,
-    weight: Weight = "equal",
-    method: Method = "jackknife",
-    benchmarks: Literal["fixed", "random"] = "fixed",
     clusters: Clusters | None = None,
     level: float = 0.95,
-    replications: int = 2000,
-    seed: int = 0,
 ) -> dict[str, PooledBrittleness]:
     """For every model the share of its variance, over all benchmarks, that is within items.
 
     Σ_b pert_b / Σ_b total_b over benchmarks b, all plug-in: not the mean of ratios, and not the
     ratio of one long matrix. `outcomes[model][benchmark]` is items x conditions (x runs). Every
-    matrix counts the same, or with `weight="items"` by its number of items; `clusters[benchmark]`
-    names the passage of every item. The interval resamples items within a benchmark: a jackknife
-    on the logit scale, or `method="bootstrap"` (BCa). With `benchmarks="random"` whole benchmarks
-    are left out in turn, which needs six. Fewer than ten varying 0/1 items: Fay and Feuer's
-    interval of a weighted count. NaN is a missing cell: all others count, by pairs of conditions.
+    matrix counts the same; `clusters[benchmark]` names the passage of every item. The interval is
+    about items, not benchmarks: a jackknife within every benchmark, on the logit scale. Fewer than
+    ten varying 0/1 items: Fay and Feuer's interval of a weighted count. NaN is a missing cell: all others count, by pairs of conditions.
     A benchmark of fewer than six clusters: too_few_clusters.
     """
-    _check(outcomes, weight, method, benchmarks)
-    between = benchmarks == "random"
+    _check(outcomes)
     results = {}
     for model, tables in outcomes.items():
-        pool = _Pool(
-            level=level, method=method, replications=replications, seed=seed,
-            clustered=clusters is not None,
-        )  # fmt: skip
+        pool = _Pool(level=level, clustered=clusters is not None)
         for name, cells in tables.items():
             labels = None if clusters is None else clusters[name]
-            pool.add(name, _Matrix.read(cells, labels, level), name, weight)
-        if between and len(pool.strata) < FEWEST_BENCHMARKS:
-            raise InvalidValue(
-                "benchmarks",
-                f"'random' with {len(pool.strata)} of them",
-                "six or more",
-                hint="'fixed' is about exactly these benchmarks",
-            )
-        results[model] = pool.result("brittleness_by_model", pool.strata, between=between)
+            pool.add(name, _Matrix.read(cells, labels, level))
+        results[model] = pool.result("brittleness_by_model", pool.strata)
     return results
 
 
 def brittleness_by_task(
     outcomes: Tables,
     *,
-    weight: Weight = "equal",
-    method: Method = "jackknife",
     clusters: Clusters | None = None,
     level: float = 0.95,
-    replications: int = 2000,
-    seed: int = 0,
 ) -> dict[str, PooledBrittleness]:
     """For every benchmark the share of variance, over all models, that is within items.
 
@@ -109,17 +83,14 @@ def brittleness_by_task(
     items, in the same order: an item is left out, or drawn, for all models at once. An item that a
     model lacks is a row of NaN.
     """
-    _check(outcomes, weight, method, "fixed")
+    _check(outcomes)
     results = {}
     for name in dict.fromkeys(name for tables in outcomes.values() for name in tables):
-        pool = _Pool(
-            level=level, method=method, replications=replications, seed=seed,
-            clustered=clusters is not None,
-        )  # fmt: skip
+        pool = _Pool(level=level, clustered=clusters is not None)
         labels = None if clusters is None else clusters[name]
         for model, tables in outcomes.items():
             if name in tables:
-                pool.add(model, _Matrix.read(tables[name], labels, level), name, weight)
+                pool.add(model, _Matrix.read(tables[name], labels, level))
         joined = [_side_by_side(name, pool.strata)] if pool.strata else []
         pool.by_item = [_side_by_side(name, pool.by_item)] if pool.by_item else []
         results[name] = pool.result("brittleness_by_task", joined)
@@ -141,7 +112,7 @@ class _Matrix:
         used = np.asarray((~np.isnan(array)).any(axis=(1, 2)))
         return cls(table=table, used=used, codes=unit_codes(clusters, len(array)))
 
-    def stratum(self, name: str, weight: Weight, *, by_item: bool = False) -> Stratum:
+    def stratum(self, *, by_item: bool = False) -> Stratum:
         """The sums of every unit; an item without any cell is a row of zeros."""
         table = self.table
         items, width, _ = table.cells.shape
@@ -149,9 +120,7 @@ class _Matrix:
         sums = item_sums if table.whole else gapped_item_sums
         columns[self.used] = sums(table.cells)
         return Stratum(
-            names=(name,),
             units=columns if by_item else unit_sums(columns, self.codes),
-            weights=np.array([float(items) if weight == "items" else 1.0]),
             items=items,
             excluded=table.excluded,
             conditions=width,
@@ -162,41 +131,35 @@ class _Matrix:
 class _Pool:
     """The matrices of one model or benchmark, and the result of them together."""
 
-    def __init__(
-        self, *, level: float, method: Method, replications: int, seed: int, clustered: bool
-    ) -> None:
-        self.level, self.method, self.replications, self.seed = level, method, replications, seed
-        self.clustered = clustered
+    def __init__(self, *, level: float, clustered: bool) -> None:
+        self.level, self.clustered = level, clustered
         self.strata: list[Stratum] = []
         self.by_item: list[Stratum] = []
         self.names: list[str] = []
         self.null: list[str] = []
         self.left_out: dict[str, EstimateStatus] = {}
 
-    def add(self, label: str, matrix: _Matrix, name: str, weight: Weight) -> None:
+    def add(self, label: str, matrix: _Matrix) -> None:
         """Add a matrix, or note why it cannot be decomposed."""
         if matrix.table.status != "ok":
             self.left_out[label] = matrix.table.status
             return
-        self.strata.append(matrix.stratum(name, weight))
+        self.strata.append(matrix.stratum())
         if self.clustered:
-            self.by_item.append(matrix.stratum(name, weight, by_item=True))
+            self.by_item.append(matrix.stratum(by_item=True))
         self.names.append(label)
         if np.nanmax(matrix.table.cells) == np.nanmin(matrix.table.cells):
             self.null.append(label)
 
-    def result(
-        self, measure: str, strata: Sequence[Stratum], *, between: bool = False
-    ) -> PooledBrittleness:
+    def result(self, measure: str, strata: Sequence[Stratum]) -> PooledBrittleness:
         """The sums and their ratio, with intervals."""
         basis = Basis(
             estimand="sum of variances within items over sum of variances, these conditions, "
-            + ("benchmarks like these" if between else "items like these"),
+            "items like these",
             items=sum(s.items for s in strata),
             conditions=max((s.conditions for s in strata), default=0),
             excluded=sum(s.excluded for s in strata),
             level=self.level,
-            seed=self.seed if self.method == "bootstrap" else None,
         )
         if not strata:
             return self._nothing(measure, basis)
@@ -205,11 +168,11 @@ class _Pool:
             basis.estimate(
                 f"{measure}.{part}",
                 float(whole[place]),
-                no_interval(self.level) if between else part_interval(strata, place, self.level),
+                part_interval(strata, place, self.level),
             )
             for place, part in enumerate(("pert", "data", "run"))
         )
-        ratio = self._counted(self._ratio(measure, strata, whole, basis, between), strata)
+        ratio = self._counted(self._ratio(measure, strata, whole, basis), strata)
         if ratio.low is not None and self.clustered and (plain := share_variance(self.by_item)):
             ratio = replace(ratio, design_effect=share_variance(strata) / plain)
         return PooledBrittleness(
@@ -251,17 +214,11 @@ class _Pool:
         strata: Sequence[Stratum],
         whole: NDArray[np.float64],
         basis: Basis,
-        between: bool,
     ) -> Estimate:
         if whole.sum() == 0.0:
             why = "in every table all outcomes are the same"
             return basis.undefined(measure, "undefined_zero_variance", why)
-        interval = None if between or self.method == "bootstrap" else few_vary(strata, self.level)
-        if interval is None:
-            interval = share_interval(
-                strata, self.method, between=between, level=self.level,
-                replications=self.replications, seed=self.seed,
-            )  # fmt: skip
+        interval = few_vary(strata, self.level) or share_interval(strata, self.level)
         return basis.estimate(measure, float(whole[0] / whole.sum()), interval)
 
 
@@ -276,9 +233,7 @@ def _side_by_side(name: str, strata: Sequence[Stratum]) -> Stratum:
             hint="give an item that a model lacks a row of NaN",
         )
     return Stratum(
-        names=tuple(n for s in strata for n in s.names),
         units=np.hstack([s.units for s in strata]),
-        weights=np.concatenate([s.weights for s in strata]),
         items=max(s.items for s in strata),
         excluded=max(s.excluded for s in strata),
         conditions=max(s.conditions for s in strata),
@@ -286,12 +241,6 @@ def _side_by_side(name: str, strata: Sequence[Stratum]) -> Stratum:
     )
 
 
-def _check(outcomes: Tables, weight: str, method: str, benchmarks: str) -> None:
+def _check(outcomes: Tables) -> None:
     if not outcomes:
         raise InvalidValue("outcomes", {}, "for every model, a table for every benchmark")
-    if weight not in ("equal", "items"):
-        raise UnknownName("weight", weight, ("equal", "items"))
-    if method not in ("jackknife", "bootstrap"):
-        raise UnknownName("interval method", method, ("jackknife", "bootstrap"))
-    if benchmarks not in ("fixed", "random"):
-        raise UnknownName("kind of benchmarks", benchmarks, ("fixed", "random"))

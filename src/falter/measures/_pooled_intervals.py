@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.measures._item_sums import WIDTH, Stratum
-from falter.measures._resample import bca_interval, resampled_sums
 from falter.measures._tables import share_of_few
 from falter.stats import Interval, no_interval
 
@@ -21,34 +20,14 @@ Floats = NDArray[np.float64]
 FEW = 10.0
 
 
-def share_interval(
-    strata: Sequence[Stratum],
-    method: Literal["jackknife", "bootstrap"],
-    *,
-    between: bool,
-    level: float,
-    replications: int,
-    seed: int,
-) -> Interval:
-    """For Σ pert / Σ total: a stratified jackknife of the logit, or a stratified BCa.
-
-    `between` leaves out whole strata in turn instead of their items.
-    """
+def share_interval(strata: Sequence[Stratum], level: float) -> Interval:
+    """For Σ pert / Σ total: the stratified jackknife of its logit."""
     wholes = np.stack([s.whole() for s in strata])
     total = wholes.sum(axis=0)
-    value = float(_share(total))
-    if between:
-        left_out = [_share(total - wholes)]
-    else:
-        left_out = [
-            _share(total - whole + s.left_out()) for s, whole in zip(strata, wholes, strict=True)
-        ]
-    if method == "jackknife":
-        return _stratified_jackknife(value, left_out, "logit", level)
-    draws = np.zeros((replications, 3))
-    for place, s in enumerate(strata):
-        draws = draws + s.components(resampled_sums(s.units, replications, (seed, place)))
-    return bca_interval(value, _share(draws), left_out, level=level)
+    left_out = [
+        _share(total - whole + s.left_out()) for s, whole in zip(strata, wholes, strict=True)
+    ]
+    return _stratified_jackknife(float(_share(total)), left_out, "logit", level)
 
 
 def share_variance(strata: Sequence[Stratum]) -> float:
@@ -75,7 +54,7 @@ def part_interval(strata: Sequence[Stratum], place: int, level: float) -> Interv
     ]
     interval = _stratified_jackknife(total, left_out, "log", level)
     if all(s.counts_only for s in strata):
-        most = sum(0.25 * float(s.weights.sum()) for s in strata)
+        most = sum(0.25 * s.units.shape[1] / WIDTH for s in strata)
         interval = interval.clipped(0.0, most)
     return interval
 
@@ -98,11 +77,11 @@ def few_vary(strata: Sequence[Stratum], level: float) -> Interval | None:
     for s in strata:
         columns = s.units.reshape(len(s.units), -1, WIDTH)
         counts = columns[:, :, 0].sum(axis=0)
-        x = (columns[:, :, 1] / counts * s.weights).sum(axis=1)
+        x = (columns[:, :, 1] / counts).sum(axis=1)
         y, v = y + float(x.sum()), v + float(np.square(x).sum())
         # The largest variance of a 0/1 item, and the unit with the largest share of the items.
         most = (s.conditions // 2) * ((s.conditions + 1) // 2) / s.conditions**2
-        largest_unit = float((columns[:, :, 0].max(axis=0) / counts * s.weights).sum())
+        largest_unit = float((columns[:, :, 0].max(axis=0) / counts).sum())
         k = max(k, most * largest_unit)
     units = sum(len(s.units) for s in strata)
     if v > 0.0 and y * y / v >= min(FEW, units / 4.0):

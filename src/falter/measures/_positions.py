@@ -15,7 +15,7 @@ from falter.measures._estimates import Basis
 from falter.measures._resample import check_replications, signed_sums
 from falter.stats import Interval
 
-__all__ = ["PositionDistribution", "PositionShift", "position_distribution", "position_shift"]
+__all__ = ["PositionDistribution", "PositionShift", "position_shift"]
 
 Floats = NDArray[np.float64]
 Sources = Sequence[Sequence[int | None]]
@@ -23,9 +23,10 @@ Sources = Sequence[Sequence[int | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionDistribution:
-    """The share of mapped sentences in every bin; None where no sentence is mapped.
+    """The histogram of ⌊bins · j/n⌋: which part of its article a summary sentence comes from.
 
-    `excluded` counts the sentences that map to nothing.
+    `shares` of the mapped sentences are None where none is mapped; `excluded` counts the sentences
+    that map to nothing.
     """
 
     shares: tuple[float, ...] | None
@@ -53,18 +54,6 @@ class PositionShift:
     jaccard: Estimate
 
 
-def position_distribution(
-    sources: Sources, lengths: Sequence[int], *, bins: int = 10
-) -> PositionDistribution:
-    """The histogram of ⌊bins · j/n⌋: which part of its article a summary sentence comes from.
-
-    `sources[a]` has for every summary sentence of article a the number j of the article sentence it
-    maps to, from 0, or None where it maps to none; `lengths[a]` is the number n of sentences.
-    """
-    table, unmapped = _histograms(sources, lengths, bins)
-    return _distribution(table, unmapped)
-
-
 def position_shift(
     before: Sources,
     after: Sources,
@@ -76,6 +65,10 @@ def position_shift(
     seed: int = 0,
 ) -> PositionShift:
     """How far the source positions moved from one set of summaries to another of the same articles.
+
+    `before[a]` and `after[a]` have for every summary sentence of article a the number j of the
+    article sentence it maps to, from 0, or None where it maps to none; `lengths[a]` is the number n
+    of sentences of the article.
 
         tv = ½ Σ_b |p_b − q_b|        wasserstein = Σ_b |P_b − Q_b|/bins
         jsd = ½ Σ_b p_b log₂(p_b/m_b) + ½ Σ_b q_b log₂(q_b/m_b),   m = (p + q)/2

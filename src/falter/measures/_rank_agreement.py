@@ -10,101 +10,89 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.records import Estimate
 from falter.measures._estimates import Basis
-from falter.measures._ranks import Cases, Coefficient, correlation, read_cases
+from falter.measures._ranks import rank_correlation, read_cases
 from falter.measures._resample import check_replications
 from falter.stats import Interval, no_interval
 
 __all__ = ["RankAgreement", "rank_agreement"]
 
 Floats = NDArray[np.float64]
+# With three models a rank correlation has only four values: it says next to nothing.
+MIN_RANKED_MODELS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankAgreement:
-    """For every perturbation the mean over tasks, what noise alone gives, and every task's.
+    """For every condition but the baseline the mean over tasks, and the same from noise alone.
 
-    `excluded` of `agreement` and `noise` counts the tasks left out because every model had the same
-    accuracy.
+    `excluded` counts the tasks left out because every model had the same accuracy.
     """
 
     conditions: tuple[int, ...]
     agreement: tuple[Estimate, ...]
     noise: tuple[Estimate, ...]
-    by_task: Mapping[str, tuple[Estimate, ...]]
 
 
 def rank_agreement(
     outcomes: Mapping[str, ArrayLike],
     *,
-    baselines: tuple[int, ...] | None = None,
-    coefficient: Coefficient = "spearman",
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,
 ) -> RankAgreement:
     """Spearman's rho of the models' accuracies, baseline against condition, averaged over tasks.
 
-    `outcomes[task]` is items x models x conditions, NaN where missing. Column 0 is the baseline, or
-    `baselines` gives for every column the one it is compared with (a baseline: its own number).
+    `outcomes[task]` is items x models x conditions, NaN where missing; column 0 is the baseline.
     Ties have average ranks; a task in which all models tie has no rho and is left out of the mean.
-    Fewer than three models: insufficient_data. `coefficient="kendall"` gives tau-b.
+    Fewer than four models: insufficient_data, and nothing is computed.
 
-    Items are drawn again through the whole pipeline, for all models at once. Noise lowers a rank
-    correlation, and that of draws twice: the lower end is their percentile, the upper end the lower
-    one reflected at the value, or 1 where swapping explains the agreement: see `_interval`. `noise`
-    is the same number after swapping baseline and condition within random items; its interval holds
-    the draws, its `p_value` is the share of draws at or below the observed agreement.
+    Items are drawn again through the whole pipeline, for all models at once. Sampling noise lowers
+    a rank correlation, and resampling adds this bias a second time: the lower limit is the
+    percentile of the draws, the upper limit the lower one mirrored at the value, or 1 where
+    swapping explains the agreement: see `_agreement_interval`. `noise` is the same number after
+    swapping baseline and condition within random items; its interval holds the draws, its
+    `p_value` is the share of draws at or below the observed agreement.
     """
     check_replications(replications)
-    tasks = read_cases(outcomes, baselines)
-    values, draws, swaps = [], [], []
-    for place, task in enumerate(tasks):
-        values.append(_pairwise(task.accuracies(), task, coefficient))
-        resampled = task.resampled(replications, (seed, place))
-        draws.append(_pairwise(resampled, task, coefficient))
-        base, other = task.swapped(replications, (seed, place))
-        swaps.append(
-            correlation(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2), coefficient)
-        )
+    tasks = read_cases(outcomes)
     basis = Basis(
-        estimand=f"{coefficient} of the models' accuracies, baseline against condition, these "
+        estimand="spearman of the models' accuracies, baseline against condition, these "
         "models and tasks, items like these",
         items=sum(len(task.table) for task in tasks),
         conditions=2,
         level=level,
         seed=seed,
     )
-    too_few = tasks[0].models < 3
+    conditions = tuple(range(1, tasks[0].table.shape[2]))
+    if tasks[0].models < MIN_RANKED_MODELS:
+        agreement, noise = (
+            basis.undefined(measure, "insufficient_data", "fewer than four models")
+            for measure in ("rank_agreement", "rank_agreement.noise")
+        )
+        count = len(conditions)
+        return RankAgreement(
+            conditions=conditions, agreement=(agreement,) * count, noise=(noise,) * count
+        )
+    values, draws, swaps = [], [], []
+    for place, task in enumerate(tasks):
+        values.append(_with_baseline(task.accuracies()))
+        draws.append(_with_baseline(task.resampled(replications, (seed, place))))
+        base, other = task.swapped(replications, (seed, place))
+        swaps.append(rank_correlation(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2)))
     value, draw, swap = (_mean_over_tasks(numbers) for numbers in (values, draws, swaps))
     tied = np.isnan(np.stack(values)).sum(axis=0)
-    agreement, noise = [], []
-    for j in range(len(tasks[0].pairs)):
+    agreements, noises = [], []
+    for j in range(len(conditions)):
         of_case = replace(basis, excluded=int(tied[j]))
-        agreement.append(
-            _agreement("rank_agreement", value[j], draw[:, j], swap[:, j], of_case, too_few)
-        )
-        noise.append(_noise(value[j], swap[:, j], of_case, too_few))
-    return RankAgreement(
-        conditions=tuple(j for _, j in tasks[0].pairs),
-        agreement=tuple(agreement),
-        noise=tuple(noise),
-        by_task={
-            task.name: tuple(
-                _agreement(
-                    "rank_agreement.task", v, d, s, replace(basis, items=len(task.table)), too_few
-                )
-                for v, d, s in zip(value, draw.T, swap.T, strict=True)
-            )
-            for task, value, draw, swap in zip(tasks, values, draws, swaps, strict=True)
-        },
-    )
+        agreements.append(_agreement(value[j], draw[:, j], swap[:, j], of_case))
+        noises.append(_noise(value[j], swap[:, j], of_case))
+    return RankAgreement(conditions=conditions, agreement=tuple(agreements), noise=tuple(noises))
 
 
-def _pairwise(accuracies: Floats, task: Cases, coefficient: Coefficient) -> Floats:
-    """(..., models, conditions) to (..., cases)."""
+def _with_baseline(accuracies: Floats) -> Floats:
+    """(..., models, conditions) to the (..., cases) correlations with the baseline."""
     by_condition = np.moveaxis(accuracies, -1, -2)
-    base = by_condition[..., [b for b, _ in task.pairs], :]
-    return correlation(base, by_condition[..., [j for _, j in task.pairs], :], coefficient)
+    return rank_correlation(by_condition[..., :1, :], by_condition[..., 1:, :])
 
 
 def _mean_over_tasks(numbers: list[Floats]) -> Floats:
@@ -115,21 +103,16 @@ def _mean_over_tasks(numbers: list[Floats]) -> Floats:
         return np.asarray(np.where(present, stacked, 0.0).sum(axis=0) / present.sum(axis=0))
 
 
-def _agreement(
-    measure: str, value: float, draws: Floats, swaps: Floats, basis: Basis, too_few: bool
-) -> Estimate:
-    if too_few:
-        return basis.undefined(measure, "insufficient_data", "fewer than three models")
+def _agreement(value: float, draws: Floats, swaps: Floats, basis: Basis) -> Estimate:
     if np.isnan(value):
-        return basis.undefined(measure, "undefined_zero_variance", "all models tie")
-    return basis.estimate(measure, float(value), _interval(float(value), draws, swaps, basis.level))
+        return basis.undefined("rank_agreement", "undefined_zero_variance", "all models tie")
+    interval = _agreement_interval(float(value), draws, swaps, basis.level)
+    return basis.estimate("rank_agreement", float(value), interval)
 
 
-def _noise(value: float, swaps: Floats, basis: Basis, too_few: bool) -> Estimate:
+def _noise(value: float, swaps: Floats, basis: Basis) -> Estimate:
     measure = "rank_agreement.noise"
     known = swaps[~np.isnan(swaps)]
-    if too_few:
-        return basis.undefined(measure, "insufficient_data", "fewer than three models")
     if not len(known) or np.isnan(value):
         return basis.undefined(measure, "undefined_zero_variance", "all models tie")
     low, high = np.quantile(known, [(1.0 - basis.level) / 2.0, (1.0 + basis.level) / 2.0])
@@ -142,7 +125,7 @@ def _noise(value: float, swaps: Floats, basis: Basis, too_few: bool) -> Estimate
     )
 
 
-def _interval(value: float, draws: Floats, swaps: Floats, level: float) -> Interval:
+def _agreement_interval(value: float, draws: Floats, swaps: Floats, level: float) -> Interval:
     """From the lower percentile of the draws to its reflection, or to 1.
 
     Models whose accuracies are close have a rank correlation that is biased far down, by an amount

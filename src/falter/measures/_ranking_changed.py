@@ -25,29 +25,25 @@ class RankingChanged:
 
     `null_swap`: baseline and condition swapped within random items. `null_items`: the baseline's
     own ranking on items drawn again. `null_repeat`: the columns that repeat the baseline.
-    `changed[task]` says it of every case, in the order of `conditions`.
     """
 
     share: Estimate
     null_swap: Estimate
     null_items: Estimate
     null_repeat: Estimate
-    conditions: tuple[int, ...]
-    changed: Mapping[str, tuple[bool, ...]]
 
 
 def ranking_changed(
     outcomes: Mapping[str, ArrayLike],
     *,
-    baselines: tuple[int, ...] | None = None,
     repeats: tuple[int, ...] = (),
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,
 ) -> RankingChanged:
-    """The share of (task, setting, perturbation) cases whose vector of average ranks is another.
+    """The share of (task, perturbation) cases whose vector of average ranks is another.
 
-    `outcomes` and `baselines` as in `rank_agreement`: two settings are two baselines in one table.
+    `outcomes` as in `rank_agreement`.
     `repeats` are the columns that ask the baseline again, or change nothing: they do not count as
     cases, and give `null_repeat`. The share is exact for these items. Models a point apart change
     places by chance alone: the share says something only where it is far above the nulls. The
@@ -55,7 +51,7 @@ def ranking_changed(
     out and counted in `excluded`; fewer than two models: insufficient_data.
     """
     check_replications(replications)
-    tasks = read_cases(outcomes, baselines)
+    tasks = read_cases(outcomes)
     basis = Basis(
         estimand="share of cases whose ranking of the models is not the baseline's, these items",
         items=sum(len(task.table) for task in tasks),
@@ -63,31 +59,25 @@ def ranking_changed(
         seed=seed,
     )
     too_few = tasks[0].models < 2
-    is_repeat = np.array([j in repeats for _, j in tasks[0].pairs], dtype=bool)
+    is_repeat = np.array([j in repeats for j in range(1, tasks[0].table.shape[2])], dtype=bool)
     observed, swaps, redrawn = [], [], []
     for place, task in enumerate(tasks):
         by_condition = task.accuracies().T
-        base = by_condition[[b for b, _ in task.pairs]]
-        observed.append(_differ(base, by_condition[[j for _, j in task.pairs]]))
+        observed.append(_differ(by_condition[:1], by_condition[1:]))
         base, other = task.swapped(replications, (seed, place))
         differs = _differ(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2))
         swaps.append(differs[:, ~is_repeat])
-        # The baselines alone, on items drawn again.
-        baseline_columns = sorted({b for b, _ in task.pairs})
-        alone = replace(task, table=task.table[:, :, baseline_columns])
+        # The baseline alone, on items drawn again.
+        alone = replace(task, table=task.table[:, :, :1])
         again = np.moveaxis(alone.resampled(replications, (seed, place)), -1, -2)
         redrawn.append(_differ(again, np.broadcast_to(alone.accuracies().T, again.shape)))
     changed = np.stack(observed)
     cases, controls = changed[:, ~is_repeat], changed[:, is_repeat]
     return RankingChanged(
-        share=_share("ranking_changed", cases, basis, too_few),
-        null_swap=_null("ranking_changed.null_swap", swaps, basis, too_few),
-        null_items=_null("ranking_changed.null_items", redrawn, basis, too_few),
-        null_repeat=_share("ranking_changed.null_repeat", controls, basis, too_few),
-        conditions=tuple(j for _, j in tasks[0].pairs if j not in repeats),
-        changed={
-            task.name: tuple(bool(x) for x in row) for task, row in zip(tasks, cases, strict=True)
-        },
+        share=_share_of_cases("ranking_changed", cases, basis, too_few),
+        null_swap=_null_share("ranking_changed.null_swap", swaps, basis, too_few),
+        null_items=_null_share("ranking_changed.null_items", redrawn, basis, too_few),
+        null_repeat=_share_of_cases("ranking_changed.null_repeat", controls, basis, too_few),
     )
 
 
@@ -98,7 +88,7 @@ def _differ(base: Floats, other: Floats) -> Floats:
     return np.asarray(np.where(lacking, np.nan, differs))
 
 
-def _share(measure: str, cases: Floats, basis: Basis, too_few: bool) -> Estimate:
+def _share_of_cases(measure: str, cases: Floats, basis: Basis, too_few: bool) -> Estimate:
     known = cases[~np.isnan(cases)]
     basis = replace(basis, conditions=len(known), excluded=cases.size - len(known))
     if too_few or not len(known):
@@ -108,7 +98,7 @@ def _share(measure: str, cases: Floats, basis: Basis, too_few: bool) -> Estimate
     return basis.estimate(measure, float(known.mean()), exact)
 
 
-def _null(measure: str, tasks: list[Floats], basis: Basis, too_few: bool) -> Estimate:
+def _null_share(measure: str, tasks: list[Floats], basis: Basis, too_few: bool) -> Estimate:
     """The mean share and its quantiles over draws; `tasks` are draws x cases."""
     joined = np.concatenate(tasks, axis=1)
     present = ~np.isnan(joined)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue, UnknownName
+from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures._estimates import Basis
 from falter.measures._resample import resampled_sums, unit_codes, unit_sums
-from falter.stats import Interval, clopper_pearson
+from falter.stats import clopper_pearson
 
 __all__ = ["PairSurvival", "RankSet", "RankingSurvival", "rank_sets", "ranking_survival"]
 
@@ -51,8 +50,6 @@ class RankingSurvival:
 def ranking_survival(
     outcomes: ArrayLike,
     *,
-    baseline: int = 0,
-    method: Literal["clopper-pearson", "beta"] = "clopper-pearson",
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
     replications: int = 2000,
@@ -60,25 +57,19 @@ def ranking_survival(
 ) -> RankingSurvival:
     """P(A still beats B under a random perturbation of this kind), for every pair of models.
 
-    `outcomes` is items x models x conditions, NaN where missing. The share of the perturbations
-    under which the better model of the baseline is still strictly better; the perturbations are the
-    sample, so 14 of them leave wide limits: Clopper and Pearson's, or with `method="beta"` the
-    equal-tailed posterior of Jeffreys' prior. Models that tie at the baseline, or no perturbation:
-    None. `ranks` are those of the scores averaged over all conditions: see `rank_sets`.
+    `outcomes` is items x models x conditions, NaN where missing; column 0 is the baseline. The
+    share of the perturbations under which the better model of the baseline is still strictly
+    better; the perturbations are the sample, so 14 of them leave wide limits: Clopper and
+    Pearson's. Models that tie at the baseline, or no perturbation: None. `ranks` are those of the scores averaged over all conditions: see `rank_sets`.
     """
     table = np.asarray(outcomes, dtype=np.float64)
     if table.ndim != 3 or 0 in table.shape:
         raise InvalidValue("outcomes", table.shape, "items x models x conditions, none empty")
-    if not 0 <= baseline < table.shape[2]:
-        raise InvalidValue("baseline", baseline, f"a column from 0 to {table.shape[2] - 1}")
-    if method not in ("clopper-pearson", "beta"):
-        raise UnknownName("interval method", method, ("clopper-pearson", "beta"))
     with np.errstate(invalid="ignore", divide="ignore"):
         present = ~np.isnan(table)
         accuracy = np.where(present, table, 0.0).sum(axis=0) / present.sum(axis=0)
-    others = [j for j in range(table.shape[2]) if j != baseline]
     pairs = tuple(
-        _survival(a, b, accuracy, baseline, others, len(table), method, level)
+        _survival(a, b, accuracy, len(table), level)
         for a, b in combinations(range(table.shape[1]), 2)
     )
     complete = np.where(present.all(axis=2), np.where(present, table, 0.0).mean(axis=2), np.nan)
@@ -155,49 +146,29 @@ def _better(
     return better
 
 
-def _survival(
-    a: int,
-    b: int,
-    accuracy: Floats,
-    baseline: int,
-    others: Sequence[int],
-    items: int,
-    method: str,
-    level: float,
-) -> PairSurvival:
+def _survival(a: int, b: int, accuracy: Floats, items: int, level: float) -> PairSurvival:
     """The share of perturbations under which the better of two models stays strictly better."""
-    from scipy.special import betaincinv
-
     lead = np.round(accuracy[a] - accuracy[b], 12)
-    if lead[baseline] < 0.0:
+    if lead[0] < 0.0:
         a, b, lead = b, a, -lead
-    known = lead[others][~np.isnan(lead[others])]
+    known = lead[1:][~np.isnan(lead[1:])]
     total, survived = len(known), int((known > 0.0).sum())
     basis = Basis(
         estimand="probability that the better model of the baseline is strictly better, "
         "perturbations like these, these items",
         items=items,
         conditions=total,
-        excluded=len(others) - total,
+        excluded=len(lead) - 1 - total,
         level=level,
     )
     measure = "ranking_survival"
-    if np.isnan(lead[baseline]) or not total:
+    if np.isnan(lead[0]) or not total:
         why = "no score at the baseline, or no perturbation with one"
         survival = basis.undefined(measure, "insufficient_data", why)
-    elif lead[baseline] == 0.0:
+    elif lead[0] == 0.0:
         survival = basis.undefined(measure, "not_identified", "they tie at the baseline")
-    elif method == "clopper-pearson":
-        interval = clopper_pearson(survived, total, level=level)
-        survival = basis.estimate(measure, survived / total, interval)
     else:
-        # Quantiles of Beta(k + 1/2, n − k + 1/2), the posterior of Jeffreys' prior.
-        tail = (1.0 - level) / 2.0
-        low, high = (
-            float(betaincinv(survived + 0.5, total - survived + 0.5, p)) for p in (tail, 1.0 - tail)
-        )
-        name = "beta posterior, jeffreys prior"
-        interval = Interval(low=low, high=high, level=level, method=name)
+        interval = clopper_pearson(survived, total, level=level)
         survival = basis.estimate(measure, survived / total, interval)
     tied = int((known == 0.0).sum())
     return PairSurvival(better=a, worse=b, survival=survival, tied=tied)

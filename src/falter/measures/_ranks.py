@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue, UnknownName
+from falter.core.errors import InvalidValue
 from falter.measures._resample import Seed, resampled_sums, signed_sums
 
-__all__ = ["Cases", "Coefficient", "average_ranks", "correlation", "read_cases"]
+__all__ = ["Cases", "average_ranks", "rank_correlation", "read_cases"]
 
 Floats = NDArray[np.float64]
-Coefficient = Literal["spearman", "kendall"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """One task: items x models x conditions, and (baseline, condition) columns of every case."""
+    """One task: items x models x conditions; a case is a condition beside the baseline, column 0."""
 
-    name: str
     table: Floats
-    pairs: tuple[tuple[int, int], ...]
 
     @property
     def models(self) -> int:
@@ -44,8 +40,7 @@ class Cases:
         All models of an item are swapped together, so what they share is kept. A cell whose other
         arm is missing is left out.
         """
-        base = self.table[:, :, [b for b, _ in self.pairs]]
-        other = self.table[:, :, [j for _, j in self.pairs]]
+        base, other = self.table[:, :, :1], self.table[:, :, 1:]
         both = ~np.isnan(base - other)
         difference = np.where(both, base - other, 0.0)
         shape = difference.shape[1:]
@@ -68,10 +63,8 @@ class Cases:
         return np.hstack([np.where(present, flat, 0.0), present])
 
 
-def read_cases(
-    outcomes: Mapping[str, ArrayLike], baselines: Sequence[int] | None
-) -> tuple[Cases, ...]:
-    """Every task's table, checked; a case is a condition that is not its own baseline."""
+def read_cases(outcomes: Mapping[str, ArrayLike]) -> tuple[Cases, ...]:
+    """Every task's table, checked."""
     if not outcomes:
         raise InvalidValue("outcomes", {}, "items x models x conditions for every task")
     tasks = []
@@ -81,15 +74,9 @@ def read_cases(
             raise InvalidValue(
                 f"outcomes of '{name}'", table.shape, "items x models x conditions, none empty"
             )
-        columns = table.shape[2]
-        against = [0] * columns if baselines is None else list(baselines)
-        if len(against) != columns or not all(0 <= b < columns for b in against):
-            expected = f"for each of {columns} conditions the column to compare it with"
-            raise InvalidValue("baselines", baselines, expected)
-        pairs = tuple((b, j) for j, b in enumerate(against) if b != j)
-        tasks.append(Cases(name=name, table=table, pairs=pairs))
-    if len({(task.models, task.pairs) for task in tasks}) > 1:
-        shapes = [task.table.shape[1:] for task in tasks]
+        tasks.append(Cases(table=table))
+    shapes = [task.table.shape[1:] for task in tasks]
+    if len(set(shapes)) > 1:
         raise InvalidValue("outcomes", shapes, "the same models and conditions in every task")
     return tuple(tasks)
 
@@ -108,20 +95,13 @@ def average_ranks(scores: Floats) -> Floats:
     return ranks
 
 
-def correlation(first: Floats, second: Floats, coefficient: Coefficient) -> Floats:
-    """Spearman's rho or Kendall's tau-b along the last axis; NaN where one of them is constant.
+def rank_correlation(first: Floats, second: Floats) -> Floats:
+    """Spearman's rho along the last axis; NaN where one of them is constant.
 
-    Both are Σ xy/√(Σ x² Σ y²): rho of average ranks less their mean, tau-b of the signs of all
-    pairwise differences. Source: Spearman (1904); Kendall (1945).
+    Σ xy/√(Σ x² Σ y²) of the average ranks less their mean. Source: Spearman (1904).
     """
-    if coefficient == "spearman":
-        ranks = [average_ranks(scores) for scores in (first, second)]
-        x, y = (r - r.mean(axis=-1, keepdims=True) for r in ranks)
-    elif coefficient == "kendall":
-        a, b = np.triu_indices(first.shape[-1], 1)
-        x, y = (np.sign(np.round(s[..., a] - s[..., b], 12)) for s in (first, second))
-    else:
-        raise UnknownName("rank coefficient", coefficient, ("spearman", "kendall"))
+    ranks = [average_ranks(scores) for scores in (first, second)]
+    x, y = (r - r.mean(axis=-1, keepdims=True) for r in ranks)
     size = np.sqrt(np.square(x).sum(axis=-1) * np.square(y).sum(axis=-1))
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(size > 0.0, (x * y).sum(axis=-1) / size, np.nan))

@@ -144,8 +144,8 @@ def category_difficulty(
     return difficulties
 
 
-def table_summary(table: Mapping[str, Scores], *, highest_is_worst: bool = True) -> TableSummary:
-    """Column means over rows, and where every row is at its worst.
+def table_summary(table: Mapping[str, Scores]) -> TableSummary:
+    """Column means over rows, and where every row is at its worst, which is its highest number.
 
     Numbers are `table[row][column]`, such as quality deltas of models by language. Ties for worst
     are all named; a row without a number has no worst column.
@@ -155,8 +155,8 @@ def table_summary(table: Mapping[str, Scores], *, highest_is_worst: bool = True)
     ranges: dict[str, float | None] = {}
     for label, row in table.items():
         numbers = {name: v for name, v in row.items() if v is not None}
-        extreme = (max if highest_is_worst else min)(numbers.values(), default=None)
-        worst[label] = tuple(name for name, v in numbers.items() if v == extreme)
+        highest = max(numbers.values(), default=None)
+        worst[label] = tuple(name for name, v in numbers.items() if v == highest)
         ranges[label] = max(numbers.values()) - min(numbers.values()) if numbers else None
     return TableSummary(
         means={name: _mean([row.get(name) for row in table.values()]) for name in columns},

@@ -23,7 +23,7 @@ from falter.stats import (
     too_few_clusters,
 )
 
-__all__ = ["Table", "empty_conditions", "outcome_array", "share_of_few"]
+__all__ = ["Table", "outcome_array", "share_of_few"]
 
 Floats = NDArray[np.float64]
 
@@ -46,12 +46,6 @@ def outcome_array(outcomes: ArrayLike) -> Floats:
     if np.isinf(array).any():
         raise InvalidValue("outcomes", "an infinite score", "finite numbers, NaN where missing")
     return array
-
-
-def empty_conditions(outcomes: ArrayLike) -> tuple[int, ...]:
-    """The conditions without any outcome, which variance components leave out."""
-    array = outcome_array(outcomes)
-    return tuple(int(j) for j in np.flatnonzero(np.isnan(array).all(axis=(0, 2))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +76,7 @@ class Table:
         array = outcome_array(outcomes)
         seen = ~np.isnan(array)
         rows, columns = seen.any(axis=(1, 2)), seen.any(axis=(0, 2))
-        empty = empty_conditions(array) if len(array) else ()
+        empty = tuple(int(j) for j in np.flatnonzero(~columns)) if len(array) else ()
         codes = None
         if clusters is not None:
             codes = unit_codes(clusters, len(array))[rows]

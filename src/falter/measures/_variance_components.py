@@ -20,7 +20,7 @@ from falter.measures._component_intervals import (
 from falter.measures._tables import Table, share_of_few
 from falter.stats import Components, Interval, condition_intervals
 
-__all__ = ["CrossedComponents", "OnewayComponents", "PluginComponents", "variance_components"]
+__all__ = ["CrossedComponents", "PluginComponents", "variance_components"]
 
 Floats = NDArray[np.float64]
 
@@ -37,16 +37,6 @@ class PluginComponents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnewayComponents:
-    """Items, and everything within items; brittleness is 1 - ICC(1)."""
-
-    sigma2_item: Estimate
-    sigma2_pert: Estimate
-    sigma2_run: Estimate
-    brittleness: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CrossedComponents:
     """Items, conditions, and what is left when both are known."""
 
@@ -58,10 +48,9 @@ class CrossedComponents:
     brittleness_interaction: Estimate
 
 
-AnyComponents = PluginComponents | OnewayComponents | CrossedComponents
+AnyComponents = PluginComponents | CrossedComponents
 KINDS: dict[str, type[AnyComponents]] = {
     "plugin": PluginComponents,
-    "oneway": OnewayComponents,
     "crossed": CrossedComponents,
 }
 
@@ -78,15 +67,6 @@ def variance_components(
 @overload
 def variance_components(
     outcomes: ArrayLike,
-    method: Literal["oneway"],
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    draws: int = 1,
-    level: float = 0.95,
-) -> OnewayComponents: ...
-@overload
-def variance_components(
-    outcomes: ArrayLike,
     method: Literal["crossed"],
     *,
     clusters: Sequence[Hashable] | None = None,
@@ -95,7 +75,7 @@ def variance_components(
 ) -> CrossedComponents: ...
 def variance_components(
     outcomes: ArrayLike,
-    method: Literal["plugin", "oneway", "crossed"] = "plugin",
+    method: Literal["plugin", "crossed"] = "plugin",
     *,
     clusters: Sequence[Hashable] | None = None,
     draws: int = 1,
@@ -104,7 +84,6 @@ def variance_components(
     """Split the variance of items x conditions (x runs) outcomes; condition 0 is the baseline.
 
     plugin: data = Var_i(mean_j), pert = mean_i Var_j, ddof 0; brittleness = pert/total.
-    oneway: pert = MS_within, item = (MS_item − MS_within)/J; brittleness = 1 − ICC(1).
     crossed: item = (MS_item − MS_rest)/J, condition = (MS_condition − MS_rest)/I, interaction =
     MS_rest; a share of their sum each. The mean squares are those of `falter.stats.components`.
     Components are reported as they come out, also below 0, and cut at 0 only inside ratios.
@@ -123,9 +102,7 @@ def variance_components(
     table = Table.read_all(outcomes, level, clusters)
     if table.status != "ok":
         return _undefined(KINDS[method], method, table)
-    if method == "plugin":
-        return _plugin(table, draws)
-    return _oneway(table) if method == "oneway" else _crossed(table)
+    return _plugin(table, draws) if method == "plugin" else _crossed(table)
 
 
 def _undefined(kind: type[AnyComponents], method: str, table: Table) -> AnyComponents:
@@ -183,22 +160,6 @@ def _as_in_the_paper(brittleness: Estimate, table: Table, draws: int) -> Estimat
     runs = f", runs {table.runs}" if table.runs > 1 else ""
     what = f"as in the paper (J = {width}, draws {draws}{runs}, n = {items})"
     return replace(brittleness, estimand=f"{brittleness.estimand}, {what}")
-
-
-def _oneway(table: Table) -> OnewayComponents:
-    parts, few = table.parts, table.few_vary()
-    return OnewayComponents(
-        sigma2_item=_item("oneway.sigma2_item", table, lambda c: c.oneway_item, parts.oneway_pert),
-        sigma2_pert=_residual("oneway.sigma2_pert", table, lambda c: c.oneway_pert, few),
-        sigma2_run=_run("oneway.sigma2_run", table, lambda c: c.run),
-        brittleness=_share("oneway.brittleness", table, _oneway_parts, few),
-    )
-
-
-def _oneway_parts(c: Components) -> tuple[Floats, Floats, Floats]:
-    """Item, residual, and the whole that the residual is a share of."""
-    whole = np.maximum(c.oneway_item, 0.0) + np.maximum(c.oneway_pert, 0.0) + c.run
-    return c.oneway_item, c.oneway_pert, whole
 
 
 def _crossed(table: Table) -> CrossedComponents:
