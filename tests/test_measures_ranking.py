@@ -15,7 +15,7 @@ from scipy.stats import beta, binomtest, kendalltau, rankdata, spearmanr
 
 from falter.core.errors import InvalidValue, UnknownName
 from falter.measures import rank_agreement, rank_sets, ranking_changed, ranking_survival
-from falter.measures._ranks import average_ranks, correlation
+from falter.measures.rankings import average_ranks, correlation
 from falter.stats import clopper_pearson, mcnemar, spearman
 
 NAN = float("nan")

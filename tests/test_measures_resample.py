@@ -21,7 +21,7 @@ from falter.measures import (
     robustness_regression,
     robustness_score,
 )
-from falter.measures._resample import GROUPS, bca_interval, resampled_sums, signed_sums, unit_sums
+from falter.measures.resample import GROUPS, bca_interval, resampled_sums, signed_sums, unit_sums
 from falter.stats import bootstrap
 
 NAN = float("nan")

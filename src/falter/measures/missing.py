@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.measures._accuracy import accuracy
-from falter.measures._averages import micro_average
-from falter.measures._resample import unit_codes
+from falter.measures.averages import micro_average
+from falter.measures.drops import accuracy
+from falter.measures.resample import unit_codes
 from falter.stats import too_few_clusters
 
 __all__ = ["MissingBounds", "Missingness", "missing_bounds", "missingness"]

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import DuplicateName, InvalidValue
 from falter.core.records import Estimate
-from falter.measures._accuracy import accuracy_drop
-from falter.measures._estimates import Basis
-from falter.measures._resample import unit_codes
+from falter.measures.drops import accuracy_drop
+from falter.measures.estimates import Basis
+from falter.measures.resample import unit_codes
 from falter.stats import MaxTMember, cluster_parts, equivalence_p, holm, max_t
 
 __all__ = ["FamilyVerdicts", "RecipeVerdict", "Verdict", "recipe_verdicts"]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.ids import digest
 from falter.core.records import Estimate
-from falter.measures._averages import micro_average
+from falter.measures.averages import micro_average
 
 __all__ = ["ConfirmedRemedy", "RemedyEffect", "RemedyScores", "confirmed_remedy"]
 

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.measures._accuracy import accuracy_drop
-from falter.measures._estimates import Basis
-from falter.measures._resample import resampled_sums, student_bca, unit_codes, unit_sums
+from falter.measures.drops import accuracy_drop
+from falter.measures.estimates import Basis
+from falter.measures.resample import resampled_sums, student_bca, unit_codes, unit_sums
 from falter.stats import no_interval
 
 __all__ = ["CORRECTIONS", "NOTHING", "DropParts", "drop_parts", "items_by_times"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,14 +10,101 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
-from falter.measures._accuracy import accuracy
-from falter.measures._contrast import contrast
-from falter.measures._estimates import Basis
-from falter.measures._ranks import rank_correlation
-from falter.measures._resample import sums_interval, unit_codes, unit_sums
-from falter.stats import Interval, max_t
+from falter.measures.drops import accuracy, accuracy_drop
+from falter.measures.estimates import Basis
+from falter.measures.rankings import rank_correlation
+from falter.measures.resample import sums_interval, unit_codes, unit_sums
+from falter.stats import Interval, cluster_parts, max_t, no_interval, too_few_clusters
 
-__all__ = ["IntensityCurve", "intensity_curve"]
+# Sums of condition means with any coefficients, as one item-level quantity.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """The value and its interval; None where a condition has no item, or items are too few."""
+
+    value: float | None
+    status: EstimateStatus
+    interval: Interval
+    error: float
+    p_value: float | None
+    items: int
+    excluded: int
+    clusters: int | None
+    design_effect: float | None
+
+
+def contrast(
+    matrix: NDArray[np.float64],
+    coefficients: ArrayLike,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+) -> Contrast:
+    """A sum of condition means with coefficients c, over items x conditions, NaN for missing.
+
+        v = Σ_j c_j ȳ_j        u_i = Σ_j c_j (y_ij − ȳ_j)/n_j
+        se² = n/(n − 1) Σ_i u_i²        v ± t(n − 1) se
+
+    u_i is the linear influence of an item on v, n_j the items with condition j. With no cell
+    missing this is the one-sample t interval of Σ_j c_j y_ij. With `clusters` se and t are those of
+    `falter.stats.item_mean`: CR2 with Satterthwaite's degrees of freedom; fewer than 6:
+    too_few_clusters.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    c = np.asarray(coefficients, dtype=np.float64)
+    codes = unit_codes(clusters, len(matrix))
+    present = ~np.isnan(matrix) & (c != 0.0)
+    rows = present.any(axis=1)
+    y, codes = np.where(present, matrix, 0.0)[rows], codes[rows]
+    present = present[rows]
+    counts = present.sum(axis=0)
+    items = int(rows.sum())
+    unknown = Contrast(
+        value=None,
+        status="insufficient_data",
+        interval=no_interval(level),
+        error=0.0,
+        p_value=None,
+        items=items,
+        excluded=int((~rows).sum()),
+        clusters=None if clusters is None else len(np.unique(codes)),
+        design_effect=None,
+    )
+    if items < 2 or (counts[c != 0.0] == 0).any():
+        return unknown
+    counts = np.maximum(counts, 1)
+    means = y.sum(axis=0) / counts
+    residuals = np.where(present, y - means, 0.0)
+    value = float(means @ c)
+    error = float(np.sqrt(items / (items - 1) * np.square(residuals @ (c / counts)).sum()))
+    # What rounding leaves of equal values is no standard error.
+    rounding = 1e-14 * float(np.abs(means * c).max())
+    error = 0.0 if error <= rounding else error
+    known = replace(unknown, value=value, status="ok", error=error)
+    if clusters is None:
+        freedom, method = float(items - 1), "t over items"
+    elif few := too_few_clusters(known.clusters):
+        return replace(known, status="too_few_clusters", interval=no_interval(level, few))
+    else:
+        parts = cluster_parts(residuals, present, codes)
+        clustered, freedom = parts.error(c), parts.freedom(c, counts)
+        clustered = 0.0 if clustered <= rounding else clustered
+        effect = (clustered / error) ** 2 if error > 0.0 else None
+        known = replace(known, error=clustered, design_effect=effect)
+        method = "t over clusters, CR2"
+        if clustered == 0.0:
+            method = "t over items, as the clusters do not differ"
+        else:
+            error = clustered
+    if error == 0.0 or freedom <= 0.0:
+        return known
+    half = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
+    interval = Interval(low=value - half, high=value + half, level=level, method=method)
+    p_value = float(2.0 * stdtr(freedom, -abs(value / error)))
+    return replace(known, interval=interval, p_value=p_value)
+
 
 Floats = NDArray[np.float64]
 
@@ -237,3 +324,130 @@ def _read(levels: Sequence[float], outcomes: ArrayLike) -> tuple[Floats, Floats]
         raise InvalidValue("levels", list(levels), "numbers that are all different")
     order = np.argsort(doses)
     return doses[order], table[:, order]
+
+
+# Two perturbations in a row: is their drop the sum of both, and does the order matter?
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComposedPair:
+    """The perturbation `first`, and `second` applied to its result.
+
+    `interaction` is drop(AB) - drop(A) - drop(B): above 0 they make each other worse. `asymmetry`
+    is drop(AB) - drop(BA).
+    """
+
+    first: str
+    second: str
+    drop: Estimate
+    interaction: Estimate
+    asymmetry: Estimate
+
+
+def composition(
+    baseline: ArrayLike,
+    singles: Mapping[str, ArrayLike],
+    pairs: Mapping[tuple[str, str], ArrayLike | None],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+) -> tuple[ComposedPair, ...]:
+    """Drop, interaction and asymmetry of every ordered pair of perturbations.
+
+    `baseline` and each of `singles` and `pairs` are one score per item, NaN where missing; a pair
+    is (first, second). A pair whose second step overwrites the first is None in `pairs`; one that
+    was not run, such as the diagonal, is absent. Both come out as not_identified, with the reason,
+    and so does an asymmetry whose reverse is either. All three are paired over the items that have
+    every score they need: t intervals, except for the drop, which is `accuracy_drop`.
+    """
+    clean = _vector("baseline", baseline, None)
+    single = {name: _vector(name, scores, len(clean)) for name, scores in singles.items()}
+    for pair in pairs:
+        for name in pair:
+            if name not in single:
+                raise InvalidValue(
+                    "pairs", pair, "pairs of names that are in singles", hint=f"no single '{name}'"
+                )
+    composed = {
+        pair: None if scores is None else _vector(" then ".join(pair), scores, len(clean))
+        for pair, scores in pairs.items()
+    }
+    return tuple(
+        _pair(first, second, clean, single, composed, clusters, level)
+        for first in single
+        for second in single
+    )
+
+
+def _pair(
+    first: str,
+    second: str,
+    clean: Floats,
+    single: Mapping[str, Floats],
+    composed: Mapping[tuple[str, str], Floats | None],
+    clusters: Sequence[Hashable] | None,
+    level: float,
+) -> ComposedPair:
+    basis = Basis(
+        estimand="these perturbations in this order, items like these",
+        items=0,
+        conditions=2,
+        level=level,
+    )
+
+    def not_run(part: str, pair: tuple[str, str]) -> Estimate:
+        why = f"'{pair[0]}' then '{pair[1]}' was not run"
+        if pair in composed and composed[pair] is None:
+            why = f"'{pair[1]}' overwrites '{pair[0]}'"
+        return basis.undefined(f"composition.{part}", "not_identified", why)
+
+    scores, reverse = composed.get((first, second)), composed.get((second, first))
+    if scores is None:
+        drop, interaction, asymmetry = (
+            not_run(part, (first, second)) for part in ("drop", "interaction", "asymmetry")
+        )
+        return ComposedPair(
+            first=first, second=second, drop=drop, interaction=interaction, asymmetry=asymmetry
+        )
+    drop = replace(
+        accuracy_drop(clean, scores, clusters=clusters, level=level), measure="composition.drop"
+    )
+    # drop(AB) − drop(A) − drop(B) = A + B − baseline − AB, over the items that have all four.
+    table = np.column_stack([single[first], single[second], clean, scores])
+    table = np.where(np.isnan(table).any(axis=1, keepdims=True), np.nan, table)
+    excess = contrast(table, [1, 1, -1, -1], clusters=clusters, level=level)
+    four = replace(
+        basis,
+        items=excess.items,
+        excluded=excess.excluded,
+        clusters=excess.clusters,
+        design_effect=excess.design_effect,
+        conditions=4,
+    )
+    if excess.value is None:
+        why = "fewer than two items"
+        interaction = four.undefined("composition.interaction", "insufficient_data", why)
+    else:
+        interaction = four.estimate(
+            "composition.interaction", excess.value, excess.interval, status=excess.status
+        )
+    if reverse is None:
+        asymmetry = not_run("asymmetry", (second, first))
+    else:
+        asymmetry = replace(
+            accuracy_drop(reverse, scores, clusters=clusters, level=level),
+            measure="composition.asymmetry",
+            estimand="drop(first, then second) - drop(second, then first), items like these",
+        )
+    return ComposedPair(
+        first=first, second=second, drop=drop, interaction=interaction, asymmetry=asymmetry
+    )
+
+
+def _vector(name: str, scores: ArrayLike, length: int | None) -> Floats:
+    vector = np.asarray(scores, dtype=np.float64)
+    if vector.ndim != 1 or (length is not None and len(vector) != length):
+        count = "" if length is None else f"{length} "
+        expected = f"a vector of {count}scores, one for every item"
+        raise InvalidValue(f"scores of '{name}'", vector.shape, expected)
+    return vector

@@ -2,28 +2,78 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
+from falter.core.errors import InvalidValue, UnknownName
 from falter.core.records import Estimate
-from falter.measures._accuracy import accuracy
-from falter.measures._averages import mean_score
-from falter.measures._estimates import Basis
-from falter.measures._outputs import Codes, code_outputs, group_sizes
-from falter.measures._resample import unit_codes
-from falter.stats import Interval, item_mean, no_interval
+from falter.measures.averages import mean_score
+from falter.measures.drops import accuracy
+from falter.measures.estimates import Basis
+from falter.measures.resample import unit_codes
+from falter.measures.tables import Table, outcome_array
+from falter.stats import Interval, item_mean, jackknife, no_interval
 
-__all__ = [
-    "ConsistencyCurve",
-    "OutputConsistency",
-    "capability",
-    "consistency_curve",
-    "output_consistency",
-]
+# Outputs as numbers: equal numbers for outputs that are the same, below 0 for no output.
+
+
+Codes = NDArray[np.int32]
+
+
+def code_outputs(outputs: Sequence[Sequence[str | None]] | ArrayLike) -> Codes:
+    """Items x configurations of text, stripped and lower-cased, None for no output; or of codes.
+
+    Whole numbers are taken as codes that are equal where the outputs are, below 0 for none.
+    """
+    table = outputs if isinstance(outputs, np.ndarray) else _table(outputs)
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise InvalidValue("outputs", table.shape, "items x configurations")
+    if table.dtype.kind in "iu":
+        return np.asarray(np.maximum(table, -1), dtype=np.int32)
+    # Texts are normalised once for each spelling, which is rarer than a cell.
+    code_of_output: dict[Any, int] = {None: -1}
+    code_of_text: dict[str, int] = {}
+    codes = np.empty(table.size, dtype=np.int32)
+    for place, output in enumerate(table.ravel().tolist()):
+        code = code_of_output.get(output)
+        if code is None:
+            if not isinstance(output, str):
+                raise InvalidValue("outputs", output, "text, None for no output, or whole numbers")
+            code = code_of_text.setdefault(output.strip().lower(), len(code_of_text))
+            code_of_output[output] = code
+        codes[place] = code
+    return codes.reshape(table.shape)
+
+
+def group_sizes(codes: Codes) -> NDArray[np.int16]:
+    """For every cell how many of its item's outputs equal it, itself included; 0 for no output."""
+    # Column by column, so that what is compared and counted lies together in memory.
+    columns = np.ascontiguousarray(codes.T)
+    sizes = np.zeros(columns.shape, dtype=np.int16)
+    for column in columns:
+        sizes += columns == column
+    sizes[columns < 0] = 0
+    return np.ascontiguousarray(sizes.T)
+
+
+def _table(outputs: Sequence[Sequence[str | None]] | ArrayLike) -> NDArray[Any]:
+    """Rows of texts as objects, or of whole numbers."""
+    rows = [list(row) for row in outputs]  # type: ignore[union-attr, arg-type]
+    widths = sorted({len(row) for row in rows})
+    if len(widths) > 1:
+        raise InvalidValue("outputs", f"rows of {widths}", "as many configurations for every item")
+    if all(isinstance(x, int) for row in rows for x in row):
+        return np.array(rows, dtype=np.int64).reshape(len(rows), widths[0] if widths else 0)
+    table = np.empty((len(rows), widths[0] if widths else 0), dtype=object)
+    for place, row in enumerate(rows):
+        table[place] = row
+    return table
+
 
 Floats = NDArray[np.float64]
 Outputs = Sequence[Sequence[str | None]] | ArrayLike
@@ -237,3 +287,153 @@ def _read(outputs: Outputs, missing: ArrayLike | None) -> tuple[Codes, NDArray[n
     if flags.shape != codes.shape:
         raise InvalidValue("missing", flags.shape, f"a flag for every cell, {codes.shape}")
     return codes, np.asarray(~flags.any(axis=1), dtype=bool)
+
+
+# How much the scores of one item spread over configurations.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemStd:
+    """Standard deviations (ddof 0) of the items in `items`, their mean, and what those of 0 are.
+
+    An item that never varies is all right, all wrong, or `steady` at a score in between.
+    """
+
+    items: NDArray[np.intp]
+    values: NDArray[np.float64]
+    mean: Estimate
+    all_correct: Estimate
+    all_wrong: Estimate
+    steady: Estimate
+
+
+def item_std(
+    scores: ArrayLike,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+) -> ItemStd:
+    """The standard deviation of every item's scores over a fixed set of configurations.
+
+    `scores` is items x configurations; ddof 0, since the set is no sample. Items with a missing
+    cell are left out and counted. All correct is a score of 1, all wrong of 0. The mean
+    has a t interval, the shares of all items have Agresti and Coull's. One configuration:
+    not_identified.
+    """
+    table = Table.read(scores, level)
+    array = outcome_array(scores)
+    whole = np.logical_not(np.isnan(array).any(axis=tuple(range(1, array.ndim))))
+    cells = table.cells[:, :, 0]
+    basis = Basis(
+        estimand="standard deviation of an item's scores over these configurations, items like "
+        "these",
+        items=len(cells),
+        conditions=cells.shape[1],
+        excluded=table.excluded,
+        level=level,
+    )
+    if not len(cells) or cells.shape[1] < 2:
+        status, why = table.status, "one configuration" if len(cells) else "no whole item"
+        undefined = {
+            part: basis.undefined(f"item_std.{part}", status, why)
+            for part in ("mean", "all_correct", "all_wrong", "steady")
+        }
+        return ItemStd(items=np.zeros(0, dtype=np.intp), values=np.zeros(0), **undefined)
+    if clusters is not None:
+        clusters = [c for c, w in zip(clusters, whole, strict=True) if w]
+    values = cells.std(axis=1)
+    is_constant = np.ptp(cells, axis=1) == 0.0
+    values[is_constant] = 0.0
+    score = cells[:, 0]
+
+    def share(part: str, is_so: NDArray[np.bool_]) -> Estimate:
+        return replace(
+            accuracy(is_so.astype(float), clusters=clusters, level=level),
+            measure=f"item_std.{part}",
+            estimand=f"share of items with the same score in all these configurations, "
+            f"{part.replace('_', ' ')}, items like these",
+            conditions=cells.shape[1],
+            excluded=table.excluded,
+        )
+
+    mean = item_mean(values, clusters=clusters, level=level)
+    return ItemStd(
+        items=np.flatnonzero(whole),
+        values=values,
+        mean=basis.undefined("item_std.mean", mean.status, "fewer than two items")
+        if mean.value is None
+        else replace(basis, clusters=mean.clusters, design_effect=mean.design_effect).estimate(
+            "item_std.mean", mean.value, mean.interval.clipped(0.0, math.inf), status=mean.status
+        ),
+        all_correct=share("all_correct", is_constant & (score == 1.0)),
+        all_wrong=share("all_wrong", is_constant & (score == 0.0)),
+        steady=share("steady", is_constant & (score != 1.0) & (score != 0.0)),
+    )
+
+
+# How often configurations would agree by luck, at a known success rate.
+
+
+def random_baseline(
+    scores: ArrayLike,
+    *,
+    items: Literal["equal", "beta-binomial"] = "equal",
+    level: float = 0.95,
+) -> Estimate:
+    """The chance that V independent configurations agree: the null beside output consistency.
+
+        equal: p^V
+        beta-binomial: E p_i^V = Π_{t<V} (a + t)/(a + b + t),   a = p(1 − r)/r, b = (1 − p)(1 − r)/r
+
+    `scores` are 0/1, items x V configurations, from which the success rate p is taken. equal is as
+    if every item were as hard as any other. Items of unequal difficulty agree more often than that,
+    by Jensen's inequality alone: beta-binomial lets their success rates follow a beta distribution
+    with mean p and the correlation r between two answers to one item, ICC(1) of the scores. A
+    jackknife t interval over items (logit).
+    """
+    if items not in ("equal", "beta-binomial"):
+        raise UnknownName("kind of items", items, ("equal", "beta-binomial"))
+    table = Table.read(scores, level)
+    count, width, _ = table.cells.shape
+    kind = "equally hard items" if items == "equal" else "beta-distributed success rates"
+    basis = Basis(
+        estimand=f"chance that independent configurations agree, {kind}",
+        items=count,
+        conditions=width,
+        excluded=table.excluded,
+        level=level,
+    )
+    if count < 2 or (items == "beta-binomial" and width < 2):
+        status = table.status if table.status != "ok" else "insufficient_data"
+        why = "fewer than two items, or one configuration"
+        return basis.undefined("random_baseline", status, why)
+    if not table.binary:
+        raise InvalidValue("scores", "scores between 0 and 1", "0/1 scores")
+    # Sums over items of 1, m and m² say all about 0/1 scores; leaving one out is a subtraction.
+    means = table.cells.mean(axis=(1, 2))
+    units = np.column_stack([np.ones(count), means, np.square(means)])
+    n, total, squares = np.vstack([units.sum(axis=0), units.sum(axis=0) - units]).T
+    rate = total / n
+    r = np.zeros_like(rate)
+    if items == "beta-binomial":
+        # ICC(1), (MS_B − MS_W)/(MS_B + (V − 1) MS_W), between 0 and 1
+        with np.errstate(invalid="ignore", divide="ignore"):
+            between = width * (squares - n * rate * rate) / (n - 1)
+            within = width * (total - squares) / (n * (width - 1))
+            icc = (between - within) / (between + (width - 1) * within)
+        r = np.asarray(np.clip(np.where(np.isfinite(icc), icc, 1.0), 0.0, 1.0))
+    values = np.minimum(_mean_power(rate, r, width), 1.0)
+    interval = no_interval(level)
+    if count > 2:
+        interval = jackknife(float(values[0]), values[1:], transform="logit", level=level)
+    return basis.estimate("random_baseline", float(values[0]), interval)
+
+
+def _mean_power(rate: Floats, r: Floats, configurations: int) -> Floats:
+    """E p_i^V = Π_t (p (1 − r) + t r)/((1 − r) + t r), which is p^V at r = 0 and p at r = 1."""
+    if configurations == 1:
+        return rate
+    t, r = np.arange(configurations), r[..., None]
+    numerator, denominator = rate[..., None] * (1.0 - r) + t * r, (1.0 - r) + t * r
+    # The factor of t = 0 is p, also at r = 1, where it would be 0/0.
+    return np.asarray(rate * (numerator[..., 1:] / denominator[..., 1:]).prod(axis=-1))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
-from falter.core.records import Estimate
-from falter.measures._accuracy import accuracy
-from falter.measures._estimates import Basis
-from falter.measures._resample import check_replications, signed_sums
-from falter.stats import Interval
-
-__all__ = ["PositionDistribution", "PositionShift", "position_shift"]
+from falter.core.records import Estimate, EstimateStatus
+from falter.measures.drops import accuracy
+from falter.measures.estimates import Basis
+from falter.measures.resample import check_replications, signed_sums
+from falter.stats import Interval, item_mean, no_interval
 
 Floats = NDArray[np.float64]
 Sources = Sequence[Sequence[int | None]]
@@ -203,3 +202,173 @@ def _distribution(table: Floats, unmapped: int) -> PositionDistribution:
         excluded=unmapped,
         articles=len(table),
     )
+
+
+# A rating as the mean of what a judge thinks each score's chance is.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GevalScore:
+    """The weighted score, or None with the reason; `renormalised` if the sum was not 100."""
+
+    value: float | None
+    status: EstimateStatus
+    total: float | None
+    renormalised: bool
+    reason: str
+
+
+def geval_score(percentages: Sequence[float] | None) -> GevalScore:
+    """Σ s p_s / Σ p_s over the scores s = 1 to 5, from five percentages p.
+
+    The chance of a score of 1 comes first. A sum
+    that differs from 100 by more than 0.5 is renormalised and flagged; not five finite numbers, one
+    below 0, or a sum of 0: None. Source: Liu et al. (2023), G-Eval.
+    """
+    p = [] if percentages is None else [float(percentage) for percentage in percentages]
+    reason = ""
+    if len(p) != 5:
+        reason = f"{len(p)} numbers instead of five"
+    elif not all(math.isfinite(percentage) for percentage in p):
+        reason = "a number that is not finite"
+    elif min(p) < 0.0:
+        reason = "a percentage below 0"
+    if reason:
+        return GevalScore(
+            value=None, status="insufficient_data", total=None, renormalised=False, reason=reason
+        )
+    total = math.fsum(p)
+    if total == 0.0:
+        return GevalScore(
+            value=None,
+            status="undefined_zero_denominator",
+            total=0.0,
+            renormalised=False,
+            reason="the percentages sum to 0",
+        )
+    value = math.fsum(s * p_s for s, p_s in enumerate(p, start=1)) / total
+    return GevalScore(
+        value=value, status="ok", total=total, renormalised=abs(total - 100.0) > 0.5, reason=""
+    )
+
+
+# Which of several summaries people prefer, over several criteria.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanEvaluation:
+    """`means[arm][criterion]`, `sds` likewise (ddof 1, None for one rating), and the best arms."""
+
+    means: Mapping[str, Mapping[str, Estimate]]
+    sds: Mapping[str, Mapping[str, float | None]]
+    best: tuple[str, ...]
+
+
+def human_evaluation(
+    ratings: Mapping[str, Mapping[str, ArrayLike]], *, level: float = 0.95
+) -> HumanEvaluation:
+    """Mean and standard deviation of every arm on every criterion, and which arm is best.
+
+    `ratings[arm][criterion]` has one number for every item, NaN where nobody rated it; average
+    several raters of one item before. t intervals over items. Best is the arm
+    that wins most criteria; of those that tie, the one with the highest total. A criterion that
+    several arms lead is won by each of them; arms that still tie are all named.
+    """
+    means: dict[str, dict[str, Estimate]] = {}
+    sds: dict[str, dict[str, float | None]] = {}
+    for arm, criteria in ratings.items():
+        means[arm], sds[arm] = {}, {}
+        for name, values in criteria.items():
+            vector = np.asarray(values, dtype=np.float64)
+            if vector.ndim != 1:
+                expected = "a vector with a rating for every item"
+                raise InvalidValue(f"ratings of '{arm}'", vector.shape, expected)
+            rated = vector[~np.isnan(vector)]
+            basis = Basis(
+                estimand="mean rating, items like these",
+                items=len(rated),
+                excluded=len(vector) - len(rated),
+                level=level,
+            )
+            sds[arm][name] = float(rated.std(ddof=1)) if len(rated) > 1 else None
+            if not len(rated):
+                why = "no item was rated"
+                means[arm][name] = basis.undefined("human_evaluation", "insufficient_data", why)
+                continue
+            interval = item_mean(vector, level=level).interval
+            means[arm][name] = basis.estimate("human_evaluation", float(rated.mean()), interval)
+    table = {
+        arm: {name: e.value for name, e in row.items() if e.value is not None}
+        for arm, row in means.items()
+    }
+    return HumanEvaluation(means=means, sds=sds, best=_best_arms(table))
+
+
+def _best_arms(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+    """The arms that win most criteria and have the highest total, of `table[arm][criterion]`."""
+    names = dict.fromkeys(name for row in table.values() for name in row)
+    wins = dict.fromkeys(table, 0)
+    for name in names:
+        leading = max(row[name] for row in table.values() if name in row)
+        for arm, row in table.items():
+            wins[arm] += name in row and row[name] >= leading - 1e-12
+    most = max(wins.values(), default=0)
+    totals = {arm: sum(table[arm].values()) for arm, count in wins.items() if count == most}
+    highest = max(totals.values(), default=0.0)
+    return tuple(arm for arm, total in totals.items() if total >= highest - 1e-12)
+
+
+# A rate as people would judge it, from a judge's verdicts and a sample of people's.
+
+
+def corrected_rate(judged: ArrayLike, human: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """The mean of what people would say, when a judge saw all items and people a random few.
+
+        ȳ + w (f̄ of the others − f̄ of the labelled)        w = Cov(y, f)/((1 + n/N) Var f)
+        u = (y − ȳ − w (f − f̄))/n for the labelled, w (f − f̄)/N for the others
+        se² = n/(n − 2) Σ u²
+
+    for the judge's numbers f, `judged`, and those of people y, `human`, NaN where no person looked;
+    the n items that people saw must be a random sample, N are the others. w is the weight that
+    gives the least variance. A t interval of n − 2 degrees of freedom: the mean and the weight are
+    estimated. Fewer than two labelled items: insufficient_data.
+    Source: Angelopoulos, Duchi and Zrnic (2023), power-tuned prediction-powered inference.
+    """
+    from scipy.special import stdtrit
+
+    f, y = np.asarray(judged, dtype=np.float64), np.asarray(human, dtype=np.float64)
+    if f.ndim != 1 or f.shape != y.shape:
+        raise InvalidValue("judged, human", (f.shape, y.shape), "two vectors of the same items")
+    judged_at_all = ~np.isnan(f)
+    f, y = f[judged_at_all], y[judged_at_all]
+    labelled = ~np.isnan(y)
+    basis = Basis(
+        estimand="mean of what people would say, items like these",
+        items=len(f),
+        excluded=int((~judged_at_all).sum()),
+        level=level,
+    )
+    if labelled.sum() < 2:
+        why = "fewer than two items that people judged"
+        return basis.undefined("corrected_rate", "insufficient_data", why)
+    y = y[labelled]
+    f_labelled, f_others = f[labelled], f[~labelled]
+    n, others = len(f_labelled), len(f_others)
+    variance = float(np.var(f, ddof=1))
+    weight = 0.0
+    if others and variance > 1e-14:
+        weight = float(np.cov(y, f_labelled)[0, 1]) / variance / (1.0 + n / others)
+    correction = weight * (f_others.mean() - f_labelled.mean()) if others else 0.0
+    value = float(y.mean() + correction)
+    influence = np.zeros(len(f))
+    influence[labelled] = (y - y.mean() - weight * (f_labelled - f_labelled.mean())) / n
+    if others:
+        influence[~labelled] = weight * (f_others - f_others.mean()) / others
+    freedom = max(1, n - 2)
+    error = float(np.sqrt(n / freedom * np.square(influence).sum()))
+    if error <= 1e-14 * max(1.0, abs(float(f.mean()))):
+        return basis.estimate("corrected_rate", value, no_interval(basis.level))
+    half = float(stdtrit(freedom, 0.5 + basis.level / 2.0)) * error
+    method = f"t, tuned prediction-powered, {n} labelled, weight {weight:.2f}"
+    interval = Interval(low=value - half, high=value + half, level=basis.level, method=method)
+    return basis.estimate("corrected_rate", value, interval)
