@@ -260,4 +260,3 @@ def test_tables_name_every_worst_column():
     assert found.ranges == {"x": 2.0, "y": 1.0, "z": None}
     assert found.means == {"de": 2.0, "ja": 2.5, "fr": 1.0}
     assert found.times_worst == {"de": 1, "ja": 2, "fr": 0}
-    assert table_summary(table, highest_is_worst=False).worst["x"] == ("fr",)

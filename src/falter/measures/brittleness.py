@@ -273,7 +273,8 @@ def brittleness_by_model(
     ratio of one long matrix. `outcomes[model][benchmark]` is items x conditions (x runs). Every
     matrix counts the same; `clusters[benchmark]` names the passage of every item. The interval is
     about items, not benchmarks: a jackknife within every benchmark, on the logit scale. Fewer than
-    ten varying 0/1 items: Fay and Feuer's interval of a weighted count. NaN is a missing cell: all others count, by pairs of conditions.
+    ten varying 0/1 items: Fay and Feuer's interval of a weighted count. NaN is a missing cell: all
+    others count, by pairs of conditions.
     A benchmark of fewer than six clusters: too_few_clusters.
     """
     _check(outcomes)

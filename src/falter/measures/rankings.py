@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """One task: items x models x conditions; a case is a condition beside the baseline, column 0."""
+    """One task: items x models x conditions; a case is a condition beside column 0."""
 
     table: Floats
 
@@ -397,7 +397,8 @@ def ranking_survival(
     `outcomes` is items x models x conditions, NaN where missing; column 0 is the baseline. The
     share of the perturbations under which the better model of the baseline is still strictly
     better; the perturbations are the sample, so 14 of them leave wide limits: Clopper and
-    Pearson's. Models that tie at the baseline, or no perturbation: None. `ranks` are those of the scores averaged over all conditions: see `rank_sets`.
+    Pearson's. Models that tie at the baseline, or no perturbation: None. `ranks` are those of the
+    scores averaged over all conditions: see `rank_sets`.
     """
     table = np.asarray(outcomes, dtype=np.float64)
     if table.ndim != 3 or 0 in table.shape:

@@ -301,10 +301,10 @@ def human_evaluation(
         arm: {name: e.value for name, e in row.items() if e.value is not None}
         for arm, row in means.items()
     }
-    return HumanEvaluation(means=means, sds=sds, best=_best_arms(table))
+    return HumanEvaluation(means=means, sds=sds, best=best_arms(table))
 
 
-def _best_arms(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+def best_arms(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
     """The arms that win most criteria and have the highest total, of `table[arm][criterion]`."""
     names = dict.fromkeys(name for row in table.values() for name in row)
     wins = dict.fromkeys(table, 0)
