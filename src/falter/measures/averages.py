@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures.drops import accuracy
-from falter.measures.estimates import Basis
+from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.tables import Table
 from falter.stats import (
     Interval,
@@ -32,7 +32,7 @@ def group_average(
     drops: ArrayLike,
     *,
     baseline: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> Estimate:
     """The mean drop over the conditions of a group, each condition counting the same.
@@ -55,7 +55,7 @@ def micro_average(
     drops: ArrayLike,
     *,
     baseline: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> Estimate:
     """The mean drop over all perturbations that were run; see `group_average`."""
@@ -67,7 +67,7 @@ def macro_average(
     groups: Sequence[Hashable],
     *,
     baseline: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> Estimate:
     """The mean over groups of their average drops, each group counting the same.
@@ -87,9 +87,7 @@ def macro_average(
     )
 
 
-def mean_score(
-    scores: ArrayLike, *, clusters: Sequence[Hashable] | None = None, level: float = 0.95
-) -> Estimate:
+def mean_score(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Estimate:
     """The mean of scores, or shares, over all conditions, each counting the same.
 
     `scores` is items x conditions, NaN where missing. Between 0 and 1 the interval is that of
@@ -108,7 +106,7 @@ def _average(
     drops: ArrayLike,
     baseline: ArrayLike | None,
     weights: NDArray[np.float64] | None,
-    clusters: Sequence[Hashable] | None,
+    clusters: Clusters,
     level: float,
 ) -> Estimate:
     """`item_mean` as an estimate; without a condition that was run there is nothing to weigh."""
@@ -150,9 +148,6 @@ def _matrix(drops: ArrayLike) -> NDArray[np.float64]:
 
 
 # The mean over families of items: every subject counts the same, however many items it has.
-
-
-Floats = NDArray[np.float64]
 # The degrees of freedom by which a family's own variance is drawn towards that of all scores.
 BORROWED = 2.0
 
@@ -161,7 +156,7 @@ def family_mean(
     scores: ArrayLike,
     families: Sequence[Hashable],
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> Estimate:
     """The mean over families of each one's mean score; families are fixed, items random.
@@ -321,7 +316,7 @@ def random_conditions_average(
     drops: ArrayLike,
     *,
     baseline: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> Estimate:
     """The mean drop with an interval for other items *and* other perturbations of the kind.

@@ -12,15 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
-from falter.measures.estimates import Basis
+from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import unit_codes, unit_sums
 from falter.measures.tables import Table, outcome_array, share_of_few
 from falter.stats import Interval, no_interval, too_few_clusters
 
 # The plug-in decomposition as a function of sums over items, so that dropping one is cheap.
-
-
-Floats = NDArray[np.float64]
 # The columns of `item_sums`.
 WIDTH = 5
 
@@ -241,7 +238,6 @@ def _stratified_jackknife(
 
 
 Tables = Mapping[str, Mapping[str, ArrayLike]]
-Clusters = Mapping[str, Sequence[Hashable]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +260,7 @@ class PooledBrittleness:
 def brittleness_by_model(
     outcomes: Tables,
     *,
-    clusters: Clusters | None = None,
+    clusters: Mapping[str, Sequence[Hashable]] | None = None,
     level: float = 0.95,
 ) -> dict[str, PooledBrittleness]:
     """For every model the share of its variance, over all benchmarks, that is within items.
@@ -291,7 +287,7 @@ def brittleness_by_model(
 def brittleness_by_task(
     outcomes: Tables,
     *,
-    clusters: Clusters | None = None,
+    clusters: Mapping[str, Sequence[Hashable]] | None = None,
     level: float = 0.95,
 ) -> dict[str, PooledBrittleness]:
     """For every benchmark the share of variance, over all models, that is within items.
@@ -323,7 +319,7 @@ class _Matrix:
     codes: NDArray[np.intp]
 
     @classmethod
-    def read(cls, cells: ArrayLike, clusters: Sequence[Hashable] | None, level: float) -> _Matrix:
+    def read(cls, cells: ArrayLike, clusters: Clusters, level: float) -> _Matrix:
         array = outcome_array(cells)
         table = Table.read_all(array, level)
         used = np.asarray((~np.isnan(array)).any(axis=(1, 2)))
@@ -383,9 +379,7 @@ class _Pool:
         whole = sum((s.whole() for s in strata), np.zeros(3))
         pert, data, run = (
             basis.estimate(
-                f"{measure}.{part}",
-                float(whole[place]),
-                part_interval(strata, place, self.level),
+                f"{measure}.{part}", float(whole[place]), part_interval(strata, place, self.level)
             )
             for place, part in enumerate(("pert", "data", "run"))
         )
@@ -426,11 +420,7 @@ class _Pool:
         return replace(estimate, status="too_few_clusters", low=None, high=None, method=why)
 
     def _ratio(
-        self,
-        measure: str,
-        strata: Sequence[Stratum],
-        whole: NDArray[np.float64],
-        basis: Basis,
+        self, measure: str, strata: Sequence[Stratum], whole: NDArray[np.float64], basis: Basis
     ) -> Estimate:
         if whole.sum() == 0.0:
             why = "in every table all outcomes are the same"

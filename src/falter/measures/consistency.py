@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from falter.core.errors import InvalidValue, UnknownName
 from falter.core.records import Estimate
 from falter.measures.averages import mean_score
 from falter.measures.drops import accuracy
-from falter.measures.estimates import Basis
+from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import unit_codes
 from falter.measures.tables import Table, outcome_array
 from falter.stats import Interval, item_mean, jackknife, no_interval
@@ -75,7 +75,6 @@ def _table(outputs: Sequence[Sequence[str | None]] | ArrayLike) -> NDArray[Any]:
     return table
 
 
-Floats = NDArray[np.float64]
 Outputs = Sequence[Sequence[str | None]] | ArrayLike
 BLOCK = 100_000
 MEASURE = "consistency_curve"
@@ -104,9 +103,7 @@ class ConsistencyCurve:
     consistency: tuple[Estimate, ...]
 
 
-def capability(
-    scores: ArrayLike, *, clusters: Sequence[Hashable] | None = None, level: float = 0.95
-) -> Estimate:
+def capability(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Estimate:
     """The mean score over all configurations, each of them as original as the others.
 
     `scores` is items x configurations, NaN where missing; every configuration counts the same. The
@@ -124,7 +121,7 @@ def output_consistency(
     scores: ArrayLike | None = None,
     *,
     missing: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> OutputConsistency:
     """The share of items whose outputs, stripped and lower-cased, are equal in all configurations.
@@ -184,7 +181,7 @@ def consistency_curve(
     outputs: Outputs,
     *,
     missing: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> ConsistencyCurve:
     """Output consistency by the number k of configurations, averaged over all choices of k.
@@ -307,12 +304,7 @@ class ItemStd:
     steady: Estimate
 
 
-def item_std(
-    scores: ArrayLike,
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    level: float = 0.95,
-) -> ItemStd:
+def item_std(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> ItemStd:
     """The standard deviation of every item's scores over a fixed set of configurations.
 
     `scores` is items x configurations; ddof 0, since the set is no sample. Items with a missing
@@ -375,10 +367,7 @@ def item_std(
 
 
 def random_baseline(
-    scores: ArrayLike,
-    *,
-    items: Literal["equal", "beta-binomial"] = "equal",
-    level: float = 0.95,
+    scores: ArrayLike, *, items: Literal["equal", "beta-binomial"] = "equal", level: float = 0.95
 ) -> Estimate:
     """The chance that V independent configurations agree: the null beside output consistency.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
 from falter.measures.drops import accuracy, accuracy_drop
-from falter.measures.estimates import Basis
+from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.rankings import rank_correlation
 from falter.measures.resample import sums_interval, unit_codes, unit_sums
 from falter.stats import Interval, cluster_parts, max_t, no_interval, too_few_clusters
@@ -38,7 +38,7 @@ def contrast(
     matrix: NDArray[np.float64],
     coefficients: ArrayLike,
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> Contrast:
     """A sum of condition means with coefficients c, over items x conditions, NaN for missing.
@@ -106,9 +106,6 @@ def contrast(
     return replace(known, interval=interval, p_value=p_value)
 
 
-Floats = NDArray[np.float64]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntensityCurve:
     """The mean score at every level, lowest first, and what sums up the curve.
@@ -130,7 +127,7 @@ def intensity_curve(
     levels: Sequence[float],
     outcomes: ArrayLike,
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,
@@ -191,7 +188,7 @@ class _Curve:
 
     doses: Floats
     table: Floats
-    clusters: Sequence[Hashable] | None
+    clusters: Clusters
     level: float
     replications: int
     seed: int
@@ -267,11 +264,7 @@ class _Curve:
         return self._of_means("retained", statistic, "undefined_zero_denominator", why)
 
     def _of_means(
-        self,
-        part: str,
-        statistic: Callable[[Floats], Floats],
-        undefined: EstimateStatus,
-        why: str,
+        self, part: str, statistic: Callable[[Floats], Floats], undefined: EstimateStatus, why: str
     ) -> Estimate:
         """A function of sums of 1 and of the scores, over the items that have every level."""
         whole = ~np.isnan(self.table).any(axis=1)
@@ -349,7 +342,7 @@ def composition(
     singles: Mapping[str, ArrayLike],
     pairs: Mapping[tuple[str, str], ArrayLike | None],
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> tuple[ComposedPair, ...]:
     """Drop, interaction and asymmetry of every ordered pair of perturbations.
@@ -385,7 +378,7 @@ def _pair(
     clean: Floats,
     single: Mapping[str, Floats],
     composed: Mapping[tuple[str, str], Floats | None],
-    clusters: Sequence[Hashable] | None,
+    clusters: Clusters,
     level: float,
 ) -> ComposedPair:
     basis = Basis(

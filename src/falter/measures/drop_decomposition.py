@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import factorial
@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures.drops import accuracy_drop
-from falter.measures.estimates import Basis
+from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import resampled_sums, student_bca, unit_codes, unit_sums
 from falter.stats import no_interval
 
 __all__ = ["CORRECTIONS", "NOTHING", "DropParts", "drop_parts", "items_by_times"]
-
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 CORRECTIONS = ("reading", "meaning", "serving")
@@ -80,7 +78,7 @@ def drop_parts(
     reread: tuple[ArrayLike, ArrayLike] | None = None,
     meaning_fails: ArrayLike | None = None,
     served_differently: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,

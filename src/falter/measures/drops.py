@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from falter.core.errors import InvalidValue, UnknownName
 from falter.core.records import Estimate
-from falter.measures.estimates import Basis
+from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import sums_interval, unit_codes, unit_sums
 from falter.stats import agresti_coull, clustered, item_mean, max_t, outer, paired_difference
 
 
-def accuracy(
-    scores: ArrayLike, *, clusters: Sequence[Hashable] | None = None, level: float = 0.95
-) -> Estimate:
+def accuracy(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Estimate:
     """The mean score of one condition over its items; NaN is missing and counted as excluded.
 
     Agresti and Coull's interval for 0/1 scores, of the effective number of items where they are
@@ -62,11 +60,7 @@ def accuracy(
 
 
 def accuracy_drop(
-    baseline: ArrayLike,
-    perturbed: ArrayLike,
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    level: float = 0.95,
+    baseline: ArrayLike, perturbed: ArrayLike, *, clusters: Clusters = None, level: float = 0.95
 ) -> Estimate:
     """Mean of baseline - perturbed over the items that have both: positive when something is lost.
 
@@ -98,11 +92,7 @@ def accuracy_drop(
 
 
 def differential_failure(
-    baseline: ArrayLike,
-    perturbed: ArrayLike,
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    level: float = 0.95,
+    baseline: ArrayLike, perturbed: ArrayLike, *, clusters: Clusters = None, level: float = 0.95
 ) -> Estimate:
     """The share of outputs that cannot be read, condition less baseline; positive where more fail.
 
@@ -127,7 +117,7 @@ def differential_failure(
 def paired_drops(
     outcomes: ArrayLike,
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,
@@ -181,14 +171,11 @@ def paired_drops(
 # How much a mean changed, as a share of what it was.
 
 
-Floats = NDArray[np.float64]
-
-
 def relative_change(
     old: ArrayLike,
     new: ArrayLike,
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,
@@ -215,7 +202,7 @@ def net_relative_change(
     new: ArrayLike,
     repeat: ArrayLike,
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,
@@ -239,7 +226,7 @@ def _estimate(
     measure: str,
     arms: list[ArrayLike],
     statistic: Callable[[Floats], Floats],
-    clusters: Sequence[Hashable] | None,
+    clusters: Clusters,
     level: float,
     replications: int,
     seed: int,
@@ -296,7 +283,7 @@ def performance_drop_rate(
     perturbed: ArrayLike,
     *,
     convention: Convention = "promptbench",
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,
@@ -355,10 +342,7 @@ def performance_drop_rate(
 
 
 def _mean_of_ratios(
-    base: Floats,
-    others: Floats,
-    basis: Basis,
-    clusters: Sequence[Hashable] | None,
+    base: Floats, others: Floats, basis: Basis, clusters: Clusters
 ) -> PerformanceDropRate:
     """mean_i mean_v (1 − original/perturbed), as printed in the paper."""
     # Adding 0 times the other takes over its missing cells.

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures.drops import accuracy
-from falter.measures.estimates import Basis
+from falter.measures.estimates import Basis, Clusters, Floats
 from falter.stats import jackknife, no_interval
 
-Floats = NDArray[np.float64]
 # The rating of two responses that mean the same.
 SAME = 3.0
 
@@ -59,14 +58,14 @@ class RatedPairs:
     original: ArrayLike
     perturbed: ArrayLike
     missing: ArrayLike | None = None
-    items: Sequence[Hashable] | None = None
+    items: Clusters = None
 
 
 def content_delta(
     similarity: ArrayLike,
     *,
     missing: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> BothScorings:
     """The share of pairs whose responses mean something else: #{rating < 3}/N.
@@ -92,7 +91,7 @@ def quality_delta(
     *,
     missing: ArrayLike | None = None,
     tolerance: float = 1e-9,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> QualityDelta:
     """Among pairs whose content changed, the share of which any quality metric changed, up or down.
@@ -175,7 +174,7 @@ def _share(
     values: Floats,
     rows: NDArray[np.bool_],
     estimand: str,
-    clusters: Sequence[Hashable] | None,
+    clusters: Clusters,
     level: float,
 ) -> Estimate:
     """The share of some rows of which the values are 1."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
 from falter.stats import Interval
 
-__all__ = ["Basis"]
+Floats = NDArray[np.float64]
+Clusters = Sequence[Hashable] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

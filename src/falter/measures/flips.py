@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,12 +13,10 @@ from falter.core.records import Estimate
 from falter.measures.averages import mean_score, micro_average
 from falter.measures.drop_decomposition import items_by_times
 from falter.measures.drops import accuracy_drop
-from falter.measures.estimates import Basis
+from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import resampled_sums, student_bca, unit_codes, unit_sums
 from falter.measures.tables import outcome_array
 from falter.stats import jackknife, no_interval, wilson_interval
-
-Floats = NDArray[np.float64]
 
 # Scores this close are the same.
 SAME = 1e-9
@@ -43,7 +40,7 @@ def flip_rate(
     *,
     changed: ArrayLike | None = None,
     again: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> FlipRate:
     """The share of changed cells whose outcome is not that of their item's baseline.
@@ -165,7 +162,7 @@ def churn(
     after: ArrayLike,
     asked_again: ArrayLike,
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,
@@ -342,11 +339,7 @@ class ExcessChange:
 
 
 def excess_change(
-    perturbed: ArrayLike,
-    repeated: ArrayLike,
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    level: float = 0.95,
+    perturbed: ArrayLike, repeated: ArrayLike, *, clusters: Clusters = None, level: float = 0.95
 ) -> ExcessChange:
     """How many more items a perturbation changes than asking again does.
 

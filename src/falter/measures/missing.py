@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,12 +12,11 @@ from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures.averages import micro_average
 from falter.measures.drops import accuracy
+from falter.measures.estimates import Clusters, Floats
 from falter.measures.resample import unit_codes
 from falter.stats import too_few_clusters
 
 __all__ = ["MissingBounds", "Missingness", "missing_bounds", "missingness"]
-
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 # More missing than this, or a test below that, and a drop needs its worst case beside it.
@@ -73,7 +72,7 @@ def missing_bounds(
     lowest: float = 0.0,
     highest: float = 1.0,
     planned: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> MissingBounds:
     """Worst-case bounds of a drop: no assumption about why scores are missing.
@@ -110,7 +109,7 @@ def missingness(
     perturbed: ArrayLike,
     *,
     planned: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> Missingness:
     """How many planned pairs lack a score, and whether that depends on the baseline's outcome.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.measures.estimates import Basis
+from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import (
     Seed,
     check_replications,
@@ -21,8 +21,6 @@ from falter.measures.resample import (
     unit_sums,
 )
 from falter.stats import Interval, clopper_pearson, no_interval
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,7 +385,7 @@ class RankingSurvival:
 def ranking_survival(
     outcomes: ArrayLike,
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,
@@ -420,7 +418,7 @@ def ranking_survival(
 def rank_sets(
     scores: ArrayLike,
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,

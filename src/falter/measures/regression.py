@@ -11,11 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue, UnknownName
 from falter.core.records import Estimate, EstimateStatus
-from falter.measures.estimates import Basis
+from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import generator, sums_interval, unit_codes, unit_sums
 from falter.stats import Interval, jackknife, no_interval
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +266,7 @@ def association(
     quality: ArrayLike,
     scores: ArrayLike,
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,

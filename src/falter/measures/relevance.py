@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
 from falter.measures.drops import accuracy
-from falter.measures.estimates import Basis
+from falter.measures.estimates import Basis, Floats
 from falter.measures.resample import check_replications, signed_sums
 from falter.stats import Interval, item_mean, no_interval
 
-Floats = NDArray[np.float64]
 Sources = Sequence[Sequence[int | None]]
 
 

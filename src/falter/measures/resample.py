@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
+from falter.measures.estimates import Clusters, Floats
 from falter.stats import Interval, no_interval
 
 __all__ = [
@@ -29,8 +30,6 @@ __all__ = [
     "unit_codes",
     "unit_sums",
 ]
-
-Floats = NDArray[np.float64]
 Seed = int | tuple[int, ...]
 
 # More units than this are put into this many groups by lot, and the groups are drawn instead: the
@@ -53,7 +52,7 @@ def check_replications(replications: int) -> None:
         raise InvalidValue("replications", replications, "two or more; 2000 is usual")
 
 
-def unit_codes(clusters: Sequence[Hashable] | None, rows: int) -> NDArray[np.intp]:
+def unit_codes(clusters: Clusters, rows: int) -> NDArray[np.intp]:
     """A number from 0 for the unit of every row: its cluster, or the row itself."""
     if clusters is None:
         return np.arange(rows)

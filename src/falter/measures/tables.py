@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
+from falter.measures.estimates import Clusters, Floats
 from falter.measures.resample import unit_codes
 from falter.stats import (
     Components,
@@ -24,8 +25,6 @@ from falter.stats import (
     no_interval,
     too_few_clusters,
 )
-
-Floats = NDArray[np.float64]
 
 # From this many varying items on, or a quarter of all, the jackknife is as good.
 FEW = 10.0
@@ -69,9 +68,7 @@ class Table:
         return cls(cells=array[whole], excluded=int((~whole).sum()), level=level)
 
     @classmethod
-    def read_all(
-        cls, outcomes: ArrayLike, level: float, clusters: Sequence[Hashable] | None = None
-    ) -> Table:
+    def read_all(cls, outcomes: ArrayLike, level: float, clusters: Clusters = None) -> Table:
         """Every cell there is: only items and conditions without any are left out."""
         array = outcome_array(outcomes)
         seen = ~np.isnan(array)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from falter.core.errors import InvalidValue, UnknownName
 from falter.core.records import Estimate
+from falter.measures.estimates import Clusters, Floats
 from falter.measures.resample import unit_codes
 from falter.measures.tables import (
     Table,
@@ -29,8 +30,6 @@ from falter.stats import (
     jackknife_error,
     no_interval,
 )
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +56,7 @@ class CrossedComponents:
 
 
 AnyComponents = PluginComponents | CrossedComponents
-KINDS: dict[str, type[AnyComponents]] = {
-    "plugin": PluginComponents,
-    "crossed": CrossedComponents,
-}
+KINDS: dict[str, type[AnyComponents]] = {"plugin": PluginComponents, "crossed": CrossedComponents}
 
 
 @overload
@@ -68,7 +64,7 @@ def variance_components(
     outcomes: ArrayLike,
     method: Literal["plugin"] = "plugin",
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     draws: int = 1,
     level: float = 0.95,
 ) -> PluginComponents: ...
@@ -77,7 +73,7 @@ def variance_components(
     outcomes: ArrayLike,
     method: Literal["crossed"],
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     draws: int = 1,
     level: float = 0.95,
 ) -> CrossedComponents: ...
@@ -85,7 +81,7 @@ def variance_components(
     outcomes: ArrayLike,
     method: Literal["plugin", "crossed"] = "plugin",
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     draws: int = 1,
     level: float = 0.95,
 ) -> AnyComponents:
@@ -296,7 +292,7 @@ def prompt_share(
     repeats: int = 1,
     again: ArrayLike | None = None,
     idle: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> PromptShare:
     """The share of the variance of an outcome that the prompt makes, among prompt and item.
@@ -465,11 +461,7 @@ def _is_share(cells: Floats) -> bool:
 
 
 def _run_variance(
-    array: Floats,
-    repeats: int,
-    again: ArrayLike | None,
-    clusters: Sequence[Hashable] | None,
-    table: Table,
+    array: Floats, repeats: int, again: ArrayLike | None, clusters: Clusters, table: Table
 ) -> Floats | None:
     """The variance between runs of a prompt, and without each unit of the table; None if unknown.
 
