@@ -6,41 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
 from falter.measures.drops import accuracy, accuracy_drop
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.rankings import rank_correlation
-from falter.measures.resample import sums_interval, unit_codes, unit_sums
-from falter.stats import Interval, cluster_parts, max_t, no_interval, too_few_clusters
-
-# Sums of condition means with any coefficients, as one item-level quantity.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contrast:
-    """The value and its interval; None where a condition has no item, or items are too few."""
-
-    value: float | None
-    status: EstimateStatus
-    interval: Interval
-    error: float
-    p_value: float | None
-    items: int
-    excluded: int
-    clusters: int | None
-    design_effect: float | None
+from falter.measures.resample import bootstrap_of_whole_rows, unit_codes
+from falter.stats import Interval, ItemMean, cluster_parts, max_t, no_interval, too_few_clusters
 
 
 def contrast(
-    matrix: NDArray[np.float64],
-    coefficients: ArrayLike,
-    *,
-    clusters: Clusters = None,
-    level: float = 0.95,
-) -> Contrast:
+    matrix: Floats, coefficients: ArrayLike, *, clusters: Clusters = None, level: float = 0.95
+) -> ItemMean:
     """A sum of condition means with coefficients c, over items x conditions, NaN for missing.
 
         v = Σ_j c_j ȳ_j        u_i = Σ_j c_j (y_ij − ȳ_j)/n_j
@@ -61,16 +40,19 @@ def contrast(
     present = present[rows]
     counts = present.sum(axis=0)
     items = int(rows.sum())
-    unknown = Contrast(
+    unknown = ItemMean(
         value=None,
         status="insufficient_data",
         interval=no_interval(level),
-        error=0.0,
         p_value=None,
+        standard_error=0.0,
+        freedom=None,
         items=items,
         excluded=int((~rows).sum()),
+        conditions=int((c != 0.0).sum()),
         clusters=None if clusters is None else len(np.unique(codes)),
         design_effect=None,
+        effective_share=1.0,
     )
     if items < 2 or (counts[c != 0.0] == 0).any():
         return unknown
@@ -82,7 +64,7 @@ def contrast(
     # What rounding leaves of equal values is no standard error.
     rounding = 1e-14 * float(np.abs(means * c).max())
     error = 0.0 if error <= rounding else error
-    known = replace(unknown, value=value, status="ok", error=error)
+    known = replace(unknown, value=value, status="ok", standard_error=error)
     if clusters is None:
         freedom, method = float(items - 1), "t over items"
     elif few := too_few_clusters(known.clusters):
@@ -92,7 +74,7 @@ def contrast(
         clustered, freedom = parts.error(c), parts.freedom(c, counts)
         clustered = 0.0 if clustered <= rounding else clustered
         effect = (clustered / error) ** 2 if error > 0.0 else None
-        known = replace(known, error=clustered, design_effect=effect)
+        known = replace(known, standard_error=clustered, design_effect=effect)
         method = "t over clusters, CR2"
         if clustered == 0.0:
             method = "t over items, as the clusters do not differ"
@@ -229,18 +211,9 @@ class _Curve:
         """A sum of the level means with fixed coefficients."""
         measure = f"intensity_curve.{part}"
         result = contrast(self.table, coefficients, clusters=self.clusters, level=self.level)
-        basis = replace(
-            self.basis,
-            items=result.items,
-            excluded=result.excluded,
-            clusters=result.clusters,
-            design_effect=result.design_effect,
-        )
-        if result.value is None:
-            why = "fewer than two items at a level"
-            return basis.undefined(measure, "insufficient_data", why)
         interval = self._reachable(result.interval) if part == "auc" else result.interval
-        return basis.estimate(measure, result.value, interval, status=result.status)
+        why = "fewer than two items at a level"
+        return self.basis.counting(result).of_mean(measure, result, interval, why=why)
 
     def spearman(self) -> Estimate:
         """Spearman's correlation of dose and mean score."""
@@ -250,7 +223,7 @@ class _Curve:
             return rank_correlation(np.broadcast_to(self.doses, means.shape), means)
 
         why = "every level has the same mean"
-        return self._of_means("spearman", statistic, "undefined_zero_variance", why)
+        return self._of_means("spearman", statistic, ("undefined_zero_variance", why))
 
     def retained(self) -> Estimate:
         """The mean score at the highest dose over that at the lowest."""
@@ -261,28 +234,25 @@ class _Curve:
             return np.asarray(np.where(sums[..., 1] != 0.0, ratio, np.nan))
 
         why = "the mean at the lowest dose is 0"
-        return self._of_means("retained", statistic, "undefined_zero_denominator", why)
+        return self._of_means("retained", statistic, ("undefined_zero_denominator", why))
 
     def _of_means(
-        self, part: str, statistic: Callable[[Floats], Floats], undefined: EstimateStatus, why: str
+        self,
+        part: str,
+        statistic: Callable[[Floats], Floats],
+        undefined: tuple[EstimateStatus, str],
     ) -> Estimate:
         """A function of sums of 1 and of the scores, over the items that have every level."""
-        whole = ~np.isnan(self.table).any(axis=1)
-        items = int(whole.sum())
-        basis = replace(self.basis, items=items, excluded=int((~whole).sum()), seed=self.seed)
-        measure = f"intensity_curve.{part}"
-        if items < 2:
-            reason = "fewer than two items with a score at every level"
-            return basis.undefined(measure, "insufficient_data", reason)
-        codes = unit_codes(self.clusters, len(self.table))[whole]
-        units = unit_sums(np.column_stack([np.ones(items), self.table[whole]]), codes)
-        value = float(statistic(units.sum(axis=0)))
-        if np.isnan(value):
-            return basis.undefined(measure, undefined, why)
-        interval = sums_interval(
-            units, statistic, level=self.level, replications=self.replications, seed=self.seed
+        return bootstrap_of_whole_rows(
+            replace(self.basis, seed=self.seed),
+            f"intensity_curve.{part}",
+            self.table,
+            statistic,
+            clusters=self.clusters,
+            replications=self.replications,
+            undefined=undefined,
+            few="fewer than two items with a score at every level",
         )
-        return basis.estimate(measure, value, interval)
 
     def largest_step(self) -> tuple[Estimate, tuple[float, float] | None]:
         """The largest loss from one level to the next, and where it is."""
@@ -300,10 +270,7 @@ class _Curve:
             return basis.undefined("intensity_curve.largest_step", "insufficient_data", why), None
         place, interval = top
         mean = steps.members[place].mean
-        basis = replace(basis, clusters=mean.clusters, design_effect=mean.design_effect)
-        step = basis.estimate(
-            "intensity_curve.largest_step", mean.value or 0.0, interval, status=mean.status
-        )
+        step = basis.of_mean("intensity_curve.largest_step", mean, interval)
         return step, (float(self.doses[place]), float(self.doses[place + 1]))
 
 
@@ -311,10 +278,8 @@ def _read(levels: Sequence[float], outcomes: ArrayLike) -> tuple[Floats, Floats]
     doses, table = np.asarray(levels, dtype=np.float64), np.asarray(outcomes, dtype=np.float64)
     if table.ndim != 2 or doses.shape != table.shape[1:]:
         raise InvalidValue("outcomes", table.shape, f"items x {doses.size} levels")
-    if doses.size < 2 or not np.isfinite(doses).all():
-        raise InvalidValue("levels", list(levels), "two or more finite numbers")
-    if len(np.unique(doses)) < doses.size:
-        raise InvalidValue("levels", list(levels), "numbers that are all different")
+    if doses.size < 2 or not np.isfinite(doses).all() or len(np.unique(doses)) < doses.size:
+        raise InvalidValue("levels", list(levels), "two or more finite numbers, all different")
     order = np.argsort(doses)
     return doses[order], table[:, order]
 
@@ -409,21 +374,8 @@ def _pair(
     table = np.column_stack([single[first], single[second], clean, scores])
     table = np.where(np.isnan(table).any(axis=1, keepdims=True), np.nan, table)
     excess = contrast(table, [1, 1, -1, -1], clusters=clusters, level=level)
-    four = replace(
-        basis,
-        items=excess.items,
-        excluded=excess.excluded,
-        clusters=excess.clusters,
-        design_effect=excess.design_effect,
-        conditions=4,
-    )
-    if excess.value is None:
-        why = "fewer than two items"
-        interaction = four.undefined("composition.interaction", "insufficient_data", why)
-    else:
-        interaction = four.estimate(
-            "composition.interaction", excess.value, excess.interval, status=excess.status
-        )
+    four = replace(basis.counting(excess), conditions=4)
+    interaction = four.of_mean("composition.interaction", excess)
     if reverse is None:
         asymmetry = not_run("asymmetry", (second, first))
     else:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from falter.core.errors import InvalidValue, UnknownName
 from falter.core.records import Estimate
-from falter.measures.estimates import Basis, Clusters, Floats
-from falter.measures.resample import sums_interval, unit_codes, unit_sums
+from falter.measures.estimates import Basis, Clusters, Floats, matrix, vectors
+from falter.measures.resample import bootstrap_of_whole_rows, sums_interval, unit_codes, unit_sums
 from falter.stats import agresti_coull, clustered, item_mean, max_t, outer, paired_difference
 
 
@@ -131,9 +131,7 @@ def paired_drops(
     clusters: too_few_clusters.
     Source: Westfall and Young (1993); Romano and Wolf (2005).
     """
-    table = np.asarray(outcomes, dtype=np.float64)
-    if table.ndim != 2 or table.shape[1] < 2:
-        raise InvalidValue("outcomes", table.shape, "items x conditions, two or more of these")
+    table = matrix("outcomes", outcomes, "items x conditions, two or more of these", columns=2)
     family = max_t(
         table[:, :1] - table[:, 1:],
         clusters=clusters,
@@ -146,24 +144,13 @@ def paired_drops(
         mean = member.mean
         basis = Basis(
             estimand="score(baseline) - score(this condition), items like these",
-            items=mean.items,
+            items=0,
             conditions=table.shape[1],
-            excluded=mean.excluded,
-            clusters=mean.clusters,
-            design_effect=mean.design_effect,
             level=level,
             seed=seed,
-        )
+        ).counting(mean)
         drops.append(
-            basis.undefined("paired_drops", mean.status, "fewer than two items")
-            if mean.value is None
-            else basis.estimate(
-                "paired_drops",
-                mean.value,
-                member.together,
-                p_value=member.adjusted_p,
-                status=mean.status,
-            )
+            basis.of_mean("paired_drops", mean, member.together, p_value=member.adjusted_p)
         )
     return tuple(drops)
 
@@ -231,11 +218,7 @@ def _estimate(
     replications: int,
     seed: int,
 ) -> Estimate:
-    vectors = [np.asarray(arm, dtype=np.float64) for arm in arms]
-    shapes = {v.shape for v in vectors}
-    if len(shapes) > 1 or vectors[0].ndim != 1:
-        raise InvalidValue("old, new", sorted(shapes), "vectors of the same items")
-    table = np.column_stack(vectors)
+    table = np.column_stack(vectors("old, new", *arms))
     whole = np.logical_not(np.isnan(table).any(axis=1))
     basis = Basis(
         estimand="relative change of the mean score, items like these",
@@ -320,24 +303,15 @@ def performance_drop_rate(
     )
     if convention == "paper":
         return _mean_of_ratios(base, others, basis, clusters)
-    measure = "performance_drop_rate"
-    statistic = _promptbench if convention == "promptbench" else _pairwise
-    codes = unit_codes(clusters, len(base))
-    table = np.column_stack([np.ones(len(base)), base, others])
-    whole = np.logical_not(np.isnan(table).any(axis=1))
-    basis = replace(basis, items=int(whole.sum()), excluded=int((~whole).sum()), seed=seed)
-    units = unit_sums(table[whole], codes[whole])
-    value = float(statistic(units.sum(axis=0)))
-    if basis.items < 2:
-        rate = basis.undefined(measure, "insufficient_data", "fewer than two items")
-    elif np.isnan(value):
-        why = "the sum of the scores to compare with is 0"
-        rate = basis.undefined(measure, "undefined_zero_denominator", why)
-    else:
-        interval = sums_interval(
-            units, statistic, level=level, replications=replications, seed=seed
-        )
-        rate = basis.estimate(measure, value, interval)
+    rate = bootstrap_of_whole_rows(
+        replace(basis, seed=seed),
+        "performance_drop_rate",
+        np.column_stack([base, others]),
+        _promptbench if convention == "promptbench" else _pairwise,
+        clusters=clusters,
+        replications=replications,
+        undefined=("undefined_zero_denominator", "the sum of the scores to compare with is 0"),
+    )
     return PerformanceDropRate(rate=rate, skipped=0)
 
 
@@ -347,24 +321,19 @@ def _mean_of_ratios(
     """mean_i mean_v (1 − original/perturbed), as printed in the paper."""
     # Adding 0 times the other takes over its missing cells.
     above, below = base[:, None] + 0.0 * others, others + 0.0 * base[:, None]
-    usable = below != 0.0
-    usable &= ~np.isnan(below)
-    skipped = int((~usable & ~np.isnan(below)).sum())
+    known = ~np.isnan(below)
+    usable = known & (below != 0.0)
+    skipped = int((known & ~usable).sum())
     counts = usable.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = np.where(usable, 1.0 - above / below, np.nan)
         rates = np.where(usable, ratios, 0.0).sum(axis=1) / counts
     basis = replace(basis, items=int((counts > 0).sum()), excluded=int((counts == 0).sum()))
-    if not basis.items:
+    if basis.items:
+        rate = basis.of_mean("pdr_doc003", item_mean(rates, clusters=clusters, level=basis.level))
+    else:
         why = "every ratio divides by 0"
         rate = basis.undefined("pdr_doc003", "undefined_zero_denominator", why)
-        return PerformanceDropRate(rate=rate, skipped=skipped)
-    mean = item_mean(rates, clusters=clusters, level=basis.level)
-    if mean.value is None:
-        rate = basis.undefined("pdr_doc003", mean.status, "fewer than two items")
-    else:
-        basis = replace(basis, clusters=mean.clusters, design_effect=mean.design_effect)
-        rate = basis.estimate("pdr_doc003", mean.value, mean.interval, status=mean.status)
     return PerformanceDropRate(rate=rate, skipped=skipped)
 
 

@@ -1,18 +1,20 @@
-"""Filling the record: a value with its interval, or the reason why there is none."""
+"""Fill the record: a value with its interval, or the reason why there is none."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
-from falter.stats import Interval
+from falter.stats import Interval, ItemMean
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Clusters = Sequence[Hashable] | None
 
 
@@ -43,38 +45,82 @@ class Basis:
         status: EstimateStatus = "ok",
     ) -> Estimate:
         """The value with its interval, which is widened to hold the value where it did not."""
-        low, high = interval.low, interval.high
-        return Estimate(
-            measure=measure,
-            value=float(value),
+        low, high, value = interval.low, interval.high, float(value)
+        return self._record(
+            measure,
+            value=value,
             status=status,
-            estimand=self.estimand,
-            low=None if low is None else min(float(low), float(value)),
-            high=None if high is None else max(float(high), float(value)),
-            level=self.level,
+            low=None if low is None else min(float(low), value),
+            high=None if high is None else max(float(high), value),
             p_value=p_value,
             method=interval.method,
-            items=self.items,
-            conditions=self.conditions,
-            excluded=self.excluded,
-            clusters=self.clusters,
-            design_effect=self.design_effect,
-            seed=self.seed,
         )
 
     def undefined(self, measure: str, status: EstimateStatus, why: str) -> Estimate:
         """No value, and why."""
+        return self._record(measure, value=None, status=status, method=f"none: {why}")
+
+    def of_mean(
+        self,
+        measure: str,
+        mean: ItemMean,
+        interval: Interval | None = None,
+        *,
+        p_value: float | None = None,
+        why: str = "fewer than two items",
+    ) -> Estimate:
+        """A mean over items with its clusters; `interval` stands in for the mean's own."""
+        if mean.value is None:
+            return self.undefined(measure, mean.status, why)
+        basis = replace(self, clusters=mean.clusters, design_effect=mean.design_effect)
+        interval = interval or mean.interval
+        return basis.estimate(measure, mean.value, interval, p_value=p_value, status=mean.status)
+
+    def counting(self, mean: ItemMean) -> Basis:
+        """With the items and clusters of a mean."""
+        return replace(
+            self,
+            items=mean.items,
+            excluded=mean.excluded,
+            clusters=mean.clusters,
+            design_effect=mean.design_effect,
+        )
+
+    def _record(self, measure: str, **found: Any) -> Estimate:
         return Estimate(
             measure=measure,
-            value=None,
-            status=status,
             estimand=self.estimand,
             level=self.level,
-            method=f"none: {why}",
             items=self.items,
             conditions=self.conditions,
             excluded=self.excluded,
             clusters=self.clusters,
             design_effect=self.design_effect,
             seed=self.seed,
+            **found,
         )
+
+
+def vectors(names: str, *values: ArrayLike) -> list[Floats]:
+    """Vectors of the same items."""
+    arrays = [np.asarray(vector, dtype=np.float64) for vector in values]
+    shapes = [array.shape for array in arrays]
+    if len(set(shapes)) > 1 or arrays[0].ndim != 1:
+        raise InvalidValue(names, tuple(shapes), "vectors of the same items, a number for each")
+    return arrays
+
+
+def matrix(name: str, values: ArrayLike, expected: str, *, columns: int = 1) -> Floats:
+    """Items x conditions, at least so many columns; `expected` says what they are."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] < columns:
+        raise InvalidValue(name, array.shape, expected)
+    return array
+
+
+def items_by_times(name: str, scores: ArrayLike) -> Floats:
+    """Items x times asked, also from one score for each item."""
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim == 1:
+        table = table[:, None]
+    return matrix(name, table, "a score for each item, or items x times asked", columns=0)
