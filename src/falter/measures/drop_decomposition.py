@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures.drops import accuracy_drop
-from falter.measures.estimates import Basis, Clusters, Floats
+from falter.measures.estimates import Basis, Clusters, Floats, items_by_times
 from falter.measures.resample import resampled_sums, student_bca, unit_codes, unit_sums
 from falter.stats import no_interval
 
-__all__ = ["CORRECTIONS", "NOTHING", "DropParts", "drop_parts", "items_by_times"]
 Mask = NDArray[np.bool_]
 
 CORRECTIONS = ("reading", "meaning", "serving")
@@ -174,16 +173,6 @@ def _leaves_out_zero(estimate: Estimate) -> bool | None:
     if low is None or high is None:
         return None
     return low > 0.0 or high < 0.0
-
-
-def items_by_times(name: str, scores: ArrayLike) -> Floats:
-    """Items x times asked."""
-    table = np.asarray(scores, dtype=np.float64)
-    if table.ndim == 1:
-        table = table[:, None]
-    if table.ndim != 2:
-        raise InvalidValue(name, table.shape, "a score for each item, or items x times asked")
-    return table
 
 
 def _cells(

@@ -1,25 +1,28 @@
-"""How many outcomes change with the prompt, beside how many change when it is asked again."""
+"""Outcomes that change with the prompt, beside those that change when it is asked again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures.averages import mean_score, micro_average
-from falter.measures.drop_decomposition import items_by_times
 from falter.measures.drops import accuracy_drop
-from falter.measures.estimates import Basis, Clusters, Floats
+from falter.measures.estimates import Basis, Clusters, Floats, items_by_times, vectors
 from falter.measures.resample import resampled_sums, student_bca, unit_codes, unit_sums
 from falter.measures.tables import outcome_array
-from falter.stats import jackknife, no_interval, wilson_interval
+from falter.stats import Interval, jackknife, no_interval, wilson_interval
 
 # Scores this close are the same.
-SAME = 1e-9
+SCORE_TOLERANCE = 1e-9
+# An item flips if its score moves by more than this.
+FLIP_THRESHOLD = 0.5
+# Stands for a ratio whose denominator is 0 in a resample: beyond every real one.
+INFINITE_RATIO = 1e12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,7 @@ def flip_rate(
     repeats; without it the baseline's own repeats are compared, and with neither it is
     not_identified. `excess` is rate - again over the items that have both.
     """
-    first = _columns("baseline", baseline, None)
+    first = items_by_times("baseline", baseline)
     cells = outcome_array(outcomes)
     flips = cell_flips(first, cells)
     if changed is not None:
@@ -63,7 +66,7 @@ def flip_rate(
         if mask.shape != flips.shape:
             raise InvalidValue("changed", mask.shape, f"items x conditions, {flips.shape}")
         flips = np.where(mask, flips, np.nan)
-    noise = flips_of_asking_again(first, again)
+    noise = _flips_of_asking_again(first, again)
 
     def share(measure: str, values: Floats, what: str) -> Estimate:
         estimate = mean_score(values, clusters=clusters, level=level)
@@ -75,72 +78,53 @@ def flip_rate(
     same = "share of baseline outcomes that differ when asked again"
     if np.isnan(noise).all():
         why = "none: the baseline was asked once"
-        gone = replace(
+        again_rate = replace(
             rate, value=None, low=None, high=None, status="not_identified", method=why,
             measure="flip_rate.again", estimand=f"{same}, items like these", conditions=0, items=0,
         )  # fmt: skip
-        return FlipRate(
-            rate=rate,
-            conditions=each,
-            again=gone,
-            excess=replace(gone, measure="flip_rate.excess", estimand=f"{what}, less the {same}"),
+        excess = replace(
+            again_rate, measure="flip_rate.excess", estimand=f"{what}, less the {same}"
         )
-    difference = micro_average(flips - noise[:, None], clusters=clusters, level=level)
-    return FlipRate(
-        rate=rate,
-        conditions=each,
-        again=share("flip_rate.again", noise[:, None], same),
-        excess=replace(
-            difference,
+    else:
+        again_rate = share("flip_rate.again", noise[:, None], same)
+        excess = replace(
+            micro_average(flips - noise[:, None], clusters=clusters, level=level),
             measure="flip_rate.excess",
             estimand=f"{what}, less the {same}, items like these",
-        ),
-    )
+        )
+    return FlipRate(rate=rate, conditions=each, again=again_rate, excess=excess)
 
 
 def cell_flips(baseline: Floats, cells: Floats) -> Floats:
     """Items x conditions: the share of pairs with a baseline outcome that differ; NaN for none."""
-    with np.errstate(invalid="ignore"):
-        different = np.abs(cells[:, :, :, None] - baseline[:, None, None, :]) > SAME
-    known = ~np.isnan(cells)[:, :, :, None] & ~np.isnan(baseline)[:, None, None, :]
-    return _shares(different & known, known, (2, 3))
+    gaps = np.abs(cells[:, :, :, None] - baseline[:, None, None, :])
+    return _share_above(gaps, SCORE_TOLERANCE, (2, 3))
 
 
-def flips_of_asking_again(baseline: Floats, again: ArrayLike | None) -> Floats:
+def _flips_of_asking_again(baseline: Floats, again: ArrayLike | None) -> Floats:
     """For every item the share of pairs of runs of its clean prompt that differ; NaN for none."""
-    if again is not None:
-        return cell_flips(baseline, _columns("again", again, len(baseline))[:, None, :])[:, 0]
-    first, second = np.triu_indices(baseline.shape[1], k=1)
-    x, y = baseline[:, first], baseline[:, second]
-    known = ~np.isnan(x + y)
-    with np.errstate(invalid="ignore"):
-        different = np.abs(x - y) > SAME
-    return _shares(different & known, known, (1,))
+    if again is None:
+        return _share_of_pairs(baseline, SCORE_TOLERANCE)
+    repeats = items_by_times("again", again)
+    if len(repeats) != len(baseline):
+        raise InvalidValue("again", repeats.shape, f"outcomes of {len(baseline)} items")
+    return cell_flips(baseline, repeats[:, None, :])[:, 0]
 
 
-def _shares(
-    different: NDArray[np.bool_], known: NDArray[np.bool_], axes: tuple[int, ...]
-) -> Floats:
-    count = known.sum(axis=axes)
-    return np.where(count > 0, different.sum(axis=axes) / np.maximum(count, 1), np.nan)
+def _share_of_pairs(outcomes: Floats, threshold: float) -> Floats:
+    """For every item the share of its pairs of outcomes that differ by more; NaN without a pair."""
+    first, second = np.triu_indices(outcomes.shape[1], k=1)
+    return _share_above(np.abs(outcomes[:, first] - outcomes[:, second]), threshold, (1,))
 
 
-def _columns(name: str, values: ArrayLike, items: int | None) -> Floats:
-    """Items x repeats, also from one outcome per item."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 2 or (items is not None and len(array) != items):
-        raise InvalidValue(name, array.shape, "one outcome per item, or items x repeats")
-    return array
+def _share_above(gaps: Floats, threshold: float, axes: tuple[int, ...]) -> Floats:
+    """The share of the known gaps above the threshold; NaN where none is known."""
+    count = (~np.isnan(gaps)).sum(axis=axes)
+    above = (gaps > threshold).sum(axis=axes)
+    return np.where(count > 0, above / np.maximum(count, 1), np.nan)
 
 
 # Lost and gained, and how many of each come from asking again alone.
-
-
-HALF = 0.5
-# Stands for a ratio whose denominator is 0 in a resample: beyond every real one.
-BEYOND = 1e12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,108 +171,91 @@ def churn(
     if not len(first) == len(then) == len(every):
         sizes = (len(first), len(then), len(every))
         raise InvalidValue("before, after, asked_again", sizes, "the same items in each")
-    lost, gained = _turned(first, then)
+    change = first[:, :, None] - then[:, None, :]
+    lost, gained = (_share_above(gap, FLIP_THRESHOLD, (1, 2)) for gap in (change, -change))
     either = ~np.isnan(lost)
-    repeated = np.where(either, _differing(every), np.nan)
+    repeated = np.where(either, _share_of_pairs(every, FLIP_THRESHOLD), np.nan)
     asked = ~np.isnan(repeated)
     columns = np.stack(
         [np.where(either, lost + gained, 0.0), either, np.where(asked, repeated, 0.0), asked],
         axis=1,
     )
-    items, total = int(either.sum()), columns.sum(axis=0)
-    basis = partial(Basis, items=items, conditions=2, level=level, seed=seed)
-    spread = _spread(columns[either], unit_codes(clusters, len(either))[either], replications, seed)
-    moving = int((columns[:, 2] > 0.0).sum())
-    again = basis(
+    codes = unit_codes(clusters, len(either))[either]
+    sums = _Sums(columns, unit_sums(columns[either], codes), replications, seed)
+    again = Basis(
         estimand="items that turn each way when the same prompt is asked again, items like these",
+        items=int(either.sum()),
+        conditions=2,
         excluded=int((~asked).sum()),
+        level=level,
+        seed=seed,
     )
-    ratio = basis(
+    ratio = replace(
+        again,
         estimand="items that turn under the recipe for each that turns when asked again, items "
         "like these",
-        excluded=int((~asked).sum()),
     )
     return Churn(
         lost=float(np.nansum(lost)),
         gained=float(np.nansum(gained)),
-        items=items,
-        again=_again(again, total, spread, moving),
-        ratio=_ratio_estimate(ratio, total, spread, moving),
+        items=again.items,
+        again=_again_estimate(again, sums),
+        ratio=_ratio_estimate(ratio, sums),
     )
 
 
-def _again(about: Basis, total: Floats, spread: tuple[Floats, Floats], moving: int) -> Estimate:
+class _Sums:
+    """Sums of what turns, of 1, of what asking again turns, and of 1 where it was asked again."""
+
+    def __init__(self, columns: Floats, units: Floats, replications: int, seed: int) -> None:
+        self.total = columns.sum(axis=0)
+        self.turned_again = int((columns[:, 2] > 0.0).sum())
+        self.draws = self.left_out = units[:0]
+        if len(units) > 1:
+            self.draws = resampled_sums(units, replications, seed)
+            self.left_out = units.sum(axis=0) - units
+
+    def interval(self, statistic: Callable[[Floats], Floats], level: float) -> Interval:
+        value = float(statistic(self.total))
+        draws, left_out = statistic(self.draws), statistic(self.left_out)
+        return student_bca(value, draws, left_out, level=level, size=self.turned_again)
+
+
+def _again_estimate(about: Basis, sums: _Sums) -> Estimate:
     measure = "churn.again"
-    if not total[3]:
+    if not sums.total[3]:
         return about.undefined(measure, "not_identified", "nothing was asked twice")
     count = about.items / 2.0
     interval = no_interval(about.level)
-    if moving:
-        value, draws, left_out = float(_share(total)), _share(spread[0]), _share(spread[1])
-        interval = student_bca(value, draws, left_out, level=about.level, size=moving)
-    return about.estimate(
-        measure, count * float(_share(total)), interval.mapped(lambda share: count * share)
-    )
+    if sums.turned_again:
+        interval = sums.interval(_again_share, about.level).mapped(lambda share: count * share)
+    return about.estimate(measure, count * float(_again_share(sums.total)), interval)
 
 
-def _ratio_estimate(
-    about: Basis, total: Floats, spread: tuple[Floats, Floats], moving: int
-) -> Estimate:
+def _ratio_estimate(about: Basis, sums: _Sums) -> Estimate:
     measure = "churn.ratio"
-    if not total[3]:
+    if not sums.total[3]:
         return about.undefined(measure, "not_identified", "nothing was asked twice")
-    if not moving:
+    if not sums.turned_again:
         why = "asking again turned nothing"
         return about.undefined(measure, "undefined_zero_denominator", why)
-    value, draws, left_out = float(_ratio(total)), _ratio(spread[0]), _ratio(spread[1])
-    interval = student_bca(value, draws, left_out, level=about.level, size=moving)
-    if interval.high is not None and interval.high >= BEYOND / 2.0:
+    interval = sums.interval(_ratio, about.level)
+    if interval.high is not None and interval.high >= INFINITE_RATIO / 2.0:
         interval = replace(interval, high=None)
-    return about.estimate(measure, value, interval)
+    return about.estimate(measure, float(_ratio(sums.total)), interval)
 
 
-def _turned(before: Floats, after: Floats) -> tuple[Floats, Floats]:
-    """For every item the shares of pairs that fall and rise; NaN without a pair."""
-    change = before[:, :, None] - after[:, None, :]
-    present = ~np.isnan(change)
-    count = present.sum(axis=(1, 2))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        fell = np.where(count > 0, (change > HALF).sum(axis=(1, 2)) / count, np.nan)
-        rose = np.where(count > 0, (change < -HALF).sum(axis=(1, 2)) / count, np.nan)
-    return fell, rose
-
-
-def _differing(every: Floats) -> Floats:
-    """For every item the share of its pairs of askings that differ; NaN without a pair."""
-    left, right = np.triu_indices(every.shape[1], k=1)
-    change = np.abs(every[:, left] - every[:, right])
-    count = (~np.isnan(change)).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share: Floats = np.where(count > 0, (change > HALF).sum(axis=1) / count, np.nan)
-    return share
-
-
-def _share(sums: Floats) -> Floats:
+def _again_share(sums: Floats) -> Floats:
     """The share of items that asking again turns, either way."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(sums[..., 2] / sums[..., 3])
 
 
 def _ratio(sums: Floats) -> Floats:
-    """What turns under the recipe for each that turns when asked again."""
+    """Items that turn under the recipe for each that turns when asked again."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = (sums[..., 0] / sums[..., 1]) / _share(sums)
-    return np.where(np.isinf(ratio), BEYOND, ratio)
-
-
-def _spread(
-    columns: Floats, codes: NDArray[np.intp], replications: int, seed: int
-) -> tuple[Floats, Floats]:
-    """The sums of the resamples, and those without one unit each."""
-    units = unit_sums(columns, codes)
-    if len(units) < 2:
-        return units[:0], units[:0]
-    return resampled_sums(units, replications, seed), units.sum(axis=0) - units
+        ratio = (sums[..., 0] / sums[..., 1]) / _again_share(sums)
+    return np.where(np.isinf(ratio), INFINITE_RATIO, ratio)
 
 
 # How often an outcome changes when nothing was changed.
@@ -300,27 +267,18 @@ def noise_floor(baseline: ArrayLike, repeat: ArrayLike, *, level: float = 0.95) 
     Wilson's interval. Scores within 1e-9 are the same. Items that lack one of the runs are
     excluded; none left: insufficient_data.
     """
-    run, rerun = np.asarray(baseline, dtype=float), np.asarray(repeat, dtype=float)
-    if run.ndim != 1 or run.shape != rerun.shape:
-        expected = "two vectors of the same items, one score for every item"
-        raise InvalidValue("baseline, repeat", (run.shape, rerun.shape), expected)
-    change = np.abs(run - rerun)
+    change = np.abs(np.subtract(*vectors("baseline, repeat", baseline, repeat)))
     present = change[~np.isnan(change)]
-    changed = int((present > SAME).sum())
+    changed = int((present > SCORE_TOLERANCE).sum())
     interval = wilson_interval(changed, len(present), level=level)
-    return Estimate(
-        measure="noise_floor",
-        value=changed / len(present) if len(present) else None,
-        status="ok" if len(present) else "insufficient_data",
+    basis = Basis(
         estimand="share of items whose score differs when they are asked again, items like these",
-        low=interval.low,
-        high=interval.high,
-        level=level,
-        method=interval.method,
         items=len(present),
-        conditions=1,
         excluded=len(change) - len(present),
+        level=level,
     )
+    floor = basis.estimate("noise_floor", changed / max(1, len(present)), interval)
+    return floor if len(present) else replace(floor, value=None, status="insufficient_data")
 
 
 # What a perturbation changes beyond what asking again changes.
@@ -351,7 +309,7 @@ def excess_change(
     interval; abbott a jackknife t interval, and is below 0 where asking again changes more. Every
     item changes anyway: abbott is undefined_zero_denominator. Source: Abbott (1925).
     """
-    by_prompt, by_repeat = _paired(perturbed, repeated)
+    by_prompt, by_repeat = vectors("perturbed, repeated", perturbed, repeated)
     both = ~np.isnan(by_prompt + by_repeat)
     codes = unit_codes(clusters, len(by_prompt))[both]
     x, y = by_prompt[both], by_repeat[both]
@@ -392,10 +350,3 @@ def excess_change(
             interval = jackknife(value, (left_out[:, 1] - left_out[:, 2]) / stable, level=level)
         abbott = basis.estimate(measure, value, interval)
     return ExcessChange(rate=rate, noise=noise, excess=excess, abbott=abbott)
-
-
-def _paired(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
-    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if x.ndim != 1 or x.shape != y.shape:
-        raise InvalidValue("both arms", (x.shape, y.shape), "two vectors of the same items")
-    return x, y
