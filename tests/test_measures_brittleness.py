@@ -124,12 +124,6 @@ def test_clusters_count_as_one():
     assert ignored.high - ignored.low < 0.75 * (twice.high - twice.low)
 
 
-def test_wrong_arguments_are_named():
-    """Nothing at all is refused."""
-    with pytest.raises(InvalidValue, match="outcomes is"):
-        brittleness_by_model({})
-
-
 def test_pooled_intervals_cover():
     """Two benchmarks of different difficulty and size, 200 times: 95 % of the intervals hold."""
     models = {

@@ -81,7 +81,7 @@ def test_consistency_edges():
     ("outputs", "match"),
     [
         ([["a", 0.5]], "outputs is 0.5"),
-        ([["a"], ["a", "b"]], "as many configurations"),
+        ([["a"], ["a", "b"]], "as many for every item"),
         (np.zeros(3, dtype=int), "items x configurations"),
     ],
 )

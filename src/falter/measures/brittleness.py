@@ -14,33 +14,32 @@ from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import unit_codes, unit_sums
-from falter.measures.tables import Table, outcome_array, share_of_few
+from falter.measures.tables import RARE_EVENT_LIMIT, Table, share_of_few
 from falter.stats import Interval, no_interval, too_few_clusters
 
 # The plug-in decomposition as a function of sums over items, so that dropping one is cheap.
-# The columns of `item_sums`.
+# The columns of `_item_sums`.
 WIDTH = 5
 
 
-def item_sums(cells: Floats, *, centre: float | None = None) -> Floats:
+def _item_sums(cells: Floats) -> Floats:
     """A row per item: 1, variance over conditions, mean variance over runs, m and m².
 
-    m is the item's mean less `centre` (the mean of all), so that squares lose fewer digits.
+    m is the item's mean less the mean of all, so that squares lose fewer digits.
     """
     means_of_runs = cells.mean(axis=2)
-    middle = float(means_of_runs.mean()) if centre is None else centre
     means = means_of_runs.mean(axis=1)
     within = np.square(means_of_runs - means[:, None]).mean(axis=1)
     within[np.ptp(means_of_runs, axis=1) == 0.0] = 0.0
     between_runs = cells.var(axis=2).mean(axis=1) if cells.shape[2] > 1 else np.zeros(len(cells))
-    centred = means - middle
-    if len(means) and np.ptp(means) == 0.0:
+    centred = means - float(means_of_runs.mean())
+    if np.ptp(means) == 0.0:
         centred = np.zeros(len(means))
     return np.column_stack([np.ones(len(cells)), within, between_runs, centred, np.square(centred)])
 
 
 def gapped_item_sums(cells: Floats) -> Floats:
-    """`item_sums` of items x conditions x runs with cells missing; their means are the components.
+    """`_item_sums` of items x conditions x runs with cells missing; their means are the components.
 
         within_i = I (J − 1)/J mean over j ≠ k of (y_ij − y_ik)²/(2 n_jk)
         m_i = I mean_j y_ij/n_j
@@ -68,7 +67,7 @@ def gapped_item_sums(cells: Floats) -> Floats:
     return np.column_stack([np.ones(items), within, runs, mean, squares - within])
 
 
-def plugin(sums: Floats) -> Floats:
+def _plugin(sums: Floats) -> Floats:
     """(..., 5) sums to (..., 3): pert, data = mean m² − (mean m)², run; NaN without an item."""
     with np.errstate(invalid="ignore", divide="ignore"):
         pert, run, mean, square = np.moveaxis(sums[..., 1:] / sums[..., :1], -1, 0)
@@ -79,7 +78,7 @@ def plugin(sums: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stratum:
+class _Stratum:
     """Matrices that share their items: unit sums side by side, five columns a matrix."""
 
     units: Floats
@@ -90,7 +89,7 @@ class Stratum:
 
     def components(self, sums: Floats) -> Floats:
         """(..., 5 x matrices) sums to the (..., 3) sums of pert, data and run."""
-        return np.asarray(plugin(sums.reshape(*sums.shape[:-1], -1, WIDTH)).sum(axis=-2))
+        return np.asarray(_plugin(sums.reshape(*sums.shape[:-1], -1, WIDTH)).sum(axis=-2))
 
     def whole(self) -> Floats:
         """The components of all units."""
@@ -104,33 +103,24 @@ class Stratum:
 # Intervals for sums of variance components over strata, each with items of its own.
 
 
-# From this many effective units on, or a quarter of all, the jackknife is as good.
-FEW = 10.0
-
-
-def share_interval(strata: Sequence[Stratum], level: float) -> Interval:
-    """For Σ pert / Σ total: the stratified jackknife of its logit."""
+def _shares(strata: Sequence[_Stratum]) -> tuple[float, list[Floats]]:
+    """Σ pert / Σ total, and without each unit of every stratum."""
     wholes = np.stack([s.whole() for s in strata])
     total = wholes.sum(axis=0)
     left_out = [
         _share(total - whole + s.left_out()) for s, whole in zip(strata, wholes, strict=True)
     ]
-    return _stratified_jackknife(float(_share(total)), left_out, "logit", level)
+    return float(_share(total)), left_out
 
 
-def share_variance(strata: Sequence[Stratum]) -> float:
+def _share_variance(strata: Sequence[_Stratum]) -> float:
     """The stratified jackknife's variance of Σ pert / Σ total."""
-    wholes = [s.whole() for s in strata]
-    total = np.sum(wholes, axis=0)
-    variance = 0.0
-    for s, whole in zip(strata, wholes, strict=True):
-        shares = _share(total - whole + s.left_out())
-        units = len(shares)
-        variance += (units - 1) / units * float(np.square(shares - shares.mean()).sum())
-    return variance
+    return sum(
+        (len(x) - 1) / len(x) * float(np.square(x - x.mean()).sum()) for x in _shares(strata)[1]
+    )
 
 
-def part_interval(strata: Sequence[Stratum], place: int, level: float) -> Interval:
+def _part_interval(strata: Sequence[_Stratum], place: int, level: float) -> Interval:
     """For one of the sums: the stratified jackknife of its logarithm.
 
     A variance of 0/1 scores is at most 1/4 in each matrix, and so is the end of the interval.
@@ -147,7 +137,7 @@ def part_interval(strata: Sequence[Stratum], place: int, level: float) -> Interv
     return interval
 
 
-def few_vary(strata: Sequence[Stratum], level: float) -> Interval | None:
+def _few_vary(strata: Sequence[_Stratum], level: float) -> Interval | None:
     """For a share to which hardly a 0/1 item contributes: Fay and Feuer's gamma interval.
 
         y = Σ x        v = Σ x²        low = v/2y χ²(2y²/v, α/2)
@@ -172,7 +162,7 @@ def few_vary(strata: Sequence[Stratum], level: float) -> Interval | None:
         largest_unit = float((columns[:, :, 0].max(axis=0) / counts).sum())
         k = max(k, most * largest_unit)
     units = sum(len(s.units) for s in strata)
-    if v > 0.0 and y * y / v >= min(FEW, units / 4.0):
+    if v > 0.0 and y * y / v >= min(RARE_EVENT_LIMIT, units / 4.0):
         return None
     pert, data, _ = sum((s.whole() for s in strata), np.zeros(3))
     if data == 0.0:
@@ -237,6 +227,7 @@ def _stratified_jackknife(
     return Interval(low=float(low), high=float(high), level=level, method=method)
 
 
+PARTS = ("pert", "data", "run")
 Tables = Mapping[str, Mapping[str, ArrayLike]]
 
 
@@ -273,13 +264,12 @@ def brittleness_by_model(
     others count, by pairs of conditions.
     A benchmark of fewer than six clusters: too_few_clusters.
     """
-    _check(outcomes)
     results = {}
     for model, tables in outcomes.items():
         pool = _Pool(level=level, clustered=clusters is not None)
         for name, cells in tables.items():
             labels = None if clusters is None else clusters[name]
-            pool.add(name, _Matrix.read(cells, labels, level))
+            pool.add(name, cells, labels)
         results[model] = pool.result("brittleness_by_model", pool.strata)
     return results
 
@@ -296,49 +286,30 @@ def brittleness_by_task(
     items, in the same order: an item is left out, or drawn, for all models at once. An item that a
     model lacks is a row of NaN.
     """
-    _check(outcomes)
     results = {}
     for name in dict.fromkeys(name for tables in outcomes.values() for name in tables):
         pool = _Pool(level=level, clustered=clusters is not None)
         labels = None if clusters is None else clusters[name]
         for model, tables in outcomes.items():
             if name in tables:
-                pool.add(model, _Matrix.read(tables[name], labels, level))
+                pool.add(model, tables[name], labels)
         joined = [_side_by_side(name, pool.strata)] if pool.strata else []
         pool.by_item = [_side_by_side(name, pool.by_item)] if pool.by_item else []
         results[name] = pool.result("brittleness_by_task", joined)
     return results
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Matrix:
-    """One items x conditions table, which of its rows have a cell, and their units."""
-
-    table: Table
-    used: NDArray[np.bool_]
-    codes: NDArray[np.intp]
-
-    @classmethod
-    def read(cls, cells: ArrayLike, clusters: Clusters, level: float) -> _Matrix:
-        array = outcome_array(cells)
-        table = Table.read_all(array, level)
-        used = np.asarray((~np.isnan(array)).any(axis=(1, 2)))
-        return cls(table=table, used=used, codes=unit_codes(clusters, len(array)))
-
-    def stratum(self, *, by_item: bool = False) -> Stratum:
-        """The sums of every unit; an item without any cell is a row of zeros."""
-        table = self.table
-        items, width, _ = table.cells.shape
-        columns = np.zeros((len(self.used), 5))
-        sums = item_sums if table.whole else gapped_item_sums
-        columns[self.used] = sums(table.cells)
-        return Stratum(
-            units=columns if by_item else unit_sums(columns, self.codes),
-            items=items,
-            excluded=table.excluded,
-            conditions=width,
-            counts_only=table.runs == 1 and table.binary,
-        )
+def _stratum(table: Table, codes: NDArray[np.intp] | None) -> _Stratum:
+    """The sums of every unit of a table; an item without any cell is a row of zeros."""
+    columns = np.zeros((len(table.rows), WIDTH))
+    columns[table.rows] = (_item_sums if table.whole else gapped_item_sums)(table.cells)
+    return _Stratum(
+        units=unit_sums(columns, codes),
+        items=table.cells.shape[0],
+        excluded=table.excluded,
+        conditions=table.cells.shape[1],
+        counts_only=table.runs == 1 and table.binary,
+    )
 
 
 class _Pool:
@@ -346,25 +317,27 @@ class _Pool:
 
     def __init__(self, *, level: float, clustered: bool) -> None:
         self.level, self.clustered = level, clustered
-        self.strata: list[Stratum] = []
-        self.by_item: list[Stratum] = []
+        self.strata: list[_Stratum] = []
+        self.by_item: list[_Stratum] = []
         self.names: list[str] = []
         self.null: list[str] = []
         self.left_out: dict[str, EstimateStatus] = {}
 
-    def add(self, label: str, matrix: _Matrix) -> None:
+    def add(self, label: str, cells: ArrayLike, clusters: Clusters) -> None:
         """Add a matrix, or note why it cannot be decomposed."""
-        if matrix.table.status != "ok":
-            self.left_out[label] = matrix.table.status
+        table = Table.read_all(cells, self.level)
+        codes = None if clusters is None else unit_codes(clusters, len(table.rows))
+        if table.status != "ok":
+            self.left_out[label] = table.status
             return
-        self.strata.append(matrix.stratum())
+        self.strata.append(_stratum(table, codes))
         if self.clustered:
-            self.by_item.append(matrix.stratum(by_item=True))
+            self.by_item.append(_stratum(table, None))
         self.names.append(label)
-        if np.nanmax(matrix.table.cells) == np.nanmin(matrix.table.cells):
+        if np.nanmax(table.cells) == np.nanmin(table.cells):
             self.null.append(label)
 
-    def result(self, measure: str, strata: Sequence[Stratum]) -> PooledBrittleness:
+    def result(self, measure: str, strata: Sequence[_Stratum]) -> PooledBrittleness:
         """The sums and their ratio, with intervals."""
         basis = Basis(
             estimand="sum of variances within items over sum of variances, these conditions, "
@@ -375,39 +348,33 @@ class _Pool:
             level=self.level,
         )
         if not strata:
-            return self._nothing(measure, basis)
-        whole = sum((s.whole() for s in strata), np.zeros(3))
-        pert, data, run = (
-            basis.estimate(
-                f"{measure}.{part}", float(whole[place]), part_interval(strata, place, self.level)
+            why = "no table has two items and two conditions"
+            return PooledBrittleness(
+                brittleness=basis.undefined(measure, "insufficient_data", why),
+                **basis.all_undefined(measure, PARTS, "insufficient_data", why),
+                pooled=(),
+                null=(),
+                left_out=self.left_out,
             )
-            for place, part in enumerate(("pert", "data", "run"))
-        )
+        whole = sum((s.whole() for s in strata), np.zeros(3))
+        parts = {
+            part: basis.estimate(
+                f"{measure}.{part}", float(whole[place]), _part_interval(strata, place, self.level)
+            )
+            for place, part in enumerate(PARTS)
+        }
         ratio = self._counted(self._ratio(measure, strata, whole, basis), strata)
-        if ratio.low is not None and self.clustered and (plain := share_variance(self.by_item)):
-            ratio = replace(ratio, design_effect=share_variance(strata) / plain)
+        if ratio.low is not None and self.clustered and (plain := _share_variance(self.by_item)):
+            ratio = replace(ratio, design_effect=_share_variance(strata) / plain)
         return PooledBrittleness(
             brittleness=ratio,
-            pert=self._counted(pert, strata),
-            data=self._counted(data, strata),
-            run=self._counted(run, strata),
+            **{part: self._counted(estimate, strata) for part, estimate in parts.items()},
             pooled=tuple(self.names),
             null=tuple(self.null),
             left_out=self.left_out,
         )
 
-    def _nothing(self, measure: str, basis: Basis) -> PooledBrittleness:
-        why = "no table has two items and two conditions"
-        brittleness, pert, data, run = (
-            basis.undefined(name, "insufficient_data", why)
-            for name in (measure, f"{measure}.pert", f"{measure}.data", f"{measure}.run")
-        )
-        return PooledBrittleness(
-            brittleness=brittleness, pert=pert, data=data, run=run,
-            pooled=(), null=(), left_out=self.left_out,
-        )  # fmt: skip
-
-    def _counted(self, estimate: Estimate, strata: Sequence[Stratum]) -> Estimate:
+    def _counted(self, estimate: Estimate, strata: Sequence[_Stratum]) -> Estimate:
         """With its number of clusters, and without an interval where a matrix has too few."""
         if not self.clustered:
             return estimate
@@ -420,16 +387,17 @@ class _Pool:
         return replace(estimate, status="too_few_clusters", low=None, high=None, method=why)
 
     def _ratio(
-        self, measure: str, strata: Sequence[Stratum], whole: NDArray[np.float64], basis: Basis
+        self, measure: str, strata: Sequence[_Stratum], whole: Floats, basis: Basis
     ) -> Estimate:
         if whole.sum() == 0.0:
             why = "in every table all outcomes are the same"
             return basis.undefined(measure, "undefined_zero_variance", why)
-        interval = few_vary(strata, self.level) or share_interval(strata, self.level)
+        interval = _few_vary(strata, self.level)
+        interval = interval or _stratified_jackknife(*_shares(strata), "logit", self.level)
         return basis.estimate(measure, float(whole[0] / whole.sum()), interval)
 
 
-def _side_by_side(name: str, strata: Sequence[Stratum]) -> Stratum:
+def _side_by_side(name: str, strata: Sequence[_Stratum]) -> _Stratum:
     """One stratum of the matrices that share their items."""
     rows = {len(s.units) for s in strata}
     if len(rows) > 1:
@@ -439,15 +407,10 @@ def _side_by_side(name: str, strata: Sequence[Stratum]) -> Stratum:
             "the same items for every model",
             hint="give an item that a model lacks a row of NaN",
         )
-    return Stratum(
+    return _Stratum(
         units=np.hstack([s.units for s in strata]),
         items=max(s.items for s in strata),
         excluded=max(s.excluded for s in strata),
         conditions=max(s.conditions for s in strata),
         counts_only=all(s.counts_only for s in strata),
     )
-
-
-def _check(outcomes: Tables) -> None:
-    if not outcomes:
-        raise InvalidValue("outcomes", {}, "for every model, a table for every benchmark")

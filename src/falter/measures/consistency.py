@@ -16,41 +16,40 @@ from falter.measures.averages import mean_score
 from falter.measures.drops import accuracy
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import unit_codes
-from falter.measures.tables import Table, outcome_array
+from falter.measures.tables import Table
 from falter.stats import Interval, item_mean, jackknife, no_interval
 
-# Outputs as numbers: equal numbers for outputs that are the same, below 0 for no output.
-
-
 Codes = NDArray[np.int32]
+Outputs = Sequence[Sequence[str | None]] | ArrayLike
+BLOCK = 100_000
+MEASURE = "consistency_curve"
 
 
-def code_outputs(outputs: Sequence[Sequence[str | None]] | ArrayLike) -> Codes:
+def _code_outputs(outputs: Outputs) -> Codes:
     """Items x configurations of text, stripped and lower-cased, None for no output; or of codes.
 
     Whole numbers are taken as codes that are equal where the outputs are, below 0 for none.
     """
-    table = outputs if isinstance(outputs, np.ndarray) else _table(outputs)
+    table = outputs
+    if not isinstance(table, np.ndarray):
+        table = np.array(outputs, dtype=object)
     if table.ndim != 2 or table.shape[1] == 0:
-        raise InvalidValue("outputs", table.shape, "items x configurations")
+        raise InvalidValue("outputs", table.shape, "items x configurations, as many for every item")
     if table.dtype.kind in "iu":
         return np.asarray(np.maximum(table, -1), dtype=np.int32)
-    # Texts are normalised once for each spelling, which is rarer than a cell.
-    code_of_output: dict[Any, int] = {None: -1}
-    code_of_text: dict[str, int] = {}
-    codes = np.empty(table.size, dtype=np.int32)
-    for place, output in enumerate(table.ravel().tolist()):
-        code = code_of_output.get(output)
-        if code is None:
-            if not isinstance(output, str):
-                raise InvalidValue("outputs", output, "text, None for no output, or whole numbers")
-            code = code_of_text.setdefault(output.strip().lower(), len(code_of_text))
-            code_of_output[output] = code
-        codes[place] = code
-    return codes.reshape(table.shape)
+    numbers: dict[str, int] = {}
+
+    def code(output: Any) -> int:
+        if output is None or isinstance(output, int):
+            return -1 if output is None else max(output, -1)
+        if not isinstance(output, str):
+            raise InvalidValue("outputs", output, "text, None for no output, or whole numbers")
+        return numbers.setdefault(output.strip().lower(), len(numbers))
+
+    return np.array([code(x) for x in table.ravel()], dtype=np.int32).reshape(table.shape)
 
 
-def group_sizes(codes: Codes) -> NDArray[np.int16]:
+def _group_sizes(codes: Codes) -> NDArray[np.int16]:
     """For every cell how many of its item's outputs equal it, itself included; 0 for no output."""
     # Column by column, so that what is compared and counted lies together in memory.
     columns = np.ascontiguousarray(codes.T)
@@ -59,25 +58,6 @@ def group_sizes(codes: Codes) -> NDArray[np.int16]:
         sizes += columns == column
     sizes[columns < 0] = 0
     return np.ascontiguousarray(sizes.T)
-
-
-def _table(outputs: Sequence[Sequence[str | None]] | ArrayLike) -> NDArray[Any]:
-    """Rows of texts as objects, or of whole numbers."""
-    rows = [list(row) for row in outputs]  # type: ignore[union-attr, arg-type]
-    widths = sorted({len(row) for row in rows})
-    if len(widths) > 1:
-        raise InvalidValue("outputs", f"rows of {widths}", "as many configurations for every item")
-    if all(isinstance(x, int) for row in rows for x in row):
-        return np.array(rows, dtype=np.int64).reshape(len(rows), widths[0] if widths else 0)
-    table = np.empty((len(rows), widths[0] if widths else 0), dtype=object)
-    for place, row in enumerate(rows):
-        table[place] = row
-    return table
-
-
-Outputs = Sequence[Sequence[str | None]] | ArrayLike
-BLOCK = 100_000
-MEASURE = "consistency_curve"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,13 +117,12 @@ def output_consistency(
     estimand = "share of items with the same output in all these configurations, items like these"
     if width < 2:
         basis = Basis(estimand=estimand, items=len(codes), conditions=width, level=level)
-        strict, valid, correct, wrong = (
-            basis.undefined(f"output_consistency.{part}", "not_identified", "one configuration")
-            for part in ("strict", "valid", "correct", "wrong")
+        parts = ("strict", "valid", "correct", "wrong")
+        none = basis.all_undefined(
+            "output_consistency", parts, "not_identified", "one configuration"
         )
-        if scores is None:
-            return OutputConsistency(strict=strict, valid=valid, correct=None, wrong=None)
-        return OutputConsistency(strict=strict, valid=valid, correct=correct, wrong=wrong)
+        consistency = OutputConsistency(**none)
+        return replace(consistency, correct=None, wrong=None) if scores is None else consistency
 
     def share(part: str, values: Floats) -> Estimate:
         return replace(
@@ -154,7 +133,7 @@ def output_consistency(
         )
 
     readable = (codes >= 0).sum(axis=1)
-    largest_group = group_sizes(codes).max(axis=1, initial=0)
+    largest_group = _group_sizes(codes).max(axis=1, initial=0)
     all_same = largest_group == width
     is_strict = np.where(asked, all_same, np.nan)
     is_valid = np.where(asked & (readable >= 2), largest_group == readable, np.nan)
@@ -221,15 +200,16 @@ def consistency_curve(
     if len(sizes):
         labels = None if clusters is None else units.tolist()
         all_same = accuracy(np.rint(table[:, -1]), clusters=labels, level=level)
-        interval = Interval(
-            low=all_same.low, high=all_same.high, level=level, method=all_same.method
-        )
         curve.append(
             basis.undefined(MEASURE, all_same.status, "no item")
             if all_same.value is None
             else replace(
-                basis, clusters=all_same.clusters, design_effect=all_same.design_effect
-            ).estimate(MEASURE, all_same.value, interval, status=all_same.status)
+                all_same,
+                measure=MEASURE,
+                estimand=basis.estimand,
+                conditions=width,
+                excluded=basis.excluded,
+            )
         )
     return ConsistencyCurve(sizes=sizes, consistency=tuple(curve))
 
@@ -243,32 +223,38 @@ def _column_means(table: Floats, basis: Basis, codes: NDArray[np.intp] | None) -
         undefined = basis.undefined(MEASURE, "insufficient_data", "fewer than two items")
         return [undefined] * table.shape[1]
     if codes is not None:
-        return [_clustered(column, basis, codes) for column in table.T]
+        labels = codes.tolist()
+        over_clusters = [
+            item_mean(column, clusters=labels, level=basis.level) for column in table.T
+        ]
+        return [
+            basis.of_mean(
+                MEASURE, replace(mean, value=_in_unit(mean.value)), mean.interval.clipped(0.0, 1.0)
+            )
+            for mean in over_clusters
+        ]
     means = table.mean(axis=0)
     errors = np.sqrt(items / (items - 1) * np.square((table - means) / items).sum(axis=0))
     halves = float(stdtrit(items - 1, 0.5 + basis.level / 2.0)) * errors
-    method = "t over items"
     estimates = []
     for mean, half in zip(means, halves, strict=True):
         interval = no_interval(basis.level)
         if half > 1e-14:
-            low, high = max(0.0, float(mean - half)), min(1.0, float(mean + half))
-            interval = Interval(low=low, high=high, level=basis.level, method=method)
-        estimates.append(basis.estimate(MEASURE, min(1.0, max(0.0, float(mean))), interval))
+            low, high = float(mean - half), float(mean + half)
+            interval = Interval(low=low, high=high, level=basis.level, method="t over items")
+            interval = interval.clipped(0.0, 1.0)
+        estimates.append(basis.estimate(MEASURE, _in_unit(float(mean)), interval))
     return estimates
 
 
-def _clustered(column: Floats, basis: Basis, codes: NDArray[np.intp]) -> Estimate:
-    """`item_mean` of one column over clusters, cut at 0 and 1."""
-    mean = item_mean(column, clusters=codes.tolist(), level=basis.level)
-    about = replace(basis, clusters=mean.clusters, design_effect=mean.design_effect)
-    value = min(1.0, max(0.0, mean.value or 0.0))
-    return about.estimate(MEASURE, value, mean.interval.clipped(0.0, 1.0), status=mean.status)
+def _in_unit(value: float | None) -> float:
+    """Without what rounding leaves below 0 or above 1."""
+    return min(1.0, max(0.0, value or 0.0))
 
 
 def _cells_by_group_size(codes: Codes) -> Floats:
     """Items x sizes: how many of an item's outputs stand in a group of 1, 2, ... equal ones."""
-    sizes = group_sizes(codes)
+    sizes = _group_sizes(codes)
     items, width = codes.shape
     places = sizes + np.arange(items)[:, None] * (width + 1)
     counts = np.bincount(places.ravel(), minlength=items * (width + 1))
@@ -277,7 +263,7 @@ def _cells_by_group_size(codes: Codes) -> Floats:
 
 def _read(outputs: Outputs, missing: ArrayLike | None) -> tuple[Codes, NDArray[np.bool_]]:
     """The outputs as numbers, and which items were asked in every configuration."""
-    codes = code_outputs(outputs)
+    codes = _code_outputs(outputs)
     if missing is None:
         return codes, np.ones(len(codes), dtype=bool)
     flags = np.asarray(missing, dtype=bool)
@@ -313,8 +299,6 @@ def item_std(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.9
     not_identified.
     """
     table = Table.read(scores, level)
-    array = outcome_array(scores)
-    whole = np.logical_not(np.isnan(array).any(axis=tuple(range(1, array.ndim))))
     cells = table.cells[:, :, 0]
     basis = Basis(
         estimand="standard deviation of an item's scores over these configurations, items like "
@@ -326,13 +310,11 @@ def item_std(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.9
     )
     if not len(cells) or cells.shape[1] < 2:
         status, why = table.status, "one configuration" if len(cells) else "no whole item"
-        undefined = {
-            part: basis.undefined(f"item_std.{part}", status, why)
-            for part in ("mean", "all_correct", "all_wrong", "steady")
-        }
+        parts = ("mean", "all_correct", "all_wrong", "steady")
+        undefined = basis.all_undefined("item_std", parts, status, why)
         return ItemStd(items=np.zeros(0, dtype=np.intp), values=np.zeros(0), **undefined)
     if clusters is not None:
-        clusters = [c for c, w in zip(clusters, whole, strict=True) if w]
+        clusters = [c for c, used in zip(clusters, table.rows, strict=True) if used]
     values = cells.std(axis=1)
     is_constant = np.ptp(cells, axis=1) == 0.0
     values[is_constant] = 0.0
@@ -350,13 +332,9 @@ def item_std(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.9
 
     mean = item_mean(values, clusters=clusters, level=level)
     return ItemStd(
-        items=np.flatnonzero(whole),
+        items=np.flatnonzero(table.rows),
         values=values,
-        mean=basis.undefined("item_std.mean", mean.status, "fewer than two items")
-        if mean.value is None
-        else replace(basis, clusters=mean.clusters, design_effect=mean.design_effect).estimate(
-            "item_std.mean", mean.value, mean.interval.clipped(0.0, math.inf), status=mean.status
-        ),
+        mean=basis.of_mean("item_std.mean", mean, mean.interval.clipped(0.0, math.inf)),
         all_correct=share("all_correct", is_constant & (score == 1.0)),
         all_wrong=share("all_wrong", is_constant & (score == 0.0)),
         steady=share("steady", is_constant & (score != 1.0) & (score != 0.0)),

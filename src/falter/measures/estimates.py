@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,6 +59,12 @@ class Basis:
     def undefined(self, measure: str, status: EstimateStatus, why: str) -> Estimate:
         """No value, and why."""
         return self._record(measure, value=None, status=status, method=f"none: {why}")
+
+    def all_undefined(
+        self, measure: str, parts: Iterable[str], status: EstimateStatus, why: str
+    ) -> dict[str, Estimate]:
+        """The parts of a measure, none of which has a value."""
+        return {part: self.undefined(f"{measure}.{part}", status, why) for part in parts}
 
     def of_mean(
         self,

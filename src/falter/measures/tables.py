@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
-from falter.measures.estimates import Clusters, Floats
+from falter.measures.estimates import Bools, Clusters, Floats
 from falter.measures.resample import unit_codes
 from falter.stats import (
     Components,
@@ -27,7 +27,7 @@ from falter.stats import (
 )
 
 # From this many varying items on, or a quarter of all, the jackknife is as good.
-FEW = 10.0
+RARE_EVENT_LIMIT = 10.0
 ESTIMAND = "these conditions, items like these"
 
 
@@ -49,13 +49,13 @@ def outcome_array(outcomes: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """The items that are used, and how many are not; `empty` are the conditions left out.
+    """The items that are used, and which rows they are; `empty` are the conditions left out.
 
     `codes` is the cluster of every item, None without clusters.
     """
 
     cells: Floats
-    excluded: int
+    rows: Bools
     level: float
     codes: NDArray[np.intp] | None = None
     empty: tuple[int, ...] = ()
@@ -64,22 +64,26 @@ class Table:
     def read(cls, outcomes: ArrayLike, level: float) -> Table:
         """Items x conditions, or items x conditions x runs; rows with a NaN are left out."""
         array = outcome_array(outcomes)
-        whole = ~np.isnan(array).any(axis=(1, 2))
-        return cls(cells=array[whole], excluded=int((~whole).sum()), level=level)
+        whole = np.asarray(~np.isnan(array).any(axis=(1, 2)))
+        return cls(cells=array[whole], rows=whole, level=level)
 
     @classmethod
     def read_all(cls, outcomes: ArrayLike, level: float, clusters: Clusters = None) -> Table:
         """Every cell there is: only items and conditions without any are left out."""
         array = outcome_array(outcomes)
         seen = ~np.isnan(array)
-        rows, columns = seen.any(axis=(1, 2)), seen.any(axis=(0, 2))
+        rows, columns = np.asarray(seen.any(axis=(1, 2))), seen.any(axis=(0, 2))
         empty = tuple(int(j) for j in np.flatnonzero(~columns)) if len(array) else ()
         codes = None
         if clusters is not None:
             codes = unit_codes(clusters, len(array))[rows]
             codes = np.unique(codes, return_inverse=True)[1].astype(np.intp)
         cells = array[rows][:, columns] if len(array) else array
-        return cls(cells=cells, excluded=int((~rows).sum()), level=level, codes=codes, empty=empty)
+        return cls(cells=cells, rows=rows, level=level, codes=codes, empty=empty)
+
+    @property
+    def excluded(self) -> int:
+        return int((~self.rows).sum())
 
     @property
     def runs(self) -> int:
@@ -196,7 +200,7 @@ class Table:
         The items' variances v behave like k items of the size s among I − k that have none: the
         interval is s times Clopper and Pearson's for k of I. If not one item varies, s is the
         largest variance an item can have. Clusters divide k and I by the design effect of v, Σ_g
-        (Σ_i v)²/Σ v²; if not one item varies, I is their number. None from k = FEW or k > I/4 on,
+        (Σ_i v)²/Σ v²; if not one item varies, I is their number. None from k = 10 or k > I/4 on,
         for scores other than 0/1, for more runs, and where all items are the same.
         """
         if self.runs > 1 or not self.binary:
@@ -216,7 +220,7 @@ class Table:
             k, items = k / effect, items / effect if total > 0.0 else float(len(sums))
         largest = (width // 2) * ((width + 1) // 2) / (width * (width - 1))
         s = squares / total if total > 0.0 else largest
-        if k >= FEW or k > items / 4.0:
+        if k >= RARE_EVENT_LIMIT or k > items / 4.0:
             return None
         interval = clopper_pearson(k, items, level=self.level).mapped(lambda share: share * s)
         return replace(interval, method="scaled clopper-pearson, few items vary")
