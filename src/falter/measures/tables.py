@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -171,6 +171,12 @@ class Table:
 
     def undefined(self, measure: str, status: EstimateStatus, why: str) -> Estimate:
         return self._record(measure, value=None, status=status, method=f"none: {why}")
+
+    def all_undefined(self, measure: str, parts: Iterable[str]) -> dict[str, Estimate]:
+        """The parts of a measure, where the table cannot be decomposed."""
+        one_condition = self.status == "not_identified"
+        why = "fewer than two conditions" if one_condition else "no two items with two conditions"
+        return {part: self.undefined(f"{measure}.{part}", self.status, why) for part in parts}
 
     def _record(self, measure: str, **rest: Any) -> Estimate:
         return Estimate(

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from falter.core.errors import InvalidValue, UnknownName
 from falter.core.records import Estimate
 from falter.measures.estimates import Clusters, Floats
-from falter.measures.resample import unit_codes
 from falter.measures.tables import (
     Table,
     component_interval,
@@ -105,19 +104,9 @@ def variance_components(
         raise UnknownName("variance component method", method, tuple(KINDS))
     table = Table.read_all(outcomes, level, clusters)
     if table.status != "ok":
-        return _undefined(KINDS[method], method, table)
+        kind = KINDS[method]
+        return kind(**table.all_undefined(method, [field.name for field in fields(kind)]))
     return _plugin(table, draws) if method == "plugin" else _crossed(table)
-
-
-def _undefined(kind: type[AnyComponents], method: str, table: Table) -> AnyComponents:
-    one_condition = table.status == "not_identified"
-    why = "fewer than two conditions" if one_condition else "no two items with two conditions"
-    return kind(
-        **{
-            field.name: table.undefined(f"{method}.{field.name}", table.status, why)
-            for field in fields(kind)
-        }
-    )
 
 
 def _plugin(table: Table, draws: int) -> PluginComponents:
@@ -128,25 +117,26 @@ def _plugin(table: Table, draws: int) -> PluginComponents:
     ceiling = table.ceiling * shrink
     few = table.few_vary()
     few = few and few.mapped(lambda end: end * shrink)
-    if total[0] == 0.0:
-        brittleness = _constant("plugin.brittleness", table)
-    else:
-        share = (
-            share_of_few(few, float(parts.pert[0]), float(parts.data[0]))
-            if few
-            else ratio_interval(table, parts.pert, total)
+    brittleness = _constant("plugin.brittleness", table)
+    if total[0] != 0.0:
+        share = ratio_interval(table, parts.pert, total)
+        if few:
+            share = share_of_few(few, float(parts.pert[0]), float(parts.data[0]))
+        brittleness = table.quantity(
+            "plugin.brittleness", lambda c: _divided(c.pert, _total_variance(c)), share
         )
-        brittleness = table.quantity("plugin.brittleness", _plugin_share, share)
+    runs = f", runs {table.runs}" if table.runs > 1 else ""
+    design = f"J = {width}, draws {draws}{runs}, n = {table.cells.shape[0]}"
+    brittleness = replace(
+        brittleness, estimand=f"{brittleness.estimand}, as in the paper ({design})"
+    )
+    data, pert = (component_interval(table, part, ceiling) for part in (parts.data, parts.pert))
     return PluginComponents(
-        data=table.quantity(
-            "plugin.data", lambda c: c.data, component_interval(table, parts.data, ceiling)
-        ),
-        pert=table.quantity(
-            "plugin.pert", lambda c: c.pert, few or component_interval(table, parts.pert, ceiling)
-        ),
+        data=table.quantity("plugin.data", lambda c: c.data, data),
+        pert=table.quantity("plugin.pert", lambda c: c.pert, few or pert),
         run=_run_component("plugin.run", table, lambda c: c.run_plugin),
         total=table.quantity("plugin.total", _total_variance, total_interval(table, total)),
-        brittleness=_as_in_the_paper(brittleness, table, draws),
+        brittleness=brittleness,
     )
 
 
@@ -154,97 +144,59 @@ def _total_variance(parts: Components) -> Floats:
     return parts.data + parts.pert + parts.run_plugin
 
 
-def _plugin_share(parts: Components) -> Floats:
-    return _divided(parts.pert, _total_variance(parts))
-
-
-def _as_in_the_paper(brittleness: Estimate, table: Table, draws: int) -> Estimate:
-    """The plug-in share with what it depends on: J, how often each was asked, and n."""
-    items, width = table.cells.shape[:2]
-    runs = f", runs {table.runs}" if table.runs > 1 else ""
-    what = f"as in the paper (J = {width}, draws {draws}{runs}, n = {items})"
-    return replace(brittleness, estimand=f"{brittleness.estimand}, {what}")
-
-
 def _crossed(table: Table) -> CrossedComponents:
-    parts = table.parts
-    _, rest, whole = _crossed_parts(parts)
-    others = np.maximum(parts.item, 0.0) + np.maximum(rest, 0.0) + parts.run
-    spread, share = condition_intervals(
+    parts, width = table.parts, table.cells.shape[1]
+    item, rest, whole = parts.item, parts.interaction, _whole(parts)
+    others = np.maximum(item, 0.0) + np.maximum(rest, 0.0) + parts.run
+    spread, main = condition_intervals(
         table.means, float(others[0]), others[1:], codes=table.codes, level=table.level
     )
     few = table.few_vary()
     if few is not None and parts.pert[0] == 0.0:
         # No item varies: what bounds the variance within items bounds the conditions' too.
-        spread, share = few, share_of_few(few, 0.0, float(others[0]))
+        spread, main = few, share_of_few(few, 0.0, float(others[0]))
     elif few is not None:
         # The interaction's share of the variance within items, as observed.
         factor = float(rest[0] / parts.oneway_pert[0])
         few = few.mapped(lambda end: end * factor)
-    main = _constant("crossed.brittleness_main", table)
-    if whole[0] > 0.0:
-        main = table.quantity("crossed.brittleness_main", _main_share, share)
+    if few is not None:
+        part = max(0.0, float(rest[0]))
+        by_item = share_of_few(few, part, float(whole[0]) - part)
+    else:
+        # Components cut at 0 vary less than they should: the raw ones set the width.
+        raw = whole + np.minimum(item, 0.0) + np.minimum(rest, 0.0)
+        by_item = ratio_interval(table, rest, raw, shift=1.0 / width)
+
+    def share(name: str, of: Callable[[Components], Floats], interval: Interval) -> Estimate:
+        if whole[0] <= 0.0:
+            return _constant(f"crossed.{name}", table)
+        return table.quantity(
+            f"crossed.{name}", lambda c: _divided(np.maximum(of(c), 0.0), _whole(c)), interval
+        )
+
+    # Mean squares above 0 less what lies beneath: that of the rest, and that of the runs.
+    error = float(parts.run[0] / table.runs)
+    beneath = float(rest[0] + parts.run[0] / table.runs) / width
     return CrossedComponents(
-        item=_item_component("crossed.item", table, lambda c: c.item, rest),
-        condition=table.quantity("crossed.condition", lambda c: c.condition, spread),
-        interaction=_residual_component("crossed.interaction", table, lambda c: c.interaction, few),
-        run=_run_component("crossed.run", table, lambda c: c.run),
-        brittleness_main=main,
-        brittleness_interaction=_residual_share(
-            "crossed.brittleness_interaction", table, _crossed_parts, few
+        item=table.quantity(
+            "crossed.item", lambda c: c.item, difference_interval(table, item, beneath)
         ),
+        condition=table.quantity("crossed.condition", lambda c: c.condition, spread),
+        interaction=table.quantity(
+            "crossed.interaction",
+            lambda c: c.interaction,
+            few or difference_interval(table, rest, error),
+        ),
+        run=_run_component("crossed.run", table, lambda c: c.run),
+        brittleness_main=share("brittleness_main", lambda c: c.condition, main),
+        brittleness_interaction=share("brittleness_interaction", lambda c: c.interaction, by_item),
     )
 
 
-def _crossed_parts(c: Components) -> tuple[Floats, Floats, Floats]:
-    """Item, residual, and the whole that the residual is a share of."""
+def _whole(c: Components) -> Floats:
+    """Item, condition, interaction and run together, cut at 0."""
     others = np.maximum(c.item, 0.0) + np.maximum(c.interaction, 0.0) + c.run
-    return c.item, c.interaction, others + np.maximum(c.condition, 0.0)
-
-
-def _main_share(c: Components) -> Floats:
-    return _divided(np.maximum(c.condition, 0.0), _crossed_parts(c)[2])
-
-
-def _item_component(
-    measure: str, table: Table, of: Callable[[Components], Floats], residual: Floats
-) -> Estimate:
-    """The item component, which is MS_item/J less 1/J of the mean square beneath it."""
-    beneath = float(residual[0] + table.parts.run[0] / table.runs) / table.cells.shape[1]
-    return table.quantity(measure, of, difference_interval(table, of(table.parts), beneath))
-
-
-def _residual_component(
-    measure: str, table: Table, of: Callable[[Components], Floats], few: Interval | None
-) -> Estimate:
-    """With one run the residual is a mean of squares, with more a difference of two."""
-    error = float(table.parts.run[0]) / table.runs
-    return table.quantity(measure, of, few or difference_interval(table, of(table.parts), error))
-
-
-def _residual_share(
-    measure: str,
-    table: Table,
-    split: Callable[[Components], tuple[Floats, Floats, Floats]],
-    few: Interval | None,
-) -> Estimate:
-    """The residual's share of the whole, cut at 0."""
-    item, residual, whole = split(table.parts)
-    if whole[0] <= 0.0:
-        return _constant(measure, table)
-    if few is not None:
-        part = max(0.0, float(residual[0]))
-        interval = share_of_few(few, part, float(whole[0]) - part)
-    else:
-        # Components cut at 0 vary less than they should: the raw ones set the width.
-        raw = whole + np.minimum(item, 0.0) + np.minimum(residual, 0.0)
-        interval = ratio_interval(table, residual, raw, shift=1.0 / table.cells.shape[1])
-
-    def share(c: Components) -> Floats:
-        _, part, all_of_it = split(c)
-        return _divided(np.maximum(part, 0.0), all_of_it)
-
-    return table.quantity(measure, share, interval)
+    return others + np.maximum(c.condition, 0.0)
 
 
 def _divided(part: Floats, whole: Floats) -> Floats:
@@ -316,18 +268,12 @@ def prompt_share(
     """
     array = outcome_array(outcomes)
     table = Table.read_all(array, level, clusters)
-    run = _run_variance(array, repeats, again, clusters, table)
+    run = _run_variance(array, repeats, again, table)
     label = "prompt and run" if run is None else "prompt"
-    names = ("share", "item", "condition", "interaction", "run")
     if table.status != "ok":
-        why = "no two items with two conditions"
-        if table.status == "not_identified":
-            why = "fewer than two conditions"
-        undefined = {
-            name: _with_estimand(table.undefined(_measure(name), table.status, why), table, label)
-            for name in names
-        }
-        return PromptShare(**undefined, label=label)
+        undefined = table.all_undefined("prompt_share", ("item", "condition", "interaction", "run"))
+        undefined["share"] = replace(undefined["item"], measure="prompt_share")
+        return PromptShare(**_named(undefined, table, label), label=label)
     split = _Split.of(table, run, _shared(array, idle, table) / repeats)
     item, condition = split.item, table.parts.condition
     found = {
@@ -339,9 +285,7 @@ def prompt_share(
         if run is None
         else _component("run", table, run),
     }
-    return PromptShare(
-        **{k: _with_estimand(e, table, label) for k, e in found.items()}, label=label
-    )
+    return PromptShare(**_named(found, table, label), label=label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,9 +308,7 @@ class _Split:
     def share(self) -> Floats:
         """Prompt over prompt and item, as it comes out; NaN where their sum is not above 0."""
         whole = self.prompt + self.item
-        return np.asarray(
-            np.where(whole > 0.0, self.prompt / np.where(whole > 0.0, whole, 1.0), np.nan)
-        )
+        return _divided(self.prompt, whole)
 
 
 def _shared(array: Floats, idle: ArrayLike | None, table: Table) -> float:
@@ -383,17 +325,16 @@ def _shared(array: Floats, idle: ArrayLike | None, table: Table) -> float:
     return float((alike[pair] / both[pair]).mean()) if pair.any() else 0.0
 
 
-def _measure(name: str) -> str:
-    return "prompt_share" if name == "share" else f"prompt_share.{name}"
-
-
-def _with_estimand(estimate: Estimate, table: Table, label: str) -> Estimate:
-    what = f"variance by {label}, over variance by item and {label}, one draw"
-    if estimate.measure != "prompt_share":
-        what = "part of the variance of an outcome, one draw"
-        if label == "prompt and run" and estimate.measure.endswith("interaction"):
-            what += ", variance between runs in it"
-    return replace(estimate, estimand=f"{what}; {table.estimand}")
+def _named(parts: dict[str, Estimate], table: Table, label: str) -> dict[str, Estimate]:
+    """The share and its parts with what they are about."""
+    about = dict.fromkeys(parts, "part of the variance of an outcome, one draw")
+    about["share"] = f"variance by {label}, over variance by item and {label}, one draw"
+    if label == "prompt and run":
+        about["interaction"] += ", variance between runs in it"
+    return {
+        name: replace(estimate, estimand=f"{about[name]}; {table.estimand}")
+        for name, estimate in parts.items()
+    }
 
 
 def _share_estimate(table: Table, split: _Split) -> Estimate:
@@ -414,10 +355,8 @@ def _share_estimate(table: Table, split: _Split) -> Estimate:
         error = jackknife_error(plain.share[1:])
         effect = (jackknife_error(split.share[1:]) / error) ** 2 if error > 0.0 else None
     if _runs_are_no_repeats(table, split):
-        why = (
-            "outcomes differ more between the runs of a prompt than between prompts, so that these "
-        )
-        why += "runs are no repeats of one another"
+        why = "outcomes differ more between the runs of a prompt than between prompts, so that "
+        why += "these runs are no repeats of one another"
         return table.undefined(measure, "not_identified", why)
     interval = _share_interval(table, split)
     return table.estimate(measure, prompt / (prompt + item), interval, design_effect=effect)
@@ -456,12 +395,11 @@ def _component(name: str, table: Table, values: Floats) -> Estimate:
 
 
 def _is_share(cells: Floats) -> bool:
-    known = cells[~np.isnan(cells)]
-    return bool((known >= 0.0).all() and (known <= 1.0).all())
+    return not bool(((cells < 0.0) | (cells > 1.0)).any())
 
 
 def _run_variance(
-    array: Floats, repeats: int, again: ArrayLike | None, clusters: Clusters, table: Table
+    array: Floats, repeats: int, again: ArrayLike | None, table: Table
 ) -> Floats | None:
     """The variance between runs of a prompt, and without each unit of the table; None if unknown.
 
@@ -482,8 +420,8 @@ def _run_variance(
         squares, freedom = (x[:, None] for x in _squares_within(pairs))
     if not freedom.any() or table.status != "ok":
         return None
-    rows = ~np.isnan(array).all(axis=(1, 2))
-    codes = np.unique(unit_codes(clusters, items)[rows], return_inverse=True)[1]
+    rows = table.rows
+    codes = np.arange(rows.sum()) if table.codes is None else table.codes
     # As many units, or groups of them, as the components leave out.
     units = len(table.parts.item) - 1
     s, f = np.zeros((units, squares.shape[1])), np.zeros((units, squares.shape[1]))
