@@ -95,7 +95,7 @@ def test_quality_delta_edges():
     ("similarity", "original", "perturbed", "match"),
     [
         ([4], [[1]], [[1]], "1, 2 or 3"),
-        ([[1]], [[1]], [[1]], "a rating for every pair"),
+        ([[1]], [[1]], [[1]], "one number for every item"),
         ([1], [[1], [1]], [[1], [1]], "1 pairs x metrics"),
         ([1], [[1]], [[1, 2]], "1 pairs x metrics"),
     ],

@@ -125,7 +125,7 @@ def test_clusters_widen_every_share():
             lambda: robustness_score(
                 {"a": RatedPairs(similarity=[1], original=[[1]], perturbed=[[1]], items=["x", "y"])}
             ),
-            "a label for each of 1 pairs",
+            "a label for each of 1 items",
         ),
         (
             lambda: robustness_regression(

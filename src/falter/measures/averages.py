@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
@@ -13,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures.drops import accuracy
-from falter.measures.estimates import Basis, Clusters, Floats
+from falter.measures.estimates import Basis, Clusters, Floats, matrix
+from falter.measures.resample import unit_codes
 from falter.measures.tables import Table
 from falter.stats import (
     Interval,
@@ -74,16 +74,14 @@ def macro_average(
 
     `groups` names the group of every column of `drops`; see `group_average` for the rest.
     """
-    matrix = _matrix(drops)
-    if len(groups) != matrix.shape[1]:
-        raise InvalidValue("groups", groups, f"a group for each of {matrix.shape[1]} conditions")
-    was_run = [not np.isnan(column).all() for column in matrix.T]
-    sizes = Counter(group for group, ran in zip(groups, was_run, strict=True) if ran)
-    weights = np.array(
-        [1.0 / sizes[group] if ran else 0.0 for group, ran in zip(groups, was_run, strict=True)]
-    )
+    table = _drops(drops)
+    if len(groups) != table.shape[1]:
+        raise InvalidValue("groups", groups, f"a group for each of {table.shape[1]} conditions")
+    codes = unit_codes(groups, len(groups))
+    was_run = ~np.isnan(table).all(axis=0)
+    weights = was_run / np.maximum(np.bincount(codes, weights=was_run)[codes], 1.0)
     return _average(
-        "macro_average", "these groups of conditions", matrix, baseline, weights, clusters, level
+        "macro_average", "these groups of conditions", table, baseline, weights, clusters, level
     )
 
 
@@ -93,11 +91,15 @@ def mean_score(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0
     `scores` is items x conditions, NaN where missing. Between 0 and 1 the interval is that of
     `falter.stats.mean_rate`, which stays there; of other scores that of `micro_average`.
     """
-    matrix = _matrix(scores)
-    known = matrix[~np.isnan(matrix)]
+    table = _drops(scores)
+    known = table[~np.isnan(table)]
     in_unit = bool(known.size) and 0.0 <= float(known.min()) <= float(known.max()) <= 1.0
-    mean = (mean_rate if in_unit else item_mean)(matrix, clusters=clusters, level=level)
+    mean = (mean_rate if in_unit else item_mean)(table, clusters=clusters, level=level)
     return _estimate("mean_score", "mean score over all these conditions", mean, level)
+
+
+def _drops(values: ArrayLike) -> Floats:
+    return matrix("drops", values, "items x conditions of baseline - perturbed")
 
 
 def _average(
@@ -105,15 +107,16 @@ def _average(
     over: str,
     drops: ArrayLike,
     baseline: ArrayLike | None,
-    weights: NDArray[np.float64] | None,
+    weights: Floats | None,
     clusters: Clusters,
     level: float,
 ) -> Estimate:
     """`item_mean` as an estimate; without a condition that was run there is nothing to weigh."""
-    matrix = _matrix(drops)
     if weights is not None and not weights.any():
         weights = None
-    mean = mean_drop(matrix, weights=weights, clusters=clusters, level=level, baseline=baseline)
+    mean = mean_drop(
+        _drops(drops), weights=weights, clusters=clusters, level=level, baseline=baseline
+    )
     found = _estimate(measure, f"mean drop over {over}", mean, level)
     test = "t" if clusters is None else "the same"
     if clusters is None and mean.how is not None and mean.how.apart is not None:
@@ -140,16 +143,9 @@ def _estimate(measure: str, what: str, mean: ItemMean, level: float) -> Estimate
     )
 
 
-def _matrix(drops: ArrayLike) -> NDArray[np.float64]:
-    matrix = np.asarray(drops, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[1] == 0:
-        raise InvalidValue("drops", matrix.shape, "items x conditions of baseline - perturbed")
-    return matrix
-
-
 # The mean over families of items: every subject counts the same, however many items it has.
 # The degrees of freedom by which a family's own variance is drawn towards that of all scores.
-BORROWED = 2.0
+PRIOR_DEGREES_OF_FREEDOM = 2.0
 
 
 def family_mean(
@@ -173,10 +169,9 @@ def family_mean(
     if np.isinf(values).any():
         raise InvalidValue("scores", "an infinite score", "finite numbers, NaN where missing")
     present = ~np.isnan(values)
-    numbers: dict[Hashable, int] = {}
     names = [family for family, known in zip(families, present, strict=True) if known]
-    codes = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
-    count = len(numbers)
+    codes = unit_codes(names, len(names))
+    count = int(codes.max(initial=-1)) + 1
     basis = Basis(
         estimand=f"mean of the mean scores of these {count} families, items like theirs",
         items=int(present.sum()),
@@ -245,10 +240,14 @@ def _stratified_interval(values: Floats, codes: NDArray[np.intp], level: float) 
     value, count = float(means.mean()), len(sizes)
     own_squares = np.bincount(codes, weights=np.square(values - means[codes]))
     spread = float((np.bincount(codes, weights=np.square(values - value)) / sizes).mean())
-    variances = (own_squares + BORROWED * spread) / (sizes - 1.0 + BORROWED)
+    variances = (own_squares + PRIOR_DEGREES_OF_FREEDOM * spread) / (
+        sizes - 1.0 + PRIOR_DEGREES_OF_FREEDOM
+    )
     variance = float((variances / sizes).sum()) / count**2
     shares = 1.0 / sizes
-    freedom = shares.sum() ** 2 / float((np.square(shares) / (sizes - 1.0 + BORROWED)).sum())
+    freedom = shares.sum() ** 2 / float(
+        (np.square(shares) / (sizes - 1.0 + PRIOR_DEGREES_OF_FREEDOM)).sum()
+    )
     t, z = (float(stdtrit(df, 0.5 + level / 2.0)) for df in (freedom, math.inf))
     if np.isin(values, (0.0, 1.0)).all():
         # All alike: p (1 - p)/variance is 0/0, and its limit is F²/Σ 1/n items.

@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures.drops import accuracy
-from falter.measures.estimates import Basis, Clusters, Floats
+from falter.measures.estimates import Basis, Bools, Clusters, Floats, vectors
+from falter.measures.resample import unit_codes
 from falter.stats import jackknife, no_interval
 
 # The rating of two responses that mean the same.
-SAME = 3.0
+SAME_MEANING_RATING = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ def content_delta(
     """
     ratings, asked = _ratings(similarity, missing)
     unread = np.isnan(ratings)
-    changed = np.where(unread, np.nan, ratings < SAME)
+    changed = np.where(unread, np.nan, ratings < SAME_MEANING_RATING)
     estimand = "share of pairs whose content changed, items like these"
     return BothScorings(
         strict=_share("strict", np.where(unread, 1.0, changed), asked, estimand, clusters, level),
@@ -104,10 +105,10 @@ def quality_delta(
     """
     ratings, asked = _ratings(similarity, missing)
     quality, rose, fell = _quality_changes(original, perturbed, len(ratings), tolerance)
-    content_changed = asked & (ratings < SAME)
+    content_changed = asked & (ratings < SAME_MEANING_RATING)
     readable = content_changed & ~np.isnan(quality)
 
-    def share(part: str, values: Floats, rows: NDArray[np.bool_], what: str) -> Estimate:
+    def share(part: str, values: Floats, rows: Bools, what: str) -> Estimate:
         estimand = f"share of content-changed pairs whose quality {what}, items like these"
         estimate = _share(part, values, rows, estimand, clusters, level)
         return replace(estimate, measure=f"quality_delta.{part}")
@@ -124,16 +125,16 @@ def quality_delta(
     )
 
 
-def decided(pairs: RatedPairs, tolerance: float) -> tuple[NDArray[np.bool_], Floats, Floats]:
+def _decided(pairs: RatedPairs, tolerance: float) -> tuple[Bools, Floats, Floats]:
     """Which pairs were asked, and 1/0/NaN for changed content and changed quality of every one."""
     ratings, asked = _ratings(pairs.similarity, pairs.missing)
     quality, _, _ = _quality_changes(pairs.original, pairs.perturbed, len(ratings), tolerance)
-    return asked, np.where(np.isnan(ratings), np.nan, ratings < SAME), quality
+    return asked, np.where(np.isnan(ratings), np.nan, ratings < SAME_MEANING_RATING), quality
 
 
 def _quality_changes(
     original: ArrayLike, perturbed: ArrayLike, pairs: int, tolerance: float
-) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+) -> tuple[Floats, Bools, Bools]:
     """1/0/NaN for whether any metric changed, whether one rose, and whether one fell."""
     before, after = (np.asarray(x, dtype=np.float64) for x in (original, perturbed))
     if before.ndim == 1:
@@ -152,11 +153,9 @@ def _quality_changes(
     return changed, rose, fell
 
 
-def _ratings(similarity: ArrayLike, missing: ArrayLike | None) -> tuple[Floats, NDArray[np.bool_]]:
+def _ratings(similarity: ArrayLike, missing: ArrayLike | None) -> tuple[Floats, Bools]:
     """The ratings, and which pairs were asked."""
-    ratings = np.asarray(similarity, dtype=np.float64)
-    if ratings.ndim != 1:
-        raise InvalidValue("similarity", ratings.shape, "a vector with a rating for every pair")
+    (ratings,) = vectors("similarity", similarity)
     readable = ratings[~np.isnan(ratings)]
     invalid = readable[~np.isin(readable, (1.0, 2.0, 3.0))]
     if len(invalid):
@@ -170,12 +169,7 @@ def _ratings(similarity: ArrayLike, missing: ArrayLike | None) -> tuple[Floats, 
 
 
 def _share(
-    scoring: str,
-    values: Floats,
-    rows: NDArray[np.bool_],
-    estimand: str,
-    clusters: Clusters,
-    level: float,
+    scoring: str, values: Floats, rows: Bools, estimand: str, clusters: Clusters, level: float
 ) -> Estimate:
     """The share of some rows of which the values are 1."""
     if clusters is not None:
@@ -245,7 +239,6 @@ def robustness_score(
     sums = {name: _Category.read(pairs, tolerance) for name, pairs in categories.items()}
     scores = {}
     for name, pairs in categories.items():
-        own = {name: sums[name]}
         scores[name] = CategoryScore(
             content=content_delta(
                 pairs.similarity, missing=pairs.missing, clusters=pairs.items, level=level
@@ -260,16 +253,17 @@ def robustness_score(
                 level=level,
             ),
             overall=BothScorings(
-                strict=_estimate("strict", own, [name], "strict", level),
-                valid=_estimate("valid", own, [name], "valid", level),
+                strict=_estimate("strict", [sums[name]], "strict", level),
+                valid=_estimate("valid", [sums[name]], "valid", level),
             ),
         )
-    perturbed = [name for name in sums if name != baseline]
+    everything = list(sums.values())
+    perturbed = [category for name, category in sums.items() if name != baseline]
 
     def overall(kind: Scoring) -> OverallScores:
-        formula = _estimate("overall_formula", sums, perturbed, kind, level, pooled=True)
-        with_baseline = _estimate("mean_incl_baseline", sums, list(sums), kind, level)
-        without = _estimate("mean_excl_baseline", sums, perturbed, kind, level)
+        formula = _estimate("overall_formula", perturbed, kind, level, pooled=True)
+        with_baseline = _estimate("mean_incl_baseline", everything, kind, level)
+        without = _estimate("mean_excl_baseline", perturbed, kind, level)
         return OverallScores(
             overall_formula=replace(formula, conditions=len(perturbed)),
             mean_incl_baseline=replace(with_baseline, conditions=len(sums)),
@@ -287,20 +281,15 @@ class _Category:
     """
 
     items: tuple[Hashable, ...]
-    strict: Floats
-    valid: Floats
+    sums: Mapping[Scoring, Floats]
     pairs: int
 
     @classmethod
     def read(cls, pairs: RatedPairs, tolerance: float) -> _Category:
-        asked, content, quality = decided(pairs, tolerance)
+        asked, content, quality = _decided(pairs, tolerance)
         count = len(content)
+        codes = unit_codes(pairs.items, count)
         names = range(count) if pairs.items is None else pairs.items
-        if len(names) != count:
-            expected = f"a label for each of {count} pairs"
-            raise InvalidValue("items", f"{len(names)} labels", expected)
-        numbers: dict[Hashable, int] = {}
-        codes = np.array([numbers.setdefault(n, len(numbers)) for n in names], dtype=np.intp)
         unread = np.isnan(content)
         changed = np.where(unread, 1.0, content)
         strict = np.column_stack([
@@ -311,30 +300,22 @@ class _Category:
         valid = np.column_stack([
             ~unread, known, decidable, decidable * np.where(np.isnan(quality), 0.0, quality)
         ])  # fmt: skip
-        tables = []
-        for table in (strict, valid):
-            by_item = np.zeros((len(numbers), 4))
-            np.add.at(by_item, codes, np.where(asked[:, None], table, 0.0))
-            tables.append(by_item)
-        return cls(items=tuple(numbers), strict=tables[0], valid=tables[1], pairs=int(asked.sum()))
-
-    def of(self, kind: Scoring) -> Floats:
-        return self.strict if kind == "strict" else self.valid
+        sums: dict[Scoring, Floats] = {}
+        items = tuple(dict.fromkeys(names))
+        tables: tuple[tuple[Scoring, Floats], ...] = (("strict", strict), ("valid", valid))
+        for kind, table in tables:
+            sums[kind] = np.zeros((len(items), 4))
+            np.add.at(sums[kind], codes, np.where(asked[:, None], table, 0.0))
+        return cls(items=items, sums=sums, pairs=int(asked.sum()))
 
 
 def _estimate(
-    part: str,
-    sums: Mapping[str, _Category],
-    names: list[str],
-    kind: Scoring,
-    level: float,
-    *,
-    pooled: bool = False,
+    part: str, categories: Sequence[_Category], kind: Scoring, level: float, *, pooled: bool = False
 ) -> Estimate:
     """The mean robustness of categories, or that of all their pairs, over the union of items."""
     measure = f"robustness_score.{part}"
-    pairs = sum(sums[n].pairs for n in names)
-    used = sum(int(sums[n].of(kind)[:, 0].sum()) for n in names)
+    pairs = sum(category.pairs for category in categories)
+    used = sum(int(category.sums[kind][:, 0].sum()) for category in categories)
     basis = Basis(
         estimand="1 - content delta x quality delta, items like these",
         items=used,
@@ -342,18 +323,15 @@ def _estimate(
         excluded=pairs - used,
         level=level,
     )
-    numbers: dict[Hashable, int] = {}
-    for name in names:
-        for item in sums[name].items:
-            numbers.setdefault(item, len(numbers))
-    units = np.zeros((len(numbers), len(names), 4))
-    for place, name in enumerate(names):
-        rows = [numbers[item] for item in sums[name].items]
-        units[rows, place] = sums[name].of(kind)
+    everything = dict.fromkeys(item for category in categories for item in category.items)
+    numbers = {item: number for number, item in enumerate(everything)}
+    units = np.zeros((len(numbers), len(categories), 4))
+    for place, category in enumerate(categories):
+        units[[numbers[item] for item in category.items], place] = category.sums[kind]
     if pooled:
         units = units.sum(axis=1, keepdims=True)
     total = units.sum(axis=0)
-    value = float(_robustness(total)) if names else np.nan
+    value = float(_robustness(total)) if categories else np.nan
     if np.isnan(value):
         why = "no readable pair, or content changed and no quality is known"
         return basis.undefined(measure, "insufficient_data", why)
@@ -432,16 +410,14 @@ class TableSummary:
 def spread(values: Sequence[float | None]) -> Spread:
     """Mean and standard deviation (ddof 1) of the numbers that are not None."""
     numbers = [v for v in values if v is not None]
-    count = len(numbers)
     if any(not math.isfinite(v) for v in numbers):
         raise InvalidValue("values", values, "finite numbers, None where there is none")
-    if not numbers:
-        return Spread(mean=None, sd=None, count=0)
-    mean = math.fsum(numbers) / count
-    if count == 1:
-        return Spread(mean=mean, sd=None, count=1)
-    squares = math.fsum((v - mean) ** 2 for v in numbers)
-    return Spread(mean=mean, sd=math.sqrt(squares / (count - 1)), count=count)
+    count = len(numbers)
+    mean = math.fsum(numbers) / count if count else None
+    sd = None
+    if mean is not None and count > 1:
+        sd = math.sqrt(math.fsum((v - mean) ** 2 for v in numbers) / (count - 1))
+    return Spread(mean=mean, sd=sd, count=count)
 
 
 def run_summary(runs: Sequence[Scores], *, baseline: str = "baseline") -> RunSummary:

@@ -176,21 +176,19 @@ def rank_agreement(
     )
     conditions = tuple(range(1, tasks[0].table.shape[2]))
     if tasks[0].models < MIN_RANKED_MODELS:
-        agreement, noise = (
-            basis.undefined(measure, "insufficient_data", "fewer than four models")
+        why = "fewer than four models"
+        few, noise = (
+            (basis.undefined(measure, "insufficient_data", why),) * len(conditions)
             for measure in ("rank_agreement", "rank_agreement.noise")
         )
-        count = len(conditions)
-        return RankAgreement(
-            conditions=conditions, agreement=(agreement,) * count, noise=(noise,) * count
-        )
+        return RankAgreement(conditions=conditions, agreement=few, noise=noise)
     values, draws, swaps = [], [], []
     for place, task in enumerate(tasks):
         values.append(_with_baseline(task.accuracies()))
         draws.append(_with_baseline(task.resampled(replications, (seed, place))))
         base, other = task.swapped(replications, (seed, place))
         swaps.append(rank_correlation(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2)))
-    value, draw, swap = (_mean_over_tasks(numbers) for numbers in (values, draws, swaps))
+    value, draw, swap = (_mean_of_known(np.stack(x), axis=0) for x in (values, draws, swaps))
     tied = np.isnan(np.stack(values)).sum(axis=0)
     agreements, noises = [], []
     for j in range(len(conditions)):
@@ -206,12 +204,11 @@ def _with_baseline(accuracies: Floats) -> Floats:
     return rank_correlation(by_condition[..., :1, :], by_condition[..., 1:, :])
 
 
-def _mean_over_tasks(numbers: list[Floats]) -> Floats:
-    """The mean over the tasks that have a number; NaN where none has."""
-    stacked = np.stack(numbers)
-    present = ~np.isnan(stacked)
+def _mean_of_known(values: Floats, axis: int) -> Floats:
+    """The mean of the numbers that are there; NaN where there is none."""
+    present = ~np.isnan(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(present, stacked, 0.0).sum(axis=0) / present.sum(axis=0))
+        return np.asarray(np.where(present, values, 0.0).sum(axis=axis) / present.sum(axis=axis))
 
 
 def _agreement(value: float, draws: Floats, swaps: Floats, basis: Basis) -> Estimate:
@@ -282,9 +279,8 @@ def ranking_changed(
 ) -> RankingChanged:
     """The share of (task, perturbation) cases whose vector of average ranks is another.
 
-    `outcomes` as in `rank_agreement`.
-    `repeats` are the columns that ask the baseline again, or change nothing: they do not count as
-    cases, and give `null_repeat`. The share is exact for these items. Models a point apart change
+    `outcomes` as in `rank_agreement`. `repeats` are the columns that ask the baseline again, or
+    change nothing: they do not count as cases, and give `null_repeat`. The share is exact for these items. Models a point apart change
     places by chance alone: the share says something only where it is far above the nulls. The
     intervals of the two simulated nulls hold the draws. A case in which a model has no item is left
     out and counted in `excluded`; fewer than two models: insufficient_data.
@@ -339,10 +335,7 @@ def _share_of_cases(measure: str, cases: Floats, basis: Basis, too_few: bool) ->
 
 def _null_share(measure: str, tasks: list[Floats], basis: Basis, too_few: bool) -> Estimate:
     """The mean share and its quantiles over draws; `tasks` are draws x cases."""
-    joined = np.concatenate(tasks, axis=1)
-    present = ~np.isnan(joined)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        draws = np.where(present, joined, 0.0).sum(axis=1) / present.sum(axis=1)
+    draws = _mean_of_known(np.concatenate(tasks, axis=1), axis=1)
     known = draws[~np.isnan(draws)]
     if too_few or not len(known):
         return basis.undefined(measure, "insufficient_data", "fewer than two models, or no case")
@@ -401,9 +394,7 @@ def ranking_survival(
     table = np.asarray(outcomes, dtype=np.float64)
     if table.ndim != 3 or 0 in table.shape:
         raise InvalidValue("outcomes", table.shape, "items x models x conditions, none empty")
-    with np.errstate(invalid="ignore", divide="ignore"):
-        present = ~np.isnan(table)
-        accuracy = np.where(present, table, 0.0).sum(axis=0) / present.sum(axis=0)
+    accuracy, present = _mean_of_known(table, axis=0), ~np.isnan(table)
     pairs = tuple(
         _survival(a, b, accuracy, len(table), level)
         for a, b in combinations(range(table.shape[1]), 2)

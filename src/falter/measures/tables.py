@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
-from falter.measures.estimates import Bools, Clusters, Floats
+from falter.measures.estimates import Basis, Bools, Clusters, Floats
 from falter.measures.resample import unit_codes
 from falter.stats import (
     Components,
@@ -156,38 +155,30 @@ class Table:
         self, measure: str, value: float, interval: Interval, design_effect: float | None = None
     ) -> Estimate:
         """The value with its interval, widened to the value where an estimate below 0 left it."""
-        low, high = interval.low, interval.high
         if few := too_few_clusters(self.clusters):
-            why = f"none: {few}"
-            return self._record(measure, value=float(value), status="too_few_clusters", method=why)
-        return self._record(
-            measure,
-            value=float(value),
-            low=None if low is None else min(low, float(value)),
-            high=None if high is None else max(high, float(value)),
-            method=interval.method,
-            design_effect=design_effect,
-        )
+            none = no_interval(self.level, few)
+            return self.basis.estimate(measure, value, none, status="too_few_clusters")
+        basis = replace(self.basis, design_effect=design_effect)
+        return basis.estimate(measure, value, interval)
 
     def undefined(self, measure: str, status: EstimateStatus, why: str) -> Estimate:
-        return self._record(measure, value=None, status=status, method=f"none: {why}")
+        return self.basis.undefined(measure, status, why)
 
     def all_undefined(self, measure: str, parts: Iterable[str]) -> dict[str, Estimate]:
         """The parts of a measure, where the table cannot be decomposed."""
         one_condition = self.status == "not_identified"
         why = "fewer than two conditions" if one_condition else "no two items with two conditions"
-        return {part: self.undefined(f"{measure}.{part}", self.status, why) for part in parts}
+        return self.basis.all_undefined(measure, parts, self.status, why)
 
-    def _record(self, measure: str, **rest: Any) -> Estimate:
-        return Estimate(
-            measure=measure,
+    @property
+    def basis(self) -> Basis:
+        return Basis(
             estimand=self.estimand,
-            level=self.level,
             items=self.cells.shape[0],
             conditions=self.cells.shape[1],
             excluded=self.excluded,
             clusters=self.clusters,
-            **rest,
+            level=self.level,
         )
 
     @property

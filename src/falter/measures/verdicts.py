@@ -146,21 +146,15 @@ def _why(member: MaxTMember) -> str:
 
 def _together(member: MaxTMember, level: float, seed: int) -> Estimate:
     """The drop with its simultaneous interval and adjusted p-value."""
-    mean = member.mean
     basis = Basis(
         estimand="score(baseline) - score(this condition), all recipes at once, items like these",
-        items=mean.items,
+        items=0,
         conditions=2,
-        excluded=mean.excluded,
-        clusters=mean.clusters,
-        design_effect=mean.design_effect,
         level=level,
         seed=seed,
-    )
-    if mean.value is None:
-        return basis.undefined("drop_together", mean.status, _why(member))
-    return basis.estimate(
-        "drop_together", mean.value, member.together, p_value=member.adjusted_p, status=mean.status
+    ).counting(member.mean)
+    return basis.of_mean(
+        "drop_together", member.mean, member.together, p_value=member.adjusted_p, why=_why(member)
     )
 
 
