@@ -145,8 +145,7 @@ def test_no_changed_content_is_robust_and_no_known_quality_is_unknown():
         None,
         None,
     )
-    with pytest.raises(InvalidValue, match="categories is"):
-        robustness_score({})
+    assert robustness_score({}).strict.overall_formula.status == "insufficient_data"
 
 
 def test_overall_three_ways():

@@ -259,7 +259,7 @@ def test_human_evaluation():
     assert (found.means["b"]["x"].value, found.means["b"]["x"].low) == (2.0, None)
     assert found.means["c"]["x"].status == "insufficient_data"
     assert found.best == ("a", "b")
-    with pytest.raises(InvalidValue, match="a rating for every item"):
+    with pytest.raises(InvalidValue, match="one number for every item"):
         human_evaluation({"a": {"x": [[1.0]]}})
 
 

@@ -240,14 +240,11 @@ def _stratified_interval(values: Floats, codes: NDArray[np.intp], level: float) 
     value, count = float(means.mean()), len(sizes)
     own_squares = np.bincount(codes, weights=np.square(values - means[codes]))
     spread = float((np.bincount(codes, weights=np.square(values - value)) / sizes).mean())
-    variances = (own_squares + PRIOR_DEGREES_OF_FREEDOM * spread) / (
-        sizes - 1.0 + PRIOR_DEGREES_OF_FREEDOM
-    )
+    freedoms = sizes - 1.0 + PRIOR_DEGREES_OF_FREEDOM
+    variances = (own_squares + PRIOR_DEGREES_OF_FREEDOM * spread) / freedoms
     variance = float((variances / sizes).sum()) / count**2
     shares = 1.0 / sizes
-    freedom = shares.sum() ** 2 / float(
-        (np.square(shares) / (sizes - 1.0 + PRIOR_DEGREES_OF_FREEDOM)).sum()
-    )
+    freedom = shares.sum() ** 2 / float((np.square(shares) / freedoms).sum())
     t, z = (float(stdtrit(df, 0.5 + level / 2.0)) for df in (freedom, math.inf))
     if np.isin(values, (0.0, 1.0)).all():
         # All alike: p (1 - p)/variance is 0/0, and its limit is F²/Σ 1/n items.

@@ -234,8 +234,6 @@ def robustness_score(
     is not defined if one of them is not. Jackknife t intervals over items (logit), pairs of the
     same item in all categories left out together.
     """
-    if not categories:
-        raise InvalidValue("categories", {}, "rated pairs for one category or more")
     sums = {name: _Category.read(pairs, tolerance) for name, pairs in categories.items()}
     scores = {}
     for name, pairs in categories.items():
@@ -385,8 +383,7 @@ class CategoryDifficulty:
     """One category over models: its mean, its mean less the baseline's, and three spreads.
 
     `mean_run_sd` is the mean of the models' standard deviations over runs, `pooled_run_sd` the root
-    of their mean square, which estimates a common one; `sd_across_models` is how much models
-    differ. The three are not the same thing.
+    of their mean square, a common one's estimate; `sd_across_models` is how much models differ.
     """
 
     mean: float | None
@@ -399,7 +396,7 @@ class CategoryDifficulty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSummary:
-    """Unweighted column means, every row's worst columns (all that tie) and its range."""
+    """Unweighted column means, every row's worst columns and its range."""
 
     means: Mapping[str, float | None]
     worst: Mapping[str, tuple[str, ...]]

@@ -112,9 +112,7 @@ def vectors(names: str, *values: ArrayLike) -> list[Floats]:
     arrays = [np.asarray(vector, dtype=np.float64) for vector in values]
     shapes = [array.shape for array in arrays]
     if len(set(shapes)) > 1 or arrays[0].ndim != 1:
-        raise InvalidValue(
-            names, tuple(shapes), "one number for every item, in vectors of one length"
-        )
+        raise InvalidValue(names, tuple(shapes), "one number for every item, of the same items")
     return arrays
 
 

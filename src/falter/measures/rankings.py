@@ -126,8 +126,6 @@ def _means(sums: Floats, shape: tuple[int, ...]) -> Floats:
 
 
 # Whether a perturbation leaves the order of the models alone.
-
-
 # With three models a rank correlation has only four values: it says next to nothing.
 MIN_RANKED_MODELS = 4
 
@@ -253,8 +251,6 @@ def _agreement_interval(value: float, draws: Floats, swaps: Floats, level: float
 
 
 # How often a perturbation changes the ranking of models, and how often nothing at all would.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingChanged:
     """The share of cases with another ranking, beside what no perturbation would give.
@@ -280,10 +276,11 @@ def ranking_changed(
     """The share of (task, perturbation) cases whose vector of average ranks is another.
 
     `outcomes` as in `rank_agreement`. `repeats` are the columns that ask the baseline again, or
-    change nothing: they do not count as cases, and give `null_repeat`. The share is exact for these items. Models a point apart change
-    places by chance alone: the share says something only where it is far above the nulls. The
-    intervals of the two simulated nulls hold the draws. A case in which a model has no item is left
-    out and counted in `excluded`; fewer than two models: insufficient_data.
+    change nothing: they do not count as cases, and give `null_repeat`. The share is exact for
+    these items. Models a point apart change places by chance alone: the share says something only
+    where it is far above the nulls. The intervals of the two simulated nulls hold the draws. A case
+    in which a model has no item is left out and counted in `excluded`; fewer than two models:
+    insufficient_data.
     """
     check_replications(replications)
     tasks = read_cases(outcomes)
@@ -346,8 +343,6 @@ def _null_share(measure: str, tasks: list[Floats], basis: Basis, too_few: bool) 
 
 
 # Whether 'A beats B' survives a change of prompt, and which ranks a model may have.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSurvival:
     """Two models, the better one at the baseline first; `tied` conditions count as not survived."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
 from falter.measures.drops import accuracy
-from falter.measures.estimates import Basis, Floats
+from falter.measures.estimates import Basis, Floats, vectors
 from falter.measures.resample import check_replications, signed_sums
 from falter.stats import Interval, item_mean, no_interval
 
@@ -151,23 +151,19 @@ def _by_article(before: Sources, after: Sources, level: float) -> tuple[Estimate
         excluded=int(np.isnan(overlap).sum()),
         level=level,
     )
-    named = (("position_shift.changed", changed), ("position_shift.jaccard", overlap))
-    first, second = (_share(basis, name, values) for name, values in named)
-    return first, second
+    return _share(basis, "changed", changed), _share(basis, "jaccard", overlap)
 
 
 def _share(basis: Basis, name: str, values: Floats) -> Estimate:
     """The mean of numbers from 0 to 1, its interval held to that."""
-    present = values[~np.isnan(values)]
-    if not len(present):
+    measure = f"position_shift.{name}"
+    mean = accuracy(values, level=basis.level)
+    if not basis.items:
         why = "no article has mapped sentences before and after"
-        return basis.undefined(name, "insufficient_data", why)
-    of = accuracy(values, level=basis.level)
-    low, high = (
-        None if bound is None else min(max(bound, 0.0), 1.0) for bound in (of.low, of.high)
-    )
-    interval = Interval(low=low, high=high, level=basis.level, method=of.method)
-    return basis.estimate(name, float(present.mean()), interval)
+        return basis.undefined(measure, "insufficient_data", why)
+    value = float(values[~np.isnan(values)].mean())
+    interval = Interval(low=mean.low, high=mean.high, level=basis.level, method=mean.method)
+    return basis.estimate(measure, value, interval.clipped(0.0, 1.0))
 
 
 def _histograms(sources: Sources, lengths: Sequence[int], bins: int) -> tuple[Floats, int]:
@@ -220,9 +216,9 @@ class GevalScore:
 def geval_score(percentages: Sequence[float] | None) -> GevalScore:
     """Σ s p_s / Σ p_s over the scores s = 1 to 5, from five percentages p.
 
-    The chance of a score of 1 comes first. A sum
-    that differs from 100 by more than 0.5 is renormalised and flagged; not five finite numbers, one
-    below 0, or a sum of 0: None. Source: Liu et al. (2023), G-Eval.
+    The chance of a score of 1 comes first. A sum that differs from 100 by more than 0.5 is
+    renormalised and flagged; not five finite numbers, one below 0, or a sum of 0: None.
+    Source: Liu et al. (2023), G-Eval.
     """
     p = [] if percentages is None else [float(percentage) for percentage in percentages]
     reason = ""
@@ -278,10 +274,7 @@ def human_evaluation(
     for arm, criteria in ratings.items():
         means[arm], sds[arm] = {}, {}
         for name, values in criteria.items():
-            vector = np.asarray(values, dtype=np.float64)
-            if vector.ndim != 1:
-                expected = "a vector with a rating for every item"
-                raise InvalidValue(f"ratings of '{arm}'", vector.shape, expected)
+            (vector,) = vectors(f"ratings of '{arm}'", values)
             rated = vector[~np.isnan(vector)]
             basis = Basis(
                 estimand="mean rating, items like these",
@@ -335,9 +328,7 @@ def corrected_rate(judged: ArrayLike, human: ArrayLike, *, level: float = 0.95) 
     """
     from scipy.special import stdtrit
 
-    f, y = np.asarray(judged, dtype=np.float64), np.asarray(human, dtype=np.float64)
-    if f.ndim != 1 or f.shape != y.shape:
-        raise InvalidValue("judged, human", (f.shape, y.shape), "two vectors of the same items")
+    f, y = vectors("judged, human", judged, human)
     judged_at_all = ~np.isnan(f)
     f, y = f[judged_at_all], y[judged_at_all]
     labelled = ~np.isnan(y)
