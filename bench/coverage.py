@@ -221,8 +221,6 @@ def estimates(outcomes: Floats) -> Iterable[Estimate]:
     yield mean_score(outcomes)
     plugin = variance_components(outcomes, "plugin")
     yield from (plugin.data, plugin.pert, plugin.total, plugin.brittleness)
-    oneway = variance_components(outcomes, "oneway")
-    yield from (oneway.sigma2_item, oneway.sigma2_pert, oneway.brittleness)
     crossed = variance_components(outcomes, "crossed")
     yield from (crossed.item, crossed.condition, crossed.interaction)
     yield from (crossed.brittleness_main, crossed.brittleness_interaction)
@@ -248,11 +246,7 @@ def expected(model: ProbitModel, items: int) -> list[Quantity]:
     found.append(Quantity(name="micro-average", truth=float(truth.drops.mean())))
     found.append(Quantity(name="macro-average", truth=float(np.mean(list(means.values())))))
     found.append(Quantity(name="mean score", truth=float(np.mean(truth.accuracy))))
-    for kind, values in (
-        ("plugin", truth.plugin),
-        ("oneway", truth.oneway),
-        ("crossed", truth.crossed),
-    ):
+    for kind, values in (("plugin", truth.plugin), ("crossed", truth.crossed)):
         found += [
             Quantity(name=f"{kind} {key}", truth=value, bias=bias.get(f"{kind} {key}", 0.0))
             for key, value in values.items()
@@ -285,17 +279,14 @@ def ratio_biases(model: ProbitModel, items: int) -> dict[str, float]:
         return (part * own / whole - both) / whole**2 / items
 
     shrink = -truth.plugin["data"] / items
-    plugin, oneway, crossed = truth.plugin, truth.oneway, truth.crossed
+    plugin, crossed = truth.plugin, truth.crossed
     total = crossed["item"] + crossed["condition"] + crossed["interaction"]
     total_influence = item + condition + interaction
-    within, between = pert * width / (width - 1), data - pert / (width - 1)
-    sigma2 = oneway["sigma2_item"] + oneway["sigma2_pert"]
     return {
         "plugin data": shrink,
         "plugin total": shrink,
         "plugin brittleness": ratio(plugin["pert"], pert, plugin["total"], data + pert)
         - plugin["brittleness"] / plugin["total"] * shrink,
-        "oneway brittleness": ratio(oneway["sigma2_pert"], within, sigma2, within + between),
         "crossed brittleness_main": ratio(crossed["condition"], condition, total, total_influence),
         "crossed brittleness_interaction": ratio(
             crossed["interaction"], interaction, total, total_influence

@@ -317,7 +317,7 @@ NAMED: dict[str, set[str]] = {
     "clients/_connection.py": {"identity"},
     "clients/_http1_reply.py": {"identity"},
     "experiment/_calibration.py": {"similarity"},
-    "measures/_deltas.py": {"similarity"},
+    "measures/enterprise.py": {"similarity"},
     "perturbations/paraphrase.py": {"rouge1"},
     "experiment/_study.py": {"numeric"},
     "protocols/*/_judg*.py": {"reasoning_quality"},

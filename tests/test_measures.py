@@ -30,7 +30,7 @@ from falter.measures import (
 from falter.stats import bootstrap, wilson_interval
 
 NAN = float("nan")
-METHODS = ("plugin", "oneway", "crossed")
+METHODS = ("plugin", "crossed")
 LANGUAGES = Path(__file__).parent / "data" / "truthfulqa_multi_languages.csv"
 
 
@@ -72,18 +72,6 @@ def test_crossed_is_statsmodels_two_way_anova(real):
     assert [found[k].value for k in ("item", "condition", "interaction")] == pytest.approx(sigma)
     assert found["brittleness_main"].value == pytest.approx(sigma[1] / sum(sigma))
     assert found["brittleness_interaction"].value == pytest.approx(rest / sum(sigma))
-
-
-def test_oneway_is_scipys_f():
-    """MS between over MS within is scipy's one-way F over the items."""
-    table = languages()
-    table = table[~np.isnan(table).any(axis=1)][:200]
-    found = named(variance_components(table, "oneway"))
-    ratio = scipy.stats.f_oneway(*table).statistic
-    within = found["sigma2_pert"].value
-    assert within == pytest.approx(table.var(axis=1, ddof=1).mean())
-    assert found["sigma2_item"].value == pytest.approx(within * (ratio - 1) / 5)
-    assert found["brittleness"].value == pytest.approx(5 / (ratio + 4))
 
 
 def test_plugin_by_hand():
@@ -145,7 +133,6 @@ def test_constant_rows_and_equal_means():
     still = np.repeat([[1.0], [0.0], [1.0], [0.0]] * 20, 3, axis=1)
     for method, name in (
         ("plugin", "brittleness"),
-        ("oneway", "brittleness"),
         ("crossed", "brittleness_main"),
         ("crossed", "brittleness_interaction"),
     ):

@@ -1,25 +1,20 @@
-"""Brittleness over benchmarks and models, at other numbers of conditions, and by family."""
+"""Brittleness over benchmarks and models, and averages over recipes like these."""
 
 from __future__ import annotations
 
 import csv
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest
 
-from falter.core.errors import InvalidValue, UnknownName
+from falter.core.errors import InvalidValue
 from falter.measures import (
     brittleness_by_model,
     brittleness_by_task,
     micro_average,
     random_conditions_average,
-    rarefied_brittleness,
     variance_components,
 )
 from falter.stats import ProbitModel, simulate_outcomes, simulated_truth
@@ -50,8 +45,6 @@ def test_components_are_summed_before_the_ratio_is_taken():
     assert found.brittleness.value == pytest.approx((1 / 12 + 1 / 8) / (1 / 2))
     assert (found.pert.value, found.run.value) == (pytest.approx(5 / 24), 0.0)
     assert (found.brittleness.items, found.brittleness.conditions) == (7, 2)
-    weighted = brittleness_by_model({"m": {"a": first, "b": second}}, weight="items")["m"]
-    assert weighted.brittleness.value == pytest.approx((3 / 12 + 4 / 8) / (7 / 4))
 
 
 def test_both_directions_agree_with_single_matrices():
@@ -79,20 +72,6 @@ def test_one_matrix_has_the_interval_of_its_own_components():
     alone = variance_components(cells)
     for one, two in ((pool.brittleness, alone.brittleness), (pool.pert, alone.pert)):
         assert (one.value, one.low, one.high) == pytest.approx((two.value, two.low, two.high))
-
-
-def test_jackknife_and_bootstrap_agree():
-    """Both intervals of real pools are nearly the same; the bootstrap is seeded."""
-    real = languages()
-    tables = {"m": {"a": real["gemma-2-9b-it"], "b": real["gemma-2-27b-it"][:150]}}
-    for function in (brittleness_by_model, brittleness_by_task):
-        jack = next(iter(function(tables).values())).brittleness
-        boot = next(iter(function(tables, method="bootstrap").values())).brittleness
-        again = next(iter(function(tables, method="bootstrap").values())).brittleness
-        assert (boot.low, boot.high) == pytest.approx(
-            (jack.low, jack.high), abs=0.1 * (jack.high - jack.low)
-        )
-        assert (boot.low, boot.seed, jack.seed) == (again.low, 0, None)
 
 
 def test_matrices_without_variance_or_without_a_decomposition_are_named():
@@ -145,30 +124,6 @@ def test_clusters_count_as_one():
     assert ignored.high - ignored.low < 0.75 * (twice.high - twice.low)
 
 
-def test_random_benchmarks_need_six():
-    """Benchmarks as a sample: wider than items alone, and refused for five."""
-    real = languages()
-    tables = {"m": dict(real)}
-    fixed = brittleness_by_model(tables)["m"].brittleness
-    wide = brittleness_by_model(tables, benchmarks="random")["m"].brittleness
-    assert wide.high - wide.low > fixed.high - fixed.low
-    with pytest.raises(InvalidValue, match="six or more"):
-        brittleness_by_model({"m": dict(list(real.items())[:5])}, benchmarks="random")
-
-
-def test_wrong_arguments_are_named():
-    """Names that cannot be are refused, with the nearest."""
-    tables = {"m": {"a": [[1, 0], [0, 1]]}}
-    with pytest.raises(UnknownName, match="did you mean 'equal'"):
-        brittleness_by_model(tables, weight="equl")
-    with pytest.raises(UnknownName, match="did you mean 'bootstrap'"):
-        brittleness_by_task(tables, method="bootstrp")
-    with pytest.raises(UnknownName, match="'fixed'"):
-        brittleness_by_model(tables, benchmarks="fixd")
-    with pytest.raises(InvalidValue, match="outcomes is"):
-        brittleness_by_model({})
-
-
 def test_pooled_intervals_cover():
     """Two benchmarks of different difficulty and size, 200 times: 95 % of the intervals hold."""
     models = {
@@ -178,9 +133,7 @@ def test_pooled_intervals_cover():
     truth = [simulated_truth(m).plugin for m in models.values()]
     target = sum(t["pert"] for t in truth) / sum(t["total"] for t in truth)
     rng = np.random.default_rng(21)
-    p = simulated_truth(models["b"])
-    pert = truth[1]["pert"] / 2 * 4 / 3
-    hits = {"model": 0, "task": 0, "rarefied": 0}
+    hits = {"model": 0, "task": 0}
     for _ in range(200):
         tables = {
             name: simulate_outcomes(model, 80 if name == "a" else 140, seed=rng)
@@ -195,9 +148,6 @@ def test_pooled_intervals_cover():
         }
         low, high = _ends(brittleness_by_task(shared)["t"])
         hits["task"] += low <= truth[1]["brittleness"] <= high
-        two = rarefied_brittleness(tables["b"], 2)
-        rare = pert / (truth[1]["total"] - np.var(p.accuracy) * 2 / (2 * 3))
-        hits["rarefied"] += two.low <= rare <= two.high
     for name, count in hits.items():
         assert binomtest(count, 200, 0.95).pvalue > 1e-3, (name, count)
 
@@ -218,39 +168,6 @@ def test_hardly_varying_items_are_covered():
         low, high = _ends(brittleness_by_model(tables)["m"])
         hits += low <= truth <= high
     assert binomtest(hits, 200, 0.95, alternative="less").pvalue > 1e-3
-
-
-@settings(max_examples=25, deadline=None)
-@given(arrays(float, st.tuples(st.integers(3, 8), st.integers(2, 5)), elements=st.floats(-4, 4)))
-def test_rarefaction_is_the_average_over_all_choices_of_conditions(table):
-    """pert and total, averaged over every subset of k columns, give the ratio exactly."""
-    width = table.shape[1]
-    for k in range(2, width + 1):
-        subsets = [table[:, list(kept)] for kept in combinations(range(width), k)]
-        pert = np.mean([s.var(axis=1).mean() for s in subsets])
-        total = np.mean([s.var() for s in subsets])
-        found = rarefied_brittleness(table, k)
-        if found.value is None:
-            assert total == pytest.approx(0.0, abs=1e-9)
-        else:
-            assert found.value == pytest.approx(pert / total, abs=1e-6)
-
-
-def test_rarefaction_of_all_conditions_is_the_plugin():
-    """k = J changes nothing; one condition, too many, or runs are refused or not identified."""
-    cells = languages()["gemma-2-9b-it"]
-    full, plugin = rarefied_brittleness(cells, 5), variance_components(cells).brittleness
-    assert (full.value, full.low, full.high) == pytest.approx(
-        (plugin.value, plugin.low, plugin.high)
-    )
-    assert rarefied_brittleness(cells, 2).value < full.value
-    for k in (1, 6):
-        with pytest.raises(InvalidValue, match="from 2 to 5"):
-            rarefied_brittleness(cells, k)
-    with pytest.raises(InvalidValue, match="one run"):
-        rarefied_brittleness(np.ones((4, 3, 2)), 2)
-    assert rarefied_brittleness(np.ones((4, 1)), 2).status == "not_identified"
-    assert rarefied_brittleness(np.ones((4, 3)), 2).status == "undefined_zero_variance"
 
 
 def test_random_conditions_cover_where_fixed_ones_do_not():
@@ -312,16 +229,6 @@ def test_pooled_brittleness_needs_six_clusters():
     assert (found.status, found.low, found.clusters) == ("too_few_clusters", None, 5)
     found = brittleness_by_model({"m": {"a": cells}}, clusters=enough)["m"].brittleness
     assert (found.status, found.clusters) == ("ok", 40)
-
-
-def test_rarefaction_with_gaps_is_near_that_of_all_cells():
-    """A tenth of the cells missing moves it by less than two points."""
-    cells = languages()["gemma-2-9b-it"]
-    gaps = np.where(np.random.default_rng(26).random(cells.shape) < 0.1, NAN, cells)
-    full, found = (rarefied_brittleness(t, 3) for t in (cells, gaps))
-    assert found.value == pytest.approx(full.value, abs=0.02)
-    assert found.low < full.value < found.high
-    assert found.items > 0.9 * len(cells)
 
 
 def test_recipes_like_these_stand_beside_these_recipes():

@@ -13,7 +13,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import betabinom, binomtest
+from scipy.stats import betabinom, binomtest, f_oneway
 
 from falter.core.errors import InvalidValue, UnknownName
 from falter.measures import (
@@ -25,7 +25,6 @@ from falter.measures import (
     performance_drop_rate,
     random_baseline,
     robustness_regression,
-    variance_components,
 )
 from falter.stats import bootstrap
 
@@ -82,7 +81,7 @@ def test_consistency_edges():
     ("outputs", "match"),
     [
         ([["a", 0.5]], "outputs is 0.5"),
-        ([["a"], ["a", "b"]], "as many configurations"),
+        ([["a"], ["a", "b"]], "as many for every item"),
         (np.zeros(3, dtype=int), "items x configurations"),
     ],
 )
@@ -161,57 +160,41 @@ def test_consistency_and_its_curve_cover():
 
 
 def test_baseline_by_hand():
-    """p^24, two ways, and the beta-binomial: against scipy's distribution."""
-    assert random_baseline(0.97, 24).value == pytest.approx(0.97**24)
-    two = random_baseline(0.6, 3, answers="two-way").value
-    assert two == pytest.approx(0.6**3 + 0.4**3)
-    r, p = 0.5, 0.97
+    """p^4, and the beta-binomial of the one-way ICC: against scipy's distribution."""
+    scores = np.array([[1, 1, 1, 1], [1, 1, 0, 1], [0, 0, 1, 0], [1, 1, 1, 1], [0, 0, 0, 0]])
+    p = scores.mean()
+    assert random_baseline(scores).value == pytest.approx(p**4)
+    f = f_oneway(*scores).statistic
+    r = (f - 1) / (f + 3)
     a, b = p * (1 - r) / r, (1 - p) * (1 - r) / r
-    found = random_baseline(p, 24, items="beta-binomial", correlation=r).value
-    assert found == pytest.approx(betabinom(24, a, b).pmf(24))
-    both = random_baseline(p, 24, items="beta-binomial", correlation=r, answers="two-way").value
-    assert both == pytest.approx(betabinom(24, a, b).pmf(24) + betabinom(24, a, b).pmf(0))
+    found = random_baseline(scores, items="beta-binomial")
+    assert found.value == pytest.approx(betabinom(4, a, b).pmf(4))
+    assert found.low < found.value < found.high
 
 
 def test_baseline_edges():
-    """Correlation 0 is equal items, 1 is p; extremes; one configuration; what is missing."""
-    assert random_baseline(0.7, 5, items="beta-binomial", correlation=0.0).value == pytest.approx(
-        0.7**5
-    )
-    assert random_baseline(0.7, 5, items="beta-binomial", correlation=1.0).value == 0.7
-    assert random_baseline(1.0, 24).value == 1.0
-    assert random_baseline(0.0, 24, answers="two-way").value == 1.0
-    assert random_baseline(0.3, 1).value == 0.3
-    assert random_baseline(0.97, 24).low is None
-    for arguments, match in (
-        ((97, 24), "a rate from 0 to 1"),
-        ((0.9,), "their number, one or more"),
-        (([[0.5, 0.2]] * 3,), "0/1 scores"),
-    ):
-        with pytest.raises(InvalidValue, match=match):
-            random_baseline(*arguments)
-    with pytest.raises(InvalidValue, match="only a rate"):
-        random_baseline(0.9, 24, items="beta-binomial")
-    with pytest.raises(UnknownName, match="did you mean 'two-way'"):
-        random_baseline(0.9, 24, answers="two-ways")
+    """Items that never vary agree as often as they are right; one configuration; too few."""
+    steady = np.repeat([[1.0], [0.0], [1.0], [1.0]], 3, axis=1)
+    assert random_baseline(steady, items="beta-binomial").value == pytest.approx(0.75)
+    assert random_baseline(np.ones((4, 24))).value == 1.0
+    assert random_baseline([[1.0], [0.0], [0.0]]).value == pytest.approx(1 / 3)
+    with pytest.raises(InvalidValue, match="0/1 scores"):
+        random_baseline([[0.5, 0.2]] * 3)
     with pytest.raises(UnknownName, match="did you mean 'beta-binomial'"):
-        random_baseline(0.9, 24, items="betabinomial")
+        random_baseline(steady, items="betabinomial")
     assert random_baseline([[1.0, 0.0]]).status == "insufficient_data"
-    assert random_baseline([[1.0], [0.0]], 4, items="beta-binomial").status == "not_identified"
+    assert random_baseline([[1.0], [0.0]], items="beta-binomial").status == "not_identified"
 
 
-def test_correlation_is_estimated_as_the_oneway_icc():
-    """The beta-binomial of real scores uses 1 - one-way brittleness, and explains most of it."""
+def test_unequal_items_explain_most_of_the_agreement():
+    """The beta-binomial of real scores is near the share that is all right, equal items are not."""
     table, better = verdicts()
     scores = right(table["ChatGPT"], better)
-    icc = 1 - variance_components(scores, "oneway").brittleness.value
-    found = random_baseline(scores, items="beta-binomial", answers="two-way")
-    given_r = random_baseline(scores, items="beta-binomial", answers="two-way", correlation=icc)
-    assert found.value == pytest.approx(given_r.value)
-    equal = random_baseline(scores, answers="two-way")
-    strict = output_consistency(table["ChatGPT"]).strict.value
-    assert equal.value < 0.5 * found.value
-    assert abs(found.value - strict) < abs(equal.value - strict)
+    found = random_baseline(scores, items="beta-binomial").value
+    equal = random_baseline(scores).value
+    correct = output_consistency(table["ChatGPT"], scores).correct.value
+    assert equal < 0.5 * found
+    assert abs(found - correct) < abs(equal - correct)
 
 
 def test_unequal_items_beat_equal_ones_by_jensen():
@@ -292,10 +275,8 @@ def test_the_printed_formula_rewards_failure():
     assert failure.rate.status == "undefined_zero_denominator"
 
 
-def test_item_ratios_and_all_pairs():
-    """Item ratios skip an original of 0; all pairs take every configuration as reference once."""
-    item = performance_drop_rate([0.8, 0.0, 0.4], [[0.4], [1.0], [0.4]], convention="item")
-    assert (item.rate.value, item.skipped, item.rate.items) == (0.25, 1, 2)
+def test_all_pairs():
+    """Every configuration is the reference once."""
     means = np.array([0.5, 0.4, 0.8])
     table = np.tile(means, (4, 1))
     found = performance_drop_rate(table[:, 0], table[:, 1:], convention="pairwise", replications=50)
@@ -313,7 +294,7 @@ def test_drop_rate_edges():
     assert (zero.value, zero.status) == (None, "undefined_zero_denominator")
     assert performance_drop_rate([1], [[1]]).rate.status == "insufficient_data"
     assert performance_drop_rate([1.0, 1.0], [[0.0], [NAN]]).rate.status == "insufficient_data"
-    one = performance_drop_rate([1.0, NAN], [[0.5], [0.5]], convention="item").rate
+    one = performance_drop_rate([1.0, NAN], [[0.5], [0.5]], convention="paper").rate
     assert one.status == "insufficient_data"
     with pytest.raises(UnknownName, match="did you mean 'promptbench'"):
         performance_drop_rate([1, 1], [[1], [1]], convention="promptbnch")

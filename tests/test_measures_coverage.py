@@ -22,7 +22,7 @@ def simulated(model, seed):
     truth = simulated_truth(model)
     truths = {"accuracy": truth.accuracy[0], "micro": truth.drops.mean()}
     truths |= {f"drop {j}": drop for j, drop in enumerate(truth.drops)}
-    for method in ("plugin", "oneway", "crossed"):
+    for method in ("plugin", "crossed"):
         truths |= {f"{method}.{k}": v for k, v in getattr(truth, method).items()}
     rows = {name: [] for name in truths}
     rng = np.random.default_rng(seed)
@@ -30,7 +30,7 @@ def simulated(model, seed):
         y = simulate_outcomes(model, ITEMS, seed=rng)
         found = {"accuracy": accuracy(y[:, 0]), "micro": micro_average(y[:, :1] - y[:, 1:])}
         found |= {f"drop {j}": accuracy_drop(y[:, 0], y[:, j + 1]) for j in range(y.shape[1] - 1)}
-        for method in ("plugin", "oneway", "crossed"):
+        for method in ("plugin", "crossed"):
             result = variance_components(y, method)
             found |= {f"{method}.{f.name}": getattr(result, f.name) for f in fields(result)}
         for name, kept in rows.items():

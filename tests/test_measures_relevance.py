@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import binomtest, wasserstein_distance
 
-from falter.core.errors import InvalidValue, UnknownName
+from falter.core.errors import InvalidValue
 from falter.measures import (
     accuracy,
-    best_arms,
     geval_score,
     human_evaluation,
     net_relative_change,
-    position_distribution,
     position_shift,
     relative_change,
 )
+from falter.measures.relevance import best_arms
 from falter.stats import bootstrap
 
 NAN = float("nan")
@@ -116,18 +115,19 @@ def test_changes_cover():
 
 def test_positions_by_hand():
     """Sentences 0, 5 and 9 of 10, 2 of 3: bins 0, 5, 9 and 6; None is counted, not placed."""
-    found = position_distribution([[0, 5, None], [9], [2], []], [10, 10, 10, 3])
-    assert found.counts == (1, 0, 1, 0, 0, 1, 0, 0, 0, 1)
-    found = position_distribution([[0, 5, None], [9], [], [2]], [10, 10, 10, 3])
+    first, second = [[0, 5, None], [9], [2], []], [[0, 5, None], [9], [], [2]]
+    shift = position_shift(first, second, [10, 10, 10, 3], replications=2)
+    assert shift.before.counts == (1, 0, 1, 0, 0, 1, 0, 0, 0, 1)
+    found = shift.after
     assert found.counts == (1, 0, 0, 0, 0, 1, 1, 0, 0, 1)
     assert (found.sentences, found.excluded, found.articles) == (4, 1, 4)
     assert found.shares == pytest.approx(np.array(found.counts) / 4)
-    empty = position_distribution([[None]], [3])
+    empty = position_shift([[None]], [[0]], [3], replications=2).before
     assert (empty.shares, empty.excluded) == (None, 1)
     with pytest.raises(InvalidValue, match="numbers below 3 in article 0"):
-        position_distribution([[3]], [3])
-    with pytest.raises(InvalidValue, match="as many articles as lengths"):
-        position_distribution([[0]], [3, 4])
+        position_shift([[3]], [[0]], [3])
+    with pytest.raises(InvalidValue, match="the same articles"):
+        position_shift([[0]], [[0]], [3, 4])
 
 
 @settings(max_examples=60, deadline=None)
@@ -201,13 +201,11 @@ def test_jaccard_covers():
 
 
 def test_geval_by_hand():
-    """80, 10, 5, 3, 2 read from five down are 4.63, from one up 1.37; off 100: flagged."""
-    up = geval_score([80, 10, 5, 3, 2], order="ascending")
-    down = geval_score([80, 10, 5, 3, 2], order="descending")
-    assert (up.value, down.value) == (pytest.approx(1.37), pytest.approx(4.63))
-    assert (up.renormalised, up.status) == (False, "ok")
-    short = geval_score([80, 10, 5, 3, 1], order="descending")
-    assert short.value == pytest.approx(np.average([5, 4, 3, 2, 1], weights=[80, 10, 5, 3, 1]))
+    """80, 10, 5, 3 and 2 for 1 to 5 are 1.37; off 100: flagged."""
+    found = geval_score([80, 10, 5, 3, 2])
+    assert (found.value, found.renormalised, found.status) == (pytest.approx(1.37), False, "ok")
+    short = geval_score([80, 10, 5, 3, 1])
+    assert short.value == pytest.approx(np.average([1, 2, 3, 4, 5], weights=[80, 10, 5, 3, 1]))
     assert (short.renormalised, short.total) == (True, 99.0)
 
 
@@ -215,9 +213,9 @@ def test_geval_by_hand():
 @given(st.lists(st.floats(0, 100), min_size=5, max_size=5).filter(lambda p: sum(p) > 1e-3))
 def test_geval_stays_in_range_and_mirrors(percentages):
     """Between 1 and 5; the other order is 6 minus the score."""
-    up = geval_score(percentages, order="ascending").value
+    up = geval_score(percentages).value
     assert 1 - 1e-9 <= up <= 5 + 1e-9
-    assert geval_score(percentages, order="descending").value == pytest.approx(6 - up)
+    assert geval_score(percentages[::-1]).value == pytest.approx(6 - up)
 
 
 @pytest.mark.parametrize(
@@ -232,11 +230,9 @@ def test_geval_stays_in_range_and_mirrors(percentages):
 )
 def test_geval_refuses_what_is_no_distribution(percentages, status):
     """Not five numbers, one below 0, a sum of 0: None with a reason."""
-    found = geval_score(percentages, order="ascending")
+    found = geval_score(percentages)
     assert (found.value, found.status) == (None, status)
     assert found.reason
-    with pytest.raises(UnknownName, match="did you mean 'descending'"):
-        geval_score([20] * 5, order="decending")
 
 
 def test_people_prefer_what_wins_most_criteria():
@@ -263,7 +259,7 @@ def test_human_evaluation():
     assert (found.means["b"]["x"].value, found.means["b"]["x"].low) == (2.0, None)
     assert found.means["c"]["x"].status == "insufficient_data"
     assert found.best == ("a", "b")
-    with pytest.raises(InvalidValue, match="a rating for every item"):
+    with pytest.raises(InvalidValue, match="one number for every item"):
         human_evaluation({"a": {"x": [[1.0]]}})
 
 

@@ -365,7 +365,7 @@ def test_a_rating_is_the_expected_one() -> None:
     )
     percent = json.loads(score.extracted or "")
     assert percent == pytest.approx([100 * p for p in chances])
-    rating = geval_score(percent, order="ascending").value
+    rating = geval_score(percent).value
     assert rating == pytest.approx(3.9)
     assert score.value == pytest.approx((rating - 1.0) / 4.0)
 

@@ -59,11 +59,11 @@ def _drops(table: Table, run: Run) -> tuple[tuple[str, Estimate], ...]:
         return ()
     values = table.matrix(strict=run.experiment.get("unparsed") == "wrong")
     values = np.where(table.changed() | (np.arange(values.shape[1]) == 0), values, np.nan)
-    family = paired_drops(
+    drops = paired_drops(
         values[:, columns],
         level=run.experiment.get("level", 0.95),
         replications=REPLICATIONS,
         seed=run.seed,
     )
     labels = [table.recipes[column].label for column in table.columns]
-    return tuple(zip(labels, family.drops, strict=True))
+    return tuple(zip(labels, drops, strict=True))

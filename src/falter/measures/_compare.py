@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
 from falter.measures._compare_columns import Columns, Side, columns, quantities
-from falter.measures._estimates import Basis
-from falter.measures._prompt_share import INFORMATIVE
-from falter.measures._resample import (
+from falter.measures.estimates import Basis
+from falter.measures.resample import (
     check_replications,
     expanded_bca,
     resampled_sums,
     unit_codes,
     unit_sums,
 )
+from falter.measures.variance import INFORMATIVE
 from falter.stats import (
     Between,
     between_drops,

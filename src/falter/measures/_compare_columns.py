@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.core.errors import InvalidValue
-from falter.measures._flip_rate import cell_flips
-from falter.measures._item_sums import gapped_item_sums
-from falter.measures._tables import outcome_array
+from falter.measures.brittleness import gapped_item_sums
+from falter.measures.flips import cell_flips
+from falter.measures.tables import outcome_array
 
 if TYPE_CHECKING:
     from falter.measures._compare import Answers

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.measures._verdicts import RecipeVerdict, Verdict, recipe_verdicts
+from falter.measures.verdicts import RecipeVerdict, Verdict, recipe_verdicts
 
 __all__ = ["ConditionDifference", "PairUnderConditions", "compare_conditions"]
 

@@ -61,7 +61,7 @@ def _numbers(judged: PartResult) -> dict[str, float]:
         if score is None or score.value is None:
             continue
         if score.scorer == LIKELIHOOD_RATING:
-            rating = geval_score(json.loads(score.extracted or "[]"), order="ascending").value
+            rating = geval_score(json.loads(score.extracted or "[]")).value
         elif judged.part.name == RATING:
             rating = 1.0 + 4.0 * score.value
         else:

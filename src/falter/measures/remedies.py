@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from falter.core.errors import InvalidValue
 from falter.core.ids import digest
 from falter.core.records import Estimate
-from falter.measures._averages import micro_average
+from falter.measures.averages import micro_average
+from falter.measures.estimates import Clusters, Floats
 
 __all__ = ["ConfirmedRemedy", "RemedyEffect", "RemedyScores", "confirmed_remedy"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,7 @@ def confirmed_remedy(
     *,
     seed: int = 0,
     margin: float = 0.05,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
     together: int = 1,
 ) -> ConfirmedRemedy:
@@ -113,11 +112,7 @@ def _first_half(names: Sequence[Hashable], seed: int) -> NDArray[np.bool_]:
 
 
 def _effect(
-    scores: RemedyScores,
-    rows: NDArray[np.bool_],
-    clusters: Sequence[Hashable] | None,
-    level: float,
-    family: int,
+    scores: RemedyScores, rows: NDArray[np.bool_], clusters: Clusters, level: float, family: int
 ) -> RemedyEffect:
     gain = np.asarray(scores.gain, dtype=np.float64)[rows]
     clean = np.asarray(scores.clean, dtype=np.float64)[rows, None]
@@ -128,12 +123,7 @@ def _effect(
 
 
 def _mean(
-    values: Floats,
-    measure: str,
-    what: str,
-    clusters: Sequence[Hashable] | None,
-    level: float,
-    family: int,
+    values: Floats, measure: str, what: str, clusters: Clusters, level: float, family: int
 ) -> Estimate:
     """The mean over items; one of a family has an interval that holds for all of it at once."""
     own = 1.0 - (1.0 - level) / family

@@ -14,23 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
+from falter.core.records import Estimate, EstimateStatus
+from falter.measures.estimates import Basis, Clusters, Floats
 from falter.stats import Interval, no_interval
 
-__all__ = [
-    "Seed",
-    "bca_interval",
-    "check_replications",
-    "expanded_bca",
-    "generator",
-    "resampled_sums",
-    "signed_sums",
-    "student_bca",
-    "sums_interval",
-    "unit_codes",
-    "unit_sums",
-]
-
-Floats = NDArray[np.float64]
 Seed = int | tuple[int, ...]
 
 # More units than this are put into this many groups by lot, and the groups are drawn instead: the
@@ -53,7 +40,7 @@ def check_replications(replications: int) -> None:
         raise InvalidValue("replications", replications, "two or more; 2000 is usual")
 
 
-def unit_codes(clusters: Sequence[Hashable] | None, rows: int) -> NDArray[np.intp]:
+def unit_codes(clusters: Clusters, rows: int) -> NDArray[np.intp]:
     """A number from 0 for the unit of every row: its cluster, or the row itself."""
     if clusters is None:
         return np.arange(rows)
@@ -151,6 +138,37 @@ def sums_interval(
     draws = statistic(resampled_sums(units, replications, seed))
     left_out = statistic(units.sum(axis=0) - units)
     return bca_interval(value, draws, [left_out], level=level)
+
+
+def bootstrap_of_whole_rows(
+    basis: Basis,
+    measure: str,
+    table: Floats,
+    statistic: Callable[[Floats], Floats],
+    *,
+    clusters: Clusters,
+    replications: int,
+    undefined: tuple[EstimateStatus, str],
+    few: str = "fewer than two items",
+) -> Estimate:
+    """`statistic` of the sums of 1 and of each column over the rows without a gap, by BCa.
+
+    Where it is NaN the estimate is `undefined`.
+    """
+    whole = ~np.isnan(table).any(axis=1)
+    items = int(whole.sum())
+    basis = replace(basis, items=items, excluded=int((~whole).sum()))
+    if items < 2:
+        return basis.undefined(measure, "insufficient_data", few)
+    codes = unit_codes(clusters, len(table))[whole]
+    units = unit_sums(np.column_stack([np.ones(items), table[whole]]), codes)
+    value = float(statistic(units.sum(axis=0)))
+    if np.isnan(value):
+        return basis.undefined(measure, *undefined)
+    interval = sums_interval(
+        units, statistic, level=basis.level, replications=replications, seed=basis.seed or 0
+    )
+    return basis.estimate(measure, value, interval)
 
 
 def bca_interval(

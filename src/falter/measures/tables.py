@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate, EstimateStatus
-from falter.measures._resample import unit_codes
+from falter.measures.estimates import Basis, Bools, Clusters, Floats
+from falter.measures.resample import unit_codes
 from falter.stats import (
     Components,
     Interval,
     clopper_pearson,
     components,
+    jackknife,
     jackknife_error,
+    no_interval,
     too_few_clusters,
 )
 
-__all__ = ["Table", "empty_conditions", "outcome_array", "share_of_few"]
-
-Floats = NDArray[np.float64]
-
 # From this many varying items on, or a quarter of all, the jackknife is as good.
-FEW = 10.0
+RARE_EVENT_LIMIT = 10.0
 ESTIMAND = "these conditions, items like these"
 
 
@@ -48,21 +46,15 @@ def outcome_array(outcomes: ArrayLike) -> Floats:
     return array
 
 
-def empty_conditions(outcomes: ArrayLike) -> tuple[int, ...]:
-    """The conditions without any outcome, which variance components leave out."""
-    array = outcome_array(outcomes)
-    return tuple(int(j) for j in np.flatnonzero(np.isnan(array).all(axis=(0, 2))))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """The items that are used, and how many are not; `empty` are the conditions left out.
+    """The items that are used, and which rows they are; `empty` are the conditions left out.
 
     `codes` is the cluster of every item, None without clusters.
     """
 
     cells: Floats
-    excluded: int
+    rows: Bools
     level: float
     codes: NDArray[np.intp] | None = None
     empty: tuple[int, ...] = ()
@@ -71,24 +63,26 @@ class Table:
     def read(cls, outcomes: ArrayLike, level: float) -> Table:
         """Items x conditions, or items x conditions x runs; rows with a NaN are left out."""
         array = outcome_array(outcomes)
-        whole = ~np.isnan(array).any(axis=(1, 2))
-        return cls(cells=array[whole], excluded=int((~whole).sum()), level=level)
+        whole = np.asarray(~np.isnan(array).any(axis=(1, 2)))
+        return cls(cells=array[whole], rows=whole, level=level)
 
     @classmethod
-    def read_all(
-        cls, outcomes: ArrayLike, level: float, clusters: Sequence[Hashable] | None = None
-    ) -> Table:
+    def read_all(cls, outcomes: ArrayLike, level: float, clusters: Clusters = None) -> Table:
         """Every cell there is: only items and conditions without any are left out."""
         array = outcome_array(outcomes)
         seen = ~np.isnan(array)
-        rows, columns = seen.any(axis=(1, 2)), seen.any(axis=(0, 2))
-        empty = empty_conditions(array) if len(array) else ()
+        rows, columns = np.asarray(seen.any(axis=(1, 2))), seen.any(axis=(0, 2))
+        empty = tuple(int(j) for j in np.flatnonzero(~columns)) if len(array) else ()
         codes = None
         if clusters is not None:
             codes = unit_codes(clusters, len(array))[rows]
             codes = np.unique(codes, return_inverse=True)[1].astype(np.intp)
         cells = array[rows][:, columns] if len(array) else array
-        return cls(cells=cells, excluded=int((~rows).sum()), level=level, codes=codes, empty=empty)
+        return cls(cells=cells, rows=rows, level=level, codes=codes, empty=empty)
+
+    @property
+    def excluded(self) -> int:
+        return int((~self.rows).sum())
 
     @property
     def runs(self) -> int:
@@ -161,32 +155,30 @@ class Table:
         self, measure: str, value: float, interval: Interval, design_effect: float | None = None
     ) -> Estimate:
         """The value with its interval, widened to the value where an estimate below 0 left it."""
-        low, high = interval.low, interval.high
         if few := too_few_clusters(self.clusters):
-            why = f"none: {few}"
-            return self._record(measure, value=float(value), status="too_few_clusters", method=why)
-        return self._record(
-            measure,
-            value=float(value),
-            low=None if low is None else min(low, float(value)),
-            high=None if high is None else max(high, float(value)),
-            method=interval.method,
-            design_effect=design_effect,
-        )
+            none = no_interval(self.level, few)
+            return self.basis.estimate(measure, value, none, status="too_few_clusters")
+        basis = replace(self.basis, design_effect=design_effect)
+        return basis.estimate(measure, value, interval)
 
     def undefined(self, measure: str, status: EstimateStatus, why: str) -> Estimate:
-        return self._record(measure, value=None, status=status, method=f"none: {why}")
+        return self.basis.undefined(measure, status, why)
 
-    def _record(self, measure: str, **rest: Any) -> Estimate:
-        return Estimate(
-            measure=measure,
+    def all_undefined(self, measure: str, parts: Iterable[str]) -> dict[str, Estimate]:
+        """The parts of a measure, where the table cannot be decomposed."""
+        one_condition = self.status == "not_identified"
+        why = "fewer than two conditions" if one_condition else "no two items with two conditions"
+        return self.basis.all_undefined(measure, parts, self.status, why)
+
+    @property
+    def basis(self) -> Basis:
+        return Basis(
             estimand=self.estimand,
-            level=self.level,
             items=self.cells.shape[0],
             conditions=self.cells.shape[1],
             excluded=self.excluded,
             clusters=self.clusters,
-            **rest,
+            level=self.level,
         )
 
     @property
@@ -205,7 +197,7 @@ class Table:
         The items' variances v behave like k items of the size s among I − k that have none: the
         interval is s times Clopper and Pearson's for k of I. If not one item varies, s is the
         largest variance an item can have. Clusters divide k and I by the design effect of v, Σ_g
-        (Σ_i v)²/Σ v²; if not one item varies, I is their number. None from k = FEW or k > I/4 on,
+        (Σ_i v)²/Σ v²; if not one item varies, I is their number. None from k = 10 or k > I/4 on,
         for scores other than 0/1, for more runs, and where all items are the same.
         """
         if self.runs > 1 or not self.binary:
@@ -225,7 +217,7 @@ class Table:
             k, items = k / effect, items / effect if total > 0.0 else float(len(sums))
         largest = (width // 2) * ((width + 1) // 2) / (width * (width - 1))
         s = squares / total if total > 0.0 else largest
-        if k >= FEW or k > items / 4.0:
+        if k >= RARE_EVENT_LIMIT or k > items / 4.0:
             return None
         interval = clopper_pearson(k, items, level=self.level).mapped(lambda share: share * s)
         return replace(interval, method="scaled clopper-pearson, few items vary")
@@ -239,3 +231,78 @@ def share_of_few(interval: Interval, part: float, rest: float) -> Interval:
     """
     whole = part + rest
     return interval.mapped(lambda end: min(1.0, end / whole) if whole > 0.0 else 0.0)
+
+
+# Which interval a variance component gets, and why.
+#
+# All of them are jackknives; `values` are the quantity of the whole table and then without item (or
+# cluster) 1, 2, ... A mean of squares is skewed to the right, so the jackknife is of its log. A
+# difference of mean squares, such as the item component, can be 0 or below: the log is of the first
+# of the two, the other is held fixed. A share goes through the log of its odds, shifted in the same
+# way. The total variance of 0/1 outcomes is m(1 − m), flat at m = 1/2: see `total_interval`.
+
+
+def component_interval(table: Table, values: Floats, ceiling: float | None = None) -> Interval:
+    """For a mean of squares: on the log scale, cut at the largest value it can have."""
+    if len(values) < 4:
+        return no_interval(table.level)
+    interval = jackknife(float(values[0]), values[1:], transform="log", level=table.level)
+    return interval.clipped(0.0, table.ceiling if ceiling is None else ceiling)
+
+
+def difference_interval(table: Table, values: Floats, subtracted: float) -> Interval:
+    """For a difference x − s of mean squares: the log interval of x = value + s, less s."""
+    if len(values) < 4:
+        return no_interval(table.level)
+    s = max(0.0, subtracted)
+    x = values + s
+    interval = jackknife(float(x[0]), x[1:], transform="log", level=table.level)
+    return interval.mapped(lambda end: end - s).clipped(-table.ceiling, table.ceiling)
+
+
+def ratio_interval(table: Table, part: Floats, whole: Floats, shift: float = 0.0) -> Interval:
+    """For a share part/whole = 1/(f + 1 − shift): through the log of f.
+
+        f = (whole − part)/part + shift
+
+    Without a shift that is the logit. With shift = 1/J and the residual as part, f is a ratio of
+    mean squares, positive also where the item component is not.
+    """
+    if len(part) < 4 or not (whole > 0.0).all():
+        return no_interval(table.level)
+    if (part > 0.0).all() and ((whole - part) / part + shift > 0.0).all():
+        f = (whole - part) / part + shift
+        interval = jackknife(float(f[0]), f[1:], transform="log", level=table.level)
+        if interval.low is None or interval.high is None:
+            return interval
+        # The share falls as f rises, so the ends change places; below f = shift - 1 it is 1.
+        ends = (1.0 / (end + 1.0 - shift) for end in (interval.high, interval.low))
+        low, high = (1.0 if end < 0.0 else end for end in ends)
+        name = "jackknife t, log odds" if shift == 0.0 else "jackknife t, log ratio of mean squares"
+        return Interval(low=low, high=high, level=table.level, method=name).clipped(0.0, 1.0)
+    share = part / whole
+    return jackknife(float(share[0]), share[1:], level=table.level).clipped(0.0, 1.0)
+
+
+def total_interval(table: Table, total: Floats) -> Interval:
+    """For the total variance: of 0/1 outcomes the image of the mean's interval under m(1 − m).
+
+    The mean's interval is a jackknife on the logit scale. Where it contains 1/2 the image reaches
+    up to 1/4, its largest value; a jackknife of the total itself fails there.
+    """
+    if not table.binary or len(total) < 4:
+        return component_interval(table, total)
+    means = table.parts.mean
+    interval = jackknife(float(means[0]), means[1:], transform="logit", level=table.level)
+    if interval.low is None or interval.high is None:
+        return interval
+    low, high = max(0.0, interval.low), min(1.0, interval.high)
+    ends = (low * (1.0 - low), high * (1.0 - high))
+    # The bounds contain the mean; the plug-in total differs from m(1 - m) by rounding alone.
+    top = 0.25 if low <= 0.5 <= high else max(ends)
+    return Interval(
+        low=min(*ends, float(total[0])),
+        high=max(top, float(total[0])),
+        level=table.level,
+        method=f"m(1 - m) of the mean's {interval.method}",
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,15 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.measures._accuracy import accuracy
-from falter.measures._averages import micro_average
-from falter.measures._resample import unit_codes
+from falter.measures.averages import micro_average
+from falter.measures.drops import accuracy
+from falter.measures.estimates import Bools, Clusters, Floats, items_by_times
+from falter.measures.resample import unit_codes
 from falter.stats import too_few_clusters
 
 __all__ = ["MissingBounds", "Missingness", "missing_bounds", "missingness"]
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 # More missing than this, or a test below that, and a drop needs its worst case beside it.
 MOST_MISSING = 0.02
@@ -73,7 +71,7 @@ def missing_bounds(
     lowest: float = 0.0,
     highest: float = 1.0,
     planned: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> MissingBounds:
     """Worst-case bounds of a drop: no assumption about why scores are missing.
@@ -110,7 +108,7 @@ def missingness(
     perturbed: ArrayLike,
     *,
     planned: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
 ) -> Missingness:
     """How many planned pairs lack a score, and whether that depends on the baseline's outcome.
@@ -135,7 +133,12 @@ def missingness(
         estimand="share of the planned pairs that lack a score, items like these",
         conditions=cells.shape[1],
     )
-    share = _bounded(share, _share_of(plan & (gone | np.isnan(first)), plan))
+    if plan.any():
+        # Of the pairs, each counting the same, in an interval that stays between 0 and 1.
+        value = float((plan & (gone | np.isnan(first))).sum() / plan.sum())
+        low = None if share.low is None else max(0.0, min(share.low, value))
+        high = None if share.high is None else min(1.0, max(share.high, value))
+        share = replace(share, value=value, low=low, high=high)
     known = ~np.isnan(first[:, 0]) & (count > 0)
     b = first[known, 0]
     m = (gone & plan)[known].sum(axis=1) / count[known]
@@ -146,23 +149,6 @@ def missingness(
     codes = None if clusters is None else unit_codes(clusters, len(first))[known]
     p_value, method = _test(b, m, codes)
     return Missingness(share=share, right=right, wrong=wrong, p_value=p_value, method=method)
-
-
-def _bounded(share: Estimate, value: float | None) -> Estimate:
-    """Of the pairs, each counting the same, in an interval that stays between 0 and 1."""
-    low, high = share.low, share.high
-    if value is None:
-        return share
-    return replace(
-        share,
-        value=value,
-        low=None if low is None else max(0.0, min(low, value)),
-        high=None if high is None else min(1.0, max(high, value)),
-    )
-
-
-def _share_of(part: Bools, whole: Bools) -> float | None:
-    return float(part.sum() / whole.sum()) if whole.any() else None
 
 
 def _test(b: Floats, m: Floats, codes: NDArray[np.intp] | None) -> tuple[float | None, str]:
@@ -213,15 +199,10 @@ def _pairs(
     baseline: ArrayLike, perturbed: ArrayLike, planned: ArrayLike | None
 ) -> tuple[Floats, Floats, Bools]:
     """Items x 1 baselines, items x conditions, and which pairs were planned."""
-    first = np.asarray(baseline, dtype=np.float64)
-    cells = np.asarray(perturbed, dtype=np.float64)
-    cells = cells[:, None] if cells.ndim == 1 else cells
-    if first.ndim != 1 or cells.ndim != 2 or len(cells) != len(first):
-        raise InvalidValue(
-            "baseline, perturbed",
-            (first.shape, cells.shape),
-            "one score per item, and one or items x conditions of the same items",
-        )
+    first, cells = np.asarray(baseline, dtype=np.float64), items_by_times("perturbed", perturbed)
+    if first.ndim != 1 or len(cells) != len(first):
+        shapes = (first.shape, cells.shape)
+        raise InvalidValue("baseline, perturbed", shapes, "scores of the same items")
     plan = np.ones(cells.shape, dtype=bool)
     if planned is not None:
         plan = np.asarray(planned, dtype=bool).reshape(cells.shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import factorial
@@ -12,15 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Estimate
-from falter.measures._accuracy import accuracy_drop
-from falter.measures._estimates import Basis
-from falter.measures._resample import resampled_sums, student_bca, unit_codes, unit_sums
+from falter.measures.drops import accuracy_drop
+from falter.measures.estimates import Basis, Bools, Clusters, Floats, items_by_times
+from falter.measures.resample import resampled_sums, student_bca, unit_codes, unit_sums
 from falter.stats import no_interval
-
-__all__ = ["CORRECTIONS", "NOTHING", "DropParts", "drop_parts", "items_by_times"]
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 CORRECTIONS = ("reading", "meaning", "serving")
 _SUBSETS = tuple(
@@ -80,7 +75,7 @@ def drop_parts(
     reread: tuple[ArrayLike, ArrayLike] | None = None,
     meaning_fails: ArrayLike | None = None,
     served_differently: ArrayLike | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     level: float = 0.95,
     replications: int = 2000,
     seed: int = 0,
@@ -106,19 +101,20 @@ def drop_parts(
     items = ~np.isnan(drops[:, 0])
     touched = _touched(cells) & items[:, None]
     codes = unit_codes(clusters, len(items))
-    sizes = [*(_units(hit, codes) for hit in touched.T), _units(items, codes)]
+    sizes = [len(np.unique(codes[hit])) for hit in (*touched.T, items)]
     drop = accuracy_drop(_mean(cells.before), _mean(cells.after), clusters=clusters, level=level)
     values, draws, left_out = _resampled(drops[items], codes[items], replications, seed)
+    basis = Basis(
+        estimand="",
+        items=int(items.sum()),
+        conditions=2,
+        excluded=int((~items).sum()),
+        level=level,
+        seed=seed,
+    )
     parts: dict[str, Estimate] = {}
     for k, name in enumerate(_NAMES):
-        about = Basis(
-            estimand=_ESTIMANDS[name],
-            items=int(items.sum()),
-            conditions=2,
-            excluded=int((~items).sum()),
-            level=level,
-            seed=seed,
-        )
+        about = replace(basis, estimand=_ESTIMANDS[name])
         fixed = _without_draws(name, k, about, drop, float(values[k]), cells, sizes)
         if fixed is None:
             interval = student_bca(
@@ -141,8 +137,8 @@ class _Cells:
 
     before: Floats
     after: Floats
-    reread: tuple[Floats, Floats]
-    cuts: tuple[Mask, Mask]
+    reread: tuple[Floats, ...]
+    cuts: tuple[Bools, Bools]
     looked_at: tuple[bool, ...]
 
 
@@ -178,16 +174,6 @@ def _leaves_out_zero(estimate: Estimate) -> bool | None:
     return low > 0.0 or high < 0.0
 
 
-def items_by_times(name: str, scores: ArrayLike) -> Floats:
-    """Items x times asked."""
-    table = np.asarray(scores, dtype=np.float64)
-    if table.ndim == 1:
-        table = table[:, None]
-    if table.ndim != 2:
-        raise InvalidValue(name, table.shape, "a score for each item, or items x times asked")
-    return table
-
-
 def _cells(
     before: ArrayLike,
     after: ArrayLike,
@@ -207,9 +193,9 @@ def _cells(
     return _Cells(
         before=sides[0],
         after=sides[1],
-        reread=(
-            np.where(np.isnan(sides[0]), np.nan, again[0]),
-            np.where(np.isnan(sides[1]), np.nan, again[1]),
+        reread=tuple(
+            np.where(np.isnan(side), np.nan, second)
+            for side, second in zip(sides, again, strict=True)
         ),
         cuts=(
             _mask("meaning_fails", meaning_fails, shape),
@@ -219,18 +205,14 @@ def _cells(
     )
 
 
-def _mask(name: str, mask: ArrayLike | None, shape: tuple[int, ...]) -> Mask:
+def _mask(name: str, mask: ArrayLike | None, shape: tuple[int, ...]) -> Bools:
     if mask is None:
         return np.zeros(shape, np.bool_)
     cells = np.asarray(mask, dtype=np.bool_)
-    if cells.ndim == 1:
-        cells = cells[:, None]
-    try:
-        return np.broadcast_to(cells, shape)
-    except ValueError:
-        raise InvalidValue(
-            name, cells.shape, f"the cells of after, {shape}, or its items"
-        ) from None
+    cells = cells[:, None] if cells.ndim == 1 else cells
+    if cells.shape not in (shape, (shape[0], 1)):
+        raise InvalidValue(name, cells.shape, f"the cells of after, {shape}, or its items")
+    return np.broadcast_to(cells, shape)
 
 
 def _mean(cells: Floats) -> Floats:
@@ -238,8 +220,7 @@ def _mean(cells: Floats) -> Floats:
     present = ~np.isnan(cells)
     count = present.sum(axis=1)
     total = np.where(present, cells, 0.0).sum(axis=1)
-    means: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return means
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _corrected(cells: _Cells, chosen: frozenset[int]) -> tuple[Floats, Floats]:
@@ -259,18 +240,13 @@ def _drops(cells: _Cells) -> Floats:
     return np.stack([drops[chosen] for chosen in felt], axis=1)
 
 
-def _touched(cells: _Cells) -> Mask:
+def _touched(cells: _Cells) -> Bools:
     """Items x corrections: whether it changes or leaves out anything of the item."""
     reread = np.zeros(len(cells.before), np.bool_)
     for side, again in zip((cells.before, cells.after), cells.reread, strict=True):
         reread |= (~np.isnan(side) & ~np.isclose(side, again, equal_nan=True)).any(axis=1)
     seen = ~np.isnan(cells.after)
     return np.stack([reread, *((cut & seen).any(axis=1) for cut in cells.cuts)], axis=1)
-
-
-def _units(items: Mask, codes: NDArray[np.intp]) -> int:
-    """How many items, or clusters, these are."""
-    return len(np.unique(codes[items]))
 
 
 def _weights() -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,14 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.core.errors import DuplicateName, InvalidValue
 from falter.core.records import Estimate
-from falter.measures._accuracy import accuracy_drop
-from falter.measures._estimates import Basis
-from falter.measures._resample import unit_codes
+from falter.measures.drops import accuracy_drop
+from falter.measures.estimates import Basis, Clusters, Floats
+from falter.measures.resample import unit_codes
 from falter.stats import MaxTMember, cluster_parts, equivalence_p, holm, max_t
 
 __all__ = ["FamilyVerdicts", "RecipeVerdict", "Verdict", "recipe_verdicts"]
-
-Floats = NDArray[np.float64]
 Verdict = Literal["degraded", "improved", "equivalent", "undecided"]
 ORDER: tuple[Verdict, ...] = ("degraded", "improved", "equivalent", "undecided")
 
@@ -68,7 +66,7 @@ def recipe_verdicts(
     perturbed: ArrayLike,
     *,
     names: Sequence[str],
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     margin: float = 0.02,
     level: float = 0.95,
     replications: int = 2000,
@@ -148,25 +146,15 @@ def _why(member: MaxTMember) -> str:
 
 def _together(member: MaxTMember, level: float, seed: int) -> Estimate:
     """The drop with its simultaneous interval and adjusted p-value."""
-    mean = member.mean
     basis = Basis(
         estimand="score(baseline) - score(this condition), all recipes at once, items like these",
-        items=mean.items,
+        items=0,
         conditions=2,
-        excluded=mean.excluded,
-        clusters=mean.clusters,
-        design_effect=mean.design_effect,
         level=level,
         seed=seed,
-    )
-    if mean.value is None:
-        return basis.undefined("drop_together", mean.status, _why(member))
-    return basis.estimate(
-        "drop_together",
-        mean.value,
-        member.together,
-        p_value=member.adjusted_p,
-        status=mean.status,
+    ).counting(member.mean)
+    return basis.of_mean(
+        "drop_together", member.mean, member.together, p_value=member.adjusted_p, why=_why(member)
     )
 
 

@@ -1,0 +1,397 @@
+"""The average drop over several conditions, as one paired quantity with one interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue
+from falter.core.records import Estimate
+from falter.measures.drops import accuracy
+from falter.measures.estimates import Basis, Clusters, Floats, matrix
+from falter.measures.resample import unit_codes
+from falter.measures.tables import Table
+from falter.stats import (
+    Interval,
+    ItemMean,
+    agresti_coull,
+    clustered,
+    item_mean,
+    mean_drop,
+    mean_rate,
+    no_interval,
+    outer,
+)
+
+
+def group_average(
+    drops: ArrayLike,
+    *,
+    baseline: ArrayLike | None = None,
+    clusters: Clusters = None,
+    level: float = 0.95,
+) -> Estimate:
+    """The mean drop over the conditions of a group, each condition counting the same.
+
+    `drops` is items x conditions of baseline - perturbed, NaN where a pair is missing: first the
+    mean over conditions within an item, then over items. The conditions share their items, so
+    their intervals must not be averaged; this one is computed from one number per item. With pairs
+    missing each condition keeps its weight. A condition without any pair is left out and not
+    counted in `conditions`; `excluded` counts the items without any pair.
+
+    `baseline` are the baseline's scores, an item each. Give them where they are between 0 and 1:
+    where nearly all of them are right, or wrong, the drops alone are far too sure.
+    """
+    return _average(
+        "group_average", "the conditions of this group", drops, baseline, None, clusters, level
+    )
+
+
+def micro_average(
+    drops: ArrayLike,
+    *,
+    baseline: ArrayLike | None = None,
+    clusters: Clusters = None,
+    level: float = 0.95,
+) -> Estimate:
+    """The mean drop over all perturbations that were run; see `group_average`."""
+    return _average("micro_average", "all these conditions", drops, baseline, None, clusters, level)
+
+
+def macro_average(
+    drops: ArrayLike,
+    groups: Sequence[Hashable],
+    *,
+    baseline: ArrayLike | None = None,
+    clusters: Clusters = None,
+    level: float = 0.95,
+) -> Estimate:
+    """The mean over groups of their average drops, each group counting the same.
+
+    `groups` names the group of every column of `drops`; see `group_average` for the rest.
+    """
+    table = _drops(drops)
+    if len(groups) != table.shape[1]:
+        raise InvalidValue("groups", groups, f"a group for each of {table.shape[1]} conditions")
+    codes = unit_codes(groups, len(groups))
+    was_run = ~np.isnan(table).all(axis=0)
+    weights = was_run / np.maximum(np.bincount(codes, weights=was_run)[codes], 1.0)
+    return _average(
+        "macro_average", "these groups of conditions", table, baseline, weights, clusters, level
+    )
+
+
+def mean_score(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Estimate:
+    """The mean of scores, or shares, over all conditions, each counting the same.
+
+    `scores` is items x conditions, NaN where missing. Between 0 and 1 the interval is that of
+    `falter.stats.mean_rate`, which stays there; of other scores that of `micro_average`.
+    """
+    table = _drops(scores)
+    known = table[~np.isnan(table)]
+    in_unit = bool(known.size) and 0.0 <= float(known.min()) <= float(known.max()) <= 1.0
+    mean = (mean_rate if in_unit else item_mean)(table, clusters=clusters, level=level)
+    return _estimate("mean_score", "mean score over all these conditions", mean, level)
+
+
+def _drops(values: ArrayLike) -> Floats:
+    return matrix("drops", values, "items x conditions of baseline - perturbed")
+
+
+def _average(
+    measure: str,
+    over: str,
+    drops: ArrayLike,
+    baseline: ArrayLike | None,
+    weights: Floats | None,
+    clusters: Clusters,
+    level: float,
+) -> Estimate:
+    """`item_mean` as an estimate; without a condition that was run there is nothing to weigh."""
+    if weights is not None and not weights.any():
+        weights = None
+    mean = mean_drop(
+        _drops(drops), weights=weights, clusters=clusters, level=level, baseline=baseline
+    )
+    found = _estimate(measure, f"mean drop over {over}", mean, level)
+    test = "t" if clusters is None else "the same"
+    if clusters is None and mean.how is not None and mean.how.apart is not None:
+        test = "the larger of t and MOVER"
+    return replace(found, p_value=mean.p_value, method=f"{found.method}; p: {test}")
+
+
+def _estimate(measure: str, what: str, mean: ItemMean, level: float) -> Estimate:
+    """A mean over items as an estimate, without a test."""
+    return Estimate(
+        measure=measure,
+        value=mean.value,
+        status=mean.status,
+        estimand=f"{what}, items like these",
+        low=mean.interval.low,
+        high=mean.interval.high,
+        level=level,
+        method=mean.interval.method,
+        items=mean.items,
+        conditions=mean.conditions,
+        excluded=mean.excluded,
+        clusters=mean.clusters,
+        design_effect=mean.design_effect,
+    )
+
+
+# The mean over families of items: every subject counts the same, however many items it has.
+# The degrees of freedom by which a family's own variance is drawn towards that of all scores.
+PRIOR_DEGREES_OF_FREEDOM = 2.0
+
+
+def family_mean(
+    scores: ArrayLike,
+    families: Sequence[Hashable],
+    *,
+    clusters: Clusters = None,
+    level: float = 0.95,
+) -> Estimate:
+    """The mean over families of each one's mean score; families are fixed, items random.
+
+    `scores` is one condition, one score per item, NaN where it is missing; `families` names every
+    item's family, as a subject. A family without a score is left out. `group` says how many there
+    are. The interval is `_stratified_interval`; with `clusters`, t over clusters (CR2), and for 0/1
+    scores Agresti and Coull's of the effective number of items; of one family, `accuracy`'s.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or len(families) != len(values):
+        expected = "a vector of scores, and as many families"
+        raise InvalidValue("scores, families", (values.shape, len(families)), expected)
+    if np.isinf(values).any():
+        raise InvalidValue("scores", "an infinite score", "finite numbers, NaN where missing")
+    present = ~np.isnan(values)
+    names = [family for family, known in zip(families, present, strict=True) if known]
+    codes = unit_codes(names, len(names))
+    count = int(codes.max(initial=-1)) + 1
+    basis = Basis(
+        estimand=f"mean of the mean scores of these {count} families, items like theirs",
+        items=int(present.sum()),
+        excluded=int((~present).sum()),
+        level=level,
+    )
+    if not count:
+        return basis.undefined("family_mean", "insufficient_data", "no item has a score")
+    values = values[present]
+    if clusters is not None:
+        clusters = [c for c, known in zip(clusters, present, strict=True) if known]
+    if count == 1:
+        whole = accuracy(values, clusters=clusters, level=level)
+        status, why = whole.status, whole.method.removeprefix("none: ")
+        basis = replace(basis, clusters=whole.clusters, design_effect=whole.design_effect)
+        interval = Interval(low=whole.low, high=whole.high, level=level, method=whole.method)
+    elif clusters is not None:
+        # A column for every family: item_mean is the mean of the columns' means.
+        table = np.full((len(values), count), np.nan)
+        table[np.arange(len(values)), codes] = values
+        mean = item_mean(table, clusters=clusters, level=level)
+        status, why, interval = mean.status, "fewer than two items", mean.interval
+        if mean.value is not None and interval.low is not None:
+            interval = _clustered_interval(mean, values, codes)
+        basis = replace(basis, clusters=mean.clusters, design_effect=mean.design_effect)
+    else:
+        status, why, interval = "ok", "", _stratified_interval(values, codes, level)
+    means = np.bincount(codes, weights=values) / np.bincount(codes).astype(np.float64)
+    estimate = (
+        basis.estimate("family_mean", float(means.mean()), interval, status=status)
+        if status in ("ok", "too_few_clusters")
+        else basis.undefined("family_mean", status, why)
+    )
+    return replace(estimate, group={"families": str(count)})
+
+
+def _clustered_interval(mean: ItemMean, values: Floats, codes: NDArray[np.intp]) -> Interval:
+    """`item_mean`'s over clusters; of 0/1 scores Agresti and Coull's, at least as wide."""
+    interval, value = mean.interval, mean.value or 0.0
+    if not np.isin(values, (0.0, 1.0)).all():
+        return interval
+    plain = _stratified_interval(values, codes, interval.level)
+    variance = (mean.standard_error or 0.0) ** 2
+    if variance == 0.0 or not mean.design_effect:
+        return clustered(plain)
+    # As many items as would have this variance without clusters, of which each counts a share.
+    items = value * (1.0 - value) / variance * mean.design_effect * mean.effective_share
+    return clustered(outer(agresti_coull(value * items, items, level=interval.level), plain))
+
+
+def _stratified_interval(values: Floats, codes: NDArray[np.intp], level: float) -> Interval:
+    """For the mean p over F families of the means m of their n items: the families are strata.
+
+        v = (Σ (x − m)² + 2S)/(n − 1 + 2)        S = mean over families of the mean of (x − p)²
+        variance = Σ (v/n) / F²        freedom = (Σ 1/n)² / Σ 1/(n² (n − 1 + 2))
+
+    v is a family's own variance as if it had two more degrees of freedom with the variance of all,
+    so that a family of few items that are all alike does not pass for certainty. Scores of 0 and 1:
+    Agresti and Coull's interval for a share p of p (1 − p)/variance items, less (z/t)² for the few
+    items of a small family, with Student's t on these degrees of freedom. Others: p ± t √variance.
+    """
+    from scipy.special import stdtrit
+
+    sizes = np.bincount(codes).astype(np.float64)
+    means = np.bincount(codes, weights=values) / sizes
+    value, count = float(means.mean()), len(sizes)
+    own_squares = np.bincount(codes, weights=np.square(values - means[codes]))
+    spread = float((np.bincount(codes, weights=np.square(values - value)) / sizes).mean())
+    freedoms = sizes - 1.0 + PRIOR_DEGREES_OF_FREEDOM
+    variances = (own_squares + PRIOR_DEGREES_OF_FREEDOM * spread) / freedoms
+    variance = float((variances / sizes).sum()) / count**2
+    shares = 1.0 / sizes
+    freedom = shares.sum() ** 2 / float((np.square(shares) / freedoms).sum())
+    t, z = (float(stdtrit(df, 0.5 + level / 2.0)) for df in (freedom, math.inf))
+    if np.isin(values, (0.0, 1.0)).all():
+        # All alike: p (1 - p)/variance is 0/0, and its limit is F²/Σ 1/n items.
+        all_alike = variance == 0.0
+        items = count**2 / shares.sum() if all_alike else value * (1.0 - value) / variance
+        items = float(items) * (z / t) ** 2
+        interval = agresti_coull(value * items, items, level=level)
+        return replace(interval, method="agresti-coull, items by stratum")
+    if variance == 0.0:
+        return Interval(low=None, high=None, level=level, method="none: all items alike")
+    half = t * math.sqrt(variance)
+    return Interval(low=value - half, high=value + half, level=level, method="t by stratum")
+
+
+# The mean of one number over several tasks, from its intervals on each.
+
+
+METHOD = "recovered from the intervals of the tasks (MOVER)"
+
+
+def mean_over_tasks(estimates: Sequence[Estimate]) -> Estimate:
+    """The plain mean of a number over tasks that share no items; every task counts the same.
+
+        low = v̄ − √(Σ_t (v_t − low_t)²)/T        high = v̄ + √(Σ_t (high_t − v_t)²)/T
+
+    for the values v of T tasks. The interval keeps the skew of the tasks' own and is exact for
+    normal ones. Tasks on which the number is undefined are left out and counted in `excluded`; with
+    none left it is insufficient_data. One task gives its own estimate. The p-value is that of one
+    task, else None. Source: Zou and Donner (2008).
+    """
+    levels = {estimate.level for estimate in estimates}
+    if len(levels) > 1:
+        raise InvalidValue("estimates", sorted(levels), "intervals of one level")
+    defined = [(e.value, e) for e in estimates if e.value is not None]
+    if len(estimates) == 1:
+        return estimates[0]
+    basis = Basis(
+        estimand="mean over these tasks, items like those of each",
+        items=sum(e.items for _, e in defined),
+        conditions=max((e.conditions for _, e in defined), default=0),
+        excluded=len(estimates) - len(defined),
+        level=levels.pop() if levels else 0.95,
+    )
+    if not defined:
+        return basis.undefined("mean_over_tasks", "insufficient_data", "no task has a value")
+    tasks = len(defined)
+    value = math.fsum(v for v, _ in defined) / tasks
+    below = [v - e.low for v, e in defined if e.low is not None]
+    above = [e.high - v for v, e in defined if e.high is not None]
+    interval = no_interval(basis.level)
+    if len(below) == len(above) == tasks:
+        interval = Interval(
+            low=value - math.sqrt(math.fsum(d * d for d in below)) / tasks,
+            high=value + math.sqrt(math.fsum(d * d for d in above)) / tasks,
+            level=basis.level,
+            method=METHOD,
+        )
+    return basis.estimate("mean_over_tasks", value, interval)
+
+
+# The average drop where the perturbations are a sample of perturbations.
+
+
+def random_conditions_average(
+    drops: ArrayLike,
+    *,
+    baseline: ArrayLike | None = None,
+    clusters: Clusters = None,
+    level: float = 0.95,
+) -> Estimate:
+    """The mean drop with an interval for other items *and* other perturbations of the kind.
+
+        a = Var_j(ȳ_j)/J        b = Var(mean_j ȳ_j) over items        e = a − condition/J
+        se² = max(a + b − e, a)
+        freedom = se⁴ / (a²/(J − 1) + b²/(G − 1) + e²/((G − 1)(J − 1)))
+
+    `drops` is items x conditions of baseline - perturbed, NaN where missing; ȳ_j is the mean of one
+    of J conditions over the items it has, and `condition` their variance less that from sampling
+    items. b is over G units, items or `clusters`. Where a is the maximum, only it enters the
+    freedom. Without gaps se² is (MS_I + MS_J − MS_E)/(I J). With few perturbations the interval is
+    wide, and it should be: `micro_average` is about the very perturbations that were run. One
+    condition: not_identified; fewer than two items: insufficient_data; fewer than six clusters:
+    too_few_clusters. With the scores of the `baseline` the interval holds that of `micro_average`:
+    other perturbations are not surer than those that were run. Source: Satterthwaite (1946) for the
+    freedom.
+    """
+    measure = "random_conditions_average"
+    table = Table.read_all(drops, level, clusters)
+    if table.status != "ok":
+        why = "fewer than two items or conditions"
+        return _about(table.undefined(measure, table.status, why), table)
+    cells, width = table.means, table.cells.shape[1]
+    value = float(_columns(cells).mean())
+    of_items, units = _item_variance(cells, table.codes)
+    of_columns = float(_columns(cells).var(ddof=1))
+    of_columns /= width
+    rest = of_columns - float(table.parts.condition[0]) / width
+    both = of_columns + of_items - rest
+    variance = max(both, of_columns)
+    largest = float(np.nanmax(np.square(cells)))
+    if not variance > 1e-26 * largest:
+        return _about(table.estimate(measure, value, no_interval(level)), table)
+    interval = _interval(value, (of_columns, of_items, rest), (width, units), level)
+    if baseline is not None:
+        these = micro_average(drops, baseline=baseline, clusters=clusters, level=level)
+        interval = outer(interval, replace(interval, low=these.low, high=these.high))
+    effect = None
+    if table.codes is not None:
+        plain, _ = _item_variance(cells, None)
+        effect = of_items / plain if plain > 0.0 else None
+    return _about(table.estimate(measure, value, interval, design_effect=effect), table)
+
+
+def _interval(
+    value: float, parts: tuple[float, float, float], counts: tuple[int, int], level: float
+) -> Interval:
+    from scipy.special import stdtrit
+
+    (columns, items, rest), (width, units) = parts, counts
+    both = columns + items - rest
+    variance = max(both, columns)
+    squares = columns**2 / (width - 1)
+    if both >= columns:
+        squares += items**2 / (units - 1) + rest**2 / ((units - 1) * (width - 1))
+    freedom = max(1.0, variance**2 / squares) if squares > 0.0 else float(units - 1)
+    half = float(stdtrit(freedom, 0.5 + level / 2.0)) * float(np.sqrt(variance))
+    method = f"t, crossed items and conditions, {freedom:.1f} degrees of freedom"
+    return Interval(low=value - half, high=value + half, level=level, method=method)
+
+
+def _columns(cells: Floats) -> Floats:
+    return np.asarray(np.nanmean(cells, axis=0))
+
+
+def _item_variance(cells: Floats, codes: NDArray[np.intp] | None) -> tuple[float, int]:
+    """The variance of the mean of the condition means over units of items, and their number."""
+    seen = ~np.isnan(cells)
+    parts = np.where(seen, cells - _columns(cells), 0.0) / seen.sum(axis=0)
+    influence = parts.mean(axis=1)
+    if codes is not None:
+        influence = np.bincount(codes, weights=influence)
+    units = len(influence)
+    return float(units / (units - 1) * np.square(influence).sum()), units
+
+
+def _about(estimate: Estimate, table: Table) -> Estimate:
+    conditions = "conditions like these"
+    if table.empty:
+        conditions += f" without {', '.join(str(j) for j in table.empty)} (no outcome)"
+    return replace(estimate, estimand=f"mean drop, {conditions}, items like these")

@@ -1,0 +1,406 @@
+"""Whether a model gives the same output however it is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue, UnknownName
+from falter.core.records import Estimate
+from falter.measures.averages import mean_score
+from falter.measures.drops import accuracy
+from falter.measures.estimates import Basis, Clusters, Floats
+from falter.measures.resample import unit_codes
+from falter.measures.tables import Table
+from falter.stats import Interval, item_mean, jackknife, no_interval
+
+Codes = NDArray[np.int32]
+Outputs = Sequence[Sequence[str | None]] | ArrayLike
+BLOCK = 100_000
+MEASURE = "consistency_curve"
+
+
+def _code_outputs(outputs: Outputs) -> Codes:
+    """Items x configurations of text, stripped and lower-cased, None for no output; or of codes.
+
+    Whole numbers are taken as codes that are equal where the outputs are, below 0 for none.
+    """
+    table = outputs
+    if not isinstance(table, np.ndarray):
+        table = np.array(outputs, dtype=object)
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise InvalidValue("outputs", table.shape, "items x configurations, as many for every item")
+    if table.dtype.kind in "iu":
+        return np.asarray(np.maximum(table, -1), dtype=np.int32)
+    numbers: dict[str, int] = {}
+
+    def code(output: Any) -> int:
+        if output is None or isinstance(output, int):
+            return -1 if output is None else max(output, -1)
+        if not isinstance(output, str):
+            raise InvalidValue("outputs", output, "text, None for no output, or whole numbers")
+        return numbers.setdefault(output.strip().lower(), len(numbers))
+
+    return np.array([code(x) for x in table.ravel()], dtype=np.int32).reshape(table.shape)
+
+
+def _group_sizes(codes: Codes) -> NDArray[np.int16]:
+    """For every cell how many of its item's outputs equal it, itself included; 0 for no output."""
+    # Column by column, so that what is compared and counted lies together in memory.
+    columns = np.ascontiguousarray(codes.T)
+    sizes = np.zeros(columns.shape, dtype=np.int16)
+    for column in columns:
+        sizes += columns == column
+    sizes[columns < 0] = 0
+    return np.ascontiguousarray(sizes.T)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputConsistency:
+    """The share of items whose outputs are all the same, and whether that output was right.
+
+    `strict` takes a missing output as different from everything, itself included; `valid` looks at
+    the outputs there are, of items that have two. `correct` and `wrong` split `strict`; both are
+    None where no scores were given.
+    """
+
+    strict: Estimate
+    valid: Estimate
+    correct: Estimate | None
+    wrong: Estimate | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsistencyCurve:
+    """The expected share of items whose outputs agree in k random configurations, k = 2, 3, ..."""
+
+    sizes: tuple[int, ...]
+    consistency: tuple[Estimate, ...]
+
+
+def capability(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Estimate:
+    """The mean score over all configurations, each of them as original as the others.
+
+    `scores` is items x configurations, NaN where missing; every configuration counts the same. The
+    interval is that of `mean_score`.
+    """
+    return replace(
+        mean_score(scores, clusters=clusters, level=level),
+        measure="capability",
+        estimand="mean score over these configurations, items like these",
+    )
+
+
+def output_consistency(
+    outputs: Outputs,
+    scores: ArrayLike | None = None,
+    *,
+    missing: ArrayLike | None = None,
+    clusters: Clusters = None,
+    level: float = 0.95,
+) -> OutputConsistency:
+    """The share of items whose outputs, stripped and lower-cased, are equal in all configurations.
+
+    `outputs` is items x configurations of text with None for an output that could not be read (or
+    of whole numbers, below 0 for none), `scores` of 0/1 in the same shape. Cells marked `missing`
+    were never asked: their item is left out and counted. One configuration: not_identified; no
+    item: insufficient_data. Agresti and Coull's interval, CR1 with `clusters`. The share falls as
+    configurations are added: compare equal numbers only, or use `consistency_curve`.
+    """
+    codes, asked = _read(outputs, missing)
+    width = codes.shape[1]
+    estimand = "share of items with the same output in all these configurations, items like these"
+    if width < 2:
+        basis = Basis(estimand=estimand, items=len(codes), conditions=width, level=level)
+        parts = ("strict", "valid", "correct", "wrong")
+        none = basis.all_undefined(
+            "output_consistency", parts, "not_identified", "one configuration"
+        )
+        consistency = OutputConsistency(**none)
+        return replace(consistency, correct=None, wrong=None) if scores is None else consistency
+
+    def share(part: str, values: Floats) -> Estimate:
+        return replace(
+            accuracy(values, clusters=clusters, level=level),
+            measure=f"output_consistency.{part}",
+            estimand=estimand,
+            conditions=width,
+        )
+
+    readable = (codes >= 0).sum(axis=1)
+    largest_group = _group_sizes(codes).max(axis=1, initial=0)
+    all_same = largest_group == width
+    is_strict = np.where(asked, all_same, np.nan)
+    is_valid = np.where(asked & (readable >= 2), largest_group == readable, np.nan)
+    right: Estimate | None = None
+    not_right: Estimate | None = None
+    if scores is not None:
+        marks = np.asarray(scores, dtype=np.float64)
+        if marks.shape != codes.shape:
+            raise InvalidValue("scores", marks.shape, f"a score for every output, {codes.shape}")
+        # Equal outputs have equal scores; an item of which one is missing is left out.
+        unscored = all_same & np.isnan(marks).any(axis=1)
+        is_right = all_same & (marks == 1.0).all(axis=1)
+        is_correct = np.where(asked & ~unscored, is_right, np.nan)
+        right, not_right = share("correct", is_correct), share("wrong", is_strict - is_correct)
+    return OutputConsistency(
+        strict=share("strict", is_strict),
+        valid=share("valid", is_valid),
+        correct=right,
+        wrong=not_right,
+    )
+
+
+def consistency_curve(
+    outputs: Outputs,
+    *,
+    missing: ArrayLike | None = None,
+    clusters: Clusters = None,
+    level: float = 0.95,
+) -> ConsistencyCurve:
+    """Output consistency by the number k of configurations, averaged over all choices of k.
+
+        Σ_g (n_g over k)/(V over k)
+
+    for an item whose outputs in V configurations form groups of n_g equal ones. k = 2 is the share
+    of agreeing pairs, k = V is `output_consistency`; lists of different length can be compared at
+    the same k. An output that could not be read agrees with nothing. Items with a cell never asked
+    are left out. t intervals over items, CR1 with `clusters`; for k = V, 0/1 numbers, see
+    `accuracy`.
+    """
+    from scipy.special import comb
+
+    codes, asked = _read(outputs, missing)
+    width = codes.shape[1]
+    sizes = tuple(range(2, width + 1))
+    units = unit_codes(clusters, len(codes))[asked]
+    codes = codes[asked]
+    # Over cells instead of groups: a cell in a group of s draws k − 1 others of its group with
+    # the chance (s − 1 over k − 1)/(V − 1 over k − 1).
+    s, k = np.arange(1, width + 1)[:, None], np.arange(2, width + 1)[None, :]
+    weights = np.asarray(comb(s - 1, k - 1) / comb(width - 1, k - 1) / width, dtype=np.float64)
+    parts = [np.zeros((0, len(sizes)))]
+    for start in range(0, len(codes), BLOCK):
+        parts.append(_cells_by_group_size(codes[start : start + BLOCK]) @ weights)
+    table = np.concatenate(parts)
+    basis = Basis(
+        estimand="share of items with the same output in k random ones of these configurations, "
+        "items like these",
+        items=len(codes),
+        conditions=width,
+        excluded=int((~asked).sum()),
+        level=level,
+    )
+    curve = _column_means(table[:, :-1], basis, None if clusters is None else units)
+    if len(sizes):
+        labels = None if clusters is None else units.tolist()
+        all_same = accuracy(np.rint(table[:, -1]), clusters=labels, level=level)
+        curve.append(
+            basis.undefined(MEASURE, all_same.status, "no item")
+            if all_same.value is None
+            else replace(
+                all_same,
+                measure=MEASURE,
+                estimand=basis.estimand,
+                conditions=width,
+                excluded=basis.excluded,
+            )
+        )
+    return ConsistencyCurve(sizes=sizes, consistency=tuple(curve))
+
+
+def _column_means(table: Floats, basis: Basis, codes: NDArray[np.intp] | None) -> list[Estimate]:
+    """The mean of every column with its t interval, cut at 0 and 1; `item_mean` for all at once."""
+    from scipy.special import stdtrit
+
+    items = len(table)
+    if items < 2:
+        undefined = basis.undefined(MEASURE, "insufficient_data", "fewer than two items")
+        return [undefined] * table.shape[1]
+    if codes is not None:
+        labels = codes.tolist()
+        over_clusters = [
+            item_mean(column, clusters=labels, level=basis.level) for column in table.T
+        ]
+        return [
+            basis.of_mean(
+                MEASURE, replace(mean, value=_in_unit(mean.value)), mean.interval.clipped(0.0, 1.0)
+            )
+            for mean in over_clusters
+        ]
+    means = table.mean(axis=0)
+    errors = np.sqrt(items / (items - 1) * np.square((table - means) / items).sum(axis=0))
+    halves = float(stdtrit(items - 1, 0.5 + basis.level / 2.0)) * errors
+    estimates = []
+    for mean, half in zip(means, halves, strict=True):
+        interval = no_interval(basis.level)
+        if half > 1e-14:
+            low, high = float(mean - half), float(mean + half)
+            interval = Interval(low=low, high=high, level=basis.level, method="t over items")
+            interval = interval.clipped(0.0, 1.0)
+        estimates.append(basis.estimate(MEASURE, _in_unit(float(mean)), interval))
+    return estimates
+
+
+def _in_unit(value: float | None) -> float:
+    """Without what rounding leaves below 0 or above 1."""
+    return min(1.0, max(0.0, value or 0.0))
+
+
+def _cells_by_group_size(codes: Codes) -> Floats:
+    """Items x sizes: how many of an item's outputs stand in a group of 1, 2, ... equal ones."""
+    sizes = _group_sizes(codes)
+    items, width = codes.shape
+    places = sizes + np.arange(items)[:, None] * (width + 1)
+    counts = np.bincount(places.ravel(), minlength=items * (width + 1))
+    return counts.reshape(items, width + 1)[:, 1:].astype(np.float64)
+
+
+def _read(outputs: Outputs, missing: ArrayLike | None) -> tuple[Codes, NDArray[np.bool_]]:
+    """The outputs as numbers, and which items were asked in every configuration."""
+    codes = _code_outputs(outputs)
+    if missing is None:
+        return codes, np.ones(len(codes), dtype=bool)
+    flags = np.asarray(missing, dtype=bool)
+    if flags.shape != codes.shape:
+        raise InvalidValue("missing", flags.shape, f"a flag for every cell, {codes.shape}")
+    return codes, np.asarray(~flags.any(axis=1), dtype=bool)
+
+
+# How much the scores of one item spread over configurations.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemStd:
+    """Standard deviations (ddof 0) of the items in `items`, their mean, and what those of 0 are.
+
+    An item that never varies is all right, all wrong, or `steady` at a score in between.
+    """
+
+    items: NDArray[np.intp]
+    values: NDArray[np.float64]
+    mean: Estimate
+    all_correct: Estimate
+    all_wrong: Estimate
+    steady: Estimate
+
+
+def item_std(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> ItemStd:
+    """The standard deviation of every item's scores over a fixed set of configurations.
+
+    `scores` is items x configurations; ddof 0, since the set is no sample. Items with a missing
+    cell are left out and counted. All correct is a score of 1, all wrong of 0. The mean
+    has a t interval, the shares of all items have Agresti and Coull's. One configuration:
+    not_identified.
+    """
+    table = Table.read(scores, level)
+    cells = table.cells[:, :, 0]
+    basis = Basis(
+        estimand="standard deviation of an item's scores over these configurations, items like "
+        "these",
+        items=len(cells),
+        conditions=cells.shape[1],
+        excluded=table.excluded,
+        level=level,
+    )
+    if not len(cells) or cells.shape[1] < 2:
+        status, why = table.status, "one configuration" if len(cells) else "no whole item"
+        parts = ("mean", "all_correct", "all_wrong", "steady")
+        undefined = basis.all_undefined("item_std", parts, status, why)
+        return ItemStd(items=np.zeros(0, dtype=np.intp), values=np.zeros(0), **undefined)
+    if clusters is not None:
+        clusters = [c for c, used in zip(clusters, table.rows, strict=True) if used]
+    values = cells.std(axis=1)
+    is_constant = np.ptp(cells, axis=1) == 0.0
+    values[is_constant] = 0.0
+    score = cells[:, 0]
+
+    def share(part: str, is_so: NDArray[np.bool_]) -> Estimate:
+        return replace(
+            accuracy(is_so.astype(float), clusters=clusters, level=level),
+            measure=f"item_std.{part}",
+            estimand=f"share of items with the same score in all these configurations, "
+            f"{part.replace('_', ' ')}, items like these",
+            conditions=cells.shape[1],
+            excluded=table.excluded,
+        )
+
+    mean = item_mean(values, clusters=clusters, level=level)
+    return ItemStd(
+        items=np.flatnonzero(table.rows),
+        values=values,
+        mean=basis.of_mean("item_std.mean", mean, mean.interval.clipped(0.0, math.inf)),
+        all_correct=share("all_correct", is_constant & (score == 1.0)),
+        all_wrong=share("all_wrong", is_constant & (score == 0.0)),
+        steady=share("steady", is_constant & (score != 1.0) & (score != 0.0)),
+    )
+
+
+# How often configurations would agree by luck, at a known success rate.
+
+
+def random_baseline(
+    scores: ArrayLike, *, items: Literal["equal", "beta-binomial"] = "equal", level: float = 0.95
+) -> Estimate:
+    """The chance that V independent configurations agree: the null beside output consistency.
+
+        equal: p^V
+        beta-binomial: E p_i^V = Π_{t<V} (a + t)/(a + b + t),   a = p(1 − r)/r, b = (1 − p)(1 − r)/r
+
+    `scores` are 0/1, items x V configurations, from which the success rate p is taken. equal is as
+    if every item were as hard as any other. Items of unequal difficulty agree more often than that,
+    by Jensen's inequality alone: beta-binomial lets their success rates follow a beta distribution
+    with mean p and the correlation r between two answers to one item, ICC(1) of the scores. A
+    jackknife t interval over items (logit).
+    """
+    if items not in ("equal", "beta-binomial"):
+        raise UnknownName("kind of items", items, ("equal", "beta-binomial"))
+    table = Table.read(scores, level)
+    count, width, _ = table.cells.shape
+    kind = "equally hard items" if items == "equal" else "beta-distributed success rates"
+    basis = Basis(
+        estimand=f"chance that independent configurations agree, {kind}",
+        items=count,
+        conditions=width,
+        excluded=table.excluded,
+        level=level,
+    )
+    if count < 2 or (items == "beta-binomial" and width < 2):
+        status = table.status if table.status != "ok" else "insufficient_data"
+        why = "fewer than two items, or one configuration"
+        return basis.undefined("random_baseline", status, why)
+    if not table.binary:
+        raise InvalidValue("scores", "scores between 0 and 1", "0/1 scores")
+    # Sums over items of 1, m and m² say all about 0/1 scores; leaving one out is a subtraction.
+    means = table.cells.mean(axis=(1, 2))
+    units = np.column_stack([np.ones(count), means, np.square(means)])
+    n, total, squares = np.vstack([units.sum(axis=0), units.sum(axis=0) - units]).T
+    rate = total / n
+    r = np.zeros_like(rate)
+    if items == "beta-binomial":
+        # ICC(1), (MS_B − MS_W)/(MS_B + (V − 1) MS_W), between 0 and 1
+        with np.errstate(invalid="ignore", divide="ignore"):
+            between = width * (squares - n * rate * rate) / (n - 1)
+            within = width * (total - squares) / (n * (width - 1))
+            icc = (between - within) / (between + (width - 1) * within)
+        r = np.asarray(np.clip(np.where(np.isfinite(icc), icc, 1.0), 0.0, 1.0))
+    values = np.minimum(_mean_power(rate, r, width), 1.0)
+    interval = no_interval(level)
+    if count > 2:
+        interval = jackknife(float(values[0]), values[1:], transform="logit", level=level)
+    return basis.estimate("random_baseline", float(values[0]), interval)
+
+
+def _mean_power(rate: Floats, r: Floats, configurations: int) -> Floats:
+    """E p_i^V = Π_t (p (1 − r) + t r)/((1 − r) + t r), which is p^V at r = 0 and p at r = 1."""
+    if configurations == 1:
+        return rate
+    t, r = np.arange(configurations), r[..., None]
+    numerator, denominator = rate[..., None] * (1.0 - r) + t * r, (1.0 - r) + t * r
+    # The factor of t = 0 is p, also at r = 1, where it would be 0/0.
+    return np.asarray(rate * (numerator[..., 1:] / denominator[..., 1:]).prod(axis=-1))

@@ -1,0 +1,354 @@
+"""How good a condition is, and how much is lost from the baseline to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from falter.core.errors import InvalidValue, UnknownName
+from falter.core.records import Estimate
+from falter.measures.estimates import Basis, Clusters, Floats, matrix, vectors
+from falter.measures.resample import bootstrap_of_whole_rows, sums_interval, unit_codes, unit_sums
+from falter.stats import agresti_coull, clustered, item_mean, max_t, outer, paired_difference
+
+
+def accuracy(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Estimate:
+    """The mean score of one condition over its items; NaN is missing and counted as excluded.
+
+    Agresti and Coull's interval for 0/1 scores, of the effective number of items where they are
+    clustered and never narrower than without clusters; Student's t for others, CR2 with `clusters`.
+    A single 0/1 item has an interval, a single other item is insufficient_data; fewer than 6
+    clusters are too_few_clusters.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1:
+        raise InvalidValue("scores", values.shape, "a vector, one score per item")
+    mean = item_mean(values, clusters=clusters, level=level)
+    value, status, interval = mean.value, mean.status, mean.interval
+    present = values[~np.isnan(values)]
+    binary = bool(((present == 0.0) | (present == 1.0)).all())
+    if binary and clusters is None and len(present):
+        value, status = float(present.mean()), "ok"
+        interval = agresti_coull(int(present.sum()), len(present), level=level)
+    elif binary and value is not None and interval.low is not None:
+        right, share = value * len(present), mean.effective_share
+        interval = clustered(
+            outer(
+                agresti_coull(right * share, len(present) * share, level=level),
+                agresti_coull(right, len(present), level=level),
+            )
+        )
+    return Estimate(
+        measure="accuracy",
+        value=value,
+        status=status,
+        estimand="mean score in this condition, items like these",
+        low=interval.low,
+        high=interval.high,
+        level=level,
+        method=interval.method,
+        items=mean.items,
+        conditions=1,
+        excluded=mean.excluded,
+        clusters=mean.clusters,
+        design_effect=mean.design_effect,
+    )
+
+
+def accuracy_drop(
+    baseline: ArrayLike, perturbed: ArrayLike, *, clusters: Clusters = None, level: float = 0.95
+) -> Estimate:
+    """Mean of baseline - perturbed over the items that have both: positive when something is lost.
+
+    Interval and p-value are `falter.stats.paired_difference`'s: t over items or clusters, Tango's
+    with Bonett and Price's for 0/1 scores, of the effective number of pairs where these are
+    clustered; McNemar's mid-p for 0/1 scores without clusters. Fewer than two items in common:
+    insufficient_data; fewer than 6 clusters: too_few_clusters.
+    """
+    drop = paired_difference(baseline, perturbed, clusters=clusters, level=level)
+    return Estimate(
+        measure="accuracy_drop",
+        value=drop.value,
+        status=drop.status,
+        estimand="score(baseline) - score(this condition), items like these",
+        low=drop.interval.low,
+        high=drop.interval.high,
+        level=level,
+        p_value=drop.p_value,
+        method=f"{drop.interval.method}; p: {drop.test}",
+        items=drop.items,
+        conditions=2,
+        excluded=drop.excluded,
+        clusters=drop.clusters,
+        design_effect=drop.design_effect,
+    )
+
+
+# Whether more outputs cannot be read under a perturbation than without it.
+
+
+def differential_failure(
+    baseline: ArrayLike, perturbed: ArrayLike, *, clusters: Clusters = None, level: float = 0.95
+) -> Estimate:
+    """The share of outputs that cannot be read, condition less baseline; positive where more fail.
+
+    One 0/1 number for every item, 1 where the output was unparsed, cut off or refused, NaN where
+    the request was never answered. Interval and p-value (McNemar's mid-p) as in `accuracy_drop`.
+    Where p is small, numbers over the readable outputs compare different items.
+    """
+    before, after = np.asarray(baseline, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
+    for name, flags in (("baseline", before), ("perturbed", after)):
+        if not np.isin(flags[~np.isnan(flags)], (0.0, 1.0)).all():
+            raise InvalidValue(name, "other numbers", "1 (failed), 0 (read) or NaN for every item")
+    return replace(
+        accuracy_drop(after, before, clusters=clusters, level=level),
+        measure="differential_failure",
+        estimand="unreadable(condition) - unreadable(baseline), items like these",
+    )
+
+
+# All drops of a table at once, with simultaneous intervals.
+
+
+def paired_drops(
+    outcomes: ArrayLike,
+    *,
+    clusters: Clusters = None,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> tuple[Estimate, ...]:
+    """Baseline less every other condition, over the items that have both, with max-t intervals.
+
+    `outcomes` is items x conditions, the baseline first, NaN where missing. The intervals are
+    simultaneous, so the worst drop's holds too, however many conditions it was chosen from.
+    `p_value` is adjusted for all conditions, and below 1 - level just where the interval leaves
+    out 0: see `falter.stats.max_t`. Fewer than two items in common: insufficient_data; fewer than 6
+    clusters: too_few_clusters.
+    Source: Westfall and Young (1993); Romano and Wolf (2005).
+    """
+    table = matrix("outcomes", outcomes, "items x conditions, two or more of these", columns=2)
+    family = max_t(
+        table[:, :1] - table[:, 1:],
+        clusters=clusters,
+        level=level,
+        replications=replications,
+        seed=seed,
+    )
+    drops = []
+    for member in family.members:
+        mean = member.mean
+        basis = Basis(
+            estimand="score(baseline) - score(this condition), items like these",
+            items=0,
+            conditions=table.shape[1],
+            level=level,
+            seed=seed,
+        ).counting(mean)
+        drops.append(
+            basis.of_mean("paired_drops", mean, member.together, p_value=member.adjusted_p)
+        )
+    return tuple(drops)
+
+
+# How much a mean changed, as a share of what it was.
+
+
+def relative_change(
+    old: ArrayLike,
+    new: ArrayLike,
+    *,
+    clusters: Clusters = None,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> Estimate:
+    """(mean new − mean old)/mean old over the items that have both: the ratio of two means.
+
+    Never the mean of ratios, which a few items near 0 decide. A fraction, below 0 for a loss. BCa
+    bootstrap of items (or clusters), old and new drawn together; no interval where the old mean
+    changes its sign in more than one draw of twenty: report such a change in points. Old mean 0:
+    undefined_zero_denominator; fewer than two items: insufficient_data.
+    """
+
+    def statistic(sums: Floats) -> Floats:
+        # From the sums of 1, old and new
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(sums[..., 2] / sums[..., 1] - 1.0)
+
+    arms = [old, new]
+    return _estimate("relative_change", arms, statistic, clusters, level, replications, seed)
+
+
+def net_relative_change(
+    old: ArrayLike,
+    new: ArrayLike,
+    repeat: ArrayLike,
+    *,
+    clusters: Clusters = None,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> Estimate:
+    """The relative change less that of asking the same prompt again, with one interval for both.
+
+    (mean new − mean repeat)/mean old over the items that have all three; see `relative_change`. One
+    repetition is itself a draw: the interval allows for that, a table of two percentages does not.
+    """
+
+    def statistic(sums: Floats) -> Floats:
+        # From the sums of 1, old, new and repeat
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray((sums[..., 2] - sums[..., 3]) / sums[..., 1])
+
+    arms = [old, new, repeat]
+    return _estimate("net_relative_change", arms, statistic, clusters, level, replications, seed)
+
+
+def _estimate(
+    measure: str,
+    arms: list[ArrayLike],
+    statistic: Callable[[Floats], Floats],
+    clusters: Clusters,
+    level: float,
+    replications: int,
+    seed: int,
+) -> Estimate:
+    table = np.column_stack(vectors("old, new", *arms))
+    whole = np.logical_not(np.isnan(table).any(axis=1))
+    basis = Basis(
+        estimand="relative change of the mean score, items like these",
+        items=int(whole.sum()),
+        conditions=len(arms),
+        excluded=int((~whole).sum()),
+        level=level,
+        seed=seed,
+    )
+    codes = unit_codes(clusters, len(table))[whole]
+    if basis.items < 2:
+        return basis.undefined(measure, "insufficient_data", "fewer than two items")
+    units = unit_sums(np.column_stack([np.ones(basis.items), table[whole]]), codes)
+    sums = units.sum(axis=0)
+    if abs(sums[1]) <= 1e-12 * np.abs(units[:, 1]).sum():
+        return basis.undefined(measure, "undefined_zero_denominator", "the old mean is 0")
+    sign = np.sign(sums[1])
+
+    def with_the_sign(draws: Floats) -> Floats:
+        return np.asarray(np.where(draws[..., 1] * sign > 0.0, statistic(draws), np.nan))
+
+    interval = sums_interval(
+        units, with_the_sign, level=level, replications=replications, seed=seed
+    )
+    return basis.estimate(measure, float(statistic(sums)), interval)
+
+
+# Relative loss of performance, in the conventions that are called performance drop rate.
+
+
+Convention = Literal["promptbench", "paper", "pairwise"]
+CONVENTIONS = ("promptbench", "paper", "pairwise")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerformanceDropRate:
+    """The rate; `skipped` counts the item ratios that would have divided by 0."""
+
+    rate: Estimate
+    skipped: int
+
+
+def performance_drop_rate(
+    original: ArrayLike,
+    perturbed: ArrayLike,
+    *,
+    convention: Convention = "promptbench",
+    clusters: Clusters = None,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> PerformanceDropRate:
+    """How much of the original performance is lost: `original` is items, `perturbed` items x V.
+
+        promptbench: mean_v (1 − Σ_i perturbed_iv/Σ_i original_i)
+        paper: mean_i mean_v (1 − original_i/perturbed_iv)
+        pairwise: mean of |1 − A_v/A_o| over ordered pairs of all configurations
+
+    promptbench: positive is a loss. paper: as printed. It divides by the perturbed score, so a 0/1
+    failure is undefined and skipped, an improvement counts +100 %, and a loss is negative: for
+    comparison only, reported as `pdr_doc003`. pairwise: every configuration,
+    the original among them, is compared with once. (Signed, these average to 0 in points and to at
+    most 0 as rates, whatever the model does.)
+
+    promptbench and pairwise use the items that have every score, a BCa bootstrap, and are
+    undefined_zero_denominator if an original sum is 0; paper has a t interval over items and is so
+    if no ratio is left. Source: Zhu et al. (2023) for the first.
+    """
+    if convention not in CONVENTIONS:
+        raise UnknownName("convention", convention, CONVENTIONS)
+    base, others = np.asarray(original, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
+    others = others[:, None] if others.ndim == 1 else others
+    if base.ndim != 1 or others.ndim != 2 or len(base) != len(others) or not others.shape[1]:
+        raise InvalidValue(
+            "original, perturbed", (base.shape, others.shape), "items, and items x configurations"
+        )
+    basis = Basis(
+        estimand=f"relative loss, {convention} convention, these conditions, items like these",
+        items=0,
+        conditions=others.shape[1] + 1,
+        level=level,
+    )
+    if convention == "paper":
+        return _mean_of_ratios(base, others, basis, clusters)
+    rate = bootstrap_of_whole_rows(
+        replace(basis, seed=seed),
+        "performance_drop_rate",
+        np.column_stack([base, others]),
+        _promptbench if convention == "promptbench" else _pairwise,
+        clusters=clusters,
+        replications=replications,
+        undefined=("undefined_zero_denominator", "the sum of the scores to compare with is 0"),
+    )
+    return PerformanceDropRate(rate=rate, skipped=0)
+
+
+def _mean_of_ratios(
+    base: Floats, others: Floats, basis: Basis, clusters: Clusters
+) -> PerformanceDropRate:
+    """mean_i mean_v (1 − original/perturbed), as printed in the paper."""
+    # Adding 0 times the other takes over its missing cells.
+    above, below = base[:, None] + 0.0 * others, others + 0.0 * base[:, None]
+    known = ~np.isnan(below)
+    usable = known & (below != 0.0)
+    skipped = int((known & ~usable).sum())
+    counts = usable.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = np.where(usable, 1.0 - above / below, np.nan)
+        rates = np.where(usable, ratios, 0.0).sum(axis=1) / counts
+    basis = replace(basis, items=int((counts > 0).sum()), excluded=int((counts == 0).sum()))
+    if basis.items:
+        rate = basis.of_mean("pdr_doc003", item_mean(rates, clusters=clusters, level=basis.level))
+    else:
+        why = "every ratio divides by 0"
+        rate = basis.undefined("pdr_doc003", "undefined_zero_denominator", why)
+    return PerformanceDropRate(rate=rate, skipped=skipped)
+
+
+def _promptbench(sums: Floats) -> Floats:
+    """1 − mean_v perturbed_v/original, from sums of 1, the original and every perturbed score."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rate = 1.0 - sums[..., 2:].mean(axis=-1) / sums[..., 1]
+    return np.asarray(np.where(sums[..., 1] != 0.0, rate, np.nan))
+
+
+def _pairwise(sums: Floats) -> Floats:
+    """The mean of |1 − A_v/A_o| over ordered pairs of configurations v and o."""
+    scores = sums[..., 1:]
+    count = scores.shape[-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        changes = np.abs(1.0 - scores[..., None, :] / scores[..., :, None])
+    rate = changes.sum(axis=(-1, -2)) / (count * (count - 1))
+    return np.asarray(np.where((scores != 0.0).all(axis=-1), rate, np.nan))

@@ -1,0 +1,132 @@
+"""Fill the record: a value with its interval, or the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue
+from falter.core.records import Estimate, EstimateStatus
+from falter.stats import Interval, ItemMean
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Clusters = Sequence[Hashable] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What the estimates of one result have in common: what they are about, and the counts."""
+
+    estimand: str
+    items: int
+    conditions: int = 1
+    excluded: int = 0
+    clusters: int | None = None
+    design_effect: float | None = None
+    level: float = 0.95
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.level < 1.0:
+            raise InvalidValue("level", self.level, "a number between 0 and 1", hint="95 % is 0.95")
+
+    def estimate(
+        self,
+        measure: str,
+        value: float,
+        interval: Interval,
+        *,
+        p_value: float | None = None,
+        status: EstimateStatus = "ok",
+    ) -> Estimate:
+        """The value with its interval, which is widened to hold the value where it did not."""
+        low, high, value = interval.low, interval.high, float(value)
+        return self._record(
+            measure,
+            value=value,
+            status=status,
+            low=None if low is None else min(float(low), value),
+            high=None if high is None else max(float(high), value),
+            p_value=p_value,
+            method=interval.method,
+        )
+
+    def undefined(self, measure: str, status: EstimateStatus, why: str) -> Estimate:
+        """No value, and why."""
+        return self._record(measure, value=None, status=status, method=f"none: {why}")
+
+    def all_undefined(
+        self, measure: str, parts: Iterable[str], status: EstimateStatus, why: str
+    ) -> dict[str, Estimate]:
+        """The parts of a measure, none of which has a value."""
+        return {part: self.undefined(f"{measure}.{part}", status, why) for part in parts}
+
+    def of_mean(
+        self,
+        measure: str,
+        mean: ItemMean,
+        interval: Interval | None = None,
+        *,
+        p_value: float | None = None,
+        why: str = "fewer than two items",
+    ) -> Estimate:
+        """A mean over items with its clusters; `interval` stands in for the mean's own."""
+        if mean.value is None:
+            return self.undefined(measure, mean.status, why)
+        basis = replace(self, clusters=mean.clusters, design_effect=mean.design_effect)
+        interval = interval or mean.interval
+        return basis.estimate(measure, mean.value, interval, p_value=p_value, status=mean.status)
+
+    def counting(self, mean: ItemMean) -> Basis:
+        """With the items and clusters of a mean."""
+        return replace(
+            self,
+            items=mean.items,
+            excluded=mean.excluded,
+            clusters=mean.clusters,
+            design_effect=mean.design_effect,
+        )
+
+    def _record(self, measure: str, **found: Any) -> Estimate:
+        return Estimate(
+            measure=measure,
+            estimand=self.estimand,
+            level=self.level,
+            items=self.items,
+            conditions=self.conditions,
+            excluded=self.excluded,
+            clusters=self.clusters,
+            design_effect=self.design_effect,
+            seed=self.seed,
+            **found,
+        )
+
+
+def vectors(names: str, *values: ArrayLike) -> list[Floats]:
+    """Vectors of the same items."""
+    arrays = [np.asarray(vector, dtype=np.float64) for vector in values]
+    shapes = [array.shape for array in arrays]
+    if len(set(shapes)) > 1 or arrays[0].ndim != 1:
+        raise InvalidValue(names, tuple(shapes), "one number for every item, of the same items")
+    return arrays
+
+
+def matrix(name: str, values: ArrayLike, expected: str, *, columns: int = 1) -> Floats:
+    """Items x conditions, at least so many columns; `expected` says what they are."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] < columns:
+        raise InvalidValue(name, array.shape, expected)
+    return array
+
+
+def items_by_times(name: str, scores: ArrayLike) -> Floats:
+    """Items x times asked, also from one score for each item."""
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim == 1:
+        table = table[:, None]
+    return matrix(name, table, "a score for each item, or items x times asked", columns=0)

@@ -1,0 +1,352 @@
+"""Outcomes that change with the prompt, beside those that change when it is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from falter.core.errors import InvalidValue
+from falter.core.records import Estimate
+from falter.measures.averages import mean_score, micro_average
+from falter.measures.drops import accuracy_drop
+from falter.measures.estimates import Basis, Clusters, Floats, items_by_times, vectors
+from falter.measures.resample import resampled_sums, student_bca, unit_codes, unit_sums
+from falter.measures.tables import outcome_array
+from falter.stats import Interval, jackknife, no_interval, wilson_interval
+
+# Scores this close are the same.
+SCORE_TOLERANCE = 1e-9
+# An item flips if its score moves by more than this.
+FLIP_THRESHOLD = 0.5
+# Stands for a ratio whose denominator is 0 in a resample: beyond every real one.
+INFINITE_RATIO = 1e12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlipRate:
+    """`rate` over all conditions, `conditions` of each, `again` of asking again, and by how much
+    `rate` is above that: `excess`.
+    """
+
+    rate: Estimate
+    conditions: tuple[Estimate, ...]
+    again: Estimate
+    excess: Estimate
+
+
+def flip_rate(
+    baseline: ArrayLike,
+    outcomes: ArrayLike,
+    *,
+    changed: ArrayLike | None = None,
+    again: ArrayLike | None = None,
+    clusters: Clusters = None,
+    level: float = 0.95,
+) -> FlipRate:
+    """The share of changed cells whose outcome is not that of their item's baseline.
+
+    `baseline` is one outcome per item, or items x repeats; `outcomes` items x conditions (x
+    realisations) without the baseline, NaN where missing. Cells that `changed` (items x conditions)
+    says the prompt was left alone in do not count. A cell asked several times counts by the share
+    of its pairs with the baseline that differ by more than 1e-9. Averaged over items within a
+    condition and then over conditions, with the interval of `mean_score`.
+
+    `again` is what came of the baseline's prompt asked again, one outcome per item or items x
+    repeats; without it the baseline's own repeats are compared, and with neither it is
+    not_identified. `excess` is rate - again over the items that have both.
+    """
+    first = items_by_times("baseline", baseline)
+    cells = outcome_array(outcomes)
+    flips = cell_flips(first, cells)
+    if changed is not None:
+        mask = np.asarray(changed, dtype=bool)
+        if mask.shape != flips.shape:
+            raise InvalidValue("changed", mask.shape, f"items x conditions, {flips.shape}")
+        flips = np.where(mask, flips, np.nan)
+    noise = _flips_of_asking_again(first, again)
+
+    def share(measure: str, values: Floats, what: str) -> Estimate:
+        estimate = mean_score(values, clusters=clusters, level=level)
+        return replace(estimate, measure=measure, estimand=f"{what}, items like these")
+
+    what = "share of changed cells whose outcome is not the baseline's"
+    rate = share("flip_rate", flips, what)
+    each = tuple(share("flip_rate", flips[:, [j]], what) for j in range(flips.shape[1]))
+    same = "share of baseline outcomes that differ when asked again"
+    if np.isnan(noise).all():
+        why = "none: the baseline was asked once"
+        again_rate = replace(
+            rate, value=None, low=None, high=None, status="not_identified", method=why,
+            measure="flip_rate.again", estimand=f"{same}, items like these", conditions=0, items=0,
+        )  # fmt: skip
+        excess = replace(
+            again_rate, measure="flip_rate.excess", estimand=f"{what}, less the {same}"
+        )
+    else:
+        again_rate = share("flip_rate.again", noise[:, None], same)
+        excess = replace(
+            micro_average(flips - noise[:, None], clusters=clusters, level=level),
+            measure="flip_rate.excess",
+            estimand=f"{what}, less the {same}, items like these",
+        )
+    return FlipRate(rate=rate, conditions=each, again=again_rate, excess=excess)
+
+
+def cell_flips(baseline: Floats, cells: Floats) -> Floats:
+    """Items x conditions: the share of pairs with a baseline outcome that differ; NaN for none."""
+    gaps = np.abs(cells[:, :, :, None] - baseline[:, None, None, :])
+    return _share_above(gaps, SCORE_TOLERANCE, (2, 3))
+
+
+def _flips_of_asking_again(baseline: Floats, again: ArrayLike | None) -> Floats:
+    """For every item the share of pairs of runs of its clean prompt that differ; NaN for none."""
+    if again is None:
+        return _share_of_pairs(baseline, SCORE_TOLERANCE)
+    repeats = items_by_times("again", again)
+    if len(repeats) != len(baseline):
+        raise InvalidValue("again", repeats.shape, f"outcomes of {len(baseline)} items")
+    return cell_flips(baseline, repeats[:, None, :])[:, 0]
+
+
+def _share_of_pairs(outcomes: Floats, threshold: float) -> Floats:
+    """For every item the share of its pairs of outcomes that differ by more; NaN without a pair."""
+    first, second = np.triu_indices(outcomes.shape[1], k=1)
+    return _share_above(np.abs(outcomes[:, first] - outcomes[:, second]), threshold, (1,))
+
+
+def _share_above(gaps: Floats, threshold: float, axes: tuple[int, ...]) -> Floats:
+    """The share of the known gaps above the threshold; NaN where none is known."""
+    count = (~np.isnan(gaps)).sum(axis=axes)
+    above = (gaps > threshold).sum(axis=axes)
+    return np.where(count > 0, above / np.maximum(count, 1), np.nan)
+
+
+# Lost and gained, and how many of each come from asking again alone.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Churn:
+    """How many items turned wrong and right, and how many do each way when asked again.
+
+    `ratio` is lost and gained over what asking again turns, both ways each.
+    """
+
+    lost: float
+    gained: float
+    items: int
+    again: Estimate
+    ratio: Estimate
+
+
+def churn(
+    before: ArrayLike,
+    after: ArrayLike,
+    asked_again: ArrayLike,
+    *,
+    clusters: Clusters = None,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> Churn:
+    """Items that turn when the prompt is changed, beside those that turn when it is asked again.
+
+        lost = Σ_i share of pairs (k, l) with before_ik − after_il > 1/2, gained likewise
+        again = n/2 · mean over items of the share of pairs k < l with |x_ik − x_il| > 1/2
+        ratio = ((lost + gained)/n) / (2 again/n)
+
+    Scores are items x times asked, NaN where missing. `asked_again` holds all scores x of the
+    unchanged prompt; askings of one prompt are alike, so half of what differs turns each way.
+    Pairs of single askings on both sides, so that many repeats make neither side calmer. Nothing
+    asked twice: not_identified. Asking again turns nothing: the ratio is
+    undefined_zero_denominator. Intervals: BCa bootstrap of items, or clusters; the ratio's has no
+    upper end where that is at draws in which asking again turned nothing.
+    """
+    first, then, every = (
+        items_by_times(name, side)
+        for name, side in (("before", before), ("after", after), ("asked_again", asked_again))
+    )
+    if not len(first) == len(then) == len(every):
+        sizes = (len(first), len(then), len(every))
+        raise InvalidValue("before, after, asked_again", sizes, "the same items in each")
+    change = first[:, :, None] - then[:, None, :]
+    lost, gained = (_share_above(gap, FLIP_THRESHOLD, (1, 2)) for gap in (change, -change))
+    either = ~np.isnan(lost)
+    repeated = np.where(either, _share_of_pairs(every, FLIP_THRESHOLD), np.nan)
+    asked = ~np.isnan(repeated)
+    columns = np.stack(
+        [np.where(either, lost + gained, 0.0), either, np.where(asked, repeated, 0.0), asked],
+        axis=1,
+    )
+    codes = unit_codes(clusters, len(either))[either]
+    sums = _Sums(columns, unit_sums(columns[either], codes), replications, seed)
+    again = Basis(
+        estimand="items that turn each way when the same prompt is asked again, items like these",
+        items=int(either.sum()),
+        conditions=2,
+        excluded=int((~asked).sum()),
+        level=level,
+        seed=seed,
+    )
+    ratio = replace(
+        again,
+        estimand="items that turn under the recipe for each that turns when asked again, items "
+        "like these",
+    )
+    return Churn(
+        lost=float(np.nansum(lost)),
+        gained=float(np.nansum(gained)),
+        items=again.items,
+        again=_again_estimate(again, sums),
+        ratio=_ratio_estimate(ratio, sums),
+    )
+
+
+class _Sums:
+    """Sums of what turns, of 1, of what asking again turns, and of 1 where it was asked again."""
+
+    def __init__(self, columns: Floats, units: Floats, replications: int, seed: int) -> None:
+        self.total = columns.sum(axis=0)
+        self.turned_again = int((columns[:, 2] > 0.0).sum())
+        self.draws = self.left_out = units[:0]
+        if len(units) > 1:
+            self.draws = resampled_sums(units, replications, seed)
+            self.left_out = units.sum(axis=0) - units
+
+    def interval(self, statistic: Callable[[Floats], Floats], level: float) -> Interval:
+        value = float(statistic(self.total))
+        draws, left_out = statistic(self.draws), statistic(self.left_out)
+        return student_bca(value, draws, left_out, level=level, size=self.turned_again)
+
+
+def _again_estimate(about: Basis, sums: _Sums) -> Estimate:
+    measure = "churn.again"
+    if not sums.total[3]:
+        return about.undefined(measure, "not_identified", "nothing was asked twice")
+    count = about.items / 2.0
+    interval = no_interval(about.level)
+    if sums.turned_again:
+        interval = sums.interval(_again_share, about.level).mapped(lambda share: count * share)
+    return about.estimate(measure, count * float(_again_share(sums.total)), interval)
+
+
+def _ratio_estimate(about: Basis, sums: _Sums) -> Estimate:
+    measure = "churn.ratio"
+    if not sums.total[3]:
+        return about.undefined(measure, "not_identified", "nothing was asked twice")
+    if not sums.turned_again:
+        why = "asking again turned nothing"
+        return about.undefined(measure, "undefined_zero_denominator", why)
+    interval = sums.interval(_ratio, about.level)
+    if interval.high is not None and interval.high >= INFINITE_RATIO / 2.0:
+        interval = replace(interval, high=None)
+    return about.estimate(measure, float(_ratio(sums.total)), interval)
+
+
+def _again_share(sums: Floats) -> Floats:
+    """The share of items that asking again turns, either way."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(sums[..., 2] / sums[..., 3])
+
+
+def _ratio(sums: Floats) -> Floats:
+    """Items that turn under the recipe for each that turns when asked again."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = (sums[..., 0] / sums[..., 1]) / _again_share(sums)
+    return np.where(np.isinf(ratio), INFINITE_RATIO, ratio)
+
+
+# How often an outcome changes when nothing was changed.
+
+
+def noise_floor(baseline: ArrayLike, repeat: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """The share of items whose score differs between two runs of the same prompt.
+
+    Wilson's interval. Scores within 1e-9 are the same. Items that lack one of the runs are
+    excluded; none left: insufficient_data.
+    """
+    change = np.abs(np.subtract(*vectors("baseline, repeat", baseline, repeat)))
+    present = change[~np.isnan(change)]
+    changed = int((present > SCORE_TOLERANCE).sum())
+    interval = wilson_interval(changed, len(present), level=level)
+    basis = Basis(
+        estimand="share of items whose score differs when they are asked again, items like these",
+        items=len(present),
+        excluded=len(change) - len(present),
+        level=level,
+    )
+    floor = basis.estimate("noise_floor", changed / max(1, len(present)), interval)
+    return floor if len(present) else replace(floor, value=None, status="insufficient_data")
+
+
+# What a perturbation changes beyond what asking again changes.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcessChange:
+    """`rate` and `noise` are the shares changed by the perturbation and by asking again; `excess`
+    is their difference, `abbott` the share of the otherwise stable items that were changed.
+    """
+
+    rate: Estimate
+    noise: Estimate
+    excess: Estimate
+    abbott: Estimate
+
+
+def excess_change(
+    perturbed: ArrayLike, repeated: ArrayLike, *, clusters: Clusters = None, level: float = 0.95
+) -> ExcessChange:
+    """How many more items a perturbation changes than asking again does.
+
+        excess = r − r0        abbott = (r − r0)/(1 − r0)
+
+    r is the share of items changed by the perturbation, r0 that changed by asking again. Both
+    arguments have one 0/1 number for every item, 1 where the output (or its score, or its quality)
+    changed, NaN where not known; only items with both count. excess has `paired_difference`'s
+    interval; abbott a jackknife t interval, and is below 0 where asking again changes more. Every
+    item changes anyway: abbott is undefined_zero_denominator. Source: Abbott (1925).
+    """
+    by_prompt, by_repeat = vectors("perturbed, repeated", perturbed, repeated)
+    both = ~np.isnan(by_prompt + by_repeat)
+    codes = unit_codes(clusters, len(by_prompt))[both]
+    x, y = by_prompt[both], by_repeat[both]
+    basis = Basis(
+        estimand="items changed by the perturbation, less those changed by asking again, items "
+        "like these",
+        items=len(x),
+        conditions=2,
+        excluded=int((~both).sum()),
+        level=level,
+    )
+    excess = replace(
+        accuracy_drop(by_prompt, by_repeat, clusters=clusters, level=level),
+        measure="excess_change",
+        estimand=basis.estimand,
+    )
+    rate, noise = (
+        basis.estimate(f"excess_change.{name}", float(changed.mean()), no_interval(level))
+        if len(changed)
+        else basis.undefined(f"excess_change.{name}", "insufficient_data", "no item has both")
+        for name, changed in (("rate", x), ("noise", y))
+    )
+    # Abbott's formula from sums of 1, x and y over units, and without each of the units.
+    measure = "excess_change.abbott"
+    units = unit_sums(np.column_stack([np.ones(len(x)), x, y]), codes)
+    n, changed, changed_anyway = units.sum(axis=0)
+    if len(x) < 2:
+        abbott = basis.undefined(measure, "insufficient_data", "fewer than two items")
+    elif changed_anyway == n:
+        why = "asking again changes every item"
+        abbott = basis.undefined(measure, "undefined_zero_denominator", why)
+    else:
+        value = float((changed - changed_anyway) / (n - changed_anyway))
+        left_out = units.sum(axis=0) - units
+        stable = left_out[:, 0] - left_out[:, 2]
+        interval = no_interval(level)
+        if (stable > 0.0).all() and len(units) > 2:
+            interval = jackknife(value, (left_out[:, 1] - left_out[:, 2]) / stable, level=level)
+        abbott = basis.estimate(measure, value, interval)
+    return ExcessChange(rate=rate, noise=noise, excess=excess, abbott=abbott)

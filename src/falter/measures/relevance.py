@@ -1,0 +1,364 @@
+"""From where in the article a summary takes its sentences, before and after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from falter.core.errors import InvalidValue
+from falter.core.records import Estimate, EstimateStatus
+from falter.measures.drops import accuracy
+from falter.measures.estimates import Basis, Floats, vectors
+from falter.measures.resample import check_replications, signed_sums
+from falter.stats import Interval, item_mean, no_interval
+
+Sources = Sequence[Sequence[int | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionDistribution:
+    """The histogram of ⌊bins · j/n⌋: which part of its article a summary sentence comes from.
+
+    `shares` of the mapped sentences are None where none is mapped; `excluded` counts the sentences
+    that map to nothing.
+    """
+
+    shares: tuple[float, ...] | None
+    counts: tuple[int, ...]
+    sentences: int
+    excluded: int
+    articles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionShift:
+    """Two distributions, three distances, and what changed article by article.
+
+    `tv`, `jsd` (in bits) and `wasserstein` (in article lengths) compare the histograms, which can
+    be the same while every article changed: `changed` is the share of articles with another set of
+    source sentences, `jaccard` the mean overlap of the two sets.
+    """
+
+    before: PositionDistribution
+    after: PositionDistribution
+    tv: Estimate
+    jsd: Estimate
+    wasserstein: Estimate
+    changed: Estimate
+    jaccard: Estimate
+
+
+def position_shift(
+    before: Sources,
+    after: Sources,
+    lengths: Sequence[int],
+    *,
+    bins: int = 10,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> PositionShift:
+    """How far the source positions moved from one set of summaries to another of the same articles.
+
+    `before[a]` and `after[a]` have for every summary sentence of article a the number j of the
+    article sentence it maps to, from 0, or None where it maps to none; `lengths[a]` is the number n
+    of sentences of the article.
+
+        tv = ½ Σ_b |p_b − q_b|        wasserstein = Σ_b |P_b − Q_b|/bins
+        jsd = ½ Σ_b p_b log₂(p_b/m_b) + ½ Σ_b q_b log₂(q_b/m_b),   m = (p + q)/2
+
+    for the shares p and q of the bins before and after, cumulative P and Q; wasserstein is in
+    article lengths. Finite samples always differ: the `p_value` is the share of random swaps of
+    before and after within articles that are as far apart; there is no interval. `changed` and
+    `jaccard` are over articles with a mapped sentence in both, Agresti and Coull's and a t
+    interval.
+    """
+    check_replications(replications)
+    if not len(before) == len(after) == len(lengths):
+        raise InvalidValue(
+            "before, after, lengths", (len(before), len(after), len(lengths)), "the same articles"
+        )
+    old, old_unmapped = _histograms(before, lengths, bins)
+    new, new_unmapped = _histograms(after, lengths, bins)
+    basis = Basis(
+        estimand="distance of two histograms of source positions, these articles",
+        items=len(lengths),
+        conditions=2,
+        level=level,
+        seed=seed,
+    )
+    distances = _distances(old.sum(axis=0), new.sum(axis=0))
+    # Swapping within an article adds or takes off half of its difference.
+    half_difference = signed_sums(old - new, replications, seed) / 2.0
+    middle = (old + new).sum(axis=0) / 2.0
+    null = _distances(middle + half_difference, middle - half_difference)
+    method = f"p: {replications} swaps of before and after within articles, PCG64"
+    none = Interval(low=None, high=None, level=level, method=method)
+    estimates = {}
+    for place, name in enumerate(("tv", "jsd", "wasserstein")):
+        value, swapped = distances[place], null[place]
+        measure = f"position_shift.{name}"
+        if np.isnan(value):
+            why = "no sentence before, or none after, is mapped"
+            estimates[name] = basis.undefined(measure, "insufficient_data", why)
+            continue
+        swapped = swapped[~np.isnan(swapped)]
+        p_value = float((1 + (swapped >= value - 1e-12).sum()) / (1 + len(swapped)))
+        estimates[name] = basis.estimate(measure, float(value), none, p_value=p_value)
+    changed, jaccard = _by_article(before, after, level)
+    return PositionShift(
+        before=_distribution(old, old_unmapped),
+        after=_distribution(new, new_unmapped),
+        **estimates,
+        changed=changed,
+        jaccard=jaccard,
+    )
+
+
+def _distances(old: Floats, new: Floats) -> Floats:
+    """Three x (...): tv, jsd and wasserstein of (..., bins) counts; NaN where one is empty."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p = old / old.sum(axis=-1, keepdims=True)
+        q = new / new.sum(axis=-1, keepdims=True)
+        middle = (p + q) / 2.0
+        entropy = sum(
+            np.where(x > 0.0, x * np.log2(np.where(x > 0.0, x / middle, 1.0)), 0.0).sum(axis=-1)
+            for x in (p, q)
+        )
+    tv = np.abs(p - q).sum(axis=-1) / 2.0
+    jsd = np.where(np.isnan(p[..., 0] + q[..., 0]), np.nan, np.maximum(entropy, 0.0) / 2.0)
+    wasserstein = np.abs(np.cumsum(p - q, axis=-1)).sum(axis=-1) / p.shape[-1]
+    return np.stack([tv, jsd, wasserstein])
+
+
+def _by_article(before: Sources, after: Sources, level: float) -> tuple[Estimate, Estimate]:
+    """The share of articles with other source sentences, and the mean overlap |A ∩ B|/|A ∪ B|."""
+    changed = np.full(len(before), np.nan)
+    overlap = np.full(len(before), np.nan)
+    for place, sides in enumerate(zip(before, after, strict=True)):
+        old, new = ({j for j in side if j is not None} for side in sides)
+        if old and new:
+            changed[place] = old != new
+            overlap[place] = len(old & new) / len(old | new)
+    basis = Basis(
+        estimand="articles like these",
+        items=int((~np.isnan(overlap)).sum()),
+        conditions=2,
+        excluded=int(np.isnan(overlap).sum()),
+        level=level,
+    )
+    return _share(basis, "changed", changed), _share(basis, "jaccard", overlap)
+
+
+def _share(basis: Basis, name: str, values: Floats) -> Estimate:
+    """The mean of numbers from 0 to 1, its interval held to that."""
+    measure = f"position_shift.{name}"
+    mean = accuracy(values, level=basis.level)
+    if not basis.items:
+        why = "no article has mapped sentences before and after"
+        return basis.undefined(measure, "insufficient_data", why)
+    value = float(values[~np.isnan(values)].mean())
+    interval = Interval(low=mean.low, high=mean.high, level=basis.level, method=mean.method)
+    return basis.estimate(measure, value, interval.clipped(0.0, 1.0))
+
+
+def _histograms(sources: Sources, lengths: Sequence[int], bins: int) -> tuple[Floats, int]:
+    """Articles x bins of counts, and how many sentences map to nothing."""
+    if bins < 1 or len(sources) != len(lengths):
+        expected = "as many articles as lengths, and one bin or more"
+        raise InvalidValue("sources, lengths, bins", (len(sources), len(lengths), bins), expected)
+    article = np.array([a for a, row in enumerate(sources) for _ in row], dtype=np.intp)
+    place = np.array([-1 if j is None else j for row in sources for j in row], dtype=np.intp)
+    mapped = place >= 0
+    article, place = article[mapped], place[mapped]
+    size = np.asarray(lengths, dtype=np.intp)[article] if len(article) else article
+    beyond = place >= size
+    if beyond.any():
+        a = int(article[beyond][0])
+        raise InvalidValue(
+            "sources", int(place[beyond][0]), f"numbers below {lengths[a]} in article {a}"
+        )
+    bin_of = bins * place // np.maximum(size, 1)
+    counts = np.bincount(article * bins + bin_of, minlength=len(lengths) * bins)
+    return counts.reshape(len(lengths), bins).astype(float), int((~mapped).sum())
+
+
+def _distribution(table: Floats, unmapped: int) -> PositionDistribution:
+    counts = table.sum(axis=0)
+    total = float(counts.sum())
+    return PositionDistribution(
+        shares=tuple(float(c) for c in counts / total) if total else None,
+        counts=tuple(int(c) for c in counts),
+        sentences=int(total),
+        excluded=unmapped,
+        articles=len(table),
+    )
+
+
+# A rating as the mean of what a judge thinks each score's chance is.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GevalScore:
+    """The weighted score, or None with the reason; `renormalised` if the sum was not 100."""
+
+    value: float | None
+    status: EstimateStatus
+    total: float | None
+    renormalised: bool
+    reason: str
+
+
+def geval_score(percentages: Sequence[float] | None) -> GevalScore:
+    """Σ s p_s / Σ p_s over the scores s = 1 to 5, from five percentages p.
+
+    The chance of a score of 1 comes first. A sum that differs from 100 by more than 0.5 is
+    renormalised and flagged; not five finite numbers, one below 0, or a sum of 0: None.
+    Source: Liu et al. (2023), G-Eval.
+    """
+    p = [] if percentages is None else [float(percentage) for percentage in percentages]
+    reason = ""
+    if len(p) != 5:
+        reason = f"{len(p)} numbers instead of five"
+    elif not all(math.isfinite(percentage) for percentage in p):
+        reason = "a number that is not finite"
+    elif min(p) < 0.0:
+        reason = "a percentage below 0"
+    if reason:
+        return GevalScore(
+            value=None, status="insufficient_data", total=None, renormalised=False, reason=reason
+        )
+    total = math.fsum(p)
+    if total == 0.0:
+        return GevalScore(
+            value=None,
+            status="undefined_zero_denominator",
+            total=0.0,
+            renormalised=False,
+            reason="the percentages sum to 0",
+        )
+    value = math.fsum(s * p_s for s, p_s in enumerate(p, start=1)) / total
+    return GevalScore(
+        value=value, status="ok", total=total, renormalised=abs(total - 100.0) > 0.5, reason=""
+    )
+
+
+# Which of several summaries people prefer, over several criteria.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanEvaluation:
+    """`means[arm][criterion]`, `sds` likewise (ddof 1, None for one rating), and the best arms."""
+
+    means: Mapping[str, Mapping[str, Estimate]]
+    sds: Mapping[str, Mapping[str, float | None]]
+    best: tuple[str, ...]
+
+
+def human_evaluation(
+    ratings: Mapping[str, Mapping[str, ArrayLike]], *, level: float = 0.95
+) -> HumanEvaluation:
+    """Mean and standard deviation of every arm on every criterion, and which arm is best.
+
+    `ratings[arm][criterion]` has one number for every item, NaN where nobody rated it; average
+    several raters of one item before. t intervals over items. Best is the arm
+    that wins most criteria; of those that tie, the one with the highest total. A criterion that
+    several arms lead is won by each of them; arms that still tie are all named.
+    """
+    means: dict[str, dict[str, Estimate]] = {}
+    sds: dict[str, dict[str, float | None]] = {}
+    for arm, criteria in ratings.items():
+        means[arm], sds[arm] = {}, {}
+        for name, values in criteria.items():
+            (vector,) = vectors(f"ratings of '{arm}'", values)
+            rated = vector[~np.isnan(vector)]
+            basis = Basis(
+                estimand="mean rating, items like these",
+                items=len(rated),
+                excluded=len(vector) - len(rated),
+                level=level,
+            )
+            sds[arm][name] = float(rated.std(ddof=1)) if len(rated) > 1 else None
+            if not len(rated):
+                why = "no item was rated"
+                means[arm][name] = basis.undefined("human_evaluation", "insufficient_data", why)
+                continue
+            interval = item_mean(vector, level=level).interval
+            means[arm][name] = basis.estimate("human_evaluation", float(rated.mean()), interval)
+    table = {
+        arm: {name: e.value for name, e in row.items() if e.value is not None}
+        for arm, row in means.items()
+    }
+    return HumanEvaluation(means=means, sds=sds, best=best_arms(table))
+
+
+def best_arms(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+    """The arms that win most criteria and have the highest total, of `table[arm][criterion]`."""
+    names = dict.fromkeys(name for row in table.values() for name in row)
+    wins = dict.fromkeys(table, 0)
+    for name in names:
+        leading = max(row[name] for row in table.values() if name in row)
+        for arm, row in table.items():
+            wins[arm] += name in row and row[name] >= leading - 1e-12
+    most = max(wins.values(), default=0)
+    totals = {arm: sum(table[arm].values()) for arm, count in wins.items() if count == most}
+    highest = max(totals.values(), default=0.0)
+    return tuple(arm for arm, total in totals.items() if total >= highest - 1e-12)
+
+
+# A rate as people would judge it, from a judge's verdicts and a sample of people's.
+
+
+def corrected_rate(judged: ArrayLike, human: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """The mean of what people would say, when a judge saw all items and people a random few.
+
+        ȳ + w (f̄ of the others − f̄ of the labelled)        w = Cov(y, f)/((1 + n/N) Var f)
+        u = (y − ȳ − w (f − f̄))/n for the labelled, w (f − f̄)/N for the others
+        se² = n/(n − 2) Σ u²
+
+    for the judge's numbers f, `judged`, and those of people y, `human`, NaN where no person looked;
+    the n items that people saw must be a random sample, N are the others. w is the weight that
+    gives the least variance. A t interval of n − 2 degrees of freedom: the mean and the weight are
+    estimated. Fewer than two labelled items: insufficient_data.
+    Source: Angelopoulos, Duchi and Zrnic (2023), power-tuned prediction-powered inference.
+    """
+    from scipy.special import stdtrit
+
+    f, y = vectors("judged, human", judged, human)
+    judged_at_all = ~np.isnan(f)
+    f, y = f[judged_at_all], y[judged_at_all]
+    labelled = ~np.isnan(y)
+    basis = Basis(
+        estimand="mean of what people would say, items like these",
+        items=len(f),
+        excluded=int((~judged_at_all).sum()),
+        level=level,
+    )
+    if labelled.sum() < 2:
+        why = "fewer than two items that people judged"
+        return basis.undefined("corrected_rate", "insufficient_data", why)
+    y = y[labelled]
+    f_labelled, f_others = f[labelled], f[~labelled]
+    n, others = len(f_labelled), len(f_others)
+    variance = float(np.var(f, ddof=1))
+    weight = 0.0
+    if others and variance > 1e-14:
+        weight = float(np.cov(y, f_labelled)[0, 1]) / variance / (1.0 + n / others)
+    correction = weight * (f_others.mean() - f_labelled.mean()) if others else 0.0
+    value = float(y.mean() + correction)
+    influence = np.zeros(len(f))
+    influence[labelled] = (y - y.mean() - weight * (f_labelled - f_labelled.mean())) / n
+    if others:
+        influence[~labelled] = weight * (f_others - f_others.mean()) / others
+    freedom = max(1, n - 2)
+    error = float(np.sqrt(n / freedom * np.square(influence).sum()))
+    if error <= 1e-14 * max(1.0, abs(float(f.mean()))):
+        return basis.estimate("corrected_rate", value, no_interval(basis.level))
+    half = float(stdtrit(freedom, 0.5 + basis.level / 2.0)) * error
+    method = f"t, tuned prediction-powered, {n} labelled, weight {weight:.2f}"
+    interval = Interval(low=value - half, high=value + half, level=basis.level, method=method)
+    return basis.estimate("corrected_rate", value, interval)

@@ -1,0 +1,442 @@
+"""Where the variance of outcomes comes from: the items, the conditions, or both at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from falter.core.errors import InvalidValue, UnknownName
+from falter.core.records import Estimate
+from falter.measures.estimates import Clusters, Floats
+from falter.measures.tables import (
+    Table,
+    component_interval,
+    difference_interval,
+    outcome_array,
+    ratio_interval,
+    share_of_few,
+    total_interval,
+)
+from falter.stats import (
+    Components,
+    Interval,
+    condition_intervals,
+    jackknife,
+    jackknife_error,
+    no_interval,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginComponents:
+    """The decomposition of the very numbers at hand: total = data + pert + run, exactly."""
+
+    data: Estimate
+    pert: Estimate
+    run: Estimate
+    total: Estimate
+    brittleness: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossedComponents:
+    """Items, conditions, and what is left when both are known."""
+
+    item: Estimate
+    condition: Estimate
+    interaction: Estimate
+    run: Estimate
+    brittleness_main: Estimate
+    brittleness_interaction: Estimate
+
+
+AnyComponents = PluginComponents | CrossedComponents
+KINDS: dict[str, type[AnyComponents]] = {"plugin": PluginComponents, "crossed": CrossedComponents}
+
+
+@overload
+def variance_components(
+    outcomes: ArrayLike,
+    method: Literal["plugin"] = "plugin",
+    *,
+    clusters: Clusters = None,
+    draws: int = 1,
+    level: float = 0.95,
+) -> PluginComponents: ...
+@overload
+def variance_components(
+    outcomes: ArrayLike,
+    method: Literal["crossed"],
+    *,
+    clusters: Clusters = None,
+    draws: int = 1,
+    level: float = 0.95,
+) -> CrossedComponents: ...
+def variance_components(
+    outcomes: ArrayLike,
+    method: Literal["plugin", "crossed"] = "plugin",
+    *,
+    clusters: Clusters = None,
+    draws: int = 1,
+    level: float = 0.95,
+) -> AnyComponents:
+    """Split the variance of items x conditions (x runs) outcomes; condition 0 is the baseline.
+
+    plugin: data = Var_i(mean_j), pert = mean_i Var_j, ddof 0; brittleness = pert/total.
+    crossed: item = (MS_item − MS_rest)/J, condition = (MS_condition − MS_rest)/I, interaction =
+    MS_rest; a share of their sum each. The mean squares are those of `falter.stats.components`.
+    Components are reported as they come out, also below 0, and cut at 0 only inside ratios.
+
+    NaN is a missing cell: all cells that are there count, by pairs of conditions (see
+    `falter.stats.components`). Items without any cell are `excluded`; a condition without any is
+    left out and named in the estimand. One condition: not_identified; fewer than two items:
+    insufficient_data; nothing varies at all: the ratios are undefined_zero_variance. One run: the
+    variance between runs is not identified and is part of pert or interaction. Intervals are over
+    items, or over `clusters` of items, which are left out whole; with fewer than six of them the
+    status is too_few_clusters. `draws` says how many draws were averaged in each cell, which the
+    plug-in share depends on: its estimand names J, draws and n. See `docs/measures.md`.
+    """
+    if method not in KINDS:
+        raise UnknownName("variance component method", method, tuple(KINDS))
+    table = Table.read_all(outcomes, level, clusters)
+    if table.status != "ok":
+        kind = KINDS[method]
+        return kind(**table.all_undefined(method, [field.name for field in fields(kind)]))
+    return _plugin(table, draws) if method == "plugin" else _crossed(table)
+
+
+def _plugin(table: Table, draws: int) -> PluginComponents:
+    parts, width = table.parts, table.cells.shape[1]
+    total = _total_variance(parts)
+    # Plug-in variances divide by J and not by J - 1, so both bounds shrink.
+    shrink = (width - 1) / width
+    ceiling = table.ceiling * shrink
+    few = table.few_vary()
+    few = few and few.mapped(lambda end: end * shrink)
+    brittleness = _constant("plugin.brittleness", table)
+    if total[0] != 0.0:
+        share = ratio_interval(table, parts.pert, total)
+        if few:
+            share = share_of_few(few, float(parts.pert[0]), float(parts.data[0]))
+        brittleness = table.quantity(
+            "plugin.brittleness", lambda c: _divided(c.pert, _total_variance(c)), share
+        )
+    runs = f", runs {table.runs}" if table.runs > 1 else ""
+    design = f"J = {width}, draws {draws}{runs}, n = {table.cells.shape[0]}"
+    brittleness = replace(
+        brittleness, estimand=f"{brittleness.estimand}, as in the paper ({design})"
+    )
+    data, pert = (component_interval(table, part, ceiling) for part in (parts.data, parts.pert))
+    return PluginComponents(
+        data=table.quantity("plugin.data", lambda c: c.data, data),
+        pert=table.quantity("plugin.pert", lambda c: c.pert, few or pert),
+        run=_run_component("plugin.run", table, lambda c: c.run_plugin),
+        total=table.quantity("plugin.total", _total_variance, total_interval(table, total)),
+        brittleness=brittleness,
+    )
+
+
+def _total_variance(parts: Components) -> Floats:
+    return parts.data + parts.pert + parts.run_plugin
+
+
+def _crossed(table: Table) -> CrossedComponents:
+    parts, width = table.parts, table.cells.shape[1]
+    item, rest, whole = parts.item, parts.interaction, _whole(parts)
+    others = np.maximum(item, 0.0) + np.maximum(rest, 0.0) + parts.run
+    spread, main = condition_intervals(
+        table.means, float(others[0]), others[1:], codes=table.codes, level=table.level
+    )
+    few = table.few_vary()
+    if few is not None and parts.pert[0] == 0.0:
+        # No item varies: what bounds the variance within items bounds the conditions' too.
+        spread, main = few, share_of_few(few, 0.0, float(others[0]))
+    elif few is not None:
+        # The interaction's share of the variance within items, as observed.
+        factor = float(rest[0] / parts.oneway_pert[0])
+        few = few.mapped(lambda end: end * factor)
+    if few is not None:
+        part = max(0.0, float(rest[0]))
+        by_item = share_of_few(few, part, float(whole[0]) - part)
+    else:
+        # Components cut at 0 vary less than they should: the raw ones set the width.
+        raw = whole + np.minimum(item, 0.0) + np.minimum(rest, 0.0)
+        by_item = ratio_interval(table, rest, raw, shift=1.0 / width)
+
+    def share(name: str, of: Callable[[Components], Floats], interval: Interval) -> Estimate:
+        if whole[0] <= 0.0:
+            return _constant(f"crossed.{name}", table)
+        return table.quantity(
+            f"crossed.{name}", lambda c: _divided(np.maximum(of(c), 0.0), _whole(c)), interval
+        )
+
+    # Mean squares above 0 less what lies beneath: that of the rest, and that of the runs.
+    error = float(parts.run[0] / table.runs)
+    beneath = float(rest[0] + parts.run[0] / table.runs) / width
+    return CrossedComponents(
+        item=table.quantity(
+            "crossed.item", lambda c: c.item, difference_interval(table, item, beneath)
+        ),
+        condition=table.quantity("crossed.condition", lambda c: c.condition, spread),
+        interaction=table.quantity(
+            "crossed.interaction",
+            lambda c: c.interaction,
+            few or difference_interval(table, rest, error),
+        ),
+        run=_run_component("crossed.run", table, lambda c: c.run),
+        brittleness_main=share("brittleness_main", lambda c: c.condition, main),
+        brittleness_interaction=share("brittleness_interaction", lambda c: c.interaction, by_item),
+    )
+
+
+def _whole(c: Components) -> Floats:
+    """Item, condition, interaction and run together, cut at 0."""
+    others = np.maximum(c.item, 0.0) + np.maximum(c.interaction, 0.0) + c.run
+    return others + np.maximum(c.condition, 0.0)
+
+
+def _divided(part: Floats, whole: Floats) -> Floats:
+    return np.asarray(np.where(whole > 0.0, part / np.where(whole > 0.0, whole, 1.0), np.nan))
+
+
+def _run_component(measure: str, table: Table, of: Callable[[Components], Floats]) -> Estimate:
+    if table.runs == 1:
+        return table.undefined(measure, "not_identified", "every cell was run once")
+    run = table.quantity(measure, of, component_interval(table, of(table.parts)))
+    repeated = (~np.isnan(table.cells)).sum(axis=2).max(axis=1) > 1
+    return replace(run, items=int(repeated.sum()))
+
+
+def _constant(measure: str, table: Table) -> Estimate:
+    return table.undefined(measure, "undefined_zero_variance", "every outcome is the same")
+
+
+# How much of the variance the prompt makes, for one draw, whatever the number of prompts.
+
+
+# Between these mean scores the share says something; outside, the flip rate does.
+INFORMATIVE = (0.02, 0.98)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptShare:
+    """The share, and the variances it is made of.
+
+    `label` is "prompt" where the variance between runs is known and taken off, else "prompt and
+    run", because the share then contains it. `interaction` has what draws of a recipe differ in.
+    """
+
+    share: Estimate
+    item: Estimate
+    condition: Estimate
+    interaction: Estimate
+    run: Estimate
+    label: str
+
+
+def prompt_share(
+    outcomes: ArrayLike,
+    *,
+    repeats: int = 1,
+    again: ArrayLike | None = None,
+    idle: ArrayLike | None = None,
+    clusters: Clusters = None,
+    level: float = 0.95,
+) -> PromptShare:
+    """The share of the variance of an outcome that the prompt makes, among prompt and item.
+
+        (condition + interaction)/(item + condition + interaction)
+        condition + interaction = mean over j ≠ k of (y_ijd − y_ike)²/2 − run
+
+    over items i, different conditions j and k, and single draws d and e: so neither the number of
+    conditions nor that of draws changes what is estimated. `item` is the mean covariance of two
+    conditions. `outcomes` is items x conditions, or items x conditions x realisations with
+    `repeats` of each draw side by side, NaN where missing. The variance between runs is that of
+    repeats of a draw; else of `again`, items x outcomes of one prompt asked several times, taken to
+    hold for all prompts; else it is in the share, and `label` says so. `idle`, items x conditions,
+    are cells that carry the outcomes of condition 0, because their recipe left the prompt alone:
+    between those no run differs, so none is taken off.
+
+    Variances are reported as they come out and cut at 0 in the share. Intervals leave out items, or
+    clusters: of the log ratio of mean squares; with runs split off of the share itself, or its
+    logit where that is far from 0 and 1. A mean score outside 0.02 to 0.98: not_informative,
+    because a handful of outcomes makes the share. Other edges as in `variance_components`.
+    """
+    array = outcome_array(outcomes)
+    table = Table.read_all(array, level, clusters)
+    run = _run_variance(array, repeats, again, table)
+    label = "prompt and run" if run is None else "prompt"
+    if table.status != "ok":
+        undefined = table.all_undefined("prompt_share", ("item", "condition", "interaction", "run"))
+        undefined["share"] = replace(undefined["item"], measure="prompt_share")
+        return PromptShare(**_named(undefined, table, label), label=label)
+    split = _Split.of(table, run, _shared(array, idle, table) / repeats)
+    item, condition = split.item, table.parts.condition
+    found = {
+        "share": _share_estimate(table, split),
+        "item": _component("item", table, item),
+        "condition": _component("condition", table, condition),
+        "interaction": _component("interaction", table, split.prompt - condition),
+        "run": table.undefined("prompt_share.run", "not_identified", "no prompt was asked twice")
+        if run is None
+        else _component("run", table, run),
+    }
+    return PromptShare(**_named(found, table, label), label=label)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Split:
+    """The variance by item and by prompt; `run`, if known, is off both. Whole and left out."""
+
+    item: Floats
+    prompt: Floats
+    run: Floats | None
+
+    @classmethod
+    def of(cls, table: Table, run: Floats | None, kept: float) -> _Split:
+        """`kept` of the variance between runs is in the items', because cells share a run."""
+        parts = table.parts
+        if run is None:
+            return cls(item=parts.item, prompt=parts.single, run=None)
+        return cls(item=parts.item - kept * run, prompt=parts.single - (1.0 - kept) * run, run=run)
+
+    @property
+    def share(self) -> Floats:
+        """Prompt over prompt and item, as it comes out; NaN where their sum is not above 0."""
+        whole = self.prompt + self.item
+        return _divided(self.prompt, whole)
+
+
+def _shared(array: Floats, idle: ArrayLike | None, table: Table) -> float:
+    """The mean over pairs of conditions of the share of items that have one run in both."""
+    if idle is None:
+        return 0.0
+    same = np.array(idle, dtype=bool)
+    if same.shape != array.shape[:2]:
+        raise InvalidValue("idle", same.shape, f"items x conditions, {array.shape[:2]}")
+    same[:, 0] = True
+    seen = np.asarray(~np.isnan(array).all(axis=2), dtype=np.float64)
+    both, alike = seen.T @ seen, (seen * same).T @ (seen * same)
+    pair = ~np.eye(len(both), dtype=bool) & (both > 0.0)
+    return float((alike[pair] / both[pair]).mean()) if pair.any() else 0.0
+
+
+def _named(parts: dict[str, Estimate], table: Table, label: str) -> dict[str, Estimate]:
+    """The share and its parts with what they are about."""
+    about = dict.fromkeys(parts, "part of the variance of an outcome, one draw")
+    about["share"] = f"variance by {label}, over variance by item and {label}, one draw"
+    if label == "prompt and run":
+        about["interaction"] += ", variance between runs in it"
+    return {
+        name: replace(estimate, estimand=f"{about[name]}; {table.estimand}")
+        for name, estimate in parts.items()
+    }
+
+
+def _share_estimate(table: Table, split: _Split) -> Estimate:
+    measure, mean = "prompt_share", float(table.parts.mean[0])
+    low, high = INFORMATIVE
+    if not low <= mean <= high and _is_share(table.cells):
+        side = f"below {low}" if mean < low else f"above {high}"
+        why = f"the mean score, {mean:.3f}, is {side}: see the flip rate"
+        return table.undefined(measure, "not_informative", why)
+    prompt, item = max(0.0, float(split.prompt[0])), max(0.0, float(split.item[0]))
+    if prompt + item <= 0.0:
+        why = "neither items nor prompts differ"
+        return table.undefined(measure, "undefined_zero_variance", why)
+    effect = None
+    if table.codes is not None:
+        run = None if split.run is None else np.full(1, split.run[0])
+        plain = _Split.of(replace(table, codes=None), run, 0.0)
+        error = jackknife_error(plain.share[1:])
+        effect = (jackknife_error(split.share[1:]) / error) ** 2 if error > 0.0 else None
+    if _runs_are_no_repeats(table, split):
+        why = "outcomes differ more between the runs of a prompt than between prompts, so that "
+        why += "these runs are no repeats of one another"
+        return table.undefined(measure, "not_identified", why)
+    interval = _share_interval(table, split)
+    return table.estimate(measure, prompt / (prompt + item), interval, design_effect=effect)
+
+
+def _runs_are_no_repeats(table: Table, split: _Split) -> bool:
+    """Whether the prompt's variance is below zero beyond chance once that of the runs is off."""
+    if split.run is None or len(split.prompt) < 4 or np.isnan(split.prompt).any():
+        return False
+    high = jackknife(float(split.prompt[0]), split.prompt[1:], level=table.level).high
+    return high is not None and high < 0.0
+
+
+def _share_interval(table: Table, split: _Split) -> Interval:
+    if split.run is None:
+        few = table.few_vary()
+        if few is not None:
+            part, rest = (max(0.0, float(values[0])) for values in (split.prompt, split.item))
+            return share_of_few(few, part, rest)
+        whole = split.prompt + split.item
+        return ratio_interval(table, split.prompt, whole, shift=1.0 / table.cells.shape[1])
+    share = split.share
+    if len(share) < 4 or np.isnan(share).any():
+        return no_interval(table.level)
+    value, error = float(share[0]), jackknife_error(share[1:])
+    if 3.5 * error < value < 1.0 - 3.5 * error:
+        return jackknife(value, share[1:], transform="logit", level=table.level)
+    return jackknife(value, share[1:], level=table.level).clipped(0.0, 1.0)
+
+
+def _component(name: str, table: Table, values: Floats) -> Estimate:
+    interval = no_interval(table.level)
+    if len(values) >= 4 and not np.isnan(values).any():
+        interval = jackknife(float(values[0]), values[1:], level=table.level)
+    return table.estimate(f"prompt_share.{name}", float(values[0]), interval)
+
+
+def _is_share(cells: Floats) -> bool:
+    return not bool(((cells < 0.0) | (cells > 1.0)).any())
+
+
+def _run_variance(
+    array: Floats, repeats: int, again: ArrayLike | None, table: Table
+) -> Floats | None:
+    """The variance between runs of a prompt, and without each unit of the table; None if unknown.
+
+    With repeats the mean over conditions that have some, each pooled over its cells; else pooled
+    over the items that `again` has.
+    """
+    items, width, depth = array.shape
+    if repeats < 1 or depth % repeats:
+        raise InvalidValue("repeats", repeats, f"a divisor of {depth} realisations")
+    squares, freedom = _squares_within(array.reshape(items, width, depth // repeats, repeats))
+    squares, freedom = squares.sum(axis=2), freedom.sum(axis=2)
+    if not freedom.any() and again is not None:
+        pairs = np.asarray(again, dtype=np.float64)
+        if pairs.ndim != 2 or len(pairs) != items:
+            raise InvalidValue(
+                "again", pairs.shape, f"outcomes of {items} items, asked twice or more"
+            )
+        squares, freedom = (x[:, None] for x in _squares_within(pairs))
+    if not freedom.any() or table.status != "ok":
+        return None
+    rows = table.rows
+    codes = np.arange(rows.sum()) if table.codes is None else table.codes
+    # As many units, or groups of them, as the components leave out.
+    units = len(table.parts.item) - 1
+    s, f = np.zeros((units, squares.shape[1])), np.zeros((units, squares.shape[1]))
+    np.add.at(s, codes % units, squares[rows])
+    np.add.at(f, codes % units, freedom[rows])
+    s, f = (np.vstack([x.sum(axis=0), x.sum(axis=0) - x]) for x in (s, f))
+    known = f > 0.0
+    own = np.where(known, s / np.where(known, f, 1.0), 0.0)
+    return np.asarray(own.sum(axis=1) / np.maximum(1, known.sum(axis=1)))
+
+
+def _squares_within(values: Floats) -> tuple[Floats, Floats]:
+    """The sum of squares around the mean over the last axis, and its degrees of freedom."""
+    seen = ~np.isnan(values)
+    counts = seen.sum(axis=-1)
+    mean = np.where(seen, values, 0.0).sum(axis=-1) / np.maximum(counts, 1)
+    off = np.where(seen, values - mean[..., None], 0.0)
+    return np.square(off).sum(axis=-1), np.maximum(counts - 1, 0).astype(np.float64)
