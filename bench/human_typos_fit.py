@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from falter.core.rng import Rng
-from falter.perturbations import _human
-from falter.perturbations._human import PLACES, band_of, misspelt_by_model, place_of
-from falter.perturbations._resources import keyboard
+from falter.perturbations import spelling
+from falter.perturbations.spelling import PLACES, band_of, misspelt_by_model, place_of
+from falter.perturbations.vocabulary import keyboard
 from falter.text import LetterEdit, common_words, letter_edits
 
 ROOT = Path(__file__).parents[1]
@@ -171,7 +171,7 @@ def balanced(model: dict[str, Any], found: Sequence[Pair]) -> dict[str, Any]:
 
     Rates are of letters, but an edit is drawn among those that one word allows.
     """
-    for cached in (_human._model, _human._rates, _human._drawable):
+    for cached in (spelling._model, spelling._rates, spelling._drawable):
         cached.cache_clear()
     rng, made = Rng(0), Counter[str]()
     real = Counter(step.kind for right, wrong in found for step in letter_edits(right, wrong))

@@ -14,9 +14,8 @@ from falter.core.errors import InvalidValue
 from falter.core.records import Prompt, Recipe, Section
 from falter.core.rng import Rng
 from falter.perturbations import apply_recipe, parse_step, perturb
-from falter.perturbations._human import misspelt_by_model
-from falter.perturbations._resources import never_produced
-from falter.perturbations._typing import mistyped
+from falter.perturbations.spelling import misspelt_by_model, mistyped
+from falter.perturbations.vocabulary import never_produced
 from falter.text import letter_edits
 
 ROOT = Path(__file__).parents[1]

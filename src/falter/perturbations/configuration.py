@@ -10,8 +10,7 @@ from falter.core.errors import UsageError
 from falter.core.interfaces import Parameter
 from falter.core.records import Prompt, Recipe
 from falter.core.rng import Rng
-from falter.perturbations._base import Described, perturbations, summary_of
-from falter.perturbations._parameters import checked_parameters
+from falter.perturbations.base import Described, checked_parameters, perturbations, summary_of
 
 __all__ = [
     "OTHER_TEMPLATE",

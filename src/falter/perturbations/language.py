@@ -11,8 +11,15 @@ from falter.core.interfaces import Parameter
 from falter.core.records import Demonstration, Edit, Prompt, Section, SectionKind
 from falter.core.render import with_choices
 from falter.core.rng import Rng
-from falter.perturbations._rewriting import NoRewrite, Rewritten, Wanted, rewriting
-from falter.perturbations._rewritten import has_letters, open_core, put
+from falter.perturbations.rewriting import (
+    NoRewrite,
+    Rewritten,
+    Wanted,
+    has_letters,
+    open_core,
+    put,
+    rewriting,
+)
 from falter.text import protect
 
 __all__ = ["LANGUAGES", "crosslingual", "language_name", "translate", "wanted_translation"]

@@ -12,8 +12,8 @@ from functools import lru_cache
 from falter.core.interfaces import Parameter
 from falter.core.records import Edit, Prompt, Section
 from falter.core.rng import Rng
-from falter.perturbations._base import prompt_perturbation
-from falter.perturbations._frame import ends_in_space, framed
+from falter.perturbations.additions import ends_in_space, framed
+from falter.perturbations.base import prompt_perturbation
 from falter.text import blocked, replace_spans, uncovered
 
 __all__ = ["pad_newlines", "pad_quotes", "pad_random", "pad_spaces", "replace_spaces"]

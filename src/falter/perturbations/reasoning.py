@@ -10,10 +10,9 @@ from falter.core.ids import digest
 from falter.core.interfaces import Parameter
 from falter.core.records import Prompt
 from falter.core.rng import Rng
-from falter.perturbations._asking import what_to_give, with_instruction
-from falter.perturbations._base import has_body, prompt_perturbation
-from falter.perturbations._choices import is_listed, refers, relisted, target_of
-from falter.perturbations._frame import framed
+from falter.perturbations.additions import framed, what_to_give, with_instruction
+from falter.perturbations.base import has_body, prompt_perturbation
+from falter.perturbations.options import is_listed, refers, relisted, target_of
 
 __all__ = ["chain_of_thought", "elimination", "elimination_control", "ignore_above"]
 

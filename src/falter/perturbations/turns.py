@@ -6,17 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 from falter.core.interfaces import Parameter
 from falter.core.records import Demonstration, Edit, Prompt, Section, SectionKind, Span
 from falter.core.rng import Rng
-from falter.perturbations._asking import added
-from falter.perturbations._base import closed_spans, prompt_perturbation
-from falter.perturbations._prose import prose_at
-from falter.perturbations._rearranging import inner, template_units
+from falter.perturbations.additions import added, prose_at
+from falter.perturbations.base import closed_spans, prompt_perturbation
+from falter.perturbations.template_parts import inner, template_units
 from falter.text import merged, overlaps, replace_spans, sentences
-
-__all__ = ["role_placement", "sharded_turns"]
 
 _FAMILY, _GROUP = "position", "turns"
 _MEANING = ("target", "choices", "numbers", "code", "negations")
@@ -254,3 +252,65 @@ def _pieces(section: Section, cuts: Sequence[Span]) -> list[Section | None]:
 def _cut_to(section: Section, span: Span) -> Section:
     gone = [(0, span[0], ""), (span[1], len(section.text), "")]
     return replace_spans(section, [change for change in gone if change[0] < change[1]])
+
+
+# Solved examples marked off from each other and from the question in another way.
+
+
+class _Marks(NamedTuple):
+    """What stands before each example, and before the question."""
+
+    example: str
+    question: str
+
+
+_MARKS: dict[str, _Marks] = {
+    "blank": _Marks("\n\n", "\n\n"),
+    "brackets": _Marks("[example]\n", "[question]\n"),
+    "dashes": _Marks("---\n", "---\n"),
+    "equals": _Marks("==========\n", "==========\n"),
+    "hashes": _Marks("###\n", "###\n"),
+    "headings": _Marks("## Example\n", "## Question\n"),
+    "words": _Marks("Here is an example.\n", "Now it is your turn.\n"),
+}
+_STYLE = Parameter(
+    name="style",
+    type=str,
+    default="draw",
+    help="what marks them off; draw: one of the others for each item and draw",
+    options=("draw", *_MARKS),
+)
+
+
+def _has_examples(prompt: Prompt, style: str) -> bool:
+    return bool(prompt.demonstrations) and any(s.kind != "system" for s in prompt.sections)
+
+
+@prompt_perturbation(
+    "demonstration_delimiter",
+    version=2,
+    title="examples marked off in another way",
+    family="position",
+    group="demonstrations",
+    parameters=(_STYLE,),
+    invariants=("target", "choices", "numbers", "code", "negations"),
+    eligible=_has_examples,
+)
+def demonstration_delimiter(prompt: Prompt, rng: Rng, style: str) -> Prompt:
+    """Puts another mark before each solved example, and before the question.
+
+    A rule, a heading, a word in brackets, a sentence or more empty lines. The words of examples
+    and question stay as they are.
+    """
+    marks = _MARKS[rng.choice(tuple(_MARKS)) if style == "draw" else style]
+    name = "demonstration_delimiter"
+    shown = tuple(
+        replace(d, sections=(added(name, marks.example), *d.sections))
+        if n or marks.example.strip()
+        else d  # empty lines before everything would mark nothing off
+        for n, d in enumerate(prompt.demonstrations)
+    )
+    sections = prompt.sections
+    start = next(n for n, section in enumerate(sections) if section.kind != "system")
+    sections = (*sections[:start], added(name, marks.question), *sections[start:])
+    return replace(prompt, demonstrations=shown, sections=sections)

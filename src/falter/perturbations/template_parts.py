@@ -11,22 +11,8 @@ from typing import Literal, NamedTuple
 
 from falter.core.records import Prompt, Section, Span
 from falter.core.rng import Rng
-from falter.perturbations._asking import added, cue_at, cue_line
+from falter.perturbations.additions import added, cue_at, cue_line
 from falter.text import Replacement, merged, overlaps, replace_spans
-
-__all__ = [
-    "Order",
-    "Unit",
-    "another_order",
-    "both",
-    "inner",
-    "moves",
-    "possible",
-    "rearranged",
-    "reordered",
-    "template_units",
-    "units",
-]
 
 Role = Literal["instruction", "context", "output", "cue"]
 _RANK: dict[Role, int] = {"instruction": 0, "context": 1, "output": 2, "cue": 3}

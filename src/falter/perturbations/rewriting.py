@@ -2,30 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any, Self
 
 from falter.core.errors import UsageError
 from falter.core.ids import digest
 from falter.core.interfaces import Parameter, RewriteBank
-from falter.core.records import Prompt, Rewrite, SectionKind
+from falter.core.records import Prompt, Rewrite, Section, SectionKind, Span
 from falter.core.rng import Rng
-from falter.perturbations._base import Described, perturbations, summary_of
-from falter.perturbations._parameters import PROTECT, checked_parameters, scope_parameter
-from falter.perturbations._rewrite_request import lost, rewrite_prompt, shortened
+from falter.perturbations.base import (
+    PROTECT,
+    Described,
+    checked_parameters,
+    perturbations,
+    scope_parameter,
+    summary_of,
+)
+from falter.text import Replacement, blocked, protect, replace_spans
 
-__all__ = [
-    "Ledger",
-    "NoRewrite",
-    "RewritePerturbation",
-    "Rewritten",
-    "Wanted",
-    "rewrite_key",
-    "rewriting",
-]
+# The request for a rewrite, and what a rewrite has to keep.
+
+
+MOST_LISTED = 40
+LONGEST_LISTED = 120
+
+_NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
+_QUESTION = ("?", "？", "؟")
+_SPACE = re.compile(r"\s+")
+
+
+def rewrite_prompt(asking: str, text: str, patterns: Sequence[str] | None) -> Prompt:
+    """One user turn: what to do, and the text between tags. No system turn: not all servers take
+    one.
+
+    With `patterns`, even an empty list, the request lists what has to stay.
+    """
+    tag = "text"
+    while f"</{tag}>" in text:
+        tag += "_"
+    listed = () if patterns is None else tuple(_listed(text, patterns))
+    keep = f"\n- These have to be in it, character by character: {' '.join(listed)}"
+    asking = asking.replace("<text>", f"<{tag}>").replace("</text>", f"</{tag}>")
+    instruction = asking + (keep if listed else "")
+    return Prompt(
+        sections=(
+            Section(name="task", kind="instruction", text=f"{instruction}\n\n<{tag}>\n"),
+            Section(name="text", kind="input", text=text),
+            Section(name="end", kind="instruction", text=f"\n</{tag}>"),
+        )
+    )
+
+
+def lost(text: str, new: str, patterns: Sequence[str] = ()) -> str | None:
+    """The first protected piece or number of a text that its rewrite lacks.
+
+    White space does not count, nor how often a piece occurs: a second mention may well become a
+    pronoun. A question that lost its question mark has usually been answered instead.
+    """
+    if text.rstrip().endswith(_QUESTION) and not any(map(new.__contains__, _QUESTION)):
+        return text.rstrip()[-1]
+    after = _SPACE.sub("", new)
+    for piece in _pieces(text, patterns):
+        if _SPACE.sub("", piece) not in after:
+            return piece
+    numbers = set(_NUMBER.findall(new))
+    return next((n for n in _NUMBER.findall(text) if n not in numbers), None)
+
+
+def _pieces(text: str, patterns: Sequence[str]) -> Iterator[str]:
+    """What the protector protects, without surrounding punctuation."""
+    for start, end in protect(text, tuple(patterns)):
+        piece = text[start:end].strip(" \t\n.,;:!?")
+        if piece:
+            yield piece
+
+
+def _listed(text: str, patterns: Sequence[str]) -> Iterator[str]:
+    short = (p for p in _pieces(text, patterns) if len(p) <= LONGEST_LISTED and "\n" not in p)
+    for piece in list(dict.fromkeys(short))[:MOST_LISTED]:
+        yield f"`{piece}`" if "`" not in piece else piece
+
+
+def shortened(text: str, limit: int = 60) -> str:
+    """The beginning of a text, short enough for a message."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
 
 Rewritten = Callable[..., str]
 Ask = Callable[..., str]
@@ -300,3 +366,82 @@ def rewriting(
         return perturbation
 
     return register
+
+
+# Rewrites inserted: which text of a section may be rewritten, and the section afterwards.
+
+
+def has_letters(text: str, spans: Sequence[Span]) -> bool:
+    """Whether a text has a letter outside the sorted spans."""
+    at = 0
+    for start, end in (*spans, (len(text), len(text))):
+        if any(map(str.isalpha, text[at:start])):
+            return True
+        at = max(at, end)
+    return False
+
+
+def open_core(section: Section, patterns: Sequence[str] = ()) -> Span | None:
+    """The span of the section's text without surrounding white space, if it may be rewritten.
+
+    It may not if an earlier step of the chain edited it, or if all its letters are protected.
+    """
+    text = section.text
+    start = len(text) - len(text.lstrip())
+    if section.edits or start == len(text) or not has_letters(text, blocked(section, patterns)):
+        return None
+    return start, len(text.rstrip())
+
+
+def put_sections(
+    prompt: Prompt,
+    rewritten: Rewritten,
+    scope: Sequence[SectionKind],
+    patterns: Sequence[str] = (),
+) -> Prompt:
+    """The prompt with the sections in scope rewritten, each by itself."""
+    sections = list(prompt.sections)
+    for at, section in enumerate(sections):
+        span = open_core(section, patterns) if section.kind in scope else None
+        if span is not None:
+            sections[at] = put(section, [(*span, rewritten(section.text[span[0] : span[1]]))])
+    return prompt.with_sections(tuple(sections))
+
+
+def put(section: Section, rewrites: Sequence[Replacement], *, whole: bool = False) -> Section:
+    """The section with rewrites of some of its spans. What old and new text share stays open to
+    later steps, unless each rewrite is to be one edit as a `whole`."""
+    text = section.text
+    changes: list[Replacement] = []
+    for start, end, new in rewrites:
+        old = text[start:end]
+        if whole:
+            changes += [(start, end, new)] if new != old else []
+        else:
+            changes += [(start + a, start + b, words) for a, b, words in _changes(old, new)]
+    after = replace_spans(section, changes)
+    return without_lost_parts(section, after)
+
+
+def without_lost_parts(before: Section, after: Section) -> Section:
+    """The section after a rewrite; a lost part that the section itself protects raises."""
+    for start, end in before.protected:
+        if before.text[start:end] not in after.text:
+            raise NoRewrite(f"{before.text[start:end]!r} is protected, but the rewrite lost it")
+    return after
+
+
+# Words with the white space before them; scripts without spaces are split into characters.
+_PIECE = re.compile(r"\s*(?:[A-Za-z0-9\u00c0-\u024f\u0370-\u052f'’-]+|\S)|\s+")
+
+
+def _changes(old: str, new: str) -> Iterator[Replacement]:
+    """Where two texts differ, word by word."""
+    before, after = _PIECE.findall(old), _PIECE.findall(new)
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    starts = [0]
+    for piece in before:
+        starts.append(starts[-1] + len(piece))
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind != "equal":
+            yield starts[a], starts[b], "".join(after[c:d])

@@ -10,10 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from falter.core.records import Demonstration, Prompt, Section, SectionKind
-from falter.perturbations._rewriting import NoRewrite, Rewritten
-from falter.perturbations._rewritten import open_core, put
-
-__all__ = ["put_template", "template_problem"]
+from falter.perturbations.rewriting import NoRewrite, Rewritten, open_core, put
 
 _BRACES = re.compile(r"\{[^{}\n]{1,100}\}")
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from falter.core.interfaces import Parameter
 from falter.core.records import Demonstration, Prompt, Section, Span
 from falter.core.rng import Rng
-from falter.perturbations._base import prompt_perturbation
-from falter.perturbations._rearranging import another_order
-from falter.perturbations._tools import (
+from falter.perturbations.base import prompt_perturbation
+from falter.perturbations.template_parts import another_order
+from falter.perturbations.tool_json import (
     COMPACT,
     LISTS,
     SCHEMAS,
@@ -31,9 +31,7 @@ from falter.perturbations._tools import (
 )
 from falter.text import merged, overlaps, replace_spans
 
-__all__ = ["tool_schema"]
-
-_WAY = Parameter(
+_TOOL_WAY = Parameter(
     name="way",
     type=str,
     default="draw",
@@ -329,7 +327,7 @@ def _can_write_anew(prompt: Prompt, way: str) -> bool:
     family="format",
     group="input format",
     scope=("system", "instruction", "input", "document"),
-    parameters=(_WAY,),
+    parameters=(_TOOL_WAY,),
     invariants=("choices", "negations"),  # with names, the call in the target is renamed
     eligible=_can_write_anew,
 )

@@ -6,12 +6,10 @@ import re
 from typing import NamedTuple
 
 from falter.core.records import Prompt
-from falter.perturbations._documents import placed_documents
-from falter.perturbations._prose import prose_at
-from falter.perturbations._rearranging import template_units
+from falter.perturbations.additions import prose_at
+from falter.perturbations.position import placed_documents
+from falter.perturbations.template_parts import template_units
 from falter.text import sentences
-
-__all__ = ["ADVICE", "NOISE_FLOOR", "Advice", "traits_of"]
 
 
 class Advice(NamedTuple):
@@ -125,3 +123,32 @@ def traits_of(prompt: Prompt) -> frozenset[str]:
         "tools": _TOOL.search(text) is not None,
     }
     return frozenset(trait for trait, there in has.items() if there)
+
+
+# Sets of recipes under one name, so that nobody has to choose from seventy.
+
+
+RECIPE_SETS: dict[str, tuple[str, ...]] = {
+    "brittlebench": (
+        "typos", "drop_stop_words", "punctuation_spaces", "space_sequences", "word_split",
+        "word_merge", "persona", "emotion", "pad_quotes", "pad_spaces", "pad_newlines", "identity",
+    ),
+    "context": (
+        "reorder_documents", "move_context", "demonstration_order", "demonstration_delimiter",
+        "distractor_context", "role_placement", "sharded_turns", "ignore_above", "identity",
+    ),
+    "everyday": (
+        "human_typos", "autocorrect", "casing", "punctuation", "whitespace", "voice", "learner",
+        "tone_rules", "paraphrase_rules", "identity",
+    ),
+    "format": (
+        "input_format", "format_json", "format_yaml", "format_xml", "format_markdown",
+        "format_html", "format_text", "identity",
+    ),
+    "quick": (
+        "human_typos", "casing", "input_format", "shuffle_choice_order", "pad_newlines", "identity",
+    ),
+}  # fmt: skip
+"""What each name stands for, where it stands alone among the recipes."""
+
+DEFAULT_RECIPES = RECIPE_SETS["brittlebench"]

@@ -16,24 +16,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from falter.core.records import Span
 
-__all__ = [
-    "COMPACT",
-    "LISTS",
-    "SCHEMAS",
-    "SPACED",
-    "STYLES",
-    "Array",
-    "Leaf",
-    "Node",
-    "Object",
-    "Style",
-    "is_tool",
-    "style_of",
-    "tool_blocks",
-    "tools_in",
-    "written",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Leaf:

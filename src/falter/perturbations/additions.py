@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Literal
 
 from falter.core.late_regex import late_regex
-from falter.core.records import Edit, Prompt, Section
-from falter.perturbations._choices import shows_labels, untouched
+from falter.core.records import Edit, Prompt, Section, Span
+from falter.perturbations.base import closed_spans
+from falter.perturbations.options import shows_labels, untouched
 from falter.text import Replacement, blocked, overlaps, replace_spans, sentences
-
-__all__ = [
-    "added",
-    "cue_at",
-    "cue_line",
-    "has_format",
-    "has_rules",
-    "instead_of_format",
-    "what_to_give",
-    "with_instruction",
-]
 
 _CUE_WORDS = 4
 
@@ -207,3 +199,79 @@ def _loose(sections: Sequence[Section], at: int) -> bool:
     starts = not before or before.endswith("\n") or own.text.lstrip(" \t").startswith("\n")
     ends = not after or own.text.rstrip(" \t").endswith("\n") or after.startswith("\n")
     return starts and ends and untouched(own)
+
+
+# Text added around the whole prompt.
+
+
+def framed(
+    prompt: Prompt, name: str, before: str = "", after: str = "", *, often: bool = True
+) -> Prompt:
+    """The prompt with text before everything but its system message, and after its answer cue.
+
+    If there are demonstrations, the text before goes ahead of the first of them, where a model
+    starts to read. Empty text adds nothing. `often`: many prompts get the same text, so that its
+    section is built once and shared.
+    """
+    section = _shared if often else added
+    if before and prompt.demonstrations:
+        first, *rest = prompt.demonstrations
+        opened = replace(first, sections=(section(f"{name}_before", before), *first.sections))
+        prompt = replace(prompt, demonstrations=(opened, *rest))
+        before = ""
+    start, end = _body(prompt.sections)
+    if start == end or not (before or after):
+        return prompt
+    sections = [*prompt.sections]
+    if after:
+        sections.insert(end, section(f"{name}_after", after))
+    if before:
+        sections.insert(start, section(f"{name}_before", before))
+    return prompt.with_sections(tuple(sections))
+
+
+def _body(sections: Sequence[Section]) -> Span:
+    """From the first section that is not a system message to behind the last."""
+    start, end = 0, len(sections)
+    while start < end and sections[start].kind == "system":
+        start += 1
+    while start < end and sections[end - 1].kind == "system":
+        end -= 1
+    return start, end
+
+
+_shared = lru_cache(maxsize=512)(added)
+
+
+def ends_in_space(prompt: Prompt) -> bool:
+    """Whether the prompt is empty or ends in white space."""
+    for section in reversed(prompt.sections):
+        if section.kind != "system" and section.text:
+            return section.text[-1].isspace()
+    return True
+
+
+# The one section that a person wrote: what is said around it or in it reads as theirs.
+
+
+def prose_at(prompt: Prompt) -> int | None:
+    """The input section, if there is one that begins with words and has not been edited there."""
+    if prompt.program is not None:
+        return None  # nobody chats with a function's signature
+    inputs = [n for n, s in enumerate(prompt.sections) if s.kind == "input" and s.text.strip()]
+    if len(inputs) != 1:
+        return None
+    section = prompt.sections[inputs[0]]
+    start = len(section.text) - len(section.text.lstrip())
+    end = len(section.text.rstrip())
+    closed = closed_spans(prompt, section)
+    inside = overlaps(closed, start, start + 1) and section.text[start].isascii()
+    covered = sum(b - a for a, b in closed) > (end - start) / 2
+    edited = any(e.new_start <= start or e.new_end >= end for e in section.edits)
+    return None if covered or edited or (inside and section.text[start] in "`{<[") else inputs[0]
+
+
+def with_section(prompt: Prompt, at: int, section: Section) -> Prompt:
+    """The prompt with another section at this place."""
+    sections = (*prompt.sections[:at], section, *prompt.sections[at + 1 :])
+    return prompt.with_sections(sections)
