@@ -26,7 +26,6 @@ from falter.perturbations.recipes import (
     perturb_demonstration,
     reaches_demonstrations,
     resolve_step,
-    step_rng,
     text_key,
 )
 from falter.perturbations.rewriting import (
@@ -35,7 +34,6 @@ from falter.perturbations.rewriting import (
     RewritePerturbation,
     Wanted,
     rewrite_key,
-    rewriting,
 )
 
 __all__ = [
@@ -65,9 +63,7 @@ __all__ = [
     "reaches_demonstrations",
     "resolve_step",
     "rewrite_key",
-    "rewriting",
     "site_perturbation",
-    "step_rng",
     "text_key",
     "traits_of",
     "with_instruction",

@@ -9,18 +9,19 @@ from functools import lru_cache
 from typing import Literal
 
 from falter.core.late_regex import late_regex
-from falter.core.records import Edit, Prompt, Section, Span
-from falter.perturbations.base import closed_spans
+from falter.core.records import Edit, Prompt, Section, SectionKind, Span
+from falter.perturbations.base import protected_spans
 from falter.perturbations.options import shows_labels, untouched
 from falter.text import Replacement, blocked, overlaps, replace_spans, sentences
 
 _CUE_WORDS = 4
 
 
-def added(name: str, text: str) -> Section:
+@lru_cache(maxsize=512)  # many prompts get the same text
+def added(name: str, text: str, kind: SectionKind = "added") -> Section:
     """A new section that counts as one edit."""
     edit = Edit(start=0, end=0, new_start=0, new_end=len(text))
-    return Section(name=name, kind="added", text=text, edits=(edit,))
+    return Section(name=name, kind=kind, text=text, edits=(edit,))
 
 
 def what_to_give(prompt: Prompt) -> str:
@@ -120,24 +121,18 @@ def instead_of_format(
     out = list(sections)
     written = False
     for i in _rules(sections):
+        text = sections[i].text
+        whole, rules = len(text.rstrip()), _told_apart(text)
         changes: list[Replacement] = []
-        rules = _told_apart(sections[i].text)
-        if not keeping:
-            whole = len(sections[i].text.rstrip())
-            out[i] = replace_spans(sections[i], [(0, whole, "" if written else rule)])
+        if not keeping or (written and all(kind == "form" for _, kind in rules)):
+            changes = [(0, whole, "" if written else rule)]
             written = True
-            continue
-        if written and all(kind == "form" for _, kind in rules):
-            out[i] = replace_spans(sections[i], [(0, len(sections[i].text.rstrip()), "")])
-            continue
-        for (start, end), kind in rules:
-            if kind != "form":
-                continue
-            if written:
-                changes.append((_with_gap(sections[i].text, start), end, ""))
-            else:
-                changes.append((start, end, rule))
-                written = True
+        else:
+            for (start, end), kind in rules:
+                if kind == "form":
+                    new = (_with_gap(text, start), end, "") if written else (start, end, rule)
+                    changes.append(new)
+                    written = True
         out[i] = replace_spans(sections[i], changes)
     return tuple(out)
 
@@ -204,19 +199,15 @@ def _loose(sections: Sequence[Section], at: int) -> bool:
 # Text added around the whole prompt.
 
 
-def framed(
-    prompt: Prompt, name: str, before: str = "", after: str = "", *, often: bool = True
-) -> Prompt:
+def framed(prompt: Prompt, name: str, before: str = "", after: str = "") -> Prompt:
     """The prompt with text before everything but its system message, and after its answer cue.
 
     If there are demonstrations, the text before goes ahead of the first of them, where a model
-    starts to read. Empty text adds nothing. `often`: many prompts get the same text, so that its
-    section is built once and shared.
+    starts to read. Empty text adds nothing.
     """
-    section = _shared if often else added
     if before and prompt.demonstrations:
         first, *rest = prompt.demonstrations
-        opened = replace(first, sections=(section(f"{name}_before", before), *first.sections))
+        opened = replace(first, sections=(added(f"{name}_before", before), *first.sections))
         prompt = replace(prompt, demonstrations=(opened, *rest))
         before = ""
     start, end = _body(prompt.sections)
@@ -224,9 +215,9 @@ def framed(
         return prompt
     sections = [*prompt.sections]
     if after:
-        sections.insert(end, section(f"{name}_after", after))
+        sections.insert(end, added(f"{name}_after", after))
     if before:
-        sections.insert(start, section(f"{name}_before", before))
+        sections.insert(start, added(f"{name}_before", before))
     return prompt.with_sections(tuple(sections))
 
 
@@ -238,9 +229,6 @@ def _body(sections: Sequence[Section]) -> Span:
     while start < end and sections[end - 1].kind == "system":
         end -= 1
     return start, end
-
-
-_shared = lru_cache(maxsize=512)(added)
 
 
 def ends_in_space(prompt: Prompt) -> bool:
@@ -264,14 +252,8 @@ def prose_at(prompt: Prompt) -> int | None:
     section = prompt.sections[inputs[0]]
     start = len(section.text) - len(section.text.lstrip())
     end = len(section.text.rstrip())
-    closed = closed_spans(prompt, section)
+    closed = protected_spans(prompt, section)
     inside = overlaps(closed, start, start + 1) and section.text[start].isascii()
     covered = sum(b - a for a, b in closed) > (end - start) / 2
     edited = any(e.new_start <= start or e.new_end >= end for e in section.edits)
     return None if covered or edited or (inside and section.text[start] in "`{<[") else inputs[0]
-
-
-def with_section(prompt: Prompt, at: int, section: Section) -> Prompt:
-    """The prompt with another section at this place."""
-    sections = (*prompt.sections[:at], section, *prompt.sections[at + 1 :])
-    return prompt.with_sections(sections)

@@ -4,90 +4,82 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice, pairwise
 from typing import NamedTuple
 
 from falter.core.interfaces import Parameter
 from falter.core.records import Prompt, Section
 from falter.core.rng import Rng
-from falter.perturbations.additions import ends_in_space, framed, prose_at, with_section
-from falter.perturbations.base import closed_spans, has_body, prompt_perturbation
+from falter.perturbations.additions import ends_in_space, framed, prose_at
+from falter.perturbations.base import (
+    PromptPerturbation,
+    choice,
+    has_body,
+    prompt_perturbation,
+    protected_spans,
+    register_all,
+    whole_number,
+    with_section,
+)
 from falter.perturbations.vocabulary import lines, user_lines
 from falter.text import copied_words, kept_words, meaning_flags, overlaps, replace_spans, sentences
 
-_FAMILY, _GROUP = "augmentation", "prompt augmentation"
-_MEANING = ("target", "choices", "numbers", "code")
-_SENTENCE_FILE = Parameter(
-    name="file", type=str, default=None, help="a text file with sentences of your own, one a line"
-)
+
+def _file(help: str) -> Parameter:
+    return Parameter(name="file", type=str, default=None, help=help)
 
 
-def _personas(file: str | None, language: str) -> tuple[str, ...]:
-    return lines(f"personas_{language}.txt") if file is None else user_lines("persona.file", file)
+def _lines(kind: str, file: str | None, language: str) -> tuple[str, ...]:
+    """The sentences of a kind: those of the project, or the user's own."""
+    bundled = f"{kind.partition('_')[0]}s_{language}.txt"
+    return lines(bundled) if file is None else user_lines(f"{kind}.file", file)
 
 
-def _emotions(file: str | None, language: str) -> tuple[str, ...]:
-    return lines(f"emotions_{language}.txt") if file is None else user_lines("emotion.file", file)
+def _can_add(kind: str, prompt: Prompt, file: str | None, language: str) -> bool:
+    return bool(_lines(kind, file, language)) and has_body(prompt)
 
 
-def _has_persona(prompt: Prompt, file: str | None, language: str) -> bool:
-    return bool(_personas(file, language)) and has_body(prompt)
-
-
-def _has_emotion(prompt: Prompt, file: str | None, language: str) -> bool:
-    return bool(_emotions(file, language)) and has_body(prompt)
-
-
-@prompt_perturbation(
-    "persona",
-    title="a persona in front",
-    family=_FAMILY,
-    group=_GROUP,
-    parameters=(_SENTENCE_FILE,),
-    invariants=_MEANING,
-    languages=("en",),
-    eligible=_has_persona,
-)
-def persona(prompt: Prompt, rng: Rng, file: str | None, language: str) -> Prompt:
-    """Puts a persona before the whole prompt, on a line of its own.
-
-    An item draws the same persona for all its options and for every model.
-    """
-    chosen = rng.choice(_personas(file, language))
+def _with_persona(prompt: Prompt, rng: Rng, file: str | None, language: str) -> Prompt:
+    """An item draws the same persona for all its options and for every model."""
+    chosen = rng.choice(_lines("persona", file, language))
     return framed(prompt, "persona", before=f"{chosen}\n")
 
 
-@prompt_perturbation(
-    "emotion",
-    title="an emotional plea",
-    family=_FAMILY,
-    group=_GROUP,
-    parameters=(_SENTENCE_FILE,),
-    invariants=(*_MEANING, "lines"),
-    languages=("en",),
-    eligible=_has_emotion,
-)
-def emotion(prompt: Prompt, rng: Rng, file: str | None, language: str) -> Prompt:
-    """Puts an emotional plea after the whole prompt, answer cue included."""
-    chosen = rng.choice(_emotions(file, language))
+def _with_emotion(prompt: Prompt, rng: Rng, file: str | None, language: str) -> Prompt:
+    chosen = rng.choice(_lines("emotion", file, language))
     gap = "" if ends_in_space(prompt) else " "
     return framed(prompt, "emotion", after=gap + chosen)
+
+
+_MEANING = ("target", "choices", "numbers", "code")
+_augmentation = partial(
+    PromptPerturbation, family="augmentation", group="prompt augmentation", languages=("en",),
+    parameters=(_file("a text file with sentences of your own, one a line"),),
+)  # fmt: skip
+register_all((
+    _augmentation(
+        "persona", "Puts a persona before the whole prompt, on a line of its own.", _with_persona,
+        title="a persona in front", invariants=_MEANING, eligible=partial(_can_add, "persona"),
+    ),
+    _augmentation(
+        "emotion", "Puts an emotional plea after the whole prompt, answer cue included.",
+        _with_emotion, title="an emotional plea", invariants=(*_MEANING, "lines"),
+        eligible=partial(_can_add, "emotion"),
+    ),
+))  # fmt: skip
 
 
 # Sentences that have nothing to do with the question, in the middle of it or around it.
 
 
-_PLACE = Parameter(
-    name="place",
-    type=str,
-    default="any",
-    help="before or after the input, or between two of its sentences; any: drawn for each item",
-    options=("after", "any", "before", "between"),
+_PLACE = choice(
+    "place",
+    ("after", "any", "before", "between"),
+    "any",
+    "before or after the input, or between two of its sentences; any: drawn for each item",
 )
-_SENTENCES = Parameter(
-    name="sentences", type=int, default=2, low=1, high=12, help="how many sentences"
-)
+_SENTENCES = whole_number("sentences", 2, 1, 12, "how many sentences")
 _DISTRACTOR_FILE = Parameter(
     name="file",
     type=str,
@@ -216,7 +208,7 @@ def _gaps(prompt: Prompt, section: Section) -> list[int]:
         and len(text[before:end].split()) >= _WHOLE
         and not _POINTS_BACK.search(text, start, last)
     ]
-    closed = closed_spans(prompt, section) if found else ()
+    closed = protected_spans(prompt, section) if found else ()
     return [start for start in found if not overlaps(closed, start - 1, start + 1)]
 
 

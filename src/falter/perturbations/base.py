@@ -1,4 +1,4 @@
-"""The registry of perturbations and the two decorators that fill it."""
+"""The registry of perturbations, the decorators that fill it, and parameters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import floor
-from typing import Any, TypeVar, get_args
+from typing import Any, TypedDict, TypeVar, Unpack, get_args
 
 from falter.core.errors import InvalidValue, UnknownName
 from falter.core.interfaces import Parameter, Perturbation
@@ -16,8 +16,14 @@ from falter.core.registry import Registry
 from falter.core.rng import Rng
 from falter.text import Replacement, blocked, copied_words, merged, protect, replace_spans
 
-# Parameters of a perturbation: filled in, checked, normalised.
+perturbations: Registry[Perturbation] = Registry("perturbation", "falter.perturbations")
 
+S = TypeVar("S")
+FindSites = Callable[..., Sequence[S]]
+EditSite = Callable[..., Replacement | list[Replacement] | None]
+ChangePrompt = Callable[..., Prompt]
+
+# Parameters: filled in, checked, normalised
 
 COUNT = Parameter(
     name="count", type=int, default=None, low=0, help="exactly this many edits; replaces the rate"
@@ -25,6 +31,16 @@ COUNT = Parameter(
 PROTECT = Parameter(
     name="protect", type=tuple, default=(), help="regular expressions for text to leave alone"
 )
+
+
+def choice(name: str, options: Iterable[str], default: str, help: str) -> Parameter:
+    """A parameter with one of several words."""
+    return Parameter(name=name, type=str, default=default, help=help, options=tuple(options))
+
+
+def whole_number(name: str, default: int, low: int, high: int, help: str) -> Parameter:
+    """A parameter with a whole number within bounds."""
+    return Parameter(name=name, type=int, default=default, low=low, high=high, help=help)
 
 
 def rate_parameter(default: float) -> Parameter:
@@ -36,24 +52,14 @@ def rate_parameter(default: float) -> Parameter:
 
 def scope_parameter(default: tuple[SectionKind, ...]) -> Parameter:
     """`scope`: the kinds of section to edit."""
-    return Parameter(
-        name="scope",
-        type=tuple,
-        default=default,
-        help="kinds of section to edit",
-        options=get_args(SectionKind),
-    )
+    help, kinds = "kinds of section to edit", get_args(SectionKind)
+    return Parameter(name="scope", type=tuple, default=default, help=help, options=kinds)
 
 
 def language_parameter(languages: Sequence[str]) -> Parameter:
     """`language`: one of those with bundled resources."""
-    return Parameter(
-        name="language",
-        type=str,
-        default="en" if "en" in languages else sorted(languages)[0],
-        help="language of the text",
-        options=tuple(sorted(languages)),
-    )
+    default = "en" if "en" in languages else languages[0]
+    return choice("language", languages, default, "language of the text")
 
 
 def checked_parameters(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -76,15 +82,14 @@ def _checked(perturbation: Perturbation, /, **params: Any) -> Mapping[str, Any]:
 def _filled(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[str, Any]:
     name = perturbation.name
     declared = {parameter.name: parameter for parameter in perturbation.parameters}
-    for param in params:
-        if param not in declared:
-            raise UnknownName(f"parameter of {name}", param, declared)
-    full = {key: p.default for key, p in declared.items()} | {
-        key: None
-        if key == "rate" and params[key] is None
-        else parameter_value(f"{name}.{key}", declared[key], params[key])
-        for key in params
-    }
+    full = {key: p.default for key, p in declared.items()}
+    for key, value in params.items():
+        if key not in declared:
+            raise UnknownName(f"parameter of {name}", key, declared)
+        is_empty_rate = key == "rate" and value is None
+        full[key] = (
+            None if is_empty_rate else parameter_value(f"{name}.{key}", declared[key], value)
+        )
     if "rate" in full and "count" in full:
         _settle_dose(name, full, params)
     return full
@@ -96,21 +101,30 @@ def _settle_dose(name: str, full: dict[str, Any], params: Mapping[str, Any]) -> 
             raise InvalidValue(f"{name}.rate", None, "a number from 0 to 1, or a count")
     elif params.get("rate") is not None:
         raise InvalidValue(
-            f"{name}.count",
-            full["count"],
-            f"no count together with rate={full['rate']!r}",
+            f"{name}.count", full["count"], f"no count together with rate={full['rate']!r}",
             hint="give a rate (share of places) or a count (number of edits), not both",
-        )
+        )  # fmt: skip
     else:
         full["rate"] = None
 
 
-perturbations: Registry[Perturbation] = Registry("perturbation", "falter.perturbations")
+# Perturbations
 
-S = TypeVar("S")
-FindSites = Callable[..., Sequence[S]]
-EditSite = Callable[..., Replacement | list[Replacement] | None]
-ChangePrompt = Callable[..., Prompt]
+
+class Description(TypedDict, total=False):
+    """The statements of a perturbation about itself: see `docs/extending.md`."""
+
+    family: str
+    group: str
+    version: int
+    title: str
+    scope: tuple[SectionKind, ...]
+    parameters: tuple[Parameter, ...]
+    invariants: Iterable[str]
+    languages: Iterable[str] | None
+    reply_tokens: int
+    output_format: str | None
+    reasons: bool
 
 
 def summary_of(function: Callable[..., Any]) -> str:
@@ -128,16 +142,16 @@ class Described:
     def __init__(
         self,
         name: str,
-        *,
-        family: str,
-        group: str,
-        version: int,
         summary: str,
-        scope: tuple[SectionKind, ...],
-        parameters: tuple[Parameter, ...],
-        invariants: Iterable[str],
-        languages: Iterable[str] | None,
+        *,
+        family: str = "custom",
+        group: str = "custom",
+        version: int = 1,
         title: str = "",
+        scope: tuple[SectionKind, ...] = (),
+        parameters: tuple[Parameter, ...] = (),
+        invariants: Iterable[str] = (),
+        languages: Iterable[str] | None = None,
         reply_tokens: int = 0,
         output_format: str | None = None,
         reasons: bool = False,
@@ -147,19 +161,14 @@ class Described:
                 f"reply_tokens of '{name}'", reply_tokens, "enough tokens for the reasoning",
                 hint="for example reply_tokens=512",
             )  # fmt: skip
-        self.name = name
-        self.family = family
-        self.group = group
-        self.version = version
+        self.name, self.family, self.group, self.version = name, family, group, version
         self.summary = summary
         self.title = title or name.replace("_", " ")
         self.scope = scope
         self.invariants = frozenset(invariants)
         self.languages = None if languages is None else frozenset(languages)
         self.needs_model = False
-        self.reply_tokens = reply_tokens
-        self.output_format = output_format
-        self.reasons = reasons
+        self.reply_tokens, self.output_format, self.reasons = reply_tokens, output_format, reasons
         language = () if self.languages is None else (language_parameter(sorted(self.languages)),)
         self.parameters = (*parameters, *language)
 
@@ -178,21 +187,22 @@ class SitePerturbation(Described):
     def __init__(
         self,
         name: str,
-        sites: FindSites[Any],
+        summary: str,
         edit: EditSite,
         *,
-        default_rate: float,
-        parameters: tuple[Parameter, ...],
-        scope: tuple[SectionKind, ...],
+        sites: FindSites[Any],
+        closed: Callable[[Prompt, Section, Sequence[str]], Sequence[Span]] | None = None,
+        default_rate: float = 1.0,
         edit_draws: bool = True,
-        **described: Any,
+        **described: Unpack[Description],
     ) -> None:
-        shared = (rate_parameter(default_rate), COUNT, PROTECT, scope_parameter(scope))
-        super().__init__(name, scope=scope, parameters=(*shared, *parameters), **described)
-        self._own = tuple(p.name for p in self.parameters[len(shared) :])
-        self._sites = sites
-        self._edit = edit
-        self._edit_draws = edit_draws
+        described.setdefault("scope", ("input",))
+        super().__init__(name, summary, **described)
+        shared = (rate_parameter(default_rate), COUNT, PROTECT, scope_parameter(self.scope))
+        self._own = tuple(p.name for p in self.parameters)
+        self.parameters = (*shared, *self.parameters)
+        self._sites, self._edit, self._edit_draws = sites, edit, edit_draws
+        self._closed = closed or protected_spans
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
@@ -204,29 +214,20 @@ class SitePerturbation(Described):
             places += sites
             section_of += [at] * len(sites)
         edits_left = _dose(len(places), full["rate"], full["count"])
-        edits: dict[int, list[Replacement]] = {at: [] for at, _ in sites_by_section}
-        texts = [section.text for section in prompt.sections]
-        edit = self._edit
+        edits: dict[int, list[Replacement]] = {}
         if edits_left:
+            texts = [section.text for section in prompt.sections]
             needs_order = self._edit_draws or edits_left < len(places)
             for i in rng.order(len(places)) if needs_order else range(len(places)):
                 at = section_of[i]
-                change = edit(texts[at], places[i], rng, **own)
+                change = self._edit(texts[at], places[i], rng, **own)
                 if change is None:
                     continue
-                if isinstance(change, list):
-                    edits[at] += change
-                else:
-                    edits[at].append(change)
+                edits.setdefault(at, []).extend(change if isinstance(change, list) else [change])
                 edits_left -= 1
                 if not edits_left:
                     break
-        return self.edited(prompt, {at: changes for at, changes in edits.items() if changes})
-
-    @staticmethod
-    def edited(prompt: Prompt, edits: dict[int, list[Replacement]]) -> Prompt:
-        """The prompt with replacements in its sections, by their places."""
-        return _edited(prompt, edits)
+        return with_changes(prompt, edits)
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Whether any section in scope has an eligible place."""
@@ -235,31 +236,14 @@ class SitePerturbation(Described):
         return any(sites for _, sites in self._find_sites(prompt, full, own))
 
     def _find_sites(
-        self, prompt: Prompt, full: Any, own: dict[str, Any]
+        self, prompt: Prompt, full: Mapping[str, Any], own: dict[str, Any]
     ) -> list[tuple[int, Sequence[Any]]]:
         scope, protect = full["scope"], full["protect"]
         return [
-            (at, self._sites(section.text, closed_spans(prompt, section, protect), **own))
+            (at, self._sites(section.text, self._closed(prompt, section, protect), **own))
             for at, section in enumerate(prompt.sections)
             if section.kind in scope and section.text
         ]
-
-
-def closed_spans(prompt: Prompt, section: Section, patterns: Sequence[str] = ()) -> Sequence[Span]:
-    """Where no noise may write: what is blocked, and words that the answer may have to copy."""
-    closed = blocked(section, patterns)
-    if section.kind == "choices" or (prompt.target is None and not prompt.choices):
-        return closed
-    copied = answers_in(prompt, section.text)
-    return merged((*closed, *copied)) if copied else closed
-
-
-def answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
-    """Where the target stands in a text, or an option: whoever copies it must find it whole."""
-    if prompt.choices:
-        return copied_words(text, prompt.choices, each_word=False)
-    target = "" if prompt.target is None else str(prompt.target)
-    return copied_words(text, (target,), each_word=True)
 
 
 def _dose(places: int, rate: float | None, count: int | None) -> int:
@@ -271,31 +255,22 @@ def _dose(places: int, rate: float | None, count: int | None) -> int:
     return max(1, floor(rate * places + 0.5))
 
 
-def _edited(prompt: Prompt, edits: dict[int, list[Replacement]]) -> Prompt:
-    if not edits:
-        return prompt
-    sections = list(prompt.sections)
-    for at, changes in edits.items():
-        sections[at] = replace_spans(sections[at], sorted(changes))
-    return prompt.with_sections(tuple(sections))
-
-
 class PromptPerturbation(Described):
     """Changes the prompt as a whole."""
 
     def __init__(
         self,
         name: str,
+        summary: str,
         change: ChangePrompt,
         *,
-        eligible: Callable[..., bool],
+        eligible: Callable[..., bool] | None = None,
         asks_itself: bool = False,
-        **described: Any,
+        **described: Unpack[Description],
     ) -> None:
-        super().__init__(name, **described)
-        self._change = change
-        self._eligible = eligible
-        self._asks_itself = asks_itself
+        super().__init__(name, summary, **described)
+        self._change, self._asks_itself = change, asks_itself
+        self._eligible = eligible or has_body
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
@@ -308,20 +283,19 @@ class PromptPerturbation(Described):
         return self._eligible(prompt, **checked_parameters(self, params))
 
 
+def register_all(table: Iterable[Perturbation]) -> None:
+    """Register perturbations under their names."""
+    for perturbation in table:
+        perturbations.register(perturbation.name, perturbation)
+
+
 def site_perturbation(
     name: str,
     *,
-    sites: FindSites[S],
-    family: str = "custom",
-    group: str = "custom",
-    version: int = 1,
-    title: str = "",
-    scope: tuple[SectionKind, ...] = ("input",),
+    sites: FindSites[Any],
     default_rate: float = 1.0,
-    parameters: tuple[Parameter, ...] = (),
-    invariants: Iterable[str] = (),
-    languages: Iterable[str] | None = None,
     edit_draws: bool = True,
+    **described: Unpack[Description],
 ) -> Callable[[EditSite], SitePerturbation]:
     """Register a function that edits one place as a perturbation.
 
@@ -340,21 +314,9 @@ def site_perturbation(
 
     def register(edit: EditSite) -> SitePerturbation:
         perturbation = SitePerturbation(
-            name,
-            sites,
-            edit,
-            default_rate=default_rate,
-            parameters=parameters,
-            scope=scope,
-            edit_draws=edit_draws,
-            family=family,
-            group=group,
-            version=version,
-            summary=summary_of(edit),
-            title=title,
-            invariants=invariants,
-            languages=languages,
-        )
+            name, summary_of(edit), edit, sites=sites, default_rate=default_rate,
+            edit_draws=edit_draws, **described,
+        )  # fmt: skip
         perturbations.register(name, perturbation)
         return perturbation
 
@@ -364,19 +326,9 @@ def site_perturbation(
 def prompt_perturbation(
     name: str,
     *,
-    family: str = "custom",
-    group: str = "custom",
-    version: int = 1,
-    title: str = "",
-    scope: tuple[SectionKind, ...] = (),
-    parameters: tuple[Parameter, ...] = (),
-    invariants: Iterable[str] = (),
-    languages: Iterable[str] | None = None,
     eligible: Callable[..., bool] | None = None,
     asks_itself: bool = False,
-    reply_tokens: int = 0,
-    output_format: str | None = None,
-    reasons: bool = False,
+    **described: Unpack[Description],
 ) -> Callable[[ChangePrompt], PromptPerturbation]:
     """Register `(prompt, rng, **parameters) -> prompt` as a perturbation.
 
@@ -391,21 +343,11 @@ def prompt_perturbation(
     def register(change: ChangePrompt) -> PromptPerturbation:
         perturbation = PromptPerturbation(
             name,
+            summary_of(change),
             change,
-            eligible=eligible or has_body,
+            eligible=eligible,
             asks_itself=asks_itself,
-            family=family,
-            group=group,
-            version=version,
-            summary=summary_of(change),
-            title=title,
-            scope=scope,
-            parameters=parameters,
-            invariants=invariants,
-            languages=languages,
-            reply_tokens=reply_tokens,
-            output_format=output_format,
-            reasons=reasons,
+            **described,
         )
         perturbations.register(name, perturbation)
         return perturbation
@@ -413,15 +355,50 @@ def prompt_perturbation(
     return register
 
 
+# Prompts and their sections
+
+
 def has_body(prompt: Prompt, **params: Any) -> bool:
     """Whether the prompt has a section besides the system message."""
     return any(section.kind != "system" for section in prompt.sections)
 
 
-# What even changes to otherwise protected text leave alone.
+def with_changes(prompt: Prompt, changes: Mapping[int, Sequence[Replacement]]) -> Prompt:
+    """The prompt with replacements in its sections, by their places."""
+    if not changes:
+        return prompt
+    sections = list(prompt.sections)
+    for at, replacements in changes.items():
+        sections[at] = replace_spans(sections[at], sorted(replacements))
+    return prompt.with_sections(tuple(sections))
 
 
-def own_blocked(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
+def with_section(prompt: Prompt, at: int, section: Section) -> Prompt:
+    """The prompt with another section at this place."""
+    sections = (*prompt.sections[:at], section, *prompt.sections[at + 1 :])
+    return prompt.with_sections(sections)
+
+
+def protected_spans(
+    prompt: Prompt, section: Section, patterns: Sequence[str] = ()
+) -> Sequence[Span]:
+    """Where no noise may write: what is blocked, and words that the answer may have to copy."""
+    closed = blocked(section, patterns)
+    if section.kind == "choices" or (prompt.target is None and not prompt.choices):
+        return closed
+    copied = _answers_in(prompt, section.text)
+    return merged((*closed, *copied)) if copied else closed
+
+
+def _answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
+    """Where the target stands in a text, or an option: whoever copies it must find it whole."""
+    if prompt.choices:
+        return copied_words(text, prompt.choices, each_word=False)
+    target = "" if prompt.target is None else str(prompt.target)
+    return copied_words(text, (target,), each_word=True)
+
+
+def locked_spans(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
     """The section's own protected spans, earlier edits, and what the user's patterns match.
 
     Code and arithmetic are not among them, as they are in `falter.text.blocked`.

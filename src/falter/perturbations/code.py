@@ -9,11 +9,11 @@ import ast
 import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from falter.core.records import Program, Prompt, Section, SectionKind
 from falter.core.rng import Rng
-from falter.perturbations.base import PROTECT, own_blocked, prompt_perturbation, scope_parameter
+from falter.perturbations.base import PROTECT, locked_spans, prompt_perturbation, scope_parameter
 from falter.perturbations.python_source import (
     Code,
     Function,
@@ -128,9 +128,11 @@ def mentioned_calls(text: str, name: str, class_name: str) -> list[Replacement]:
 _CALL = re.compile(r"(?<![\w.])([^\W\d]\w*)\(")
 
 
-_FAMILY = _GROUP = "code"
 _SCOPE: tuple[SectionKind, ...] = ("input",)
-_PARAMETERS = (PROTECT, scope_parameter(_SCOPE))
+_code_perturbation = partial(
+    prompt_perturbation, family="code", group="code", scope=_SCOPE,
+    parameters=(PROTECT, scope_parameter(_SCOPE)),
+)  # fmt: skip
 Rewrite = Callable[[Code], Sequence[Replacement]]
 
 
@@ -155,7 +157,7 @@ def _in_code(text: str, rewrite: Rewrite) -> list[Replacement]:
 
 
 def _blocked(section: Section, changes: Sequence[Replacement], protect: Sequence[str]) -> bool:
-    blocked = own_blocked(section, protect)
+    blocked = locked_spans(section, protect)
     return bool(blocked) and any(overlaps(blocked, start, end) for start, end, _ in changes)
 
 
@@ -240,7 +242,7 @@ def _camel_changes(
         section_changes += [
             m for m in mentions(section.text, change) if not overlaps(spans, m[0], m[1])
         ]
-        blocked = own_blocked(section, protect)
+        blocked = locked_spans(section, protect)
         fixed_names |= {section.text[a:b] for a, b, _ in section_changes if overlaps(blocked, a, b)}
         if section_changes:
             changes[at] = section_changes
@@ -251,13 +253,9 @@ def _has_names(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...])
     return bool(_camel_plan(prompt, protect, scope)[1])
 
 
-@prompt_perturbation(
+@_code_perturbation(
     "camel_case",
     title="names in camelCase",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=_SCOPE,
-    parameters=_PARAMETERS,
     invariants=("choices", "lines", "numbers", "negations"),
     eligible=_has_names,
 )
@@ -354,13 +352,9 @@ def _has_function(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ..
     return _class_plan(prompt, protect, scope) is not None
 
 
-@prompt_perturbation(
+@_code_perturbation(
     "to_class",
     title="a class around the function",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=_SCOPE,
-    parameters=_PARAMETERS,
     invariants=("choices", "negations"),
     eligible=_has_function,
 )
@@ -437,7 +431,7 @@ def _hint_changes(
     changes: dict[int, list[Replacement]] = {}
     for at, section in enumerate(prompt.sections):
         if section.kind in scope and (":" in section.text or "->" in section.text):
-            blocked = own_blocked(section, protect)
+            blocked = locked_spans(section, protect)
             section_changes = [
                 (start, end, new)
                 for start, end, new in _in_code(section.text, _hints)
@@ -452,13 +446,9 @@ def _has_hints(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...])
     return bool(_hint_changes(prompt, protect, scope))
 
 
-@prompt_perturbation(
+@_code_perturbation(
     "remove_type_hints",
     title="code without type hints",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=_SCOPE,
-    parameters=_PARAMETERS,
     invariants=("choices",),
     eligible=_has_hints,
 )

@@ -1,21 +1,19 @@
-"""Format: the answer is required in another form and read back from it."""
+"""Format: the answer is required in another form and read back from it; fields in another layout."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypedDict
 
-from falter.core.answers import AnswerKey, AnswerSchema
-from falter.core.interfaces import Parameter
+from falter.core.answers import AnswerSchema
 from falter.core.records import Demonstration, Prompt, Section
 from falter.core.rng import Rng
-from falter.perturbations import (  # noqa: F401  (they register)
-    tools,
-)
+from falter.perturbations import tools  # noqa: F401  (it registers)
 from falter.perturbations.additions import (
     added,
     cue_at,
@@ -25,115 +23,118 @@ from falter.perturbations.additions import (
     what_to_give,
     with_instruction,
 )
-from falter.perturbations.base import PromptPerturbation, prompt_perturbation
+from falter.perturbations.base import PromptPerturbation, choice, prompt_perturbation, register_all
 from falter.perturbations.options import is_listed, relisted, shows_labels
+from falter.perturbations.vocabulary import table
 from falter.text import Replacement, blocked, overlaps, replace_spans
 
-# Rules for the form of an answer with several parts: what each is called, and a sketch.
+
+class _Parts(TypedDict):
+    """How the rule for an answer with several parts is written, with a sketch of it."""
+
+    lead: str
+    without_value: str
+    one: str
+    many: str
+    between: str
+    around: str
 
 
-Sketch = Callable[[AnswerSchema], str]
+class _Format(TypedDict):
+    """A form of answers: its perturbation, the rule that asks for it, and an answer in it."""
+
+    title: str
+    summary: str
+    rule: str
+    answer: str
+    parts: _Parts
 
 
-def parts_rule(form: str, schema: AnswerSchema) -> str:
+_FORMATS: dict[str, _Format] = table("formats.json")
+
+
+def _require(form: str, prompt: Prompt, rng: Rng) -> Prompt:
+    """The prompt with a rule for the form of the answer; the demonstrations follow it.
+
+    It replaces rules of form. What else the prompt asks for stays; where one rule does both, the
+    new one is added behind it. An answer with several parts has a rule that names them, and says
+    how long each of them is.
+    """
+    if prompt.schema is not None:
+        rule = _parts_rule(form, prompt.schema)
+        if has_rules(prompt.sections):
+            return prompt.with_sections(instead_of_format(prompt.sections, rule, keeping=False))
+        return prompt.with_sections(with_instruction(prompt.sections, _ADDED, rule))
+    what, shape = what_to_give(prompt), _answer(form, "...")
+
+    def ruled(sections: Sequence[Section]) -> tuple[Section, ...]:
+        rule = _FORMATS[form]["rule"]
+        if has_format(sections):
+            return instead_of_format(sections, rule.format(what=what, shape=shape, anyway=""))
+        anyway = ", whatever form was asked for before"
+        text = rule.format(what=what, shape=shape, anyway=anyway)
+        return with_instruction(sections, _ADDED, text)
+
+    demonstrations = tuple(
+        Demonstration(sections=ruled(d.sections), answer=_answer(form, d.answer))
+        for d in prompt.demonstrations
+    )
+    return replace(prompt, sections=ruled(prompt.sections), demonstrations=demonstrations)
+
+
+_ADDED = "output_format_added"
+
+
+def _answer(form: str, answer: str) -> str:
+    """The answer in a form."""
+    quoted, escaped = json.dumps(answer, ensure_ascii=False), escape(answer, quote=False)
+    return _FORMATS[form]["answer"].format(answer=answer, quoted=quoted, escaped=escaped)
+
+
+def _parts_rule(form: str, schema: AnswerSchema) -> str:
     """The rule that asks for the parts of an answer in a form, with a sketch of it."""
-    lead, empty, sketch = _FORMS[form]
     if form == "text" and schema.plain:
         return schema.plain.strip()
-    listed = "\n".join(f"- {k.name}: {k.about}" if k.about else f"- {k.name}" for k in schema.keys)
-    without = f" {empty}" if any(key.optional for key in schema.keys) else ""
-    return f"{lead}:\n{listed}\nIt looks like this:\n{sketch(schema)}{without}"
-
-
-def _sample(key: AnswerKey) -> str | list[str]:
-    return ["...", "..."] if key.many else "..."
-
-
-def _json(schema: AnswerSchema) -> str:
-    return json.dumps({key.name: _sample(key) for key in schema.keys}, ensure_ascii=False)
-
-
-def _yaml(schema: AnswerSchema) -> str:
-    return "\n".join(
-        f"{key.name}:\n  - ...\n  - ..." if key.many else f"{key.name}: ..." for key in schema.keys
+    words, keys = _FORMATS[form]["parts"], schema.keys
+    single = "{name}: ..." if form == "text" and schema.lines else ""
+    sketches = (
+        (single or words["many" if key.many else "one"]).format(
+            name=key.name, heading=key.heading or key.name,
+            quoted=json.dumps(key.name, ensure_ascii=False),
+        )
+        for key in keys
+    )  # fmt: skip
+    sketch = words["around"].format(parts=words["between"].join(sketches))
+    listed = "\n".join(
+        f"- {key.name}: {key.about}" if key.about else f"- {key.name}" for key in keys
     )
+    without = f" {words['without_value']}" if any(key.optional for key in keys) else ""
+    return f"{words['lead']}:\n{listed}\nIt looks like this:\n{sketch}{without}"
 
 
-def _xml(schema: AnswerSchema) -> str:
-    inner = (
-        f"<{key.name}>" + ("<item>...</item>" * 2 if key.many else "...") + f"</{key.name}>"
-        for key in schema.keys
+register_all(
+    PromptPerturbation(
+        f"format_{form}", about["summary"], partial(_require, form),
+        family="format", group="format", version=2, title=about["title"], scope=("output_format",),
+        invariants=("target", "choices", "target text", "choice set"), reply_tokens=192,
+        output_format=form,
     )
-    return f"<answer>{''.join(inner)}</answer>"
+    for form, about in _FORMATS.items()
+)  # fmt: skip
 
 
-def _markdown(schema: AnswerSchema) -> str:
-    return "\n".join(
-        f"## {key.name}\n" + ("- ...\n- ..." if key.many else "...") for key in schema.keys
-    )
-
-
-def _html(schema: AnswerSchema) -> str:
-    return "".join(
-        f'<ul id="{key.name}"><li>...</li><li>...</li></ul>'
-        if key.many
-        else f'<p id="{key.name}">...</p>'
-        for key in schema.keys
-    )
-
-
-def _text(schema: AnswerSchema) -> str:
-    if schema.lines:
-        return "\n".join(f"{key.name}: ..." for key in schema.keys)
-    return "\n".join(f"{key.heading or key.name}\n..." for key in schema.keys)
-
-
-_FORMS: Mapping[str, tuple[str, str, Sketch]] = {
-    "json": (
-        "Reply with one JSON object and nothing else. Its keys are",
-        "\nA key without a value is null.",
-        _json,
-    ),
-    "yaml": (
-        "Reply with YAML and nothing else: one mapping. Its keys are",
-        "\nA key without a value is null.",
-        _yaml,
-    ),
-    "xml": (
-        "Reply with XML and nothing else: one element answer. The elements inside it are",
-        "\nAn element without a value is left empty.",
-        _xml,
-    ),
-    "markdown": (
-        "Reply in Markdown and with nothing else. The headings of the second level are",
-        "\nA heading without a value has nothing below it.",
-        _markdown,
-    ),
-    "html": (
-        "Reply with HTML and nothing else. The ids of its elements are",
-        "\nAn element without a value is left empty.",
-        _html,
-    ),
-    "text": (
-        "Reply in plain text and with nothing else, without any markup. Its parts are",
-        "\nA part without a value is left empty.",
-        _text,
-    ),
-}
-
-
-# The same fields in another layout: labels, separators, the list of options.
-
+# The same fields in another layout: labels, separators, the list of options
 
 Layout = Literal["key_value", "markdown", "plain", "xml"]
 _LAYOUTS: tuple[Layout, ...] = ("plain", "markdown", "xml", "key_value")
-_LAYOUT = Parameter(
-    name="layout",
-    type=str,
-    default="draw",
-    help="plain: label, separator, field; markdown: bold labels or headings; xml: tags; key_value: "
-    "label = field; draw: one of them for each item and draw",
-    options=("draw", *_LAYOUTS),
+_LAYOUT = choice(
+    "layout",
+    ("draw", *_LAYOUTS),
+    "draw",
+    (
+        "plain: label, separator, field; markdown: bold labels or headings; xml: tags; key_value: "
+        "label = field; draw: one of them for each item and draw"
+    ),
 )
 _SEPARATORS = (": ", " - ", ":\n", "\t", " :: ", " > ", ":   ")
 _CASINGS: tuple[Callable[[str], str], ...] = (str, str.upper, str.lower, str.title)
@@ -227,7 +228,11 @@ def input_format(prompt: Prompt, rng: Rng, layout: str) -> Prompt:
         choices, labels = prompt.choices, prompt.labels
         new = line if line != prompt.choice_format else _LISTS[0]
         prompt = relisted(prompt, choices, labels, prompt.target, choice_format=new)
-    return prompt.with_sections(_laid_out(prompt.sections, changes, closing))
+    out: list[Section] = []
+    for at, section in enumerate(prompt.sections):
+        out.append(replace_spans(section, changes.get(at, ())))
+        out += [closing[at]] if at in closing else []
+    return prompt.with_sections(tuple(out))
 
 
 def _labelled(label: str, layout: str, separator: str, heading: int, cue: bool) -> str:
@@ -238,141 +243,3 @@ def _labelled(label: str, layout: str, separator: str, heading: int, cue: bool) 
     if layout == "key_value":
         return f"{label} =" if cue else f"{label} = "
     return f"{label}{separator}".rstrip() if cue else f"{label}{separator}"
-
-
-def _laid_out(
-    sections: Sequence[Section],
-    changes: dict[int, list[Replacement]],
-    closing: dict[int, Section],
-) -> tuple[Section, ...]:
-    out: list[Section] = []
-    for at, section in enumerate(sections):
-        out.append(replace_spans(section, changes[at]) if at in changes else section)
-        if at in closing:
-            out.append(closing[at])
-    return tuple(out)
-
-
-_FAMILY = _GROUP = "format"
-_TOKENS = 192
-_Write = Callable[[str], str]
-
-
-def _format(
-    form: str, title: str
-) -> Callable[[Callable[[Prompt, Rng], Prompt]], PromptPerturbation]:
-    return prompt_perturbation(
-        f"format_{form}",
-        title=f"an answer in {title}",
-        family=_FAMILY,
-        group=_GROUP,
-        version=2,
-        scope=("output_format",),
-        invariants=("target", "choices", "target text", "choice set"),
-        reply_tokens=_TOKENS,
-        output_format=form,
-    )
-
-
-def _asking(prompt: Prompt, form: str, rule: str, write: _Write) -> Prompt:
-    """The prompt with a rule for the form of the answer; the demonstrations follow it.
-
-    It replaces rules of form. What else the prompt asks for stays; where one rule does both, the
-    new one is added behind it.
-
-    An answer with several parts has a rule that names them.
-    """
-    if prompt.schema is not None:
-        return prompt.with_sections(_asking_parts(prompt.sections, parts_rule(form, prompt.schema)))
-    what, shape = what_to_give(prompt), write("...")
-
-    def ruled(sections: Sequence[Section]) -> tuple[Section, ...]:
-        if has_format(sections):
-            return instead_of_format(sections, rule.format(what=what, shape=shape, anyway=""))
-        anyway = ", whatever form was asked for before"
-        text = rule.format(what=what, shape=shape, anyway=anyway)
-        return with_instruction(sections, "output_format_added", text)
-
-    demonstrations = tuple(
-        Demonstration(sections=ruled(d.sections), answer=write(d.answer))
-        for d in prompt.demonstrations
-    )
-    return replace(prompt, sections=ruled(prompt.sections), demonstrations=demonstrations)
-
-
-def _asking_parts(sections: Sequence[Section], rule: str) -> tuple[Section, ...]:
-    """The rule says how long each part is, so that nothing of the old one is left to say."""
-    if has_rules(sections):
-        return instead_of_format(sections, rule, keeping=False)
-    return with_instruction(sections, "output_format_added", rule)
-
-
-@_format("json", "JSON")
-def format_json(prompt: Prompt, rng: Rng) -> Prompt:
-    """Asks for a JSON object with the single key `answer`."""
-    return _asking(
-        prompt,
-        "json",
-        "Reply with one JSON object and nothing else{anyway}. It has the single key "
-        '"answer", whose value is {what}, as in {shape}',
-        lambda answer: json.dumps({"answer": answer}, ensure_ascii=False),
-    )
-
-
-@_format("yaml", "YAML")
-def format_yaml(prompt: Prompt, rng: Rng) -> Prompt:
-    """Asks for a YAML mapping with the single key `answer`."""
-    return _asking(
-        prompt,
-        "yaml",
-        "Reply with YAML and nothing else{anyway}: a mapping with the single key "
-        '"answer", whose value is {what}, as in\n{shape}',
-        lambda answer: f"answer: {json.dumps(answer, ensure_ascii=False)}",
-    )
-
-
-@_format("xml", "XML")
-def format_xml(prompt: Prompt, rng: Rng) -> Prompt:
-    """Asks for one XML element named `answer`."""
-    return _asking(
-        prompt,
-        "xml",
-        "Reply with XML and nothing else{anyway}: one element with the name answer that "
-        "holds {what}, as in {shape}",
-        lambda answer: f"<answer>{escape(answer, quote=False)}</answer>",
-    )
-
-
-@_format("markdown", "Markdown")
-def format_markdown(prompt: Prompt, rng: Rng) -> Prompt:
-    """Asks for Markdown: a heading `Answer` with the answer below it."""
-    return _asking(
-        prompt,
-        "markdown",
-        "Reply in Markdown and with nothing else{anyway}: a heading of the second level, "
-        '"Answer", and below it {what}, as in\n{shape}',
-        "## Answer\n{}".format,
-    )
-
-
-@_format("html", "HTML")
-def format_html(prompt: Prompt, rng: Rng) -> Prompt:
-    """Asks for one HTML paragraph with the id `answer`."""
-    return _asking(
-        prompt,
-        "html",
-        'Reply with HTML and nothing else{anyway}: one paragraph with the id "answer" that '
-        "holds {what}, as in {shape}",
-        lambda answer: f'<p id="answer">{escape(answer, quote=False)}</p>',
-    )
-
-
-@_format("text", "plain text")
-def format_text(prompt: Prompt, rng: Rng) -> Prompt:
-    """Asks for plain text without any markup, several parts under headings."""
-    return _asking(
-        prompt,
-        "text",
-        "Reply in plain text and with nothing else{anyway}: {what}, without any markup",
-        str,
-    )

@@ -8,20 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
-from falter.core.interfaces import Parameter
 from falter.core.records import Span
 from falter.core.rng import Rng
-from falter.perturbations.base import site_perturbation
+from falter.perturbations.base import choice
 from falter.perturbations.spacing import leaves_other_word
 from falter.perturbations.vocabulary import (
-    FAMILY,
-    LANGUAGES,
     MEANING,
-    NOISE,
     confusions,
     is_no_name,
     long_words,
     never_produced,
+    noise,
     plain_words,
     without_symbols,
 )
@@ -49,16 +46,13 @@ def _any_of(name: str) -> Callable[[str, int, int], object]:
     return re.compile(f"[{single}]", re.IGNORECASE if name == "leet" else 0).search
 
 
-@site_perturbation(
+@noise(
     "ocr",
+    version=3,
     title="scanning errors",
     sites=_scanned_sites,
-    family=FAMILY,
-    group=NOISE,
-    version=3,
     default_rate=0.3,
     invariants=_WITH_DIGITS,
-    languages=LANGUAGES,
 )
 def ocr(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Misreads one letter or pair of letters of a word, as a scanner does.
@@ -84,16 +78,8 @@ def _lookalike_sites(text: str, blocked: Sequence[Span], language: str) -> list[
     return _holding("homoglyphs", text, words)
 
 
-@site_perturbation(
-    "homoglyphs",
-    title="look-alike letters",
-    sites=_lookalike_sites,
-    family=FAMILY,
-    group=NOISE,
-    version=3,
-    default_rate=0.3,
-    invariants=MEANING,
-    languages=LANGUAGES,
+@noise(
+    "homoglyphs", version=3, title="look-alike letters", sites=_lookalike_sites, default_rate=0.3
 )
 def homoglyphs(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Replaces about half of a word's letters, and at least one, by Unicode look-alikes.
@@ -117,16 +103,13 @@ def _leet_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]
 _SUM_SIGN = re.compile(r"(?<=\d)\+|\+(?=\d)")
 
 
-@site_perturbation(
+@noise(
     "leetspeak",
+    version=3,
     title="digits in place of letters",
     sites=_leet_sites,
-    family=FAMILY,
-    group=NOISE,
-    version=3,
     default_rate=0.3,
     invariants=_WITH_DIGITS,
-    languages=LANGUAGES,
 )
 def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes words in l33t: digits and signs in place of letters.
@@ -148,14 +131,15 @@ def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
 # Characters that nobody sees, and what copying and saving makes of others.
 
 
-_INVISIBLE_KIND = Parameter(
-    name="kind",
-    type=str,
-    default="all",
-    help="no_break: a space that does not break; zero_width: a space without width inside a word; "
-    "quotes: straight marks become curly; accents: letter and accent apart; mojibake: read in the "
-    "wrong encoding",
-    options=("accents", "all", "mojibake", "no_break", "quotes", "zero_width"),
+_INVISIBLE_KIND = choice(
+    "kind",
+    ("accents", "all", "mojibake", "no_break", "quotes", "zero_width"),
+    "all",
+    (
+        "no_break: a space that does not break; zero_width: a space without width inside a word; "
+        "quotes: straight marks become curly; accents: letter and accent apart; mojibake: read in the "
+        "wrong encoding"
+    ),
 )
 _GAP = re.compile(r"(?<=\S) (?=\S)")
 _QUOTE = re.compile(r"\"|(?<!\w)'|'(?!\w)")
@@ -196,17 +180,13 @@ def _is_accented(text: str, site: Place, words: Sequence[Span]) -> bool:
     return overlaps(words, start, end) and not unicodedata.is_normalized("NFD", text[start:end])
 
 
-@site_perturbation(
+@noise(
     "invisible",
+    version=2,
     title="invisible characters",
     sites=_invisible_sites,
-    family=FAMILY,
-    group=NOISE,
-    version=2,
     default_rate=0.1,
     parameters=(_INVISIBLE_KIND,),
-    invariants=MEANING,
-    languages=LANGUAGES,
 )
 def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Replacement | None:
     """Puts characters in that nobody sees: no-break and zero-width spaces, curly quotation marks.
@@ -235,13 +215,14 @@ def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Rep
 
 Site = tuple[int, int, str]  # a word and its new style
 
-_CASE = Parameter(
-    name="style",
-    type=str,
-    default="lower",
-    help="lower, upper, title: all words; sentence: a capital at the start of each sentence only; "
-    "random: letter by letter",
-    options=("lower", "random", "sentence", "title", "upper"),
+_CASE = choice(
+    "style",
+    ("lower", "random", "sentence", "title", "upper"),
+    "lower",
+    (
+        "lower, upper, title: all words; sentence: a capital at the start of each sentence only; "
+        "random: letter by letter"
+    ),
 )
 _APOSTROPHED = re.compile(
     r"(?<![\w\u0300-\u036f'’])[^\W\d_]+(?:['’][^\W\d_]+)+(?![\w\u0300-\u036f'’])"
@@ -341,18 +322,7 @@ def _title_cased(word: str, language: str) -> str:
     )
 
 
-@site_perturbation(
-    "casing",
-    title="changed letter case",
-    sites=_cased_sites,
-    family=FAMILY,
-    group=NOISE,
-    version=2,
-    default_rate=1.0,
-    parameters=(_CASE,),
-    invariants=MEANING,
-    languages=LANGUAGES,
-)
+@noise("casing", version=2, title="changed letter case", sites=_cased_sites, parameters=(_CASE,))
 def casing(text: str, site: Site, rng: Rng, style: str, language: str) -> Replacement | None:
     """Changes words to lower case, upper case, title case, sentence case or random case.
 

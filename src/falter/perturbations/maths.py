@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from falter.core.records import Prompt, Span
+from falter.core.records import Span
 from falter.core.rng import Rng
-from falter.perturbations.base import SitePerturbation, own_blocked, perturbations, summary_of
+from falter.perturbations.base import SitePerturbation, locked_spans, register_all
 from falter.text import Replacement, names, overlaps, protect
 
 # Arithmetic in prose: numbers and expressions, and nothing that only looks like them.
@@ -318,65 +318,12 @@ def _hangs_over(text: str, at: int, end: int) -> bool:
     return (side is not None and side.end() >= end) or bool(_OVERHANG.fullmatch(text, at, end))
 
 
-_FAMILY = _GROUP = "math"
-Write = Callable[[str, Term, Rng], Replacement | None]
+def _terms(text: str, locked: Sequence[Span]) -> Sequence[Term]:
+    return [term for term in terms(text) if not overlaps(locked, term.left, term.right)]
 
 
-class _Arithmetic(SitePerturbation):
-    """Edits arithmetic, which is protected from all other perturbations.
-
-    A parser of its own finds the terms. Text that the section itself protects, the user's patterns
-    and earlier edits block them.
-    """
-
-    def _find_sites(
-        self, prompt: Prompt, full: Mapping[str, Any], own: dict[str, Any]
-    ) -> list[tuple[int, Sequence[Term]]]:
-        sites_by_section: list[tuple[int, Sequence[Term]]] = []
-        for at, section in enumerate(prompt.sections):
-            if section.kind in full["scope"] and section.text:
-                sites: Sequence[Term] = self._sites(section.text, ())
-                blocked = own_blocked(section, full["protect"]) if sites else ()
-                if blocked:
-                    sites = [s for s in sites if not overlaps(blocked, s.left, s.right)]
-                sites_by_section.append((at, sites))
-        return sites_by_section
-
-
-def _terms(text: str, blocked: Sequence[Span]) -> Sequence[Term]:
-    return terms(text)
-
-
-def _arithmetic(name: str, title: str) -> Callable[[Write], SitePerturbation]:
-    """Register a function that rewrites one term."""
-
-    def register(write: Write) -> SitePerturbation:
-        perturbation = _Arithmetic(
-            name,
-            _terms,
-            write,
-            default_rate=1.0,
-            parameters=(),
-            scope=("input",),
-            family=_FAMILY,
-            group=_GROUP,
-            version=2,
-            summary=summary_of(write),
-            title=title,
-            invariants=("target", "choices", "lines", "code", "negations"),
-            languages=None,
-        )
-        perturbations.register(name, perturbation)
-        return perturbation
-
-    return register
-
-
-@_arithmetic("symmetric_addition", "an added zero")
-def symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
-    """Adds (1-1)+ to a number or an expression.
-
-    A number that is joined to its unit (*30mph*), and one that belongs to a name, stays. A single
+def _symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
+    """A number that is joined to its unit (*30mph*), and one that belongs to a name, stays. A single
     number gets brackets, so that nothing around it binds tighter; in an equation the left
     side changes.
     """
@@ -389,11 +336,8 @@ def symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
     return site.start, site.end, f"({zero}{body})"
 
 
-@_arithmetic("symmetric_multiplication", "a factor of one")
-def symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement | None:
-    """Multiplies a number or an expression by 1.
-
-    Numbers in names, and those joined to a unit, stay. Sums, signed and mixed numbers get brackets
+def _symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement | None:
+    """Numbers in names, and those joined to a unit, stay. Sums, signed and mixed numbers get brackets
     first; in an equation the left side changes.
     """
     if _joined(text, site):
@@ -422,11 +366,8 @@ _SYMBOLS = {"*": r"\times", "×": r"\times", "÷": r"\div", "·": r"\cdot"}
 _SYMBOL = re.compile(r"\s*([*×÷·])\s*")
 
 
-@_arithmetic("latexify", "numbers in LaTeX")
-def latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
-    r"""Writes numbers and expressions as LaTeX between dollar signs.
-
-    Fractions become `\frac`, multiplication and division signs become commands; a dollar or percent
+def _latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
+    r"""Fractions become `\frac`, multiplication and division signs become commands; a dollar or percent
     sign is included and escaped.
     """
     body = text[site.start : site.end]
@@ -453,3 +394,26 @@ def _latex(body: str, site: Term) -> str:
     body = _POWER.sub(lambda match: f"^{{{match[1]}}}", body)
     body = body.replace("$", r"\$").replace("%", r"\%")
     return _SYMBOL.sub(lambda match: f" {_SYMBOLS[match[1]]} ", body)
+
+
+_arithmetic = partial(
+    SitePerturbation, sites=_terms, version=2, family="math", group="math",
+    # Arithmetic is protected from all other perturbations. Here only text that the section itself
+    # protects, the user's patterns and earlier edits block it.
+    closed=lambda prompt, section, patterns: locked_spans(section, patterns),
+    invariants=("target", "choices", "lines", "code", "negations"),
+)  # fmt: skip
+register_all((
+    _arithmetic(
+        "symmetric_addition", "Adds (1-1)+ to a number or an expression.",
+        _symmetric_addition, title="an added zero",
+    ),
+    _arithmetic(
+        "symmetric_multiplication", "Multiplies a number or an expression by 1.",
+        _symmetric_multiplication, title="a factor of one",
+    ),
+    _arithmetic(
+        "latexify", "Writes numbers and expressions as LaTeX between dollar signs.",
+        _latexify, title="numbers in LaTeX",
+    ),
+))  # fmt: skip

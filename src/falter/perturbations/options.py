@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from falter.core.interfaces import Parameter
 from falter.core.late_regex import late_regex
 from falter.core.records import Choicewise, Demonstration, Edit, Prompt, Section
 from falter.core.render import choice_block
 from falter.core.rng import Rng
-from falter.perturbations.base import prompt_perturbation
-from falter.text import Replacement, merged, overlaps, replace_spans
+from falter.perturbations.base import choice, locked_spans, prompt_perturbation
+from falter.text import Replacement, overlaps, replace_spans
 
 # The options of a prompt: where they are listed, and which of them refer to others.
 
@@ -312,7 +311,7 @@ def _reworded_one(
     _require(changes is not None)
     if not changes:
         return section
-    closed = merged((*section.protected, *((e.new_start, e.new_end) for e in section.edits)))
+    closed = locked_spans(section)
     _require(not any(overlaps(closed, start, end) for start, end, _ in changes))
     return replace_spans(section, changes)
 
@@ -409,7 +408,10 @@ def _answer(
     return choices[at]
 
 
-_FAMILY = _GROUP = "options"
+_KEEPS = ("choice set", "target text", "lines", "negations")
+_option_perturbation = partial(
+    prompt_perturbation, family="options", group="options", scope=("choices",), invariants=_KEEPS
+)
 
 
 def _can_shuffle(prompt: Prompt) -> bool:
@@ -443,14 +445,8 @@ def _moved(prompt: Prompt, order: Sequence[int]) -> int | str | None:
     return prompt.target if target is None else order.index(target)
 
 
-@prompt_perturbation(
-    "shuffle_choice_texts",
-    title="options under other labels",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=("choices",),
-    invariants=("choice set", "target text", "lines", "negations"),
-    eligible=_can_shuffle,
+@_option_perturbation(
+    "shuffle_choice_texts", title="options under other labels", eligible=_can_shuffle
 )
 def shuffle_choice_texts(prompt: Prompt, rng: Rng) -> Prompt:
     """Shuffles the options' texts and leaves the labels in place.
@@ -461,14 +457,8 @@ def shuffle_choice_texts(prompt: Prompt, rng: Rng) -> Prompt:
     return relisted(prompt, _reordered(prompt.choices, order), prompt.labels, _moved(prompt, order))
 
 
-@prompt_perturbation(
-    "shuffle_choice_order",
-    title="options in another order",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=("choices",),
-    invariants=("choice set", "target text", "lines", "negations"),
-    eligible=_can_shuffle,
+@_option_perturbation(
+    "shuffle_choice_order", title="options in another order", eligible=_can_shuffle
 )
 def shuffle_choice_order(prompt: Prompt, rng: Rng) -> Prompt:
     """Lists the options in another order, each with its own label."""
@@ -477,18 +467,11 @@ def shuffle_choice_order(prompt: Prompt, rng: Rng) -> Prompt:
     return relisted(prompt, choices, labels, _moved(prompt, order))
 
 
-@prompt_perturbation(
+@_option_perturbation(
     "relabel_choices",
     title="other option labels",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=("choices",),
-    parameters=(
-        Parameter(
-            name="labels", type=str, default="digits", options=LABEL_STYLES, help="the new labels"
-        ),
-    ),
-    invariants=("choice set", "target text", "target", "lines", "negations"),
+    parameters=(choice("labels", LABEL_STYLES, "digits", "the new labels"),),
+    invariants=(*_KEEPS, "target"),
     eligible=_can_relabel,
 )
 def relabel_choices(prompt: Prompt, rng: Rng, labels: str) -> Prompt:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Literal
 
-from falter.core.interfaces import Parameter
 from falter.core.late_regex import late_regex
 from falter.core.records import Demonstration, Prompt, Section, SectionKind, Span
 from falter.core.rng import Rng
 from falter.perturbations import (  # noqa: F401  (they register)
     turns,
 )
-from falter.perturbations.base import prompt_perturbation
+from falter.perturbations.base import choice, locked_spans, prompt_perturbation
 from falter.perturbations.template_parts import (
     Order,
     another_order,
@@ -28,7 +27,7 @@ from falter.perturbations.template_parts import (
     reordered,
     template_units,
 )
-from falter.text import Replacement, merged, overlaps, replace_spans
+from falter.text import Replacement, overlaps, replace_spans
 
 # Bullet lists inside the sections of a prompt.
 
@@ -100,7 +99,7 @@ def _whole(items: Sequence[Sequence[int]]) -> Iterator[list[Span]]:
 
 def is_open(section: Section, parts: Sequence[Span]) -> bool:
     """Whether nothing between the first and the last part is protected or has been edited."""
-    closed = merged((*section.protected, *((e.new_start, e.new_end) for e in section.edits)))
+    closed = locked_spans(section)
     return not overlaps(closed, parts[0][0], parts[-1][1])
 
 
@@ -222,8 +221,10 @@ def _line_start(text: str, at: int, lines: int) -> int:
     return start
 
 
-_FAMILY = _GROUP = "position"
-_MEANING = ("target", "choices", "lines", "words", "negations")
+_position = partial(
+    prompt_perturbation, family="position", group="position",
+    invariants=("target", "choices", "lines", "words", "negations"),
+)  # fmt: skip
 
 
 # Parts of the template
@@ -247,14 +248,11 @@ def _can_move_output(prompt: Prompt) -> bool:
     return bool(_output_orders(prompt))
 
 
-@prompt_perturbation(
+@_position(
     "move_context",
-    title="the input moved",
-    family=_FAMILY,
-    group=_GROUP,
     version=2,
+    title="the input moved",
     scope=("input", "document", "choices"),
-    invariants=_MEANING,
     eligible=_can_move_context,
 )
 def move_context(prompt: Prompt, rng: Rng) -> Prompt:
@@ -262,14 +260,11 @@ def move_context(prompt: Prompt, rng: Rng) -> Prompt:
     return rearranged(prompt, rng.choice(_context_orders(prompt)))
 
 
-@prompt_perturbation(
+@_position(
     "move_output_instructions",
-    title="the answer rules moved",
-    family=_FAMILY,
-    group=_GROUP,
     version=2,
+    title="the answer rules moved",
     scope=("output_format",),
-    invariants=_MEANING,
     eligible=_can_move_output,
 )
 def move_output_instructions(prompt: Prompt, rng: Rng) -> Prompt:
@@ -279,12 +274,8 @@ def move_output_instructions(prompt: Prompt, rng: Rng) -> Prompt:
 
 # Documents and lists
 
-_SPLIT = Parameter(
-    name="split",
-    type=str,
-    default="marked",
-    options=("marked", "paragraphs"),
-    help="how to tell the documents in one text apart",
+_SPLIT = choice(
+    "split", ("marked", "paragraphs"), "marked", "how to tell the documents in one text apart"
 )
 
 
@@ -309,14 +300,11 @@ def _can_reorder_documents(prompt: Prompt, split: Split) -> bool:
     )
 
 
-@prompt_perturbation(
+@_position(
     "reorder_documents",
     title="documents in another order",
-    family=_FAMILY,
-    group=_GROUP,
     scope=("document",),
     parameters=(_SPLIT,),
-    invariants=_MEANING,
     eligible=_can_reorder_documents,
 )
 def reorder_documents(prompt: Prompt, rng: Rng, split: Split) -> Prompt:
@@ -342,14 +330,11 @@ def _can_reorder_bullets(prompt: Prompt) -> bool:
     return any(open_lists(prompt.sections, at) for at in range(len(prompt.sections)))
 
 
-@prompt_perturbation(
+@_position(
     "reorder_bullets",
-    title="bullets in another order",
-    family=_FAMILY,
-    group=_GROUP,
     version=2,
+    title="bullets in another order",
     scope=("instruction", "input", "document", "output_format"),
-    invariants=_MEANING,
     eligible=_can_reorder_bullets,
 )
 def reorder_bullets(prompt: Prompt, rng: Rng) -> Prompt:
@@ -368,12 +353,10 @@ def _shown(demonstration: Demonstration) -> str:
     return "".join(s.text for s in demonstration.sections) + f"\n{demonstration.answer}"
 
 
-@prompt_perturbation(
+@_position(
     "demonstration_order",
     title="examples in another order",
-    family=_FAMILY,
     group="demonstrations",
-    invariants=_MEANING,
     eligible=_can_reorder_demonstrations,
 )
 def demonstration_order(prompt: Prompt, rng: Rng) -> Prompt:
@@ -403,15 +386,7 @@ def _can_mix(prompt: Prompt) -> bool:
     return _kinds(prompt) > 1
 
 
-@prompt_perturbation(
-    "mixed_positions",
-    title="several parts moved",
-    family=_FAMILY,
-    group=_GROUP,
-    version=2,
-    invariants=_MEANING,
-    eligible=_can_mix,
-)
+@_position("mixed_positions", version=2, title="several parts moved", eligible=_can_mix)
 def mixed_positions(prompt: Prompt, rng: Rng) -> Prompt:
     """Makes all of these changes at once that the prompt allows, at least two kinds."""
     if _can_reorder_bullets(prompt):

@@ -1,4 +1,4 @@
-"""Recipes applied: chains of steps over one prompt."""
+"""Recipes: their steps resolved or parsed, applied to prompts and examples, and named."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from falter.core.rng import Rng
 from falter.perturbations.base import checked_parameters, perturbations
 from falter.perturbations.configuration import settings_of
 from falter.perturbations.rewriting import NoRewrite, RewritePerturbation
-
-# Steps of a recipe: resolved from names and parameters, or parsed from the command line.
-
 
 _FORM = "name, or name:parameter=value,parameter=value"
 
@@ -53,7 +50,10 @@ def parse_step(text: str) -> Step:
             key, equals, value = _parameter_with(perturbation, key), "=", key
         if not key or not equals or key in params:
             raise InvalidValue("step", text, _FORM)
-        params[key] = _parameter_value(perturbation, key, value)
+        declared = {parameter.name: parameter for parameter in perturbation.parameters}
+        if key not in declared:
+            raise UnknownName(f"parameter of {name}", key, declared)
+        params[key] = _typed(declared[key], value)
     return resolve_step(name, params)
 
 
@@ -61,13 +61,6 @@ def _parameter_with(perturbation: Perturbation, value: str) -> str:
     """The one parameter that has this option: `human_typos:light`."""
     fitting = [p.name for p in perturbation.parameters if p.type is str and value in p.options]
     return fitting[0] if len(fitting) == 1 else ""
-
-
-def _parameter_value(perturbation: Perturbation, key: str, value: str) -> Any:
-    declared = {parameter.name: parameter for parameter in perturbation.parameters}
-    if key not in declared:
-        raise UnknownName(f"parameter of {perturbation.name}", key, declared)
-    return _typed(declared[key], value)
 
 
 def _typed(parameter: Parameter, value: str) -> Any:
@@ -81,6 +74,9 @@ def _typed(parameter: Parameter, value: str) -> Any:
         except ValueError:
             return value
     return value
+
+
+# Recipes applied
 
 
 class Applied(NamedTuple):
@@ -108,49 +104,57 @@ def apply_recipe(
     """
     if not recipe.steps:
         return Applied(prompt, "baseline")
+    steps = [(step.name, step) for step in recipe.steps]
+    return _apply_steps(item_key, prompt, steps, run_seed, draw, bank)
+
+
+def _apply_steps(
+    key: str,
+    prompt: Prompt,
+    steps: Sequence[tuple[str, Step | None]],
+    run_seed: int,
+    draw: int,
+    bank: RewriteBank | None,
+) -> Applied:
+    """Apply the steps, each with its name. One that is None is skipped, and counts for seeds."""
     occurrences: Counter[str] = Counter()
     after = prompt
-    for step in recipe.steps:
-        before, rng = after, step_rng(step, item_key, run_seed, draw, occurrences[step.name])
-        try:
-            after = stepped(before, step, rng, draw, bank)
-        except NoRewrite:
-            return Applied(prompt, "no_rewrite", step.name)
-        if same_prompt(after, before) and not perturbations.get(step.name).applies(
-            before, **step.params
-        ):
-            return Applied(prompt, "not_applicable", step.name)
-        occurrences[step.name] += 1
-    return Applied(after, "unchanged" if same_prompt(after, prompt) else "changed")
+    for name, step in steps:
+        if step is not None:
+            before, rng = after, _step_rng(step, key, run_seed, draw, occurrences[name])
+            try:
+                after = _stepped(before, step, rng, draw, bank)
+            except NoRewrite:
+                return Applied(prompt, "no_rewrite", name)
+            applies = perturbations.get(name).applies
+            if _same_prompt(after, before) and not applies(before, **step.params):
+                return Applied(prompt, "not_applicable", name)
+        occurrences[name] += 1
+    return Applied(after, "unchanged" if _same_prompt(after, prompt) else "changed")
 
 
-def same_prompt(after: Prompt, before: Prompt) -> bool:
+def _same_prompt(after: Prompt, before: Prompt) -> bool:
     """Whether a model would see the same prompt; comparing the texts mostly suffices."""
     if after is before:
         return True
-    if len(after.sections) != len(before.sections):
+    if [section.text for section in after.sections] != [s.text for s in before.sections]:
         return False
-    for new, old in zip(after.sections, before.sections, strict=True):
-        if new.text != old.text:
-            return False
     return after.identity() == before.identity()
 
 
-def step_rng(step: Step, item_key: str, run_seed: int, draw: int, occurrence: int) -> Rng:
+def _step_rng(step: Step, item_key: str, run_seed: int, draw: int, occurrence: int) -> Rng:
     """The generator of one step on one item."""
     return Rng(lambda: step_seed(run_seed, step.name, step.version, occurrence, item_key, draw))
 
 
-def stepped(prompt: Prompt, step: Step, rng: Rng, draw: int, bank: RewriteBank | None) -> Prompt:
+def _stepped(prompt: Prompt, step: Step, rng: Rng, draw: int, bank: RewriteBank | None) -> Prompt:
     """The prompt after one step; raises `NoRewrite` if a rewrite is unavailable."""
     perturbation = perturbations.get(step.name)
     if perturbation.version != step.version:
         raise InvalidValue(
-            f"{step.name}.version",
-            step.version,
-            f"{perturbation.version}, the version installed",
+            f"{step.name}.version", step.version, f"{perturbation.version}, the version installed",
             hint="install the version of falter that made this recipe, or plan the run again",
-        )
+        )  # fmt: skip
     if isinstance(perturbation, RewritePerturbation) and bank is not None:
         return perturbation.bind(bank, draw)(prompt, rng, **step.params)
     return perturbation(prompt, rng, **step.params)
@@ -173,10 +177,7 @@ def text_key(text: str) -> str:
     return digest("text", text)
 
 
-# Recipes applied to demonstrations: each as an item of its own, with its answer unchanged.
-
-
-ITEM: tuple[SectionKind, ...] = ("input", "document")
+# Demonstrations: each as an item of its own, with its answer unchanged
 
 
 def reaches_demonstrations(recipe: Recipe) -> bool:
@@ -200,20 +201,8 @@ def perturb_demonstration(
     are applied to the prompt as a whole. The example stays as it is if a step finds nothing to
     change, if a rewrite is unavailable, or if its answer would have to change too.
     """
-    occurrences: Counter[str] = Counter()
-    after = prompt
-    for step in recipe.steps:
-        item_step = _within(step)
-        if item_step is not None:
-            before, rng = after, step_rng(step, key, run_seed, draw, occurrences[step.name])
-            try:
-                after = stepped(before, item_step, rng, draw, bank)
-            except NoRewrite:
-                return prompt.sections
-            perturbation = perturbations.get(item_step.name)
-            if same_prompt(after, before) and not perturbation.applies(before, **item_step.params):
-                return prompt.sections
-        occurrences[step.name] += 1
+    steps = [(step.name, _within(step)) for step in recipe.steps]
+    after = _apply_steps(key, prompt, steps, run_seed, draw, bank).prompt
     same_answer = (after.target, after.choices) == (prompt.target, prompt.choices)
     return after.sections if same_answer else prompt.sections
 
@@ -227,15 +216,12 @@ def _within(step: Step) -> Step | None:
 
 
 def _kinds(scope: Sequence[SectionKind]) -> tuple[SectionKind, ...]:
-    return tuple(kind for kind in scope if kind in ITEM)
+    return tuple(kind for kind in scope if kind in ("input", "document"))
 
 
 def _rewrites_all(step: Step) -> bool:
     perturbation = perturbations.get(step.name)
     return isinstance(perturbation, RewritePerturbation) and not perturbation.scope
-
-
-# What people call a recipe: the everyday names of its steps and settings.
 
 
 def everyday_name(recipe: Recipe) -> str:

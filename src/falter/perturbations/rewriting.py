@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from falter.core.errors import UsageError
 from falter.core.ids import digest
-from falter.core.interfaces import Parameter, RewriteBank
+from falter.core.interfaces import RewriteBank
 from falter.core.records import Prompt, Rewrite, Section, SectionKind, Span
 from falter.core.rng import Rng
 from falter.perturbations.base import (
     PROTECT,
     Described,
+    Description,
     checked_parameters,
-    perturbations,
     scope_parameter,
-    summary_of,
 )
 from falter.text import Replacement, blocked, protect, replace_spans
 
-# The request for a rewrite, and what a rewrite has to keep.
+# The request for a rewrite, and what a rewrite has to keep
 
-
-MOST_LISTED = 40
-LONGEST_LISTED = 120
+_MAX_LISTED, _MAX_LISTED_CHARACTERS = 40, 120
 
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _QUESTION = ("?", "？", "؟")
 _SPACE = re.compile(r"\s+")
 
 
-def rewrite_prompt(asking: str, text: str, patterns: Sequence[str] | None) -> Prompt:
+def _request(asking: str, text: str, patterns: Sequence[str] | None) -> Prompt:
     """One user turn: what to do, and the text between tags. No system turn: not all servers take
     one.
 
@@ -58,7 +55,7 @@ def rewrite_prompt(asking: str, text: str, patterns: Sequence[str] | None) -> Pr
     )
 
 
-def lost(text: str, new: str, patterns: Sequence[str] = ()) -> str | None:
+def _lost(text: str, new: str, patterns: Sequence[str] = ()) -> str | None:
     """The first protected piece or number of a text that its rewrite lacks.
 
     White space does not count, nor how often a piece occurs: a second mention may well become a
@@ -83,14 +80,16 @@ def _pieces(text: str, patterns: Sequence[str]) -> Iterator[str]:
 
 
 def _listed(text: str, patterns: Sequence[str]) -> Iterator[str]:
-    short = (p for p in _pieces(text, patterns) if len(p) <= LONGEST_LISTED and "\n" not in p)
-    for piece in list(dict.fromkeys(short))[:MOST_LISTED]:
+    short = (
+        p for p in _pieces(text, patterns) if len(p) <= _MAX_LISTED_CHARACTERS and "\n" not in p
+    )
+    for piece in list(dict.fromkeys(short))[:_MAX_LISTED]:
         yield f"`{piece}`" if "`" not in piece else piece
 
 
-def shortened(text: str, limit: int = 60) -> str:
+def _shortened(text: str) -> str:
     """The beginning of a text, short enough for a message."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 Rewritten = Callable[..., str]
@@ -123,10 +122,8 @@ class Wanted:
 
     @cached_property
     def key(self) -> str:
-        perturbation = self.perturbation
-        return rewrite_key(
-            perturbation.bank, perturbation.wording, self.asked, self.text, self.draw
-        )
+        bank, wording = self.perturbation.bank, self.perturbation.wording
+        return rewrite_key(bank, wording, self.asked, self.text, self.draw)
 
 
 class Ledger:
@@ -194,23 +191,25 @@ class RewritePerturbation(Described):
     def __init__(
         self,
         name: str,
+        summary: str,
         change: Callable[..., Prompt],
         *,
         ask: Ask,
-        asked: tuple[str, ...],
-        bank: str | None,
-        wording: int,
-        keeps: bool,
-        problem: Problem | None,
-        may_repeat: Callable[[str], bool] | None,
-        eligible: Callable[..., bool] | None,
-        **described: Any,
+        asked: tuple[str, ...] = (),
+        bank: str | None = None,
+        wording: int = 1,
+        keeps: bool = True,
+        problem: Problem | None = None,
+        may_repeat: Callable[[str], bool] | None = None,
+        eligible: Callable[..., bool] | None = None,
+        **described: Unpack[Description],
     ) -> None:
-        super().__init__(name, **described)
+        scope = described.setdefault("scope", ("input",))
+        shared = ((scope_parameter(scope),) if scope else ()) + ((PROTECT,) if keeps else ())
+        described["parameters"] = (*shared, *described.get("parameters", ()))
+        super().__init__(name, summary, **described)
         self.needs_model = True
-        self.bank = bank or name
-        self.wording = wording
-        self.keeps = keeps
+        self.bank, self.wording, self.keeps = bank or name, wording, keeps
         self._change, self._ask, self._asked = change, ask, asked
         self._problem, self._may_repeat, self._eligible = problem, may_repeat, eligible
         self._bank: RewriteBank | None = None
@@ -234,7 +233,7 @@ class RewritePerturbation(Described):
         """The prompt that asks a model for a rewrite of the text."""
         own = {name: value for name, value in asked.items() if name != "protect"}
         patterns = asked.get("protect", ())
-        return rewrite_prompt(self._ask(**own), text, patterns if self.keeps else None)
+        return _request(self._ask(**own), text, patterns if self.keeps else None)
 
     def problem(self, text: str, new: str, asked: Mapping[str, Any]) -> str | None:
         """Why a rewrite of the text cannot be used, or None."""
@@ -242,8 +241,8 @@ class RewritePerturbation(Described):
             reason = self._problem(text, new)
             if reason is not None:
                 return reason
-        lost_part = lost(text, new, asked.get("protect", ())) if self.keeps else None
-        return None if lost_part is None else f"{shortened(lost_part)!r} is lost"
+        lost_part = _lost(text, new, asked.get("protect", ())) if self.keeps else None
+        return None if lost_part is None else f"{_shortened(lost_part)!r} is lost"
 
     def may_repeat(self, text: str) -> bool:
         """Whether the same text is an acceptable rewrite, like a name in translation."""
@@ -272,19 +271,17 @@ class RewritePerturbation(Described):
         if self._eligible is not None and not self._eligible(prompt, **full):
             return prompt
         usual = self.asked(**params)
+        answers: tuple[str, ...] = ()
         # A translation may well bring an answer in, and a template is nobody's question.
-        own = self.keeps and not {"input", "document"}.isdisjoint(full.get("scope", ()))
-        answers = _answers(prompt) if own else ()
+        if self.keeps and not {"input", "document"}.isdisjoint(full.get("scope", ())):
+            free_text = () if prompt.target is None else (str(prompt.target),)
+            answers = prompt.choices or free_text
 
         def rewritten(text: str, **overrides: Any) -> str:
-            wanted = Wanted(
-                perturbation=self,
-                text=text,
-                asked=usual | overrides,
-                draw=self._draw,
-                answers=answers,
+            asked = usual | overrides
+            return self._text_of(
+                Wanted(perturbation=self, text=text, asked=asked, draw=self._draw, answers=answers)
             )
-            return self._text_of(wanted)
 
         return self._change(prompt, rewritten, rng, **full)
 
@@ -304,71 +301,7 @@ class RewritePerturbation(Described):
         return rewrite.text
 
 
-def _answers(prompt: Prompt) -> tuple[str, ...]:
-    """The options, or the expected text where there are none."""
-    if prompt.choices or prompt.target is None:
-        return prompt.choices
-    return (str(prompt.target),)
-
-
-def rewriting(
-    name: str,
-    *,
-    ask: Ask,
-    asked: tuple[str, ...] = (),
-    bank: str | None = None,
-    wording: int = 1,
-    keeps: bool = True,
-    problem: Problem | None = None,
-    may_repeat: Callable[[str], bool] | None = None,
-    eligible: Callable[..., bool] | None = None,
-    family: str = "custom",
-    group: str = "custom",
-    version: int = 1,
-    title: str = "",
-    scope: tuple[SectionKind, ...] = ("input",),
-    parameters: tuple[Parameter, ...] = (),
-    invariants: Iterable[str] = (),
-    reply_tokens: int = 0,
-) -> Callable[[Callable[..., Prompt]], RewritePerturbation]:
-    """Register `(prompt, rewritten, rng, **parameters) -> prompt` as a model-made perturbation.
-
-    `keeps` says that a rewrite has to keep numbers and protected text as they are; such a
-    perturbation takes `protect`. `wording` is the version of the instruction: a new version
-    means new rewrites. Without a `scope` the perturbation has no such parameter.
-    """
-    shared = ((scope_parameter(scope),) if scope else ()) + ((PROTECT,) if keeps else ())
-
-    def register(change: Callable[..., Prompt]) -> RewritePerturbation:
-        perturbation = RewritePerturbation(
-            name,
-            change,
-            ask=ask,
-            asked=asked,
-            bank=bank,
-            wording=wording,
-            keeps=keeps,
-            problem=problem,
-            may_repeat=may_repeat,
-            eligible=eligible,
-            family=family,
-            group=group,
-            version=version,
-            summary=summary_of(change),
-            title=title,
-            scope=scope,
-            parameters=(*shared, *parameters),
-            invariants=invariants,
-            languages=None,
-            reply_tokens=reply_tokens,
-        )
-        perturbations.register(name, perturbation)
-        return perturbation
-
-    return register
-
-
-# Rewrites inserted: which text of a section may be rewritten, and the section afterwards.
+# Rewrites inserted: which text of a section may be rewritten, and the section afterwards
 
 
 def has_letters(text: str, spans: Sequence[Span]) -> bool:
@@ -394,10 +327,7 @@ def open_core(section: Section, patterns: Sequence[str] = ()) -> Span | None:
 
 
 def put_sections(
-    prompt: Prompt,
-    rewritten: Rewritten,
-    scope: Sequence[SectionKind],
-    patterns: Sequence[str] = (),
+    prompt: Prompt, rewritten: Rewritten, scope: Sequence[SectionKind], patterns: Sequence[str]
 ) -> Prompt:
     """The prompt with the sections in scope rewritten, each by itself."""
     sections = list(prompt.sections)
@@ -420,14 +350,9 @@ def put(section: Section, rewrites: Sequence[Replacement], *, whole: bool = Fals
         else:
             changes += [(start + a, start + b, words) for a, b, words in _changes(old, new)]
     after = replace_spans(section, changes)
-    return without_lost_parts(section, after)
-
-
-def without_lost_parts(before: Section, after: Section) -> Section:
-    """The section after a rewrite; a lost part that the section itself protects raises."""
-    for start, end in before.protected:
-        if before.text[start:end] not in after.text:
-            raise NoRewrite(f"{before.text[start:end]!r} is protected, but the rewrite lost it")
+    for start, end in section.protected:
+        if text[start:end] not in after.text:
+            raise NoRewrite(f"{text[start:end]!r} is protected, but the rewrite lost it")
     return after
 
 

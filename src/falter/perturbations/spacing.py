@@ -8,18 +8,16 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from falter.core.interfaces import Parameter
 from falter.core.records import Span
 from falter.core.rng import Rng
-from falter.perturbations.base import site_perturbation
+from falter.perturbations.base import choice
 from falter.perturbations.vocabulary import (
-    FAMILY,
     LANGUAGES,
-    MANIPULATION,
     MEANING,
-    NOISE,
     long_words,
+    manipulation,
     never_written,
+    noise,
     plain_words,
     spelt_spans,
     without_symbols,
@@ -79,15 +77,12 @@ def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
     return places
 
 
-@site_perturbation(
+@manipulation(
     "space_sequences",
+    version=3,
     title="inserted spaces",
     sites=_gap_sites,
-    family=FAMILY,
-    group=MANIPULATION,
-    version=3,
     default_rate=0.1,
-    invariants=MEANING,
     languages=(*LANGUAGES, "ja"),
 )
 def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacement | None:
@@ -140,13 +135,14 @@ _BREAKABLE_LEFT = "\"'”’»)]、。，．！？；：」』）.,;:!?…"
 _NO_BREAK = re.compile(r"[ \t]*(?:[#>|]|[-*+][ ]|\d+[.)])|[^\n]*[|]")  # headings, lists, tables
 _TEXT_LINE = re.compile(r"[^\n]*\n?")
 _SPACE_KINDS = ("extra", "line_break", "missing", "tab")
-_SPACE_KIND = Parameter(
-    name="kind",
-    type=str,
-    default="all",
-    help="extra: two or three spaces for one; line_break, tab: one of these for a space; "
-    "missing: no space after a punctuation mark",
-    options=("all", *_SPACE_KINDS),
+_SPACE_KIND = choice(
+    "kind",
+    ("all", *_SPACE_KINDS),
+    "all",
+    (
+        "extra: two or three spaces for one; line_break, tab: one of these for a space; "
+        "missing: no space after a punctuation mark"
+    ),
 )
 
 
@@ -194,16 +190,15 @@ def _marked(text: str, at: int) -> bool:
     return text[at - 1] in ".,;:!?…)" and bool(_BEFORE_MISSING.search(text[max(0, at - 3) : at]))
 
 
-@site_perturbation(
+@noise(
     "whitespace",
+    version=2,
     title="untidy white space",
     sites=_space_sites,
-    family=FAMILY,
-    group=NOISE,
-    version=2,
     default_rate=0.2,
     parameters=(_SPACE_KIND,),
     invariants=tuple(name for name in MEANING if name != "lines"),
+    languages=None,
 )
 def whitespace(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
     """Makes white space untidy: extra spaces, tabs, line breaks, no space after a mark.
@@ -242,15 +237,12 @@ def _mark_sites(text: str, blocked: Sequence[Span]) -> list[tuple[int, str]]:
     return sites
 
 
-@site_perturbation(
+@manipulation(
     "punctuation_spaces",
+    version=2,
     title="spaces around punctuation",
     sites=_mark_sites,
-    family=FAMILY,
-    group=MANIPULATION,
-    version=2,
-    default_rate=1.0,
-    invariants=MEANING,
+    languages=None,
 )
 def punctuation_spaces(text: str, site: tuple[int, str], rng: Rng) -> Replacement:
     """Puts a space on both sides of punctuation marks.
@@ -295,12 +287,11 @@ _LONE = re.compile(
 )
 _DIGIT_NEXT = re.compile(r"\s*\d")
 _CLOSERS = "\"'”’»)]"
-_MARK_KIND = Parameter(
-    name="kind",
-    type=str,
-    default="all",
-    help="drop: the mark is removed; double: it is doubled; swap: another mark replaces it",
-    options=("all", "double", "drop", "swap"),
+_MARK_KIND = choice(
+    "kind",
+    ("all", "double", "drop", "swap"),
+    "all",
+    "drop: the mark is removed; double: it is doubled; swap: another mark replaces it",
 )
 
 
@@ -340,16 +331,14 @@ def _is_label(text: str, at: int) -> bool:
     return lone and text[at] in ".,:;" and text[at - 1 : at].isalpha()
 
 
-@site_perturbation(
+@noise(
     "punctuation",
+    version=2,
     title="changed punctuation",
     sites=_loose_sites,
-    family=FAMILY,
-    group=NOISE,
-    version=2,
     default_rate=0.5,
     parameters=(_MARK_KIND,),
-    invariants=MEANING,
+    languages=None,
 )
 def punctuation(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
     """Drops, doubles or swaps marks that carry no meaning.
@@ -373,17 +362,7 @@ def _splittable(text: str, blocked: Sequence[Span], language: str) -> list[Span]
     return long_words(text, blocked, language, 4)
 
 
-@site_perturbation(
-    "word_split",
-    title="split words",
-    sites=_splittable,
-    family=FAMILY,
-    group=MANIPULATION,
-    version=2,
-    default_rate=0.3,
-    invariants=MEANING,
-    languages=LANGUAGES,
-)
+@manipulation("word_split", version=2, title="split words", sites=_splittable, default_rate=0.3)
 def word_split(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Splits words of four letters or more in two, at least two letters on each side.
 
@@ -408,17 +387,7 @@ def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     return uncovered(free, blocked)
 
 
-@site_perturbation(
-    "word_merge",
-    title="joined words",
-    sites=_joints,
-    family=FAMILY,
-    group=MANIPULATION,
-    version=3,
-    default_rate=0.3,
-    invariants=MEANING,
-    languages=LANGUAGES,
-)
+@manipulation("word_merge", version=3, title="joined words", sites=_joints, default_rate=0.3)
 def word_merge(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Joins neighbouring words by removing the single space between them.
 

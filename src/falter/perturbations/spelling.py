@@ -8,31 +8,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate
 from math import floor, log
-from typing import Any
+from typing import Any, Unpack
 
-from falter.core.interfaces import Parameter
 from falter.core.records import Prompt, Span
 from falter.core.rng import Rng
 from falter.perturbations.base import (
     COUNT,
     PROTECT,
+    Description,
     SitePerturbation,
     checked_parameters,
+    choice,
     perturbations,
     scope_parameter,
-    site_perturbation,
+    with_changes,
 )
 from falter.perturbations.vocabulary import (
-    FAMILY,
-    LANGUAGES,
-    MANIPULATION,
     MEANING,
-    NOISE,
     capitalised_like,
+    corrections,
     keyboard,
     long_words,
+    manipulation,
     misspellings,
     never_produced,
+    noise,
     plain_words,
     skipped,
     spelt_spans,
@@ -105,13 +105,14 @@ _SLIPS: dict[str, tuple[Slip, ...]] = {
 }
 
 
-_TYPO_KIND = Parameter(
-    name="kind",
-    type=str,
-    default="all",
-    help="keyboard: a neighbouring key; misspelling: as people misspell the word; "
-    "charmix: letters swapped, dropped or doubled",
-    options=("all", "charmix", "keyboard", "misspelling"),
+_TYPO_KIND = choice(
+    "kind",
+    ("all", "charmix", "keyboard", "misspelling"),
+    "all",
+    (
+        "keyboard: a neighbouring key; misspelling: as people misspell the word; "
+        "charmix: letters swapped, dropped or doubled"
+    ),
 )
 
 
@@ -125,17 +126,8 @@ def _in_table(text: str, words: Sequence[Span], language: str) -> list[Span]:
     return [(start, end) for start, end in words if text[start:end].lower() in table]
 
 
-@site_perturbation(
-    "typos",
-    title="typos",
-    sites=_typo_sites,
-    family=FAMILY,
-    group=MANIPULATION,
-    version=3,
-    default_rate=0.5,
-    parameters=(_TYPO_KIND,),
-    invariants=MEANING,
-    languages=LANGUAGES,
+@manipulation(
+    "typos", version=3, title="typos", sites=_typo_sites, default_rate=0.5, parameters=(_TYPO_KIND,)
 )
 def typos(text: str, site: Span, rng: Rng, kind: str, language: str) -> Replacement | None:
     """Mistypes a word: a neighbouring key, a swap, a drop, a double, a misspelling.
@@ -152,17 +144,7 @@ def _spelling_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
     return _in_table(text, plain_words(text, blocked, language), language)
 
 
-@site_perturbation(
-    "spelling",
-    title="misspelt words",
-    sites=_spelling_sites,
-    family=FAMILY,
-    group=NOISE,
-    version=2,
-    default_rate=0.5,
-    invariants=MEANING,
-    languages=LANGUAGES,
-)
+@noise("spelling", version=2, title="misspelt words", sites=_spelling_sites, default_rate=0.5)
 def spelling(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Misspells words as people do, from a table.
 
@@ -329,19 +311,14 @@ def misspelt(word: str, kind: str, rng: Rng) -> str | None:
 
 DOSES = {"heavy": 0.15, "light": 0.02, "medium": 0.05}
 """Shares of all words: as on a phone on a bus, in an e-mail, in a chat."""
-_DOSE = Parameter(
-    name="dose",
-    type=str,
-    default="medium",
-    help="misspelt words among all: light 2 %, medium 5 %, heavy 15 %",
-    options=tuple(DOSES),
+_DOSE = choice(
+    "dose", DOSES, "medium", "misspelt words among all: light 2 %, medium 5 %, heavy 15 %"
 )
-_HUMAN_KIND = Parameter(
-    name="kind",
-    type=str,
-    default="all",
-    help="slip: of the hand, letters swapped or of a key beside; spelling: all others",
-    options=("all", "slip", "spelling"),
+_HUMAN_KIND = choice(
+    "kind",
+    ("all", "slip", "spelling"),
+    "all",
+    "slip: of the hand, letters swapped or of a key beside; spelling: all others",
 )
 
 
@@ -352,8 +329,8 @@ class _HumanTypos(SitePerturbation):
     by chance, so that a short question often has none. A weaker dose is part of a stronger one.
     """
 
-    def __init__(self, name: str, **described: Any) -> None:
-        super().__init__(name, _human_sites, _misspell, default_rate=0.0, **described)
+    def __init__(self, name: str, summary: str, **described: Unpack[Description]) -> None:
+        super().__init__(name, summary, _misspell, sites=_human_sites, **described)
         own = (_DOSE, COUNT, _HUMAN_KIND, PROTECT, scope_parameter(self.scope))
         self.parameters = (*own, *(p for p in self.parameters if p.name == "language"))
         self._own = ("kind", "language")
@@ -381,7 +358,7 @@ class _HumanTypos(SitePerturbation):
                 edits_left -= 1
                 if not edits_left:
                     break
-        return self.edited(prompt, edits)
+        return with_changes(prompt, edits)
 
 
 def _human_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Span]:
@@ -395,17 +372,10 @@ def _misspell(text: str, site: Span, rng: Rng, kind: str, language: str) -> Repl
 
 
 human_typos = _HumanTypos(
-    "human_typos",
-    title="mistakes as people type them",
-    family=FAMILY,
-    group=NOISE,
-    version=2,
-    summary="Misspells words as people do: which words, which letters, how many.",
-    parameters=(),
-    scope=("input",),
-    invariants=MEANING,
-    languages=("en",),
-)
+    "human_typos", "Misspells words as people do: which words, which letters, how many.",
+    title="mistakes as people type them", family="words", group="word noise", version=2,
+    invariants=MEANING, languages=("en",),
+)  # fmt: skip
 perturbations.register("human_typos", human_typos)
 
 
@@ -413,15 +383,9 @@ perturbations.register("human_typos", human_typos)
 
 
 @cache
-def _corrections(language: str) -> Mapping[str, tuple[str, ...]]:
-    entries: dict[str, list[str]] = table(f"autocorrect_{language}.json")
-    return {word: tuple(wrong) for word, wrong in entries.items()}
-
-
-@cache
 def _correctable(language: str) -> re.Pattern[str]:
     """The ordinary words of the table, in small letters or with a capital at their beginning."""
-    words = sorted(word for word in _corrections(language) if word not in skipped(language))
+    words = sorted(word for word in corrections(language) if word not in skipped(language))
     spelt = "|".join(re.escape(word) for low in words for word in (low, low.title()))
     joined = "\\w\u0300-\u036f"
     return re.compile(rf"(?<![{joined}])(?<!\w['’])(?:{spelt})(?![{joined}])(?!['’]\w)")
@@ -438,7 +402,7 @@ _SHARE = re.compile(
 
 
 def _corrected_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    known = _corrections(language)
+    known = corrections(language)
     spans = [match.span() for match in _correctable(language).finditer(text)]
     found = uncovered(spans, blocked) if spans else spans
     found = uncovered(found, spelt_spans(text, language)) if found else found
@@ -459,15 +423,12 @@ def _differs(word: str, known: Mapping[str, Sequence[str]]) -> bool:
     return any(capitalised_like(word, wrong) != word for wrong in known[word.lower()])
 
 
-@site_perturbation(
+@noise(
     "autocorrect",
     version=2,
     title="wrong automatic corrections",
     sites=_corrected_sites,
-    family=FAMILY,
-    group=NOISE,
     default_rate=0.1,
-    invariants=MEANING,
     languages=("en",),
 )
 def autocorrect(text: str, site: Span, rng: Rng, language: str) -> Replacement:
@@ -477,5 +438,5 @@ def autocorrect(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     point of it, so that the check of words finds some of them.
     """
     start, end = site
-    wrong = rng.choice(_corrections(language)[text[start:end].lower()])
+    wrong = rng.choice(corrections(language)[text[start:end].lower()])
     return start, end, capitalised_like(text[start:end], wrong)

@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 from falter.core.records import Prompt, Section, Span
 from falter.core.rng import Rng
 from falter.perturbations.additions import added, cue_at, cue_line
-from falter.text import Replacement, merged, overlaps, replace_spans
+from falter.perturbations.base import locked_spans
+from falter.text import Replacement, overlaps, replace_spans
 
 Role = Literal["instruction", "context", "output", "cue"]
 _RANK: dict[Role, int] = {"instruction": 0, "context": 1, "output": 2, "cue": 3}
@@ -301,7 +302,7 @@ def _home(section: Section, pieces: Sequence[tuple[int, int, int]]) -> tuple[int
     """The piece that keeps the section's name; None if several hold protected or edited text."""
     if len(pieces) == 1:
         return pieces[0]
-    closed = merged((*section.protected, *((e.new_start, e.new_end) for e in section.edits)))
+    closed = locked_spans(section)
     locked = [piece for piece in pieces if overlaps(closed, *piece[1:])]
     if len(locked) > 1:
         return None

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from falter.core.interfaces import Parameter
 from falter.core.records import Demonstration, Prompt, Section, Span
 from falter.core.rng import Rng
-from falter.perturbations.base import prompt_perturbation
+from falter.perturbations.base import choice, prompt_perturbation
 from falter.perturbations.template_parts import another_order
 from falter.perturbations.tool_json import (
     COMPACT,
@@ -31,14 +30,15 @@ from falter.perturbations.tool_json import (
 )
 from falter.text import merged, overlaps, replace_spans
 
-_TOOL_WAY = Parameter(
-    name="way",
-    type=str,
-    default="draw",
-    help="order: of the tools, and of what each of them takes; layout: of the JSON; descriptions: "
-    "with a full stop at their end, or without; draw: all three, drawn for each item; names: "
-    "snake_case to camelCase or back, in the whole prompt and in its answer",
-    options=("descriptions", "draw", "layout", "names", "order"),
+_TOOL_WAY = choice(
+    "way",
+    ("descriptions", "draw", "layout", "names", "order"),
+    "draw",
+    (
+        "order: of the tools, and of what each of them takes; layout: of the JSON; descriptions: "
+        "with a full stop at their end, or without; draw: all three, drawn for each item; names: "
+        "snake_case to camelCase or back, in the whole prompt and in its answer"
+    ),
 )
 # Where a text counts tools or what they take, their order means something.
 _COUNTED = re.compile(
@@ -328,7 +328,7 @@ def _can_write_anew(prompt: Prompt, way: str) -> bool:
     group="input format",
     scope=("system", "instruction", "input", "document"),
     parameters=(_TOOL_WAY,),
-    invariants=("choices", "negations"),  # with names, the call in the target is renamed
+    invariants=("choices", "negations"),
     eligible=_can_write_anew,
 )
 def tool_schema(prompt: Prompt, rng: Rng, way: str) -> Prompt:

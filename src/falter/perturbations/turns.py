@@ -5,25 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from falter.core.interfaces import Parameter
-from falter.core.records import Demonstration, Edit, Prompt, Section, SectionKind, Span
+from falter.core.records import Demonstration, Prompt, Section, Span
 from falter.core.rng import Rng
 from falter.perturbations.additions import added, prose_at
-from falter.perturbations.base import closed_spans, prompt_perturbation
+from falter.perturbations.base import (
+    choice,
+    locked_spans,
+    prompt_perturbation,
+    protected_spans,
+    whole_number,
+)
 from falter.perturbations.template_parts import inner, template_units
-from falter.text import merged, overlaps, replace_spans, sentences
+from falter.text import overlaps, replace_spans, sentences
 
-_FAMILY, _GROUP = "position", "turns"
-_MEANING = ("target", "choices", "numbers", "code", "negations")
-
-
-def _new(name: str, kind: SectionKind, text: str) -> Section:
-    """A section that was not there: one edit of nothing."""
-    edit = Edit(start=0, end=0, new_start=0, new_end=len(text))
-    return Section(name=name, kind=kind, text=text, edits=(edit,))
+_turns = partial(
+    prompt_perturbation, family="position", group="turns",
+    invariants=("target", "choices", "numbers", "code", "negations"),
+)  # fmt: skip
 
 
 def _lead(sections: tuple[Section, ...]) -> str:
@@ -37,13 +39,14 @@ def _lead(sections: tuple[Section, ...]) -> str:
 
 # The instruction as a system message
 
-_PLACE = Parameter(
-    name="place",
-    type=str,
-    default="system",
-    help="system: the instruction becomes the system message; user: the system message opens the "
-    "user's; both: the instruction stands in both",
-    options=("both", "system", "user"),
+_PLACE = choice(
+    "place",
+    ("both", "system", "user"),
+    "system",
+    (
+        "system: the instruction becomes the system message; user: the system message opens the "
+        "user's; both: the instruction stands in both"
+    ),
 )
 
 
@@ -71,7 +74,7 @@ def _without_lead(sections: tuple[Section, ...], lead: str) -> tuple[Section, ..
         gone = min(left, len(section.text))
         if not gone:
             break
-        kept = merged((*section.protected, *((e.new_start, e.new_end) for e in section.edits)))
+        kept = locked_spans(section)
         if section.kind in ("input", "document", "choices") or overlaps(kept, 0, gone):
             return None
         left -= gone
@@ -87,7 +90,7 @@ def _without_blank_start(sections: list[Section], first: int, last: int) -> tupl
         section = sections[at]
         rest = section.text.lstrip("\n")
         blank = len(section.text) - len(rest)
-        closed = merged((*section.protected, *((e.new_start, e.new_end) for e in section.edits)))
+        closed = locked_spans(section)
         if section.kind in ("input", "document", "choices") or overlaps(closed, 0, blank):
             break
         if blank:
@@ -97,12 +100,10 @@ def _without_blank_start(sections: list[Section], first: int, last: int) -> tupl
     return tuple(sections)
 
 
-@prompt_perturbation(
+@_turns(
     "role_placement",
     version=2,
     title="the instruction in another role",
-    family=_FAMILY,
-    group=_GROUP,
     scope=("system", "instruction"),
     parameters=(_PLACE,),
     invariants=("target", "choices"),  # what the examples repeat is said once
@@ -120,7 +121,7 @@ def role_placement(prompt: Prompt, rng: Rng, place: str) -> Prompt:
     rest = _without_lead(prompt.sections, lead) or prompt.sections
     start = next((n for n, s in enumerate(rest) if s.kind != "system"), 0)
     gap = "\n\n" if any(s.text.strip() for s in rest[:start]) else ""
-    system = _new("role_placement", "system", gap + lead.strip("\n"))
+    system = added("role_placement", gap + lead.strip("\n"), "system")
     if place == "both":
         sections = prompt.sections
         return prompt.with_sections((*sections[:start], system, *sections[start:]))
@@ -145,16 +146,15 @@ def _as_user(sections: Sequence[Section]) -> Iterator[Section]:
 
 # A request over several turns
 
-_TURNS = Parameter(
-    name="turns", type=int, default=3, low=2, high=8, help="at most so many turns of the user"
-)
-_WAY = Parameter(
-    name="way",
-    type=str,
-    default="turns",
-    help="turns: one message after the other; one: the same pieces as lines of one message, the "
-    "control",
-    options=("one", "turns"),
+_TURNS = whole_number("turns", 3, 2, 8, "at most so many turns of the user")
+_WAY = choice(
+    "way",
+    ("one", "turns"),
+    "turns",
+    (
+        "turns: one message after the other; one: the same pieces as lines of one message, the "
+        "control"
+    ),
 )
 _REPLIES = (
     "Okay, go on.", "I see. Please go on.", "Got it. What else?", "Understood. Please continue.",
@@ -180,7 +180,7 @@ def _cuts(prompt: Prompt) -> list[tuple[int, int, int]]:
     at_input = prose_at(prompt)
     if at_input is not None and _may_be_cut(prompt.sections[at_input]):
         section = prompt.sections[at_input]
-        closed = closed_spans(prompt, section)
+        closed = protected_spans(prompt, section)
         cuts += [
             (at_input, end, start)
             for (begin, end), (start, _) in pairwise(sentences(section.text))
@@ -200,15 +200,12 @@ def _can_shard(prompt: Prompt, turns: int, way: str) -> bool:
     return bool(_cuts(prompt)) and not any(s.kind == "reply" for s in prompt.sections)
 
 
-@prompt_perturbation(
+@_turns(
     "sharded_turns",
     version=3,
     title="the request over several turns",
-    family=_FAMILY,
-    group=_GROUP,
     scope=("instruction", "input"),
     parameters=(_TURNS, _WAY),
-    invariants=_MEANING,
     eligible=_can_shard,
 )
 def sharded_turns(prompt: Prompt, rng: Rng, turns: int, way: str) -> Prompt:
@@ -224,7 +221,7 @@ def sharded_turns(prompt: Prompt, rng: Rng, turns: int, way: str) -> Prompt:
         own = [cuts[n][1:] for n in chosen if cuts[n][0] == at]
         for n, piece in enumerate(_pieces(section, own)):
             if n and way == "turns":
-                out.append(_new("sharded_turns", "reply", f"\n\n{rng.choice(_REPLIES)}\n\n"))
+                out.append(added("sharded_turns", f"\n\n{rng.choice(_REPLIES)}\n\n", "reply"))
             elif n:
                 out.append(added("sharded_turns", "\n"))
             if piece is not None:
@@ -242,7 +239,7 @@ def _pieces(section: Section, cuts: Sequence[Span]) -> list[Section | None]:
     return [
         _cut_to(section, span)
         if span == home
-        else _new(f"{section.name}_{n}", section.kind, text[slice(*span)])
+        else added(f"{section.name}_{n}", text[slice(*span)], section.kind)
         if span[0] < span[1]
         else None
         for n, span in enumerate(spans)
@@ -273,12 +270,11 @@ _MARKS: dict[str, _Marks] = {
     "headings": _Marks("## Example\n", "## Question\n"),
     "words": _Marks("Here is an example.\n", "Now it is your turn.\n"),
 }
-_STYLE = Parameter(
-    name="style",
-    type=str,
-    default="draw",
-    help="what marks them off; draw: one of the others for each item and draw",
-    options=("draw", *_MARKS),
+_STYLE = choice(
+    "style",
+    ("draw", *_MARKS),
+    "draw",
+    "what marks them off; draw: one of the others for each item and draw",
 )
 
 
@@ -286,14 +282,12 @@ def _has_examples(prompt: Prompt, style: str) -> bool:
     return bool(prompt.demonstrations) and any(s.kind != "system" for s in prompt.sections)
 
 
-@prompt_perturbation(
+@_turns(
     "demonstration_delimiter",
     version=2,
     title="examples marked off in another way",
-    family="position",
     group="demonstrations",
     parameters=(_STYLE,),
-    invariants=("target", "choices", "numbers", "code", "negations"),
     eligible=_has_examples,
 )
 def demonstration_delimiter(prompt: Prompt, rng: Rng, style: str) -> Prompt:

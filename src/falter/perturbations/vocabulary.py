@@ -1,4 +1,4 @@
-"""Bundled word lists and tables, read when they are first needed."""
+"""Bundled word lists and tables, and the words that noise may touch."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import codecs
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
 from falter.core.errors import InvalidValue
 from falter.core.records import Span
+from falter.perturbations.base import site_perturbation
 from falter.text import (
     KEPT_LANGUAGES,
     common_words,
@@ -53,17 +54,11 @@ def stop_words(language: str) -> frozenset[str]:
 
 
 @cache
-def known_words(language: str) -> frozenset[str]:
-    """Correctly spelt words, in lower case: noise must not turn one into another."""
-    right = (word.lower() for word in misspellings(language))
-    own = lines(f"common_{language}.txt")
-    return kept_words(language).union(own, right, common_words(language))
-
-
-@cache
 def never_produced(language: str) -> frozenset[str]:
     """What noise must not turn a word into: correctly spelt words, slurs and coarse words."""
-    return known_words(language).union(never_written())
+    right = (word.lower() for word in misspellings(language))
+    own = lines(f"common_{language}.txt")
+    return kept_words(language).union(own, right, common_words(language), never_written())
 
 
 @cache
@@ -73,37 +68,37 @@ def never_written() -> frozenset[str]:
 
 
 @cache
+def _word_table(name: str) -> Mapping[str, tuple[str, ...]]:
+    """A bundled table of entries with their alternatives."""
+    entries: dict[str, list[str]] = table(name)
+    return {entry: tuple(alternatives) for entry, alternatives in entries.items()}
+
+
+@cache
 def keyboard(language: str) -> Mapping[str, str]:
     """Each lower-case letter with the letters next to it on the keyboard."""
-    entries: dict[str, list[str]] = table(f"keyboard_{language}.json")
-    return {key: "".join(near) for key, near in entries.items()}
+    near = _word_table(f"keyboard_{language}.json")
+    return {key: "".join(letters) for key, letters in near.items()}
 
 
-@cache
 def misspellings(language: str) -> Mapping[str, tuple[str, ...]]:
     """Words with the ways people misspell them."""
-    entries: dict[str, list[str]] = table(f"misspellings_{language}.json")
-    return {word: tuple(wrong) for word, wrong in entries.items()}
+    return _word_table(f"misspellings_{language}.json")
 
 
-@cache
-def unnatural(language: str) -> frozenset[str]:
-    """Known misspellings, in lower case, except those that are also words."""
-    right = misspellings(language)
-    return frozenset(w.lower() for wrong in right.values() for w in wrong if w not in right)
+def corrections(language: str) -> Mapping[str, tuple[str, ...]]:
+    """Words with those that automatic correction makes of them."""
+    return _word_table(f"autocorrect_{language}.json")
 
 
-@cache
-def skipped(language: str) -> frozenset[str]:
-    """Words that noise leaves alone: known misspellings, and words that carry meaning."""
-    return unnatural(language) | kept_words(language)
-
-
-@cache
 def confusions(name: str) -> Mapping[str, tuple[str, ...]]:
     """Letters and pairs of letters with their replacements: `ocr`, `homoglyphs`, `leet`."""
-    entries: dict[str, list[str]] = table(f"{name}.json")
-    return {letters: tuple(replacements) for letters, replacements in entries.items()}
+    return _word_table(f"{name}.json")
+
+
+def synonym_table(language: str) -> Mapping[str, tuple[str, ...]]:
+    """Words, inflected ones included, with synonyms in the same form."""
+    return _word_table(f"synonyms_{language}.json")
 
 
 @cache
@@ -121,10 +116,11 @@ def contraction_table(language: str) -> Mapping[str, Mapping[str, str]]:
 
 
 @cache
-def synonym_table(language: str) -> Mapping[str, tuple[str, ...]]:
-    """Words, inflected ones included, with synonyms in the same form."""
-    entries: dict[str, list[str]] = table(f"synonyms_{language}.json")
-    return {word: tuple(alternatives) for word, alternatives in entries.items()}
+def skipped(language: str) -> frozenset[str]:
+    """Words that noise leaves alone: words with meaning, and misspellings that are no words."""
+    right = misspellings(language)
+    wrong = (word.lower() for words in right.values() for word in words if word not in right)
+    return kept_words(language).union(wrong)
 
 
 @cache
@@ -140,14 +136,17 @@ def user_lines(argument: str, path: str) -> tuple[str, ...]:
     return entries
 
 
-# Shared by the word perturbations: their languages, and the words that noise may touch.
+# Words that noise may touch
 
-
-FAMILY = "words"
-MANIPULATION = "word manipulation"  # the six of the Brittlebench tables
-NOISE = "word noise"
 MEANING = ("target", "choices", "numbers", "code", "lines", "negations")
 LANGUAGES = KEPT_LANGUAGES
+_word_perturbation = partial(
+    site_perturbation, family="words", invariants=MEANING, languages=LANGUAGES
+)
+manipulation = partial(_word_perturbation, group="word manipulation")
+"""Registers one of the six of the Brittlebench tables."""
+noise = partial(_word_perturbation, group="word noise")
+"""Registers any other perturbation of words."""
 
 # Articles and the like that are joined to the next word: l'eau, dell'acqua, d'água. The word after
 # the apostrophe is an ordinary word; the part before it is not, and may be a negation (n'est).

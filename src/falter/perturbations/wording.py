@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from falter.core.interfaces import Parameter
 from falter.core.records import Prompt, Section, Span
 from falter.core.rng import Rng
-from falter.perturbations.additions import prose_at, with_section
+from falter.perturbations.additions import prose_at
 from falter.perturbations.base import (
     PROTECT,
-    closed_spans,
+    choice,
     prompt_perturbation,
+    protected_spans,
     scope_parameter,
     site_perturbation,
+    with_section,
 )
 from falter.perturbations.letters import lowered_words
 from falter.perturbations.spacing import loose_marks
@@ -256,12 +257,11 @@ FEATURES: dict[str, tuple[Rule, ...]] = {
     ),
 }  # fmt: skip
 _ALL = tuple(rule for rules in FEATURES.values() for rule in rules)
-_FEATURE = Parameter(
-    name="feature",
-    type=str,
-    default="any",
-    help="one of the features; any: all that the text allows",
-    options=("any", *sorted(FEATURES)),
+_FEATURE = choice(
+    "feature",
+    ("any", *sorted(FEATURES)),
+    "any",
+    "one of the features; any: all that the text allows",
 )
 
 
@@ -282,7 +282,6 @@ def _dialect_sites(
     sites=_dialect_sites,
     family="wording",
     group="everyday wording",
-    default_rate=1.0,
     parameters=(_FEATURE,),
     invariants=("target", "choices", "numbers", "code", "negations", "lines"),
     languages=("en",),
@@ -301,13 +300,7 @@ def dialect(text: str, site: Replacement, rng: Rng, feature: str, language: str)
 _WORDING, _EVERYDAY = "wording", "everyday wording"
 _WORDING_KEEPS = ("target", "choices", "numbers", "code", "negations")
 TONES = ("casual", "chatty", "formal", "impatient", "polite")
-_TONE = Parameter(
-    name="tone",
-    type=str,
-    default="any",
-    help="how the request is made; any: drawn for each item",
-    options=("any", *TONES),
-)
+_TONE = choice("tone", ("any", *TONES), "any", "how the request is made; any: drawn for each item")
 
 
 @cache
@@ -414,7 +407,7 @@ def _can_say(prompt: Prompt, scope: Sequence[str], protect: Sequence[str], langu
 def _spoken(
     prompt: Prompt, section: Section, protect: Sequence[str], rng: Rng
 ) -> Iterator[Replacement]:
-    text, closed = section.text, closed_spans(prompt, section, protect)
+    text, closed = section.text, protected_spans(prompt, section, protect)
     yield from ((start, end, "") for start, end in loose_marks(text, closed))
     yield from ((a, b, text[a:b].lower()) for a, b in lowered_words(text, closed))
     closed = merged((*closed, *names(text), *mentioned_words(text)))
@@ -580,7 +573,6 @@ def _question_sites(text: str, blocked: Sequence[Span], language: str) -> list[t
     sites=_question_sites,
     family="wording",
     group="everyday wording",
-    default_rate=1.0,
     invariants=("target", "choices", "numbers", "code", "negations", "lines"),
     languages=("en",),
 )

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from falter.core.errors import InvalidValue
-from falter.core.interfaces import Parameter
 from falter.core.records import Span
 from falter.core.rng import Rng
 from falter.perturbations import (  # noqa: F401  (they register)
@@ -22,18 +21,15 @@ from falter.perturbations import (  # noqa: F401  (they register)
     spelling,
     wording,
 )
-from falter.perturbations.base import site_perturbation
+from falter.perturbations.base import choice
 from falter.perturbations.vocabulary import (
-    FAMILY,
-    LANGUAGES,
-    MANIPULATION,
-    MEANING,
-    NOISE,
     capitalised_like,
     contraction_table,
     homophone_table,
     is_no_name,
     lines,
+    manipulation,
+    noise,
     plain_words,
     spelt_spans,
     stop_words,
@@ -51,13 +47,14 @@ from falter.text import (
 # Function words dropped: those that only link, or everything that the published list holds.
 
 
-_DROP_STYLE = Parameter(
-    name="style",
-    type=str,
-    default="careful",
-    help="careful: words that only link; published: every word of the published list, negations "
-    "included (English)",
-    options=("careful", "published"),
+_DROP_STYLE = choice(
+    "style",
+    ("careful", "published"),
+    "careful",
+    (
+        "careful: words that only link; published: every word of the published list, negations "
+        "included (English)"
+    ),
 )
 _TOKEN = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
 
@@ -159,17 +156,12 @@ def _space(text: str, at: int, blocked: Sequence[Span]) -> bool:
     return at >= 0 and text[at : at + 1] == " " and not overlaps(blocked, at, at + 1)
 
 
-@site_perturbation(
+@manipulation(
     "drop_stop_words",
+    version=2,
     title="missing small words",
     sites=_drop_sites,
-    family=FAMILY,
-    group=MANIPULATION,
-    version=2,
-    default_rate=1.0,
     parameters=(_DROP_STYLE,),
-    invariants=MEANING,
-    languages=LANGUAGES,
     edit_draws=False,
 )
 def drop_stop_words(text: str, site: Span, rng: Rng, style: str, language: str) -> Replacement:
@@ -200,15 +192,11 @@ def _sounding_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
     return uncovered(uncovered(spans, blocked), spelt_spans(text, language)) if spans else spans
 
 
-@site_perturbation(
+@noise(
     "homophones",
+    version=2,
     title="words that sound alike",
     sites=_sounding_sites,
-    family=FAMILY,
-    group=NOISE,
-    version=2,
-    default_rate=1.0,
-    invariants=MEANING,
     languages=("en",),
 )
 def homophones(text: str, site: Span, rng: Rng, language: str) -> Replacement:
@@ -219,12 +207,11 @@ def homophones(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     return start, end, capitalised_like(word, homophone)
 
 
-_CONTRACTION_KIND = Parameter(
-    name="kind",
-    type=str,
-    default="both",
-    help="contract: full forms become short; expand: short forms become full; both: either way",
-    options=("both", "contract", "expand"),
+_CONTRACTION_KIND = choice(
+    "kind",
+    ("both", "contract", "expand"),
+    "both",
+    "contract: full forms become short; expand: short forms become full; both: either way",
 )
 # Behind a short form with n't, a subject stands between verb and not when it is spelled out, if
 # none stands before: *don't you* → *do you not*.
@@ -286,16 +273,12 @@ def _apostrophes(text: str, form: str) -> str:
     return form.replace("'", "’") if "’" in text and "'" not in text else form
 
 
-@site_perturbation(
+@noise(
     "contractions",
+    version=2,
     title="contractions",
     sites=_contraction_sites,
-    family=FAMILY,
-    group=NOISE,
-    version=2,
-    default_rate=1.0,
     parameters=(_CONTRACTION_KIND,),
-    invariants=MEANING,
     languages=("en",),
 )
 def contractions(text: str, site: Replacement, rng: Rng, kind: str, language: str) -> Replacement:
@@ -409,16 +392,8 @@ def _keeps_sense(text: str, start: int, end: int, *, noun: bool) -> bool:
     )
 
 
-@site_perturbation(
-    "synonyms",
-    title="synonyms",
-    sites=_replaceable,
-    family=FAMILY,
-    group=NOISE,
-    version=2,
-    default_rate=0.3,
-    invariants=MEANING,
-    languages=("en",),
+@noise(
+    "synonyms", version=2, title="synonyms", sites=_replaceable, default_rate=0.3, languages=("en",)
 )
 def synonyms(text: str, site: Sequence[Mention], rng: Rng, language: str) -> list[Replacement]:
     """Replaces words by synonyms in the same form, all mentions of a word alike.
