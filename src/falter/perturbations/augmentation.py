@@ -74,11 +74,9 @@ register_all((
 
 
 _PLACE = choice(
-    "place",
-    ("after", "any", "before", "between"),
-    "any",
+    "place", ("after", "any", "before", "between"), "any",
     "before or after the input, or between two of its sentences; any: drawn for each item",
-)
+)  # fmt: skip
 _SENTENCES = whole_number("sentences", 2, 1, 12, "how many sentences")
 _DISTRACTOR_FILE = Parameter(
     name="file",

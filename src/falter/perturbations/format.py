@@ -128,14 +128,10 @@ register_all(
 Layout = Literal["key_value", "markdown", "plain", "xml"]
 _LAYOUTS: tuple[Layout, ...] = ("plain", "markdown", "xml", "key_value")
 _LAYOUT = choice(
-    "layout",
-    ("draw", *_LAYOUTS),
-    "draw",
-    (
-        "plain: label, separator, field; markdown: bold labels or headings; xml: tags; key_value: "
-        "label = field; draw: one of them for each item and draw"
-    ),
-)
+    "layout", ("draw", *_LAYOUTS), "draw",
+    "plain: label, separator, field; markdown: bold labels or headings; xml: tags; key_value: "
+    "label = field; draw: one of them for each item and draw",
+)  # fmt: skip
 _SEPARATORS = (": ", " - ", ":\n", "\t", " :: ", " > ", ":   ")
 _CASINGS: tuple[Callable[[str], str], ...] = (str, str.upper, str.lower, str.title)
 _LISTS = ("{label}) {text}\n", "({label}) {text}\n", "[{label}] {text}\n", "{label}: {text}\n",

@@ -132,15 +132,11 @@ def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
 
 
 _INVISIBLE_KIND = choice(
-    "kind",
-    ("accents", "all", "mojibake", "no_break", "quotes", "zero_width"),
-    "all",
-    (
-        "no_break: a space that does not break; zero_width: a space without width inside a word; "
-        "quotes: straight marks become curly; accents: letter and accent apart; mojibake: read in the "
-        "wrong encoding"
-    ),
-)
+    "kind", ("accents", "all", "mojibake", "no_break", "quotes", "zero_width"), "all",
+    "no_break: a space that does not break; zero_width: a space without width inside a word; "
+    "quotes: straight marks become curly; accents: letter and accent apart; mojibake: read in "
+    "the wrong encoding",
+)  # fmt: skip
 _GAP = re.compile(r"(?<=\S) (?=\S)")
 _QUOTE = re.compile(r"\"|(?<!\w)'|'(?!\w)")
 _FOREIGN = re.compile(r"[\u00a1-\u024f‘’“”–—…]")
@@ -216,14 +212,10 @@ def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Rep
 Site = tuple[int, int, str]  # a word and its new style
 
 _CASE = choice(
-    "style",
-    ("lower", "random", "sentence", "title", "upper"),
-    "lower",
-    (
-        "lower, upper, title: all words; sentence: a capital at the start of each sentence only; "
-        "random: letter by letter"
-    ),
-)
+    "style", ("lower", "random", "sentence", "title", "upper"), "lower",
+    "lower, upper, title: all words; sentence: a capital at the start of each sentence only; "
+    "random: letter by letter",
+)  # fmt: skip
 _APOSTROPHED = re.compile(
     r"(?<![\w\u0300-\u036f'’])[^\W\d_]+(?:['’][^\W\d_]+)+(?![\w\u0300-\u036f'’])"
 )

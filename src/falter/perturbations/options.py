@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from falter.core.late_regex import late_regex
 from falter.core.records import Choicewise, Demonstration, Edit, Prompt, Section
@@ -60,18 +61,11 @@ def relisted(
     old = _listing(prompt.labels, prompt.choices, prompt.choice_format)
     line = prompt.choice_format if choice_format is None else choice_format
     new = choice_block(labels, choices, line)
-    return Prompt(
-        sections=tuple([_relisted(s, old, new) for s in prompt.sections]),
-        demonstrations=prompt.demonstrations,
-        choices=tuple(choices),
-        labels=tuple(labels),
-        choice_format=line,
+    return replace(
+        prompt, sections=tuple([_relisted(s, old, new) for s in prompt.sections]),
+        choices=tuple(choices), labels=tuple(labels), target=target, choice_format=line,
         answer_as=answer_as or prompt.answer_as,
-        delimiter=prompt.delimiter,
-        target=target,
-        program=prompt.program,
-        schema=prompt.schema,
-    )
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=256)
@@ -227,35 +221,46 @@ class _Clash(Exception):
     """The prompt says something about its labels that would become false."""
 
 
+class _Relabelling(NamedTuple):
+    """Labels, those instead of them, and the style of these."""
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    style: str
+
+
 @lru_cache(maxsize=64)  # called once to see whether it applies, and once for the prompt
-def relabelled(prompt: Prompt, style: str) -> Prompt | None:
+def _relabelled(prompt: Prompt, style: str) -> Prompt | None:
     """The prompt under other labels; None where that would contradict something in it."""
     if not shows_labels(prompt.choice_format):
         return None
+    # The usual series that the labels begin, or the labels themselves
+    series = (s for s in _LABEL_SCHEMES.values() if s[: len(prompt.labels)] == prompt.labels)
+    old = next(series, prompt.labels)
+    labels = _Relabelling(old, _LABEL_SCHEMES.get(style, old), style)
     try:
-        return _relabelled(prompt, style)
+        return _with_labels(prompt, labels)
     except _Clash:
         return None
 
 
-def _relabelled(prompt: Prompt, style: str) -> Prompt:
-    old, choices = _label_scheme(prompt.labels), prompt.choices
-    new = _LABEL_SCHEMES.get(style, old)
+def _with_labels(prompt: Prompt, labels: _Relabelling) -> Prompt:
+    choices = prompt.choices
+    new = labels.new[: len(choices)]
     _require(not any(refers(text, prompt.labels) for text in choices))
-    _require(_distinct(choices, new[: len(choices)], style))
-    changed = relisted(
-        prompt,
-        choices,
-        new[: len(choices)],
-        prompt.target,
-        choice_format=_unlabelled(prompt.choice_format) if style == "none" else None,
-        answer_as="text" if style == "none" else None,
+    _require(_distinct(choices, labels))
+    if labels.style == "none":
+        line = _unlabelled(prompt.choice_format)
+        changed = relisted(
+            prompt, choices, new, prompt.target, choice_format=line, answer_as="text"
+        )
+    else:
+        changed = relisted(prompt, choices, new, prompt.target)
+    demonstrations = tuple(
+        _demonstration(example, prompt, changed, labels) for example in prompt.demonstrations
     )
-    demonstrations = [
-        _demonstration(d, prompt, changed, old, new, style) for d in prompt.demonstrations
-    ]
-    sections = _reworded(changed.sections, old, new, style)
-    return replace(changed, sections=sections, demonstrations=tuple(demonstrations))
+    sections = _reworded(changed.sections, labels)
+    return replace(changed, sections=sections, demonstrations=demonstrations)
 
 
 def _require(holds: bool) -> None:
@@ -263,18 +268,12 @@ def _require(holds: bool) -> None:
         raise _Clash
 
 
-def _label_scheme(labels: Sequence[str]) -> tuple[str, ...]:
-    """The usual series that the labels begin, or the labels themselves."""
-    schemes = (s for s in _LABEL_SCHEMES.values() if s[: len(labels)] == tuple(labels))
-    return next(schemes, tuple(labels))
-
-
-def _distinct(choices: Sequence[str], labels: Sequence[str], style: str) -> bool:
+def _distinct(choices: Sequence[str], labels: _Relabelling) -> bool:
     """Whether a reply could only mean one option: no text is the label of another option."""
     texts = [choice.casefold().strip() for choice in choices]
-    if style == "none":
+    if labels.style == "none":
         return len(set(texts)) == len(texts)
-    index_of = {label: i for i, label in enumerate(labels)}
+    index_of = {label: i for i, label in enumerate(labels.new[: len(choices)])}
     return all(index_of.get(text, i) == i for i, text in enumerate(texts))
 
 
@@ -296,18 +295,14 @@ _LEFT = {
 }
 
 
-def _reworded(
-    sections: Iterable[Section], old: Sequence[str], new: Sequence[str], style: str
-) -> tuple[Section, ...]:
-    return tuple([_reworded_one(s, tuple(old), tuple(new), style) for s in sections])
+def _reworded(sections: Iterable[Section], labels: _Relabelling) -> tuple[Section, ...]:
+    return tuple([_reworded_one(section, labels) for section in sections])
 
 
-def _reworded_one(
-    section: Section, old: tuple[str, ...], new: tuple[str, ...], style: str
-) -> Section:
+def _reworded_one(section: Section, labels: _Relabelling) -> Section:
     if section.kind not in ("system", "instruction", "output_format", "cue"):
         return section
-    changes = _label_changes(section.text, old, new, style)
+    changes = _label_changes(section.text, labels)
     _require(changes is not None)
     if not changes:
         return section
@@ -317,10 +312,9 @@ def _reworded_one(
 
 
 @lru_cache(maxsize=512)
-def _label_changes(
-    text: str, old: tuple[str, ...], new: tuple[str, ...], style: str
-) -> tuple[Replacement, ...] | None:
+def _label_changes(text: str, labels: _Relabelling) -> tuple[Replacement, ...] | None:
     """What to replace in the template's words; None if some words cannot be adapted."""
+    old, new, style = labels
     changes: list[Replacement] = []
     if style != "lower":
         changes = [(*m.span(1), _LABEL_WORDS[style]) for m in _LETTER.finditer(text)]
@@ -346,27 +340,24 @@ def _label_changes(
 
 
 def _demonstration(
-    demonstration: Demonstration,
-    before: Prompt,
-    after: Prompt,
-    old: Sequence[str],
-    new: Sequence[str],
-    style: str,
+    demonstration: Demonstration, before: Prompt, after: Prompt, labels: _Relabelling
 ) -> Demonstration:
     """The solved example under the same labels as the item, so that the two agree."""
     sections: list[Section] = []
     choices: tuple[str, ...] = ()
     for section in demonstration.sections:
         if section.kind == "choices":
-            choices = _taken_apart(section, old, before.choice_format)
-            _require(_distinct(choices, new[: len(choices)], style))
-            block = choice_block(new[: len(choices)], choices, after.choice_format)
+            choices = _taken_apart(section, labels.old, before.choice_format)
+            _require(_distinct(choices, labels))
+            block = choice_block(labels.new[: len(choices)], choices, after.choice_format)
             start = section.text.index(section.text.strip("\n"))
             end = start + len(section.text.strip("\n"))
             section = replace_spans(section, [(start, end, block)])
         sections.append(section)
-    answer = _answer(demonstration.answer, choices, before.answer_as, old, new, style)
-    return Demonstration(sections=_reworded(sections, old, new, style), answer=answer)
+    answer = demonstration.answer
+    if before.answer_as != "text":
+        answer = _relabelled_answer(answer, choices, labels)
+    return Demonstration(sections=_reworded(sections, labels), answer=answer)
 
 
 def _taken_apart(section: Section, labels: Sequence[str], line: str) -> tuple[str, ...]:
@@ -390,20 +381,11 @@ def _taken_apart(section: Section, labels: Sequence[str], line: str) -> tuple[st
     return tuple(choices)
 
 
-def _answer(
-    answer: str,
-    choices: Sequence[str],
-    answer_as: Choicewise,
-    old: Sequence[str],
-    new: Sequence[str],
-    style: str,
-) -> str:
-    if answer_as == "text":
-        return answer
-    _require(answer in old)
-    at = old.index(answer)
-    if style != "none":
-        return new[at]
+def _relabelled_answer(answer: str, choices: Sequence[str], labels: _Relabelling) -> str:
+    _require(answer in labels.old)
+    at = labels.old.index(answer)
+    if labels.style != "none":
+        return labels.new[at]
     _require(at < len(choices))
     return choices[at]
 
@@ -419,7 +401,7 @@ def _can_shuffle(prompt: Prompt) -> bool:
 
 
 def _can_relabel(prompt: Prompt, labels: str) -> bool:
-    return is_listed(prompt) and relabelled(prompt, labels) is not None
+    return is_listed(prompt) and _relabelled(prompt, labels) is not None
 
 
 def _order(prompt: Prompt, rng: Rng) -> list[int]:
@@ -480,4 +462,4 @@ def relabel_choices(prompt: Prompt, rng: Rng, labels: str) -> Prompt:
     Words of the template about letters are adapted. Nothing changes if an option names another by
     its label, or if its text would be the new label of another.
     """
-    return relabelled(prompt, labels) or prompt
+    return _relabelled(prompt, labels) or prompt

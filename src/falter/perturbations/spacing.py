@@ -136,14 +136,10 @@ _NO_BREAK = re.compile(r"[ \t]*(?:[#>|]|[-*+][ ]|\d+[.)])|[^\n]*[|]")  # heading
 _TEXT_LINE = re.compile(r"[^\n]*\n?")
 _SPACE_KINDS = ("extra", "line_break", "missing", "tab")
 _SPACE_KIND = choice(
-    "kind",
-    ("all", *_SPACE_KINDS),
-    "all",
-    (
-        "extra: two or three spaces for one; line_break, tab: one of these for a space; "
-        "missing: no space after a punctuation mark"
-    ),
-)
+    "kind", ("all", *_SPACE_KINDS), "all",
+    "extra: two or three spaces for one; line_break, tab: one of these for a space; missing: no "
+    "space after a punctuation mark",
+)  # fmt: skip
 
 
 def _space_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
@@ -288,11 +284,9 @@ _LONE = re.compile(
 _DIGIT_NEXT = re.compile(r"\s*\d")
 _CLOSERS = "\"'”’»)]"
 _MARK_KIND = choice(
-    "kind",
-    ("all", "double", "drop", "swap"),
-    "all",
+    "kind", ("all", "double", "drop", "swap"), "all",
     "drop: the mark is removed; double: it is doubled; swap: another mark replaces it",
-)
+)  # fmt: skip
 
 
 def _loose_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:

@@ -106,14 +106,10 @@ _SLIPS: dict[str, tuple[Slip, ...]] = {
 
 
 _TYPO_KIND = choice(
-    "kind",
-    ("all", "charmix", "keyboard", "misspelling"),
-    "all",
-    (
-        "keyboard: a neighbouring key; misspelling: as people misspell the word; "
-        "charmix: letters swapped, dropped or doubled"
-    ),
-)
+    "kind", ("all", "charmix", "keyboard", "misspelling"), "all",
+    "keyboard: a neighbouring key; misspelling: as people misspell the word; charmix: letters "
+    "swapped, dropped or doubled",
+)  # fmt: skip
 
 
 def _typo_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Span]:
@@ -315,11 +311,9 @@ _DOSE = choice(
     "dose", DOSES, "medium", "misspelt words among all: light 2 %, medium 5 %, heavy 15 %"
 )
 _HUMAN_KIND = choice(
-    "kind",
-    ("all", "slip", "spelling"),
-    "all",
+    "kind", ("all", "slip", "spelling"), "all",
     "slip: of the hand, letters swapped or of a key beside; spelling: all others",
-)
+)  # fmt: skip
 
 
 class _HumanTypos(SitePerturbation):

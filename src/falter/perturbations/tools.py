@@ -31,15 +31,11 @@ from falter.perturbations.tool_json import (
 from falter.text import merged, overlaps, replace_spans
 
 _TOOL_WAY = choice(
-    "way",
-    ("descriptions", "draw", "layout", "names", "order"),
-    "draw",
-    (
-        "order: of the tools, and of what each of them takes; layout: of the JSON; descriptions: "
-        "with a full stop at their end, or without; draw: all three, drawn for each item; names: "
-        "snake_case to camelCase or back, in the whole prompt and in its answer"
-    ),
-)
+    "way", ("descriptions", "draw", "layout", "names", "order"), "draw",
+    "order: of the tools, and of what each of them takes; layout: of the JSON; descriptions: "
+    "with a full stop at their end, or without; draw: all three, drawn for each item; names: "
+    "snake_case to camelCase or back, in the whole prompt and in its answer",
+)  # fmt: skip
 # Where a text counts tools or what they take, their order means something.
 _COUNTED = re.compile(
     r"\b(?:first|second|third|fourth|fifth|last|next|previous)\s+(?:\w+\s+)?"

@@ -40,14 +40,10 @@ def _lead(sections: tuple[Section, ...]) -> str:
 # The instruction as a system message
 
 _PLACE = choice(
-    "place",
-    ("both", "system", "user"),
-    "system",
-    (
-        "system: the instruction becomes the system message; user: the system message opens the "
-        "user's; both: the instruction stands in both"
-    ),
-)
+    "place", ("both", "system", "user"), "system",
+    "system: the instruction becomes the system message; user: the system message opens the "
+    "user's; both: the instruction stands in both",
+)  # fmt: skip
 
 
 def _can_place(prompt: Prompt, place: str) -> bool:
@@ -148,14 +144,10 @@ def _as_user(sections: Sequence[Section]) -> Iterator[Section]:
 
 _TURNS = whole_number("turns", 3, 2, 8, "at most so many turns of the user")
 _WAY = choice(
-    "way",
-    ("one", "turns"),
-    "turns",
-    (
-        "turns: one message after the other; one: the same pieces as lines of one message, the "
-        "control"
-    ),
-)
+    "way", ("one", "turns"), "turns",
+    "turns: one message after the other; one: the same pieces as lines of one message, the "
+    "control",
+)  # fmt: skip
 _REPLIES = (
     "Okay, go on.", "I see. Please go on.", "Got it. What else?", "Understood. Please continue.",
     "Thanks, noted. What comes next?",
@@ -271,11 +263,9 @@ _MARKS: dict[str, _Marks] = {
     "words": _Marks("Here is an example.\n", "Now it is your turn.\n"),
 }
 _STYLE = choice(
-    "style",
-    ("draw", *_MARKS),
-    "draw",
+    "style", ("draw", *_MARKS), "draw",
     "what marks them off; draw: one of the others for each item and draw",
-)
+)  # fmt: skip
 
 
 def _has_examples(prompt: Prompt, style: str) -> bool:

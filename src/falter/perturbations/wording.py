@@ -1,11 +1,11 @@
-"""Places where a rule of grammar may be written in another way, none inside another."""
+"""Everyday wording, by rule: learners' mistakes, dialects, tones, dictation, other questions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 from falter.core.records import Prompt, Section, Span
 from falter.core.rng import Rng
@@ -34,27 +34,55 @@ from falter.text import (
     sentences,
 )
 
+_rules_of_places, _rules_of_prompts = (
+    partial(
+        register, version=2, family="wording", group="everyday wording", scope=("input",),
+        invariants=("target", "choices", "numbers", "code", "negations", "lines"),
+        languages=("en",),
+    )
+    for register in (site_perturbation, prompt_perturbation)
+)  # fmt: skip
 _WORD = re.compile("[a-z]+")
 
 
-class Rule(NamedTuple):
-    """What is found, what is written there, and words of which one stands in all that is found.
+class _Rule(NamedTuple):
+    """A rewrite rule: words with those written for them, and the pattern in which they stand.
 
-    The words, in small letters, spare the search of a text that has none of them.
+    Every match contains one of the triggers, words in small letters, so that the search of a text
+    that has none of them is spared.
     """
 
     pattern: re.Pattern[str]
-    write: Callable[[re.Match[str]], str]
-    words: frozenset[str]
+    words: Mapping[str, str]
+    triggers: frozenset[str]
 
 
-def rule_places(text: str, blocked: Sequence[Span], rules: Iterable[Rule]) -> list[Replacement]:
-    """What the rules would write, and where: not in names, mentioned words and symbols."""
-    words = frozenset(_WORD.findall(text.lower()))
+def _pattern(pieces: str | Sequence[str], **named: str) -> re.Pattern[str]:
+    """A pattern of a data file, where long ones are in pieces."""
+    whole = "".join(pieces)
+    for name, pattern in named.items():
+        whole = whole.replace(name, pattern)
+    return re.compile(whole)
+
+
+def _rule(entry: Mapping[str, Any]) -> _Rule:
+    words: dict[str, str] = entry["words"]
+    either = "|".join(sorted(words, key=len, reverse=True))
+    triggers = (max(_WORD.findall(key.lower()), key=len) for key in words)
+    return _Rule(_pattern(entry["find"], WORD=f"(?P<word>{either})"), words, frozenset(triggers))
+
+
+def _rule_places(text: str, blocked: Sequence[Span], rules: Iterable[_Rule]) -> list[Replacement]:
+    """The replacements that the rules make, none inside another: not in names, mentioned words and
+    symbols."""
+    present = frozenset(_WORD.findall(text.lower()))
     found: list[Replacement] = []
-    for pattern, write, needed in rules:
-        if not words.isdisjoint(needed):
-            found += [(*match.span(), write(match)) for match in pattern.finditer(text)]
+    for pattern, words, triggers in rules:
+        if not present.isdisjoint(triggers):
+            for match in pattern.finditer(text):
+                head, tail = text[match.start() : match.start("word")], match.end("word")
+                new = head + words[match["word"]] + text[tail : match.end()]
+                found.append((*match.span(), new))
     if not found:
         return []
     found.sort()
@@ -67,224 +95,56 @@ def rule_places(text: str, blocked: Sequence[Span], rules: Iterable[Rule]) -> li
     return taken
 
 
-# Mistakes of learners of English, as rules: where each may be made, and what is written then.
+# A learner's English, and features of dialects
 
 
-def _phrases_rule(*pairs: tuple[str, str]) -> Rule:
-    """A set phrase written as another: *depend on* as *depend of*."""
-    table = dict(pairs)
-    pattern = re.compile(rf"\b({'|'.join(sorted(map(re.escape, table), key=len, reverse=True))})\b")
-    longest = frozenset(max(phrase.split(), key=len) for phrase in table)
-    return Rule(pattern, lambda match: table[match[1]], longest)
+@cache
+def _learner_rules() -> tuple[_Rule, ...]:
+    return tuple(map(_rule, table("learner_en.json")))
 
 
-def _rule(pattern: str, write: Callable[[re.Match[str]], str], words: str) -> Rule:
-    return Rule(re.compile(pattern), write, frozenset(words.split()))
+def _error_sites(text: str, blocked: Sequence[Span], language: str) -> list[Replacement]:
+    return _rule_places(text, blocked, _learner_rules())
 
 
-_UNCOUNTED = (
-    "advice", "baggage", "equipment", "evidence", "feedback", "furniture", "homework",
-    "information", "knowledge", "luggage", "music", "software", "traffic",
-)  # fmt: skip
-# Where such a noun ends its group of words: in *traffic jam* and *music teacher* it does not.
-_NOUN_ENDS = (
-    r"(?=[.,;:?!)]|\Z|\s(?:about|and|are|as|at|because|but|by|can|could|did|do|does|for|from|had|has"
-    r"|have|he|if|in|into|is|it|of|on|or|she|so|than|that|they|to|was|we|were|when|which|while|who"
-    r"|will|with|would|you)\b)"
-)
-_VERBS = (
-    "asks", "becomes", "begins", "believes", "belongs", "breaks", "brings", "builds", "buys",
-    "calls", "comes", "contains", "costs", "decides", "drinks", "drives", "earns", "eats",
-    "feels", "finds",
-    "gets", "gives", "grows", "happens", "helps", "keeps", "knows", "learns", "likes", "lives",
-    "loses", "loves", "makes", "means", "moves", "needs", "pays", "plays", "produces", "reads",
-    "runs", "says", "sees", "sells", "sends", "shows", "sings", "sleeps", "spends", "starts",
-    "takes", "tells", "thinks", "uses", "wants", "walks", "wears", "wins", "works", "writes",
-)  # fmt: skip
-# Without the article these would say another amount, or another one.
-_COUNTING = (
-    "most|least|same|other|others|rest|more|less|fewer|only|first|second|third|last|next|few|little"
-    "|lot|lots|couple|pair|dozen|hundred|thousand|million|billion|half|quarter|single|double|total"
-    "|dead|living|poor|rich|old|young|blind|deaf|sick|right|left|past|future|whole|number|day|week|month|year|hour|minute|second|time|piece|certain|one|two|three|four|five|board|case"
-)
-_PAST = (
-    ("become", "became"), ("begin", "began"), ("bring", "brought"), ("build", "built"),
-    ("buy", "bought"), ("come", "came"), ("drink", "drank"), ("eat", "ate"), ("find", "found"),
-    ("get", "got"), ("give", "gave"), ("go", "went"), ("happen", "happened"), ("have", "had"),
-    ("make", "made"), ("say", "said"), ("sell", "sold"), ("spend", "spent"), ("start", "started"),
-    ("take", "took"), ("use", "used"), ("want", "wanted"), ("win", "won"), ("write", "wrote"),
-)  # fmt: skip
-_PAST_OF = dict(_PAST)
-_PLAIN_PAST = "|".join(verb if verb != "use" else r"use(?! to\b)" for verb in _PAST_OF)
-_NO_SUBJECT = "the|an?|this|that|these|those|my|your|his|her|its|our|their|some|any|no|each|every"
-_LEARNER_RULES: tuple[Rule, ...] = (
-    # articles: the and a are left out where they count nothing, a stands for an
-    _rule(rf"the (?<=[a-z] the )(?!(?:{_COUNTING})\b)(?=[a-z]{{3,}})", lambda match: "", "the"),
-    _rule(rf"\b((?:as|be|had|has|have|is|of|to|under|was|with) )an? (?!(?:{_COUNTING})\b)"
-          r"(?=[a-z]{3,})", lambda match: match[1], "a an"),
-    _rule(r"\ban(?= [aeiou][a-z]{2,})", lambda match: "a", "an"),
-    # agreement
-    _rule(rf"(?<=\b[Hh]e )({'|'.join(_VERBS)})\b|(?<=\b[Ss]he )({'|'.join(_VERBS)})\b"
-          rf"|(?<=\b[Ii]t )({'|'.join(_VERBS)})\b",
-          lambda match: match[0][:-1] if not match[0].endswith("ies") else match[0][:-3] + "y",
-          " ".join(_VERBS)),
-    _rule(r"\b(?:people) are\b", lambda match: "people is", "people"),
-    _rule(rf"\b(?:{'|'.join(_UNCOUNTED)})\b{_NOUN_ENDS}", lambda match: match[0] + "s",
-          " ".join(_UNCOUNTED)),
-    # did + past
-    _rule(rf"\b(did (?!(?:{_NO_SUBJECT}) )(?:I|[a-z]+) )({_PLAIN_PAST})\b",
-          lambda match: match[1] + _PAST_OF[match[2]], "did"),
-    # prepositions that a word asks for, so that another one does not change the sense
-    _phrases_rule(
-        ("depend on", "depend of"), ("depends on", "depends of"),
-        ("interested in", "interested on"),
-        ("listen to", "listen"), ("different from", "different of"), ("married to", "married with"),
-        ("good at", "good in"), ("bad at", "bad in"), ("consists of", "consists in"),
-        ("responsible for", "responsible of"), ("afraid of", "afraid from"),
-        ("example of", "example for"), ("reason for", "reason of"), ("full of", "full with"),
-        ("discuss the", "discuss about the"), ("explain why", "explain me why"),
-        ("according to", "according with"), ("capable of", "capable to"),
-        ("in the world", "on the world"),
-        *((f"{be} used to make", f"{be} used for make")
-          for be in ("are", "be", "been", "is", "was", "were")),  # not *he used to make money*
-    ),
-)  # fmt: skip
+@_rules_of_places("learner", title="a learner's mistakes", sites=_error_sites, default_rate=0.5)
+def learner(text: str, site: Replacement, rng: Rng, language: str) -> Replacement:
+    """Makes mistakes that learners of English make: articles, agreement, set prepositions.
+
+    Only mistakes that leave one way to understand the sentence; names, numbers, negations and
+    letters that are symbols stay.
+    """
+    return site
 
 
-def learner_errors(text: str, blocked: Sequence[Span]) -> list[Replacement]:
-    """The mistakes that can be made in a text, none inside another."""
-    return rule_places(text, blocked, _LEARNER_RULES)
+# The names are those of the Electronic World Atlas of Varieties of English, from memory.
+_FEATURES: dict[str, list[Mapping[str, Any]]] = table("dialect_en.json")
 
 
-# English as it is spoken elsewhere than in grammars: features that many dialects share.
-
-
-def _swapped(pattern: str, words: Mapping[str, str]) -> Rule:
-    """A rule that writes other words for some, in a pattern that says where they stand."""
-    either = "|".join(sorted(words, key=len, reverse=True))
-    whole = re.compile(pattern.replace("WORD", f"(?P<word>{either})"))
-
-    def write(match: re.Match[str]) -> str:
-        start, end = (at - match.start() for at in match.span("word"))
-        return match[0][:start] + words[match["word"]] + match[0][end:]
-
-    needed = (max(re.findall("[a-z]+", key.lower()), key=len) for key in words)
-    return Rule(whole, write, frozenset(needed))
-
-
-_PARTICIPLES = {
-    "broken": "broke", "chosen": "chose", "come": "came", "drunk": "drank", "eaten": "ate",
-    "forgotten": "forgot", "given": "gave", "gone": "went", "seen": "saw", "spoken": "spoke",
-    "stolen": "stole", "taken": "took", "written": "wrote",
-}  # fmt: skip
-_ADJECTIVE_STEMS = (
-    "bigg|cheap|clever|fast|great|hard|heavi|high|larg|light|long|old|short|slow|small|strong|tall"
-    "|wid|young"
-)
-_PLAIN = ("bad", "cheap", "close", "loud", "quick", "slow", "smooth", "soft", "strong")
-_GRADED = (
-    "(?:bad|big|close|cold|early|far|fast|good|hard|heavy|high|hot|important|large|late|long|low"
-    "|nice|old|short|slow|small|strong|well)"
-)
-# A sentence may follow these as their content, whose *that* is no relative pronoun.
-_CONTENT = (
-    "argument|assumption|belief|case|chance|claim|conclusion|condition|danger|degree|doubt|effect"
-    "|evidence|extent|fact|fear|feeling|guarantee|hope|hypothesis|idea|impression|law|likelihood"
-    "|myth|news|notion|odds|opinion|possibility|premise|principle|probability|proof|proposition"
-    "|reason|report|result|risk|rule|rumou?r|same|sense|sign|so|statement|story|suggestion|theorem"
-    "|theory|thought|threat|time|truth|view|warning|way|word|worry"
-)
-_ADVERB_END = (
-    r"(?=[.,;:?!]|\Z| (?:across|and|as|at|by|down|from|in|into|on|over|than|through|to|up)\b)"
-)
-
-FEATURES: dict[str, tuple[Rule, ...]] = {
-    # a name after that of the Electronic World Atlas of Varieties of English, from memory
-    "adverbs_as_adjectives": (
-        _swapped(rf"(?<=[a-z] )WORD{_ADVERB_END}", {f"{word}ly": word for word in _PLAIN}),
-        _swapped(rf"\bWORD (?={_GRADED}\b)", {"really": "real"}),
-    ),
-    "aint": (
-        _swapped(r"\b(?<=[a-z] )WORD\b", {"is not": "ain't", "are not": "ain't"}),
-        _swapped(r"\bWORD(?!\w)", {"isn't": "ain't", "aren't": "ain't", "isn’t": "ain’t"}),
-    ),
-    "double_superlatives": (
-        Rule(
-            re.compile(rf"(?<=\bthe )({_ADJECTIVE_STEMS})est\b(?! common\b)"),
-            lambda match: f"most {match[0]}",
-            frozenset(f"{stem}est" for stem in _ADJECTIVE_STEMS.split("|")),
-        ),
-    ),
-    "for_to": (_swapped(r"\bWORD (?=[a-z])", {"in order to": "for to"}),),
-    "invariant_dont": (
-        _swapped(r"\b(?:[Hh]e|[Ss]he|[Ii]t) WORD(?!\w)", {"doesn't": "don't", "doesn’t": "don’t"}),
-        _swapped(r"\b(?:[Hh]e|[Ss]he|[Ii]t) WORD\b", {"does not": "don't"}),
-    ),
-    "past_for_participle": (_swapped(r"\b(?:has|have|had) WORD\b", _PARTICIPLES),),
-    "reflexives": (_swapped(r"\bWORD\b", {"himself": "hisself", "themselves": "theirselves"}),),
-    "relative_what": (
-        _swapped(
-            rf"(?<!such )\b(?:[Tt]he|[Aa]n?) (?!(?:{_CONTENT})s? )"
-            r"[a-z]{3,} WORD (?=(?:is|are|was|were|has|had|can|lives?|makes?|eats?|[a-z]{3,}s)\b)",
-            {"that": "what", "who": "what"},
-        ),
-    ),
-    "stative_progressive": (
-        _swapped(
-            r"(?:^|(?<=[.!?,:] )|(?<= and )|(?<= but ))I WORD (?=[a-z])",
-            {"want": "am wanting", "need": "am needing", "think": "am thinking"},
-        ),
-    ),
-    "them_for_those": (
-        _swapped(r"\bWORD (?=(?!is\b|was\b)[a-z]{2,}s\b)", {"those": "them"}),
-    ),
-    "there_is": (
-        _swapped(r"\bWORD (?=[a-z\d])", {"there are": "there's", "There are": "There's",
-                                          "there were": "there was", "There were": "There was"}),
-    ),
-    "was_for_were": (
-        _swapped(r"\b(?:[Ww]e|[Tt]hey|[Yy]ou) WORD\b", {"were": "was"}),
-    ),
-    "zero_s": (
-        _swapped(
-            r"\b(?:[Hh]e|[Ss]he|[Ii]t) WORD\b",
-            {f"{verb}s": verb for verb in (
-                "ask", "buy", "come", "contain", "cost", "drink", "eat", "get", "give", "grow",
-                "know", "like", "live", "make", "mean", "need", "pay", "play", "run", "say", "sell",
-                "spend", "take", "use", "walk", "want", "work", "write",
-            )},
-        ),
-    ),
-}  # fmt: skip
-_ALL = tuple(rule for rules in FEATURES.values() for rule in rules)
-_FEATURE = choice(
-    "feature",
-    ("any", *sorted(FEATURES)),
-    "any",
-    "one of the features; any: all that the text allows",
-)
+@cache
+def _dialect_rules(feature: str) -> tuple[_Rule, ...]:
+    chosen = _FEATURES.values() if feature == "any" else (_FEATURES[feature],)
+    return tuple(_rule(entry) for entries in chosen for entry in entries)
 
 
 def _dialect_sites(
     text: str, blocked: Sequence[Span], feature: str, language: str
 ) -> list[Replacement]:
-    found = rule_places(text, blocked, _ALL if feature == "any" else FEATURES[feature])
+    found = _rule_places(text, blocked, _dialect_rules(feature))
     if not any(new.startswith("ain") for _, _, new in found):
         return found
     passives = {start for start, _ in passive_auxiliaries(text, language)}
     return [site for site in found if site[0] not in passives or not site[2].startswith("ain")]
 
 
-@site_perturbation(
-    "dialect",
-    version=2,
-    title="features of dialects",
-    sites=_dialect_sites,
-    family="wording",
-    group="everyday wording",
-    parameters=(_FEATURE,),
-    invariants=("target", "choices", "numbers", "code", "negations", "lines"),
-    languages=("en",),
+_FEATURE = choice(
+    "feature", ("any", *sorted(_FEATURES)), "any",
+    "one of the features; any: all that the text allows",
+)  # fmt: skip
+
+
+@_rules_of_places(
+    "dialect", title="features of dialects", sites=_dialect_sites, parameters=(_FEATURE,)
 )
 def dialect(text: str, site: Replacement, rng: Rng, feature: str, language: str) -> Replacement:
     """Writes features that many dialects of English share: *them birds*, *she don't*.
@@ -294,11 +154,8 @@ def dialect(text: str, site: Replacement, rng: Rng, feature: str, language: str)
     return site
 
 
-# The way something is said, by rule: the tone of a request, a learner's grammar, speech.
+# The tone of a request
 
-
-_WORDING, _EVERYDAY = "wording", "everyday wording"
-_WORDING_KEEPS = ("target", "choices", "numbers", "code", "negations")
 TONES = ("casual", "chatty", "formal", "impatient", "polite")
 _TONE = choice("tone", ("any", *TONES), "any", "how the request is made; any: drawn for each item")
 
@@ -325,16 +182,10 @@ def _can_tone(prompt: Prompt, tone: str, language: str) -> bool:
     )
 
 
-@prompt_perturbation(
+@_rules_of_prompts(
     "tone_rules",
-    version=2,
     title="another tone around the question",
-    family=_WORDING,
-    group=_EVERYDAY,
-    scope=("input",),
     parameters=(_TONE,),
-    invariants=(*_WORDING_KEEPS, "lines"),
-    languages=("en",),
     eligible=_can_tone,
 )
 def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
@@ -355,33 +206,6 @@ def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
     if after and _SENTENCE_ENDS.search(section.text, start, end):
         changes.append((end, end, f" {after}"))
     return with_section(prompt, at, replace_spans(section, changes))
-
-
-# A learner's English
-
-
-def _error_sites(text: str, blocked: Sequence[Span], language: str) -> list[Replacement]:
-    return learner_errors(text, blocked)
-
-
-@site_perturbation(
-    "learner",
-    version=2,
-    title="a learner's mistakes",
-    sites=_error_sites,
-    family=_WORDING,
-    group=_EVERYDAY,
-    default_rate=0.5,
-    invariants=(*_WORDING_KEEPS, "lines"),
-    languages=("en",),
-)
-def learner(text: str, site: Replacement, rng: Rng, language: str) -> Replacement:
-    """Makes mistakes that learners of English make: articles, agreement, set prepositions.
-
-    Only mistakes that leave one way to understand the sentence; names, numbers, negations and
-    letters that are symbols stay.
-    """
-    return site
 
 
 # Speech
@@ -420,16 +244,10 @@ def _spoken(
             yield last, last, f"{rng.choice(_FILLERS if aside else _SOUNDS)} "
 
 
-@prompt_perturbation(
+@_rules_of_prompts(
     "voice",
-    version=2,
     title="dictated text",
-    family=_WORDING,
-    group=_EVERYDAY,
-    scope=("input",),
     parameters=(PROTECT, scope_parameter(("input",))),
-    invariants=(*_WORDING_KEEPS, "lines"),
-    languages=("en",),
     eligible=_can_say,
 )
 def voice(
@@ -447,109 +265,32 @@ def voice(
     return prompt.with_sections(tuple(sections))
 
 
-# Questions asked in other words by rule: what has one form that surely fits is changed.
-
+# Questions in other words
 
 Form = tuple[Replacement, ...]
-_TELL = ("Tell me", "Please tell me", "I would like to know", "Can you tell me", "Please say")
 
-# What is the capital of France? → Tell me what the capital of France is.
-_WHAT_IS = re.compile(
-    r"(?P<asks>What|Who) (?P<is>is|are|was|were) (?=(?:the|an?|your|my|its) )(?P<rest>[^?]{4,90})\?"
-)
-_NO_PHRASE = re.compile(
-    r"[,;:]|\b(?:that|who|whom|which|when|where|while|if|because|although|called|used|known|made"
-    r"|like|can|could|does|do|did|is|are|was|were|has|have|had|will|would|should|to|not)\b"
-    r"|\w(?:ed|ing)\b|\b(?:of|for|from|in|on|at|with|about|by|into|up|down|out|off|over)\Z"
-)
-# Which insect lives in a hive? → Tell me which insect lives in a hive.
-_SUBJECT = re.compile(
-    r"(?P<asks>Which|What|Who|How many|How much) (?P<rest>(?:[a-z][a-z'’-]* ){1,9}[^?,;:]{0,90})\?"
-)
-_INVERTED = re.compile(
-    r"\b(?:am|is|are|was|were|be|do|does|did|has|have|had|can|could|may|might|must|shall|should"
-    r"|will|would)\b"
-)
-_VERB = re.compile(
-    r"(?:[a-z]+ ){0,3}?(?:happens?|happened|causes?|caused|lives?|lived|makes?|made|wrote|invented"
-    r"|discovered|painted|composed|built|founded|directed|won|began|became|eats?|gives?|gave|takes?"
-    r"|took|comes?|came|grows?|grew|holds?|held|keeps?|kept|lies|runs?|ran|says?|said|shows?|showed"
-    r"|turns?|turned|uses|used|works|needs|needed|produces?|produced|contains?|contained|protects?"
-    r"|provides?|provided|controls?|helps?|helped|carries|carried|swims?|flies|flew|falls?|fell"
-    r"|rises?|rose|sets?|spins?|orbits?|shines?|burns?|melts?|measures?|measured|follows?|followed"
-    r"|belongs?|connects?|separates?|covers?|covered|lasts?|lasted|stands?|stood|sits?|teaches"
-    r"|taught|cooks?|cooked|sells?|sold|fixes|drives?|pulls?|pumps?|cleans?|drinks?|sleeps?) "
-)
-# Which of the following is true? → Of the following, which is true?
-_OF_THESE = re.compile(
-    r"(?P<asks>Which|What) (?P<one>one )?(?P<of>of (?:the following|these)) "
-    r"(?=(?:best|most likely|correctly|is|are|was|were|can|could|does|do|did|has|have|will|would"
-    r"|must|may|might|should)\b)"
-)
-# Why do veins look blue? → For what reason do veins look blue?
-_ADVERBS = (
-    (re.compile(r"Why (?=(?:am|are|can|could|did|do|does|has|have|is|must|should|was|were|will"
-                r"|would)\b(?!n['’]t))"), ("For what reason ",)),
-    (re.compile(r"Where (?=(?:can|could|did|do|does) [^?]{3,90}\?)(?![^?]*\b(?:from|to|at|go|goes"
-                r"|come|put|stand|stands|live|lives|lead|leads)\b)"), ("In what place ",)),
-    (re.compile(r"How (?=(?:can|could) (?:I|one|people|we|you)\b)"), ("In what way ",)),
-)  # fmt: skip
-# Who wrote Hamlet? → By whom was Hamlet written?
-_PASSIVES = {
-    "built": "built", "composed": "composed", "designed": "designed", "directed": "directed",
-    "discovered": "discovered", "founded": "founded", "invented": "invented",
-    "painted": "painted", "wrote": "written",
-}  # fmt: skip
-_WHO_MADE = re.compile(
-    rf"Who (?P<verb>{'|'.join(_PASSIVES)}) "
-    r"(?P<what>(?:the |an? )?(?![^?]*[a-z]{2}s\b)[^?,;:]*?\w)\?"
-)
-# Find the number … → Work out the number …
-_COMMANDS = {
-    "Calculate": ("Work out", "Compute"), "Compute": ("Calculate", "Work out"),
-    "Describe": ("Give a description of",), "Determine": ("Find out",),
-    "Evaluate": ("Work out the value of",), "Find": ("Work out", "Determine"),
-    "Explain why": ("Say why", "Give the reason why"), "List": ("Give a list of",),
-}  # fmt: skip
-_COMMAND = re.compile(rf"(?P<verb>{'|'.join(_COMMANDS)}) (?=the |what |how |why |whether )")
+
+class _QuestionRule(NamedTuple):
+    """A kind of sentence, and the forms it may take: new texts for groups of the pattern."""
+
+    pattern: re.Pattern[str]
+    forms: Sequence[Mapping[str, str]]
+
+
+@cache
+def _question_rules() -> tuple[_QuestionRule, ...]:
+    entries = table("questions_en.json")
+    return tuple(_QuestionRule(_pattern(entry["find"]), entry["forms"]) for entry in entries)
 
 
 def _forms(text: str, start: int, end: int) -> Iterator[Form]:
     """The ways to ask one sentence: each a few replacements."""
-    found = _WHAT_IS.fullmatch(text, start, end)
-    if found is not None and _NO_PHRASE.search(found["rest"]) is None:
-        asks = found["asks"].lower()
-        for tell in _TELL:
-            mark = "?" if tell.startswith("Can") else "."
-            yield (
-                (start, found.start("rest"), f"{tell} {asks} "),
-                (end - 1, end, f" {found['is']}{mark}"),
-            )
-    found = _SUBJECT.fullmatch(text, start, end)
-    if (
-        found is not None
-        and _VERB.match(found["rest"])
-        and not _INVERTED.search(found["rest"].partition(" that ")[0])
-    ):
-        for tell in _TELL:
-            asks = text[start].lower()
-            mark = "?" if tell.startswith("Can") else "."
-            yield ((start, start + 1, f"{tell} {asks}"), (end - 1, end, mark))
-    found = _OF_THESE.match(text, start, end)
-    if found is not None:
-        asks, one, of = found["asks"].lower(), found["one"] or "", found["of"]
-        yield ((start, found.end(), f"O{of[1:]}, {asks} {one}"),)
-    for pattern, words in _ADVERBS:
-        found = pattern.match(text, start, end)
-        if found is not None:
-            yield from (((start, found.end(), new),) for new in words)
-    found = _WHO_MADE.fullmatch(text, start, end)
-    if found is not None:
-        verb = _PASSIVES[found["verb"]]
-        yield ((start, found.start("what"), "By whom was "), (end - 1, end, f" {verb}?"))
-    found = _COMMAND.match(text, start, end)
-    if found is not None:
-        yield from (((*found.span("verb"), new),) for new in _COMMANDS[found["verb"]])
+    for pattern, forms in _question_rules():
+        match = pattern.match(text, start, end)
+        if match is not None:
+            words = {name: (part or "").lower() for name, part in match.groupdict().items()}
+            for form in forms:
+                yield tuple((*match.span(name), new.format(**words)) for name, new in form.items())
 
 
 def _question_sites(text: str, blocked: Sequence[Span], language: str) -> list[tuple[Form, ...]]:
@@ -566,15 +307,8 @@ def _question_sites(text: str, blocked: Sequence[Span], language: str) -> list[t
     return sites
 
 
-@site_perturbation(
-    "paraphrase_rules",
-    version=2,
-    title="a question in other words, by rule",
-    sites=_question_sites,
-    family="wording",
-    group="everyday wording",
-    invariants=("target", "choices", "numbers", "code", "negations", "lines"),
-    languages=("en",),
+@_rules_of_places(
+    "paraphrase_rules", title="a question in other words, by rule", sites=_question_sites
 )
 def paraphrase_rules(text: str, site: Sequence[Form], rng: Rng, language: str) -> list[Replacement]:
     """Asks a question in other words where a rule surely fits: *Tell me what the capital is.*

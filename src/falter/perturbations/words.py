@@ -48,14 +48,10 @@ from falter.text import (
 
 
 _DROP_STYLE = choice(
-    "style",
-    ("careful", "published"),
-    "careful",
-    (
-        "careful: words that only link; published: every word of the published list, negations "
-        "included (English)"
-    ),
-)
+    "style", ("careful", "published"), "careful",
+    "careful: words that only link; published: every word of the published list, negations "
+    "included (English)",
+)  # fmt: skip
 _TOKEN = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
 
 # Words of one set say who or where. Where a text has two of them, leaving them out mixes them up.
@@ -208,11 +204,9 @@ def homophones(text: str, site: Span, rng: Rng, language: str) -> Replacement:
 
 
 _CONTRACTION_KIND = choice(
-    "kind",
-    ("both", "contract", "expand"),
-    "both",
+    "kind", ("both", "contract", "expand"), "both",
     "contract: full forms become short; expand: short forms become full; both: either way",
-)
+)  # fmt: skip
 # Behind a short form with n't, a subject stands between verb and not when it is spelled out, if
 # none stands before: *don't you* → *do you not*.
 _SUBJECT = re.compile(r"[ ](i|you|he|she|it|we|they)(?![\w'’])", re.IGNORECASE)
