@@ -1,4 +1,4 @@
-"""Format: the answer is required in another form and read back from it; fields in another layout."""
+"""Format: the answer required in another form, and the fields of the prompt in another layout."""
 
 from __future__ import annotations
 

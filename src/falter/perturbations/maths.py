@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from falter.core.records import Span
 from falter.core.rng import Rng
 from falter.perturbations.base import SitePerturbation, locked_spans, register_all
+from falter.perturbations.vocabulary import word_set
 from falter.text import Replacement, names, overlaps, protect
 
 # Arithmetic in prose: numbers and expressions, and nothing that only looks like them.
@@ -75,25 +76,9 @@ _END = re.compile(r"\s*[.?]?\s*\Z")
 _FIRST = re.compile(r"[.):]\s")
 
 _OPEN_ENDS = frozenset("*/×÷·^=<>≤≥≠≈±√|&+−–-")
-_LABELS = frozenset(
-    """
-    figure fig. fig table chapter section equation eq. page pages step question problem exercise
-    no. number version route flight isbn phone tel tel. python windows level item
-    january february march april may june july august september october november december
-    jan jan. feb feb. mar mar. apr apr. jun jun. jul jul. aug aug. sep sep. sept sept. oct oct.
-    nov nov. dec dec. day week year round room gate lane grade phase type class channel season
-    episode lesson unit article amendment rule act scene volume part book model block team player
-    highway interstate district group apartment suite platform track bus train line
-    """.split()  # noqa: SIM905
-)
-_WHEN = frozenset(
-    """
-    in since until till before after from during year by spring summer autumn fall winter
-    """.split()  # noqa: SIM905
-)
-_ASKING = frozenset(
-    ["is", "are", "calculate", "compute", "evaluate", "simplify", "solve", "find", "equals", "of"]
-)
+_LABELS = word_set("labels")
+_WHEN = word_set("when")
+_ASKING = word_set("asking")
 _NO_FRACTIONS = frozenset(["24/7", "9/11", "7/11"])
 
 
@@ -323,8 +308,9 @@ def _terms(text: str, locked: Sequence[Span]) -> Sequence[Term]:
 
 
 def _symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
-    """A number that is joined to its unit (*30mph*), and one that belongs to a name, stays. A single
-    number gets brackets, so that nothing around it binds tighter; in an equation the left
+    """Leave a number that is joined to its unit (*30mph*) or belongs to a name.
+
+    A single number gets brackets, so that nothing around it binds tighter; in an equation the left
     side changes.
     """
     if _joined(text, site):
@@ -337,8 +323,9 @@ def _symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
 
 
 def _symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement | None:
-    """Numbers in names, and those joined to a unit, stay. Sums, signed and mixed numbers get brackets
-    first; in an equation the left side changes.
+    """Leave numbers in names, and those joined to a unit.
+
+    Sums, signed and mixed numbers get brackets first; in an equation the left side changes.
     """
     if _joined(text, site):
         return None
@@ -367,8 +354,9 @@ _SYMBOL = re.compile(r"\s*([*×÷·])\s*")
 
 
 def _latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
-    r"""Fractions become `\frac`, multiplication and division signs become commands; a dollar or percent
-    sign is included and escaped.
+    r"""Fractions become `\frac`, multiplication and division signs become commands.
+
+    A dollar or percent sign is included and escaped.
     """
     body = text[site.start : site.end]
     if _POWER_OF_BRACKET.search(body) or _DOLLAR_APART.search(

@@ -13,6 +13,7 @@ from falter.core.records import Choicewise, Demonstration, Edit, Prompt, Section
 from falter.core.render import choice_block
 from falter.core.rng import Rng
 from falter.perturbations.base import choice, locked_spans, prompt_perturbation
+from falter.perturbations.vocabulary import word_set
 from falter.text import Replacement, overlaps, replace_spans
 
 # The options of a prompt: where they are listed, and which of them refer to others.
@@ -107,13 +108,7 @@ _PLACE_REFERENCE = late_regex(
     re.IGNORECASE,
 )
 # No pattern above or below can match without one of these words: most options end here.
-_SUSPICIOUS = (
-    "above below aforementioned preceding previous foregoing following other others these those "
-    "them option options choice choices answer answers alternative alternatives statement "
-    "statements oben obige obigen genannte genannten vorigen davon propositions dessus anteriores "
-    "opciones acima precedenti opzioni risposte bovenstaande genoemde"
-)
-_SUSPECTS = frozenset(_SUSPICIOUS.split())
+_SUSPECTS = word_set("refers_to_options")
 _ALONE = frozenset({"all", "both", "either", "four", "neither", "none", "the", "three"})
 _LONELY = _ALONE - {"the", "three", "four"}
 _TOKEN = late_regex(r"\w+")

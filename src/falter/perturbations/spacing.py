@@ -250,25 +250,7 @@ def punctuation_spaces(text: str, site: tuple[int, str], rng: Rng) -> Replacemen
     return at, at + 1, spaced
 
 
-_SWAPS = {
-    ",": ";",
-    ";": ",",
-    ":": ";",
-    ".": "!",
-    "!": ".",
-    "…": "...",
-    "、": "，",
-    "，": "、",
-    "。": "．",
-    "．": "。",
-    "！": "!",
-    "？": "?",
-    "；": ";",
-    "：": ":",
-    "،": ",",
-    "؛": ";",
-    "؟": "?",
-}
+_SWAPS = dict(zip(",;:.!、，。．！？；：،؛؟", ";,;!.，、．。!?;:,;?", strict=True)) | {"…": "..."}
 # A mark by itself behind a word, a closing bracket or a closing quotation mark (in French with a
 # space between), and white space or the end behind it; marks of scripts without such spaces; and
 # the opening marks of Spanish.

@@ -47,6 +47,12 @@ def lines(name: str) -> tuple[str, ...]:
     return listed(_bundled_text(name))
 
 
+def word_set(name: str) -> frozenset[str]:
+    """One of the small sets of English words."""
+    entries: list[str] = table("word_sets_en.json")[name]
+    return frozenset(" ".join(entries).split())
+
+
 @cache
 def stop_words(language: str) -> frozenset[str]:
     """Function words that may be dropped, in lower case."""
@@ -193,14 +199,7 @@ def without_symbols(text: str, words: list[Span], language: str) -> list[Span]:
 
 
 # Words before *I* at the start of a clause: a capital does not make them a name.
-_OPENERS = frozenset(
-    re.findall(
-        r"\w+",
-        "after also am and are as because before but can could did do does had has have how if may "
-        "might must now once or shall should since so than that then though unless until was were "
-        "what when where whether which while who why will would",
-    )
-)
+_OPENERS = word_set("before_i")
 _SENTENCE_START = re.compile(r"""(?:^|[.!?:\n])["'“”‘’«„¿¡(\s]{0,8}\Z""")
 
 

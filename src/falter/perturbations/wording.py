@@ -12,6 +12,7 @@ from falter.core.rng import Rng
 from falter.perturbations.additions import prose_at
 from falter.perturbations.base import (
     PROTECT,
+    Description,
     choice,
     prompt_perturbation,
     protected_spans,
@@ -34,14 +35,13 @@ from falter.text import (
     sentences,
 )
 
-_rules_of_places, _rules_of_prompts = (
-    partial(
-        register, version=2, family="wording", group="everyday wording", scope=("input",),
-        invariants=("target", "choices", "numbers", "code", "negations", "lines"),
-        languages=("en",),
-    )
-    for register in (site_perturbation, prompt_perturbation)
-)  # fmt: skip
+_WORDING: Description = {
+    "version": 2, "family": "wording", "group": "everyday wording", "scope": ("input",),
+    "invariants": ("target", "choices", "numbers", "code", "negations", "lines"),
+    "languages": ("en",),
+}  # fmt: skip
+_rules_of_places = partial(site_perturbation, **_WORDING)
+_rules_of_prompts = partial(prompt_perturbation, **_WORDING)
 _WORD = re.compile("[a-z]+")
 
 

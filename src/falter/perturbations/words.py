@@ -34,6 +34,7 @@ from falter.perturbations.vocabulary import (
     spelt_spans,
     stop_words,
     synonym_table,
+    word_set,
 )
 from falter.text import (
     Replacement,
@@ -293,29 +294,10 @@ _VOWEL = re.compile(
 
 
 Mention = tuple[int, int, int]  # start, end, and where an article before the word starts
-_BEFORE_NOUN = frozenset(
-    """
-    a about an and any as at but by each every for from her his in into is its many more most my no
-    of on one or our over per several some than that the their these this those to under was were
-    what which with without your
-    """.split()  # noqa: SIM905
-)
-_AFTER_NOUN = frozenset(
-    """
-    about and are as at be but by can could did do does for from had has have if in into is may
-    might must of on or over shall should so than that then to was were when which while who will
-    with without would
-    """.split()  # noqa: SIM905
-)
+_BEFORE_NOUN = word_set("before_noun")
+_AFTER_NOUN = word_set("after_noun")
 # Words whose sense depends on their neighbour: *thus far*, *a distant cousin*.
-_COLLOCATIONS = frozenset(
-    """
-    distant.cousin distant.cousins distant.relative distant.relatives flavor.enhancer garbage.in
-    normally.distributed partially.ordered powerful.number purchasing.power really.exist
-    select.committee selected.works telephone.exchange thus.far tricky.dick usually.called
-    not.really really.happen really.happens really.exists completely.multiplicative
-    """.split()  # noqa: SIM905
-)
+_COLLOCATIONS = word_set("collocations")
 _NEXT = re.compile(r" ([^\W\d_]+)")
 _PREVIOUS = re.compile(r"([^\W\d_]+) \Z")
 
