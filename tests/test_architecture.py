@@ -336,7 +336,7 @@ NAMED: dict[str, set[str]] = {
     "stats/_jackknife.py": {"identity"},
     "tasks/_lm_eval_metrics.py": {"function"},
     "tasks/_enterprise_data.py": {"enterprise"},
-    "text/_relevance.py": {"rouge1"},
+    "text/relevance.py": {"rouge1"},
 }
 """What a module may name of other rooms: names, or all names that a room registers."""
 

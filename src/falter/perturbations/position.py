@@ -27,14 +27,13 @@ from falter.perturbations.template_parts import (
     reordered,
     template_units,
 )
-from falter.text import Replacement, overlaps, replace_spans
+from falter.text import Replacement, fences, overlaps, replace_spans
 
 # Bullet lists inside the sections of a prompt.
 
 
 _LISTED_KINDS: tuple[SectionKind, ...] = ("instruction", "input", "document", "output_format")
 _BULLET = late_regex(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
-_FENCE = late_regex(r"\s*(?:`{3,}|~{3,})")
 # Items that tell a story, or point at one another, have an order that matters.
 _SEQUENTIAL = late_regex(
     r"\W*(?:step|first|firstly|second|secondly|third|then|next|after|afterwards|before|finally"
@@ -72,13 +71,11 @@ def _lists(text: str) -> Iterator[list[Span]]:
     """Outermost lists; one ends at a line that is no item, not indented below one and not blank."""
     items: list[list[int]] = []
     mark: tuple[str, str] | None = None
-    fenced = False
+    fenced = fences(text)
     for line in re.finditer(r"[^\n]*\n?", text):
         words, (start, end) = line[0].rstrip(), line.span()
         end, depth = start + len(words), len(words) - len(words.lstrip())
-        if _FENCE.match(words):
-            fenced = not fenced
-        bullet = None if fenced else _BULLET.match(words)
+        bullet = None if overlaps(fenced, start, end) else _BULLET.match(words)
         if bullet is not None and mark in (None, bullet.groups()):
             mark = bullet[1], bullet[2]
             items.append([start, end])

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar, cast
 
 from falter.core.records import Span
-from falter.text import Replacement
+from falter.text import Replacement, fenced_blocks
 
 N = TypeVar("N", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -116,7 +116,7 @@ def _tree(text: str) -> ast.Module | None:
         return None
 
 
-_FENCE = re.compile(r"^```(?:python3?|py)?[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_PYTHON = ("", "py", "python", "python3")
 _BEGINS = re.compile(
     r"^(?:@\w|(?:async[ ]+)?def[ ]|class[ ]\w|import[ ]\w|from[ ]\S+[ ]import\b)", re.MULTILINE
 )
@@ -127,7 +127,8 @@ _TRIES = 40
 def regions(text: str) -> tuple[Span, ...]:
     """Where a text is Python: in fences, all of it, or from its first definition on."""
     if "```" in text:
-        spans = [match.span(1) for match in _FENCE.finditer(text)]
+        blocks = [block for block in fenced_blocks(text) if block.closed and block.info in _PYTHON]
+        spans = [block.inside for block in blocks]
         return tuple(span for span in spans if code_of(text[span[0] : span[1]]) is not None)
     first = _BEGINS.search(text)
     if first is None and "=" not in text:

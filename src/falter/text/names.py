@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.resources import files
 
 from falter.core.late_regex import late_regex
 from falter.core.records import Span
-from falter.text._spans import merged
-from falter.text._spelling import edit_distance
-
-__all__ = ["common_words", "copied_words", "mentioned_words", "names"]
+from falter.text.spans import merged
+from falter.text.words import data_text, edit_distance, word_set
 
 
 @cache
@@ -20,8 +17,7 @@ def common_words(language: str = "en") -> frozenset[str]:
     """About 40,000 common words in lower case; only English has such a list, others none."""
     if language != "en":
         return frozenset()
-    path = files("falter.text").joinpath("data", "words_en.txt")
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = data_text("words_en.txt").splitlines()
     return frozenset(line for line in lines if not line.startswith("#"))
 
 
@@ -36,17 +32,7 @@ _OPENING = late_regex(
 )
 _TITLES = late_regex(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|St|Sr|Jr|Gen|Col|Lt|Rev|Mt|Ft|[A-Z])\.\s\Z")
 # Words that begin a sentence before a name, and are no part of it: *Is Paris …*, *In France …*.
-_OPENERS = frozenset(
-    """
-    a about after all also although am an and any are as ask at because before both but by can
-    compare could describe did explain find give list translate write
-    do does during each either every few for from had has have he her his how if in into is it its
-    many may might more most must my name neither no nor not now of on once one only or our over
-    please say shall she should since so some such suppose tell than that the their then there
-    these they this those though to unless until was we were what when where whether which while who
-    whom whose why will with without would yet you your
-    """.split()  # noqa: SIM905
-)
+_OPENERS = word_set("sentence_openers")
 _JOINT = late_regex(r" (?:of |of the |de |de la |von |van |van der |du |da |di |del |la |le )?")
 _LONE = frozenset(["I", "I'm", "I've", "I'd", "I'll", "I’m", "I’ve", "I’d", "I’ll"])
 # In a headline only such words have no capital.

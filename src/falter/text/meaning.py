@@ -2,24 +2,199 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from falter.core.late_regex import late_regex
-from falter.text._kept import kept_words, negations, number_words, quantifiers
-from falter.text._names import common_words, names
-from falter.text._protect import protect
-from falter.text._read_once import SHORT, of_short_texts
-from falter.text._relations import lost_relations, lost_symbols
-from falter.text._spelling import edit_distance
+from falter.core.records import Span
+from falter.text.names import common_words, names
+from falter.text.protection import protect
+from falter.text.words import (
+    data_text,
+    edit_distance,
+    kept_words,
+    negations,
+    number_words,
+    quantifiers,
+)
 
-__all__ = ["MeaningCheck", "MeaningFlag", "meaning_flags"]
+T = TypeVar("T")
+MAX_CACHED_CHARACTERS = 16_000
+"""Characters: what is longer is not worth its memory."""
+
+
+def cached_by_text(read: Callable[[str, str], T]) -> Callable[[str, str], T]:
+    """`read(text, language)`, which remembers the last 64 short texts. Do not change the result."""
+    remembered = lru_cache(maxsize=64)(read)
+
+    def once(text: str, language: str) -> T:
+        return (remembered if len(text) <= MAX_CACHED_CHARACTERS else read)(text, language)
+
+    return once
+
+
+# What turns a sentence round when it is lost: the parts of a passive, letters that are symbols
+
+_RELATION_TOKEN = late_regex(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
+
+_REACH = 6  # words between an auxiliary and its participle
+_CLAUSE_END = late_regex(r"[.,;:?!]|\n[ \t]*\n")
+
+
+class _Passives(NamedTuple):
+    """The signs of a passive in a language. Without its auxiliary, what is eaten eats."""
+
+    auxiliaries: frozenset[str]
+    participle: re.Pattern[str]
+    agents: frozenset[str]
+
+
+@cache
+def _signs(language: str) -> _Passives:
+    entry = json.loads(data_text("passives.json"))[language]
+    participles = "|".join((entry["participles"], *" ".join(entry.get("irregular", ())).split()))
+    return _Passives(
+        frozenset(entry["auxiliaries"].split()),
+        re.compile(rf"(?:{participles})\Z", re.IGNORECASE),
+        frozenset(entry["agents"].split()),
+    )
+
+
+def passive_auxiliaries(text: str, language: str = "en") -> list[Span]:
+    """The spans of auxiliaries with a participle behind them in the same clause."""
+    return [auxiliary.span() for auxiliary, _ in _passives(text, language)]
+
+
+def _find_passives(text: str, language: str) -> list[tuple[re.Match[str], re.Match[str]]]:
+    auxiliaries, participle, _ = _signs(language)
+    tokens = list(_RELATION_TOKEN.finditer(text))
+    lows = [token[0].lower() for token in tokens]
+    if "’" in text:
+        lows = [low.replace("’", "'") for low in lows]
+    found: list[tuple[re.Match[str], re.Match[str]]] = []
+    for n, low in enumerate(lows):
+        if low not in auxiliaries and not ("'" in low and _is_short(low, auxiliaries, language)):
+            continue
+        for ahead in range(n + 1, min(n + 1 + _REACH, len(tokens))):
+            if _CLAUSE_END.search(text, tokens[ahead - 1].end(), tokens[ahead].start()):
+                break
+            if tokens[ahead][0].islower() and participle.match(lows[ahead]):
+                found.append((tokens[n], tokens[ahead]))
+                break
+    return found
+
+
+def _is_short(low: str, auxiliaries: frozenset[str], language: str) -> bool:
+    """Whether it holds an auxiliary: *it's*, *wasn't*."""
+    ending = language == "en" and low.endswith(_SHORT_FORMS)
+    return ending or low.removesuffix("n't") in auxiliaries
+
+
+_passives = cached_by_text(_find_passives)
+_SHORT_FORMS = ("'s", "'re", "'m")
+
+
+def _low(token: re.Match[str]) -> str:
+    return token.group().replace("’", "'").lower()
+
+
+def lost_relations(before: str, after: str, language: str) -> list[str]:
+    """Passives whose participle is still there, without its auxiliary or without its agent.
+
+    A passive that became an active sentence has another form of the verb, and is no loss; nor is a
+    word that was misspelt, joined to the next or moved: only one that is gone.
+    """
+    passives = _passives(before, language)
+    if not passives or len(before.split()) == len(after.split()):
+        return []
+    still = Counter(_low(participle) for _, participle in _passives(after, language))
+    words = Counter(_low(token) for token in _RELATION_TOKEN.finditer(after))
+    gone = Counter(_low(token) for token in _RELATION_TOKEN.finditer(before)) - words
+    letters = _squeezed(after)
+    lost: list[str] = []
+    for auxiliary, participle in passives:
+        low = _low(participle)
+        if not words[low]:
+            continue
+        still[low] -= 1
+        if (
+            still[low] < 0
+            and gone[_low(auxiliary)]
+            and _with_next(before, auxiliary) not in letters
+        ):
+            lost.append(f"{_low(auxiliary)} … {low}")
+        agent = _agent(before, participle, language)
+        if agent is not None and not words[agent] and low + agent not in letters:
+            lost.append(f"{low} {agent}")
+    return lost
+
+
+_SPACED = late_regex(r"\S+")
+
+
+def _squeezed(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
+
+
+def _with_next(text: str, token: re.Match[str]) -> str:
+    """A word and the next one, joined: what merging and splitting words leave as it is."""
+    following = _SPACED.search(text, token.end())
+    return _squeezed(token.group() + ("" if following is None else following[0]))
+
+
+def _agent(text: str, participle: re.Match[str], language: str) -> str | None:
+    """The word for *by* behind a participle."""
+    following = _RELATION_TOKEN.search(text, participle.end())
+    low = "" if following is None else _low(following)
+    return low if low in _signs(language).agents else None
+
+
+# A letter by itself may be a symbol: the side a, the current I.
+_OTHER_SYMBOL = late_regex(r"(?<![\w'’.-])[b-hj-zB-HJ-Z](?![\w'’-])")
+_NO_ARTICLE = late_regex(
+    r"[ ](?:and|or|are|be|by|but|divided|equals?|for|from|gives?|has|if|in|is|minus|of|on|over|plus"
+    r"|such|that|then|times|to|was|were|when|where|which|with)\b|[^\s\w]"
+    r"|[ ][^\s\w$€£¥\"“‘'(\[{<*_`]|\Z|\n",
+)
+_LETTER = late_regex(r"(?<![\w'’-])[A-Za-z](?![\w'’-])")
+
+
+_BEFORE_WORD = ("", " ", "\n", '"', "“", "‘", "(")
+
+
+def letter_symbols(text: str) -> list[Span]:
+    """The spans of single letters that stand for something: no article and no pronoun."""
+    letters = list(_LETTER.finditer(text))
+    if not letters:
+        return []
+    others = _OTHER_SYMBOL.search(text) is not None
+    return [match.span() for match in letters if _is_symbol(text, match, others)]
+
+
+def _is_symbol(text: str, match: re.Match[str], others: bool) -> bool:
+    start, end = match.span()
+    if match.group() not in ("a", "A", "I"):
+        return True
+    if text[end : end + 1] not in (" ", "") or text[start - 1 : start] not in _BEFORE_WORD:
+        return match.group() != "I" or text[end : end + 1] in "=)]"
+    if match.group() == "I":
+        return False
+    return _NO_ARTICLE.match(text, end) is not None and (others or match.group() == "a")
+
+
+def lost_symbols(before: str, after: str) -> list[str]:
+    """Letters that stand for something, and stand there fewer times."""
+    old = Counter(before[start:end] for start, end in letter_symbols(before))
+    new = Counter(match.group() for match in _LETTER.finditer(after)) if old else Counter()
+    return list((old - new).elements())
+
 
 MeaningCheck = Literal[
     "span", "number", "negation", "quantifier", "relation", "symbol", "word", "name"
@@ -45,7 +220,7 @@ def meaning_flags(before: str, after: str, language: str = "en") -> tuple[Meanin
     word became another by a letter or two. *name*: one is lost. A language without word lists
     raises.
     """
-    if len(before) + len(after) > SHORT:
+    if len(before) + len(after) > MAX_CACHED_CHARACTERS:
         return _flags(before, after, language)
     return _known_flags(before, after, language)
 
@@ -54,7 +229,7 @@ def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
     spans = Counter(before[start:end].strip() for start, end in protect(before))
     lost_spans = [text for text, count in spans.items() if after.count(text) < count]
     losses: list[tuple[MeaningCheck, list[str]]] = [("span", lost_spans)]
-    old, new = _held(before, language), _held(after, language)
+    old, new = _text_features(before, language), _text_features(after, language)
     losses += [
         ("number", [*_more(old.numbers, new.numbers), *_plus(_more(new.numbers, old.numbers))]),
         ("negation", _negations(old.denials, new.denials)),
@@ -87,7 +262,7 @@ def _read(text: str, language: str) -> _Held:
 
 
 # Every recipe is held against the same few texts: each is read once.
-_held = of_short_texts(_read)
+_text_features = cached_by_text(_read)
 
 
 # A report asks twice about the same two texts, of each model and for each form. Memory stays
@@ -97,13 +272,9 @@ _known_flags = lru_cache(maxsize=4_096)(_flags)
 
 def _negations(before: Counter[str], after: Counter[str]) -> list[str]:
     """Negations lost or added, if their number differs: *no* may become *not any*."""
-    if before.total() == after.total():
-        return []
-    return (
-        list(_more(before, after))
-        if before.total() > after.total()
-        else _plus(_more(after, before))
-    )
+    if before.total() > after.total():
+        return list(_more(before, after))
+    return _plus(_more(after, before)) if before.total() < after.total() else []
 
 
 def _more(larger: Counter[str], smaller: Counter[str]) -> Iterator[str]:
@@ -225,7 +396,7 @@ def _is_other_word(first: str, second: str) -> bool:
     return edit_distance(first, second) <= (1 if len(first) < 6 else 2)
 
 
-_names = of_short_texts(names)
+_names = cached_by_text(names)
 
 
 def _lost_names(before: str, after: str, language: str) -> list[str]:

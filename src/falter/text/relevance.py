@@ -10,8 +10,6 @@ from typing import Literal
 from falter.core.errors import InvalidValue, nearest
 from falter.core.late_regex import late_regex
 
-__all__ = ["relevance_map", "relevant_sentences"]
-
 Relevance = tuple[int, ...] | None
 _TERM = late_regex(r"\b\w\w+\b")
 _METHODS = ("rouge1", "tfidf")

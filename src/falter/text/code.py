@@ -1,17 +1,164 @@
-"""Python functions and classes without fences: all is code except the prose of docstrings."""
+"""Code with and without fences, recognised line by line."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from falter.core.late_regex import late_regex
 from falter.core.records import Span
-from falter.text._code import fences, indent, is_code
-from falter.text._spans import uncovered
+from falter.text.spans import uncovered
 
-__all__ = ["PythonCode", "docstring_prose", "python_code"]
+_FENCE = late_regex(r"^[ \t]{0,12}(`{3,12}|~{3,12})([^\n]{0,200})$", re.MULTILINE)
+
+
+class FencedBlock(NamedTuple):
+    """A fenced block: the word behind its opening fence, and the lines inside.
+
+    The span includes the fences. A block that is never closed reaches to the end of the text.
+    """
+
+    span: Span
+    info: str
+    inside: Span
+    closed: bool
+
+
+def fenced_blocks(text: str) -> Iterator[FencedBlock]:
+    """The fenced blocks of a text, in order."""
+    if "```" not in text and "~~~" not in text:
+        return
+    opened: re.Match[str] | None = None
+    for match in _FENCE.finditer(text):
+        mark, info = match[1], match[2].strip()
+        if opened is None:
+            opened = match if mark[0] not in info else None
+        elif mark.startswith(opened[1]) and not info:
+            inside = (min(opened.end() + 1, match.start()), match.start())
+            span = (opened.start(), match.end())
+            yield FencedBlock(span, opened[2].strip(), inside, closed=True)
+            opened = None
+    if opened is not None:
+        inside = (min(opened.end() + 1, len(text)), len(text))
+        yield FencedBlock((opened.start(), len(text)), opened[2].strip(), inside, closed=False)
+
+
+def fences(text: str) -> list[Span]:
+    """The spans of fenced blocks, fences included."""
+    return [block.span for block in fenced_blocks(text)]
+
+
+# A line that begins like this may be code even without any unusual character.
+CODE_LINE_START = (
+    r"(?:import|from|return|def|class|else|try|pass|break|continue|yield|raise|assert|await)\b"
+)
+
+_PROSE = r"""[^\n"']*\b[a-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}"""  # three plain words in a row
+_STATEMENT = late_regex(
+    rf"""[ \t]*(?:
+      (?:async[ ]+)?def\s+\w+\s*\(
+    | class\s+\w+\s*(?:\([^()\n]*\))?\s*[:{{]\s*$
+    | from\s+[\w.]+\s+import\s+\S
+    | import\s+[\w.]+(?:\s+as\s+\w+)?(?:\s*,\s*[\w.]+){{0,20}}\s*;?\s*$
+    | assert\s+\w[^\n]*[=<>()\[\]] | raise\s+[A-Z]\w*(?:\(|\s*$) | yield\s+(?:from\s+)?[\w.]*[(\[]
+    | del\s+[\w.]+\[ | (?:global|nonlocal)\s+\w+\s*$ | await\s+[\w.]+\(
+    | return(?:\s+[^\s.?!]+)?\s*;?\s*$
+    | return\b[^\n]*[;()\[\]{{}}=+*/<>_"']
+    | (?:else|try|finally)\s*:\s*$ | (?:pass|break|continue)\s*;?\s*$
+    | (?:for\s+\w+(?:\s*,\s*\w+)*\s+in\s+\S+|while\s+\w+|except\s+\w+(?:\s+as\s+\w+)?)\s*:\s*$
+    | (?:\}}\s*)?(?:if|else[ ]if|for|while|switch|catch)\s*\([^\n]*\)\s*$
+    | (?:const|let|var|final|static|public|private|int|float|double|char|bool|string|auto)\s
+      [\w<>\[\], ]{{1,80}}(?:=|\()
+    | [A-Za-z_][\w.]*(?:\[[^\]\n]*\])?\s*(?::\s*[\w\[\], .|]+)?(?:[-+*/|&%:]|//|\*\*)?=(?!=)\s*
+      (?:["']|[rfb]["']|[\[({{][^\n]*[\])}}]\s*;?\s*$|(?!{_PROSE})(?![^\n]*[.?]\s*$)\S)
+    | \$[ ][a-z][\w./-]*(?:\s|$) | (?:>>>|\.\.\.)\s+\S | \#include\b | \#! | //[ ] | /\*
+    | @[a-z][\w.]*(?:\([^\n]*\))?\s*$
+    | (?:SELECT|INSERT[ ]INTO|UPDATE|DELETE[ ]FROM|CREATE[ ]TABLE)\s
+    | [A-Za-z_][\w.]{{0,80}}\((?!{_PROSE})[^\n]*\)\s*:?\s*$
+    )""",
+    re.VERBOSE,
+)
+_BLOCK = late_regex(r"[ \t]*(?:if|elif|while|for|with|except)\b[^\n]*[()\[\]=<>_]")
+_BODY = late_regex(
+    rf"""[ \t]*(?:(?:else|try|finally|except(?:\s+\w+(?:\s+as\s+\w+)?)?)
+      |(?:if|elif|while|for|with)\b(?!{_PROSE})[^\n]*)\s*:\s*$""",
+    re.VERBOSE,
+)
+_SHAPES = late_regex(r"[=(){}\[\]<>+*]")
+_ODD = late_regex(rf"[=(){{}}\[\];:@#/>$]|(?:^|\n)[ \t]*{CODE_LINE_START}|[A-Z]{{6}}")
+_LINE_LIMIT = 2_000
+
+
+def code_lines(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
+    """Runs of lines that look like code, from the line break before to the end of the last.
+
+    The indented lines below the head of a block are its body, whatever they look like. Line breaks
+    and indentation between two lines of code are code too: in Python they carry meaning.
+    """
+    if _ODD.search(text) is None:
+        return
+    first = last = -1  # the run so far
+    head = -1  # indentation of the block's head, if one is open
+    at = start
+    for line in text[start:end].split("\n"):
+        if line.strip():
+            inside = head >= 0 and indent(line) > head
+            if inside or is_code(line):
+                first = max(0, at - 1) if first < 0 else first
+                last = at + len(line)
+                if not inside:
+                    head = indent(line) if _BODY.match(line) else -1
+            else:
+                if first >= 0:
+                    yield first, last
+                first = head = -1
+        at += len(line) + 1
+    if first >= 0:
+        yield first, last
+
+
+def indent(line: str) -> int:
+    """How many white-space characters a line begins with."""
+    return len(line) - len(line.lstrip())
+
+
+def is_code(line: str) -> bool:
+    """Whether one line looks like code; a very long one does not."""
+    if len(line) > _LINE_LIMIT:
+        return False
+    last = line.rstrip()[-1:]
+    if last == "{":
+        return True
+    if last == ";" and _SHAPES.search(line):
+        return True
+    if last == ":" and _BLOCK.match(line):
+        return True
+    closes = last in ("}", "]", ")") and not line.strip(" \t}])")
+    return closes or _STATEMENT.match(line) is not None
+
+
+def braced(text: str) -> Iterator[Span]:
+    """Blocks of lines from one that ends with an opening brace to the one that closes it."""
+    if "{\n" not in text and "{ \n" not in text:
+        return
+    at = start = depth = 0
+    for line in text.split("\n"):
+        if depth == 0 and line.rstrip()[-1:] == "{":
+            start = at
+            depth = line.count("{") - line.count("}")
+            depth = max(depth, 1)  # } else {
+        elif depth > 0:
+            depth += line.count("{") - line.count("}")
+            if depth <= 0:
+                yield start, at + len(line.rstrip())
+                depth = 0
+        at += len(line) + 1
+
+
+# Python functions and classes without fences: all is code except the prose of docstrings.
+
 
 _HEAD = late_regex(
     r"^([ \t]*)(?:(?:async[ ]+)?def[ ]+(\w+)[ ]*\(|class[ ]+(\w+)[ ]*(?:\([^()\n]*\))?[ ]*:[ ]*$)",
@@ -37,7 +184,7 @@ def docstring_prose(text: str) -> tuple[Span, ...]:
     parameters within it are; `protect` covers them.
     """
     prose = [span for code in python_code(text) for span in code.prose]
-    return tuple(uncovered(prose, list(fences(text)))) if prose else ()
+    return tuple(uncovered(prose, fences(text))) if prose else ()
 
 
 def python_code(text: str) -> list[PythonCode]:
@@ -51,7 +198,9 @@ def python_code(text: str) -> list[PythonCode]:
         if _HEAD.match(lines.texts[number]) is None:
             number += 1
             continue
-        first = lines.before(number, lines.index_after(blocks[-1].span[1]) if blocks else 0)
+        first = lines.before(
+            number, bisect_right(lines.starts, blocks[-1].span[1]) if blocks else 0
+        )
         last, docstrings = lines.body(number)
         blocks.append(_described(text, lines, first, last, docstrings))
         number = last + 1
@@ -68,14 +217,6 @@ class _Lines:
         for line in self.texts:
             self.starts.append(at)
             at += len(line) + 1
-
-    def index_after(self, at: int) -> int:
-        """The first line that begins behind a place."""
-        low, high = 0, len(self.starts)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self.starts[middle] <= at else (low, middle)
-        return low
 
     def before(self, at: int, floor: int) -> int:
         """The first of the code lines (imports, constants) that lead up to line `at`."""
@@ -149,7 +290,7 @@ class _Lines:
         return end, (self.starts[at] + start, inside) if opening else None
 
 
-_WORD = late_regex(r"[^\W\d]\w*")
+_IDENTIFIER = late_regex(r"[^\W\d]\w*")
 _PARAMETERS = late_regex(r"def[ ]+\w+[ ]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _PARAMETER = late_regex(r"(?:^|,)\s*\*{0,2}([^\W\d]\w*)")
 _BRACKETED = late_regex(r"\[[^\[\]]*\]")
@@ -208,7 +349,7 @@ def _prose_lines(text: str, docstring: Span) -> Iterator[Span]:
 
 def _kept(text: str, line: Span, names: set[str]) -> Iterator[Span]:
     """Names, constants, quoted values and field marks in a line of prose."""
-    for match in _WORD.finditer(text, *line):
+    for match in _IDENTIFIER.finditer(text, *line):
         if match[0] in names:
             yield match.span()
     for pattern in (_QUOTED, _FIELD):
