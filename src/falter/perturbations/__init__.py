@@ -1,6 +1,6 @@
 """Floor 1: the transforms, one family a module, and the machinery that chains them."""
 
-from falter.perturbations.additions import added, framed, with_instruction
+from falter.perturbations.additions import framed, with_instruction
 from falter.perturbations.advice import (
     ADVICE,
     DEFAULT_RECIPES,
@@ -35,6 +35,7 @@ from falter.perturbations.rewriting import (
     Wanted,
     rewrite_key,
 )
+from falter.text import added
 
 __all__ = [
     "ADVICE",

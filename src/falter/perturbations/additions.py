@@ -5,23 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Literal
 
 from falter.core.late_regex import late_regex
-from falter.core.records import Edit, Prompt, Section, SectionKind, Span
+from falter.core.records import Prompt, Section, Span
 from falter.perturbations.base import protected_spans
 from falter.perturbations.options import shows_labels, untouched
-from falter.text import Replacement, blocked, overlaps, replace_spans, sentences
+from falter.text import Replacement, added, blocked, overlaps, replace_spans, sentences
 
 _CUE_WORDS = 4
-
-
-@lru_cache(maxsize=512)  # many prompts get the same text
-def added(name: str, text: str, kind: SectionKind = "added") -> Section:
-    """A new section that counts as one edit."""
-    edit = Edit(start=0, end=0, new_start=0, new_end=len(text))
-    return Section(name=name, kind=kind, text=text, edits=(edit,))
 
 
 def what_to_give(prompt: Prompt) -> str:

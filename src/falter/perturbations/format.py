@@ -15,7 +15,6 @@ from falter.core.records import Demonstration, Prompt, Section
 from falter.core.rng import Rng
 from falter.perturbations import tools  # noqa: F401  (it registers)
 from falter.perturbations.additions import (
-    added,
     cue_at,
     has_format,
     has_rules,
@@ -26,7 +25,7 @@ from falter.perturbations.additions import (
 from falter.perturbations.base import PromptPerturbation, choice, prompt_perturbation, register_all
 from falter.perturbations.options import is_listed, relisted, shows_labels
 from falter.perturbations.vocabulary import table
-from falter.text import Replacement, blocked, overlaps, replace_spans
+from falter.text import Replacement, added, blocked, overlaps, replace_spans
 
 
 class _Parts(TypedDict):

@@ -13,7 +13,6 @@ from falter.core.interfaces import Parameter
 from falter.core.records import Demonstration, Prompt, Section, SectionKind
 from falter.core.render import with_choices
 from falter.core.rng import Rng
-from falter.perturbations.additions import added
 from falter.perturbations.base import register_all
 from falter.perturbations.paraphrase import request
 from falter.perturbations.rewriting import (
@@ -26,7 +25,7 @@ from falter.perturbations.rewriting import (
     put,
 )
 from falter.perturbations.vocabulary import table
-from falter.text import protect
+from falter.text import added, protect
 
 LANGUAGES: dict[str, str] = table("rewrites.json")["languages"]
 _TAG = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-(?:[A-Z]{2}|\d{3}))?")

@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 
 from falter.core.records import Prompt, Section, Span
 from falter.core.rng import Rng
-from falter.perturbations.additions import added, cue_at, cue_line
+from falter.perturbations.additions import cue_at, cue_line
 from falter.perturbations.base import locked_spans
-from falter.text import Replacement, overlaps, replace_spans
+from falter.text import Replacement, added, overlaps, replace_spans
 
 Role = Literal["instruction", "context", "output", "cue"]
 _RANK: dict[Role, int] = {"instruction": 0, "context": 1, "output": 2, "cue": 3}

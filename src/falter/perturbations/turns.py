@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from falter.core.records import Demonstration, Prompt, Section, Span
 from falter.core.rng import Rng
-from falter.perturbations.additions import added, prose_at
+from falter.perturbations.additions import prose_at
 from falter.perturbations.base import (
     choice,
     locked_spans,
@@ -20,7 +20,7 @@ from falter.perturbations.base import (
     whole_number,
 )
 from falter.perturbations.template_parts import inner, template_units
-from falter.text import overlaps, replace_spans, sentences
+from falter.text import added, overlaps, replace_spans, sentences
 
 _turns = partial(
     prompt_perturbation, family="position", group="turns",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from falter.testing._clients import Replay, Scripted
+from falter.testing.doubles import Replay, Scripted
 
 __all__ = ["Replay", "Scripted"]

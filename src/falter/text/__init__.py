@@ -19,6 +19,7 @@ from falter.text.relevance import relevance_map, relevant_sentences
 from falter.text.spans import (
     Replacement,
     Segment,
+    added,
     diff_spans,
     merged,
     overlaps,
@@ -45,6 +46,7 @@ __all__ = [
     "MeaningFlag",
     "Replacement",
     "Segment",
+    "added",
     "blocked",
     "common_words",
     "copied_words",

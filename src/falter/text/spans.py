@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-from falter.core.records import Edit, Section, Span
+from falter.core.records import Edit, Section, SectionKind, Span
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -63,6 +64,13 @@ class Segment(NamedTuple):
     kind: Literal["same", "edit"]
     before: str
     after: str
+
+
+@lru_cache(maxsize=512)  # many prompts get the same text
+def added(name: str, text: str, kind: SectionKind = "added") -> Section:
+    """A new section that counts as one edit."""
+    edit = Edit(start=0, end=0, new_start=0, new_end=len(text))
+    return Section(name=name, kind=kind, text=text, edits=(edit,))
 
 
 def replace_spans(section: Section, replacements: Sequence[Replacement]) -> Section:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from string import ascii_lowercase
 
 from falter.core.records import Prompt, Section, Span
-from falter.remedies._base import remedy
+from falter.remedies.prompts import remedy
 from falter.text import (
     Replacement,
     common_words,
@@ -22,8 +22,6 @@ from falter.text import (
     replace_spans,
     uncovered,
 )
-
-__all__ = ["correct_spelling"]
 
 SHORTEST = 3
 KNOWN = 1 / 3
