@@ -322,7 +322,7 @@ NAMED: dict[str, set[str]] = {
     "experiment/_study.py": {"numeric"},
     "protocols/*/_judg*.py": {"reasoning_quality"},
     "protocols/consistency/_regression.py": {"exact"},
-    "perturbations/advice.py": {"brittlebench"},
+    "perturbations/recipes.py": {"brittlebench"},
     "perturbations/tool*.py": {"function", "functions"},
     "protocols/*/_notes.py": {"typos"},
     "protocols/*/_ratings.py": {"exact"},

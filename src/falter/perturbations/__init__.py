@@ -1,14 +1,6 @@
 """Floor 1: the transforms, one family a module, and the machinery that chains them."""
 
 from falter.perturbations.additions import framed, with_instruction
-from falter.perturbations.advice import (
-    ADVICE,
-    DEFAULT_RECIPES,
-    NOISE_FLOOR,
-    RECIPE_SETS,
-    Advice,
-    traits_of,
-)
 from falter.perturbations.base import (
     PromptPerturbation,
     SitePerturbation,
@@ -18,6 +10,11 @@ from falter.perturbations.base import (
 )
 from falter.perturbations.configuration import OTHER_TEMPLATE, SettingPerturbation
 from falter.perturbations.recipes import (
+    ADVICE,
+    DEFAULT_RECIPES,
+    NOISE_FLOOR,
+    RECIPE_SETS,
+    Advice,
     Applied,
     apply_recipe,
     everyday_name,
@@ -27,6 +24,7 @@ from falter.perturbations.recipes import (
     reaches_demonstrations,
     resolve_step,
     text_key,
+    traits_of,
 )
 from falter.perturbations.rewriting import (
     Ledger,

@@ -250,18 +250,11 @@ def _can_distract(
 
 
 @prompt_perturbation(
-    "distractor_context",
-    version=2,
-    title="sentences about something else",
-    family="wording",
-    group="distraction",
-    scope=("input",),
-    parameters=(_PLACE, _SENTENCES, _DISTRACTOR_FILE),
-    invariants=("target", "choices", "numbers", "code", "negations", "lines"),
-    languages=("en",),
-    eligible=_can_distract,
-    asks_itself=True,
-)
+    "distractor_context", version=2, title="sentences about something else", family="wording",
+    group="distraction", scope=("input",), parameters=(_PLACE, _SENTENCES, _DISTRACTOR_FILE),
+    invariants=("target", "choices", "numbers", "code", "negations", "lines"), languages=("en",),
+    eligible=_can_distract, asks_itself=True,
+)  # fmt: skip
 def distractor_context(
     prompt: Prompt, rng: Rng, place: str, sentences: int, file: str | None, language: str
 ) -> Prompt:

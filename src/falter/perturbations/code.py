@@ -11,9 +11,15 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from falter.core.records import Program, Prompt, Section, SectionKind
+from falter.core.records import Prompt, Section, SectionKind
 from falter.core.rng import Rng
-from falter.perturbations.base import PROTECT, locked_spans, prompt_perturbation, scope_parameter
+from falter.perturbations.base import (
+    PROTECT,
+    locked_spans,
+    prompt_perturbation,
+    scope_parameter,
+    with_changes,
+)
 from falter.perturbations.python_source import (
     Code,
     Function,
@@ -26,7 +32,7 @@ from falter.perturbations.python_source import (
     renames,
     uses,
 )
-from falter.text import Replacement, overlaps, replace_spans
+from falter.text import Replacement, overlaps, replaced
 
 # A Python function turned into a method of a class.
 
@@ -139,13 +145,6 @@ Rewrite = Callable[[Code], Sequence[Replacement]]
 # Shared by all three
 
 
-def _applied(text: str, changes: Sequence[Replacement]) -> str:
-    """The text with its changes, from the last to the first."""
-    for start, end, new in sorted(changes, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
-
-
 def _in_code(text: str, rewrite: Rewrite) -> list[Replacement]:
     """The changes of all pieces of code in a text."""
     changes: list[Replacement] = []
@@ -161,11 +160,17 @@ def _blocked(section: Section, changes: Sequence[Replacement], protect: Sequence
     return bool(blocked) and any(overlaps(blocked, start, end) for start, end, _ in changes)
 
 
-def _with_sections(prompt: Prompt, changes: dict[int, list[Replacement]]) -> Prompt:
-    sections = list(prompt.sections)
-    for at, section_changes in changes.items():
-        sections[at] = replace_spans(sections[at], sorted(section_changes))
-    return prompt.with_sections(tuple(sections))
+def _rewritten(
+    prompt: Prompt, changes: dict[int, list[Replacement]], rewrite: Rewrite, **parts: str
+) -> Prompt:
+    """The prompt after changes of its sections, and of its program, which has other `parts`."""
+    after, program = with_changes(prompt, changes), prompt.program
+    if program is None:
+        return after
+    code = code_of(program.prefix)
+    prefix = program.prefix if code is None else replaced(program.prefix, sorted(rewrite(code)))
+    program = replace(program, prefix=prefix, **parts)
+    return replace(after, target=_continuation(prompt, rewrite), program=program)
 
 
 def _continuation(prompt: Prompt, rewrite: Rewrite) -> int | str | None:
@@ -177,7 +182,8 @@ def _continuation(prompt: Prompt, rewrite: Rewrite) -> int | str | None:
     if code is None:
         return target
     ahead = len(program.prefix)
-    return _applied(target, [(a - ahead, b - ahead, n) for a, b, n in rewrite(code) if a >= ahead])
+    changes = [(a - ahead, b - ahead, new) for a, b, new in rewrite(code) if a >= ahead]
+    return replaced(target, sorted(changes))
 
 
 def _sources(prompt: Prompt, scope: Sequence[str]) -> tuple[str, ...]:
@@ -254,11 +260,9 @@ def _has_names(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...])
 
 
 @_code_perturbation(
-    "camel_case",
-    title="names in camelCase",
-    invariants=("choices", "lines", "numbers", "negations"),
-    eligible=_has_names,
-)
+    "camel_case", title="names in camelCase",
+    invariants=("choices", "lines", "numbers", "negations"), eligible=_has_names,
+)  # fmt: skip
 def camel_case(
     prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> Prompt:
@@ -268,30 +272,13 @@ def camel_case(
     and its entry point. Imported names stay, and so does a name that cannot change everywhere.
     """
     change, changes = _camel_plan(prompt, protect, scope)
-    after = _with_sections(prompt, changes)
-    program = prompt.program
-    if program is None:
-        return after
-
-    def rewrite(code: Code) -> Sequence[Replacement]:
-        return occurrences(code, change)
-
-    tests = code_of(program.tests)
-    entry = program.entry_point
-    return replace(
-        after,
-        target=_continuation(prompt, rewrite),
-        program=Program(
-            prefix=_applied(program.prefix, _in_all(program.prefix, rewrite)),
-            tests=_applied(program.tests, uses(tests, change)) if tests else program.tests,
-            entry_point=_applied(entry, mentions(entry, change)),
-        ),
-    )
-
-
-def _in_all(text: str, rewrite: Rewrite) -> Sequence[Replacement]:
-    code = code_of(text)
-    return () if code is None else rewrite(code)
+    parts: dict[str, str] = {}
+    if prompt.program is not None:
+        tests, entry = prompt.program.tests, prompt.program.entry_point
+        code = code_of(tests)
+        parts["tests"] = replaced(tests, sorted(uses(code, change))) if code else tests
+        parts["entry_point"] = replaced(entry, mentions(entry, change))
+    return _rewritten(prompt, changes, lambda code: occurrences(code, change), **parts)
 
 
 # A class around the function
@@ -353,11 +340,9 @@ def _has_function(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ..
 
 
 @_code_perturbation(
-    "to_class",
-    title="a class around the function",
-    invariants=("choices", "negations"),
+    "to_class", title="a class around the function", invariants=("choices", "negations"),
     eligible=_has_function,
-)
+)  # fmt: skip
 def to_class(prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]) -> Prompt:
     """Makes the function a method of a class; other functions stay outside.
 
@@ -368,22 +353,9 @@ def to_class(prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[st
     if plan is None:
         return prompt
     name, class_name, changes = plan
-    after = _with_sections(prompt, changes)
-    program = prompt.program
-    if program is None:
-        return after
-
-    def rewrite(code: Code) -> Sequence[Replacement]:
-        return method(code, name, class_name)
-
-    return replace(
-        after,
-        target=_continuation(prompt, rewrite),
-        program=Program(
-            prefix=_applied(program.prefix, _in_all(program.prefix, rewrite)),
-            tests=program.tests,
-            entry_point=f"{class_name}().{name}",
-        ),
+    entry_point = f"{class_name}().{name}"
+    return _rewritten(
+        prompt, changes, lambda code: method(code, name, class_name), entry_point=entry_point
     )
 
 
@@ -447,11 +419,9 @@ def _has_hints(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...])
 
 
 @_code_perturbation(
-    "remove_type_hints",
-    title="code without type hints",
-    invariants=("choices",),
+    "remove_type_hints", title="code without type hints", invariants=("choices",),
     eligible=_has_hints,
-)
+)  # fmt: skip
 def remove_type_hints(
     prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> Prompt:
@@ -460,11 +430,4 @@ def remove_type_hints(
     Those of class bodies stay, because data classes read them; if the code looks annotations up,
     all stay. Imports that are no longer needed stay too.
     """
-    after = _with_sections(prompt, _hint_changes(prompt, protect, scope))
-    program = prompt.program
-    if program is None:
-        return after
-    prefix = _applied(program.prefix, _in_all(program.prefix, _hints))
-    return replace(
-        after, target=_continuation(prompt, _hints), program=replace(program, prefix=prefix)
-    )
+    return _rewritten(prompt, _hint_changes(prompt, protect, scope), _hints)

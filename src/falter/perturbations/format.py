@@ -184,15 +184,10 @@ def _relists(prompt: Prompt) -> bool:
 
 
 @prompt_perturbation(
-    "input_format",
-    title="another layout of the question",
-    family="format",
-    group="input format",
-    scope=("instruction", "choices", "cue"),
-    parameters=(_LAYOUT,),
-    invariants=("target", "choices", "target text", "negations", "code"),
-    eligible=_can_format,
-)
+    "input_format", title="another layout of the question", family="format", group="input format",
+    scope=("instruction", "choices", "cue"), parameters=(_LAYOUT,),
+    invariants=("target", "choices", "target text", "negations", "code"), eligible=_can_format,
+)  # fmt: skip
 def input_format(prompt: Prompt, rng: Rng, layout: str) -> Prompt:
     """Lays the same fields out in another way: plain text, Markdown, tags or key and value.
 

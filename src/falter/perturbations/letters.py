@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 from falter.core.records import Span
@@ -29,8 +29,8 @@ _WITH_DIGITS = tuple(name for name in MEANING if name != "numbers")
 _MISREADINGS = 12
 
 
-def _scanned_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    return _holding("ocr", text, long_words(text, blocked, language))
+def _long_holding(name: str, text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    return _holding(name, text, long_words(text, blocked, language))
 
 
 def _holding(name: str, text: str, words: list[Span]) -> list[Span]:
@@ -47,13 +47,9 @@ def _any_of(name: str) -> Callable[[str, int, int], object]:
 
 
 @noise(
-    "ocr",
-    version=3,
-    title="scanning errors",
-    sites=_scanned_sites,
-    default_rate=0.3,
-    invariants=_WITH_DIGITS,
-)
+    "ocr", version=3, title="scanning errors", sites=partial(_long_holding, "ocr"),
+    default_rate=0.3, invariants=_WITH_DIGITS,
+)  # fmt: skip
 def ocr(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Misreads one letter or pair of letters of a word, as a scanner does.
 
@@ -96,21 +92,13 @@ def homoglyphs(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     return start, end, "".join(letters)
 
 
-def _leet_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    return _holding("leet", text, long_words(text, blocked, language))
-
-
 _SUM_SIGN = re.compile(r"(?<=\d)\+|\+(?=\d)")
 
 
 @noise(
-    "leetspeak",
-    version=3,
-    title="digits in place of letters",
-    sites=_leet_sites,
-    default_rate=0.3,
-    invariants=_WITH_DIGITS,
-)
+    "leetspeak", version=3, title="digits in place of letters",
+    sites=partial(_long_holding, "leet"), default_rate=0.3, invariants=_WITH_DIGITS,
+)  # fmt: skip
 def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes words in l33t: digits and signs in place of letters.
 
@@ -177,13 +165,9 @@ def _is_accented(text: str, site: Place, words: Sequence[Span]) -> bool:
 
 
 @noise(
-    "invisible",
-    version=2,
-    title="invisible characters",
-    sites=_invisible_sites,
-    default_rate=0.1,
+    "invisible", version=2, title="invisible characters", sites=_invisible_sites, default_rate=0.1,
     parameters=(_INVISIBLE_KIND,),
-)
+)  # fmt: skip
 def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Replacement | None:
     """Puts characters in that nobody sees: no-break and zero-width spaces, curly quotation marks.
 

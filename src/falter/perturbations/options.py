@@ -445,12 +445,10 @@ def shuffle_choice_order(prompt: Prompt, rng: Rng) -> Prompt:
 
 
 @_option_perturbation(
-    "relabel_choices",
-    title="other option labels",
+    "relabel_choices", title="other option labels",
     parameters=(choice("labels", LABEL_STYLES, "digits", "the new labels"),),
-    invariants=(*_KEEPS, "target"),
-    eligible=_can_relabel,
-)
+    invariants=(*_KEEPS, "target"), eligible=_can_relabel,
+)  # fmt: skip
 def relabel_choices(prompt: Prompt, rng: Rng, labels: str) -> Prompt:
     """Gives the options other labels, or none, in the prompt and its demonstrations.
 

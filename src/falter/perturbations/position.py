@@ -18,9 +18,11 @@ from falter.perturbations import (  # noqa: F401  (they register)
 from falter.perturbations.base import choice, locked_spans, prompt_perturbation
 from falter.perturbations.template_parts import (
     Order,
+    Role,
     another_order,
     both,
     inner,
+    laid_out,
     moves,
     possible,
     rearranged,
@@ -94,13 +96,12 @@ def _whole(items: Sequence[Sequence[int]]) -> Iterator[list[Span]]:
         yield [(start, end) for start, end in items]
 
 
-def is_open(section: Section, parts: Sequence[Span]) -> bool:
+def _is_open(section: Section, parts: Sequence[Span]) -> bool:
     """Whether nothing between the first and the last part is protected or has been edited."""
-    closed = locked_spans(section)
-    return not overlaps(closed, parts[0][0], parts[-1][1])
+    return not overlaps(locked_spans(section), parts[0][0], parts[-1][1])
 
 
-def open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
+def _open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
     """The lists of one section that may be reordered: untouched, and complete in the section."""
     section = sections[at]
     if section.kind not in _LISTED_KINDS:
@@ -111,7 +112,7 @@ def open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
     return [
         items
         for items in bullet_lists(section.text)
-        if is_open(section, items)
+        if _is_open(section, items)
         and (before or "\n" in section.text[: items[0][0]])
         and (after or "\n" in section.text[items[-1][1] :])
     ]
@@ -156,12 +157,12 @@ def documents(text: str, split: Split) -> list[Span]:
     ]
 
 
-def documents_in(section: Section, split: Split) -> list[Span]:
+def _documents_in(section: Section, split: Split) -> list[Span]:
     """The documents of one section's text; none if there is nothing to reorder."""
     if section.kind != "document":
         return []
     spans = documents(section.text, split)
-    return spans if _differ(section.text, spans) and is_open(section, spans) else []
+    return spans if _differ(section.text, spans) and _is_open(section, spans) else []
 
 
 def _differ(text: str, parts: Sequence[Span]) -> bool:
@@ -175,13 +176,12 @@ def placed_documents(sections: Sequence[Section]) -> tuple[Span, list[Span]] | N
     """
     first, last = inner(sections)
     part = sections[first:last]
-    bare: list[Span] = []
-    at = 0
-    for section in part:
-        if section.kind == "document" and section.text.strip():
-            bare.append((at, at + len(section.text)))
-        at += len(section.text)
-    text = "".join(section.text for section in part)
+    text, spans = laid_out(part)
+    bare = [
+        span
+        for section, span in zip(part, spans, strict=True)
+        if section.kind == "document" and section.text.strip()
+    ]
     apart = all("\n" in text[a[1] : b[0]] for a, b in pairwise(bare))
     if not apart or not _differ(text, bare):
         return None
@@ -227,46 +227,31 @@ _position = partial(
 # Parts of the template
 
 
-@lru_cache(maxsize=16)  # called once to see whether there are any, and once to draw one
-def _context_orders(prompt: Prompt) -> list[Order]:
-    return possible(prompt, moves(template_units(prompt.sections), "context"))
+@lru_cache(maxsize=32)  # called once to see whether there are any, and once to draw one
+def _orders(prompt: Prompt, role: Role) -> list[Order]:
+    return possible(prompt, moves(template_units(prompt.sections), role))
 
 
-@lru_cache(maxsize=16)
-def _output_orders(prompt: Prompt) -> list[Order]:
-    return possible(prompt, moves(template_units(prompt.sections), "output"))
-
-
-def _can_move_context(prompt: Prompt) -> bool:
-    return bool(_context_orders(prompt))
-
-
-def _can_move_output(prompt: Prompt) -> bool:
-    return bool(_output_orders(prompt))
+def _can_move(role: Role, prompt: Prompt) -> bool:
+    return bool(_orders(prompt, role))
 
 
 @_position(
-    "move_context",
-    version=2,
-    title="the input moved",
-    scope=("input", "document", "choices"),
-    eligible=_can_move_context,
-)
+    "move_context", version=2, title="the input moved", scope=("input", "document", "choices"),
+    eligible=partial(_can_move, "context"),
+)  # fmt: skip
 def move_context(prompt: Prompt, rng: Rng) -> Prompt:
     """Moves the task's input, with its labels, to another place in the template."""
-    return rearranged(prompt, rng.choice(_context_orders(prompt)))
+    return rearranged(prompt, rng.choice(_orders(prompt, "context")))
 
 
 @_position(
-    "move_output_instructions",
-    version=2,
-    title="the answer rules moved",
-    scope=("output_format",),
-    eligible=_can_move_output,
-)
+    "move_output_instructions", version=2, title="the answer rules moved", scope=("output_format",),
+    eligible=partial(_can_move, "output"),
+)  # fmt: skip
 def move_output_instructions(prompt: Prompt, rng: Rng) -> Prompt:
     """Moves the rules for the form of the answer to another place in the template."""
-    return rearranged(prompt, rng.choice(_output_orders(prompt)))
+    return rearranged(prompt, rng.choice(_orders(prompt, "output")))
 
 
 # Documents and lists
@@ -291,25 +276,22 @@ def _swapped(section: Section, lists: Sequence[Sequence[Span]], rng: Rng) -> Sec
     return replace_spans(section, changes)
 
 
-def _can_reorder_documents(prompt: Prompt, split: Split) -> bool:
+def _can_reorder_documents(prompt: Prompt, split: Split = "marked") -> bool:
     return placed_documents(prompt.sections) is not None or any(
-        documents_in(section, split) for section in prompt.sections
+        _documents_in(section, split) for section in prompt.sections
     )
 
 
 @_position(
-    "reorder_documents",
-    title="documents in another order",
-    scope=("document",),
-    parameters=(_SPLIT,),
-    eligible=_can_reorder_documents,
-)
+    "reorder_documents", title="documents in another order", scope=("document",),
+    parameters=(_SPLIT,), eligible=_can_reorder_documents,
+)  # fmt: skip
 def reorder_documents(prompt: Prompt, rng: Rng, split: Split) -> Prompt:
     """Reorders the documents; each keeps its own label."""
     sections = prompt.sections
     placed = placed_documents(sections)
     if placed is None:
-        spans_by_section = [documents_in(section, split) for section in sections]
+        spans_by_section = [_documents_in(section, split) for section in sections]
         return prompt.with_sections(
             tuple(
                 _swapped(s, [spans] if spans else [], rng)
@@ -324,21 +306,18 @@ def reorder_documents(prompt: Prompt, rng: Rng, split: Split) -> Prompt:
 
 
 def _can_reorder_bullets(prompt: Prompt) -> bool:
-    return any(open_lists(prompt.sections, at) for at in range(len(prompt.sections)))
+    return any(_open_lists(prompt.sections, at) for at in range(len(prompt.sections)))
 
 
 @_position(
-    "reorder_bullets",
-    version=2,
-    title="bullets in another order",
-    scope=("instruction", "input", "document", "output_format"),
-    eligible=_can_reorder_bullets,
-)
+    "reorder_bullets", version=2, title="bullets in another order",
+    scope=("instruction", "input", "document", "output_format"), eligible=_can_reorder_bullets,
+)  # fmt: skip
 def reorder_bullets(prompt: Prompt, rng: Rng) -> Prompt:
     """Reorders the items of bullet lists; nested lines move with their item."""
     sections = prompt.sections
     return prompt.with_sections(
-        tuple(_swapped(s, open_lists(sections, at), rng) for at, s in enumerate(sections))
+        tuple(_swapped(s, _open_lists(sections, at), rng) for at, s in enumerate(sections))
     )
 
 
@@ -351,11 +330,9 @@ def _shown(demonstration: Demonstration) -> str:
 
 
 @_position(
-    "demonstration_order",
-    title="examples in another order",
-    group="demonstrations",
+    "demonstration_order", title="examples in another order", group="demonstrations",
     eligible=_can_reorder_demonstrations,
-)
+)  # fmt: skip
 def demonstration_order(prompt: Prompt, rng: Rng) -> Prompt:
     """Shows the same solved examples in another order."""
     shown = prompt.demonstrations
@@ -366,21 +343,10 @@ def demonstration_order(prompt: Prompt, rng: Rng) -> Prompt:
 # Several at once
 
 
-def _mixed_orders(prompt: Prompt) -> list[Order]:
-    """The moves of both kinds together; of one kind if the other has nowhere to go."""
-    template_parts = template_units(prompt.sections)
-    together = possible(prompt, both(template_parts, "context", "output"))
-    return together or _context_orders(prompt) or _output_orders(prompt)
-
-
-def _kinds(prompt: Prompt) -> int:
-    """How many kinds of change the prompt allows."""
-    can = (_can_move_context, _can_move_output, _can_reorder_bullets)
-    return sum(able(prompt) for able in can) + _can_reorder_documents(prompt, "marked")
-
-
 def _can_mix(prompt: Prompt) -> bool:
-    return _kinds(prompt) > 1
+    """Whether the prompt allows at least two kinds of change."""
+    can_move = [_can_move("context", prompt), _can_move("output", prompt)]
+    return sum((*can_move, _can_reorder_bullets(prompt), _can_reorder_documents(prompt))) > 1
 
 
 @_position("mixed_positions", version=2, title="several parts moved", eligible=_can_mix)
@@ -388,7 +354,9 @@ def mixed_positions(prompt: Prompt, rng: Rng) -> Prompt:
     """Makes all of these changes at once that the prompt allows, at least two kinds."""
     if _can_reorder_bullets(prompt):
         prompt = reorder_bullets(prompt, rng)
-    if _can_reorder_documents(prompt, "marked"):
+    if _can_reorder_documents(prompt):
         prompt = reorder_documents(prompt, rng)
-    orders = _mixed_orders(prompt)
+    # The moves of both kinds together; of one kind if the other has nowhere to go
+    together = possible(prompt, both(template_units(prompt.sections), "context", "output"))
+    orders = together or _orders(prompt, "context") or _orders(prompt, "output")
     return rearranged(prompt, rng.choice(orders)) if orders else prompt

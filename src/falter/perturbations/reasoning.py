@@ -90,23 +90,17 @@ def _eliminated(prompt: Prompt, name: str, requested: str) -> Prompt:
 
 
 @_reasoning(
-    "elimination",
-    version=2,
-    title="a question for the wrong option",
-    eligible=_can_eliminate,
-)
+    "elimination", version=2, title="a question for the wrong option", eligible=_can_eliminate,
+)  # fmt: skip
 def elimination(prompt: Prompt, rng: Rng) -> Prompt:
     """Leaves two options, the right one and a wrong one, and asks for the wrong one."""
     return _eliminated(prompt, "elimination", "wrong")
 
 
 @_reasoning(
-    "elimination_control",
-    version=2,
-    title="two options only",
-    invariants=("target text",),
+    "elimination_control", version=2, title="two options only", invariants=("target text",),
     eligible=_can_eliminate,
-)
+)  # fmt: skip
 def elimination_control(prompt: Prompt, rng: Rng) -> Prompt:
     """Leaves the same two options as elimination, and asks for the right one."""
     return _eliminated(prompt, "elimination", "right")
@@ -179,13 +173,9 @@ def ignore_above(prompt: Prompt, rng: Rng, answer: str) -> Prompt:
 
 
 @_reasoning(
-    "chain_of_thought",
-    title="reasoning before the answer",
-    scope=("instruction",),
-    invariants=("target", "choices", "code"),
-    reply_tokens=512,
-    reasons=True,
-)
+    "chain_of_thought", title="reasoning before the answer", scope=("instruction",),
+    invariants=("target", "choices", "code"), reply_tokens=512, reasons=True,
+)  # fmt: skip
 def chain_of_thought(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for the reasoning first, and for the answer on a last line of its own."""
     text = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 
 from falter.core.records import Span
@@ -78,13 +78,9 @@ def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
 
 
 @manipulation(
-    "space_sequences",
-    version=3,
-    title="inserted spaces",
-    sites=_gap_sites,
-    default_rate=0.1,
+    "space_sequences", version=3, title="inserted spaces", sites=_gap_sites, default_rate=0.1,
     languages=(*LANGUAGES, "ja"),
-)
+)  # fmt: skip
 def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacement | None:
     """Inserts one to ten spaces after random characters.
 
@@ -187,15 +183,10 @@ def _marked(text: str, at: int) -> bool:
 
 
 @noise(
-    "whitespace",
-    version=2,
-    title="untidy white space",
-    sites=_space_sites,
-    default_rate=0.2,
-    parameters=(_SPACE_KIND,),
-    invariants=tuple(name for name in MEANING if name != "lines"),
+    "whitespace", version=2, title="untidy white space", sites=_space_sites, default_rate=0.2,
+    parameters=(_SPACE_KIND,), invariants=tuple(name for name in MEANING if name != "lines"),
     languages=None,
-)
+)  # fmt: skip
 def whitespace(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
     """Makes white space untidy: extra spaces, tabs, line breaks, no space after a mark.
 
@@ -234,12 +225,9 @@ def _mark_sites(text: str, blocked: Sequence[Span]) -> list[tuple[int, str]]:
 
 
 @manipulation(
-    "punctuation_spaces",
-    version=2,
-    title="spaces around punctuation",
-    sites=_mark_sites,
+    "punctuation_spaces", version=2, title="spaces around punctuation", sites=_mark_sites,
     languages=None,
-)
+)  # fmt: skip
 def punctuation_spaces(text: str, site: tuple[int, str], rng: Rng) -> Replacement:
     """Puts a space on both sides of punctuation marks.
 
@@ -308,14 +296,9 @@ def _is_label(text: str, at: int) -> bool:
 
 
 @noise(
-    "punctuation",
-    version=2,
-    title="changed punctuation",
-    sites=_loose_sites,
-    default_rate=0.5,
-    parameters=(_MARK_KIND,),
-    languages=None,
-)
+    "punctuation", version=2, title="changed punctuation", sites=_loose_sites, default_rate=0.5,
+    parameters=(_MARK_KIND,), languages=None,
+)  # fmt: skip
 def punctuation(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
     """Drops, doubles or swaps marks that carry no meaning.
 
@@ -334,11 +317,10 @@ def punctuation(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
 # Words split and joined.
 
 
-def _splittable(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    return long_words(text, blocked, language, 4)
-
-
-@manipulation("word_split", version=2, title="split words", sites=_splittable, default_rate=0.3)
+@manipulation(
+    "word_split", version=2, title="split words", sites=partial(long_words, least=4),
+    default_rate=0.3,
+)  # fmt: skip
 def word_split(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Splits words of four letters or more in two, at least two letters on each side.
 

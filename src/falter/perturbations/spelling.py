@@ -324,10 +324,10 @@ class _HumanTypos(SitePerturbation):
     """
 
     def __init__(self, name: str, summary: str, **described: Unpack[Description]) -> None:
-        super().__init__(name, summary, _misspell, sites=_human_sites, **described)
+        super().__init__(name, summary, _misspell, sites=long_words, **described)
         own = (_DOSE, COUNT, _HUMAN_KIND, PROTECT, scope_parameter(self.scope))
         self.parameters = (*own, *(p for p in self.parameters if p.name == "language"))
-        self._own = ("kind", "language")
+        self._own = ("language",)
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
@@ -346,7 +346,7 @@ class _HumanTypos(SitePerturbation):
         edits: dict[int, list[Replacement]] = {}
         for n in sorted(range(len(places)), key=keys.__getitem__):
             at, site = places[n]
-            change = _misspell(prompt.sections[at].text, site, rng, **own)
+            change = _misspell(prompt.sections[at].text, site, rng, full["kind"])
             if change is not None:
                 edits.setdefault(at, []).append(change)
                 edits_left -= 1
@@ -355,11 +355,7 @@ class _HumanTypos(SitePerturbation):
         return with_changes(prompt, edits)
 
 
-def _human_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Span]:
-    return long_words(text, blocked, language)
-
-
-def _misspell(text: str, site: Span, rng: Rng, kind: str, language: str) -> Replacement | None:
+def _misspell(text: str, site: Span, rng: Rng, kind: str) -> Replacement | None:
     start, end = site
     wrong = misspelt(text[start:end], kind, rng)
     return None if wrong is None else (start, end, wrong)
@@ -418,13 +414,9 @@ def _differs(word: str, known: Mapping[str, Sequence[str]]) -> bool:
 
 
 @noise(
-    "autocorrect",
-    version=2,
-    title="wrong automatic corrections",
-    sites=_corrected_sites,
-    default_rate=0.1,
-    languages=("en",),
-)
+    "autocorrect", version=2, title="wrong automatic corrections", sites=_corrected_sites,
+    default_rate=0.1, languages=("en",),
+)  # fmt: skip
 def autocorrect(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Puts the word that a phone or a word processor makes of another one: *were* and *we're*.
 

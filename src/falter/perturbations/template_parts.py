@@ -61,7 +61,7 @@ _MOVED = "moved"
 @lru_cache(maxsize=64)  # needed several times for each prompt
 def units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
     """The sections' text as runs of lines with one role, without the breaks between them."""
-    text, spans = _laid_out(sections)
+    text, spans = laid_out(sections)
     # One run over the text: a pattern that looks for something else than white space in a line
     # would look again from each of its characters.
     lines = [m.span() for m in re.finditer(r"[^\n]+", text) if not m[0].isspace()]
@@ -75,7 +75,7 @@ def units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
     return tuple(runs)
 
 
-def _laid_out(sections: Sequence[Section]) -> tuple[str, list[Span]]:
+def laid_out(sections: Sequence[Section]) -> tuple[str, list[Span]]:
     """The text of the sections, and where each of them is in it."""
     spans: list[Span] = []
     at = 0
@@ -256,7 +256,7 @@ def reordered(
     A section that is split keeps its name and longest piece; its other pieces become additions.
     None if that would cut into something protected or edited.
     """
-    _, spans = _laid_out(sections)
+    _, spans = laid_out(sections)
     pieces = list(_pieces(_flow(parts, order, spans[-1][1] if spans else 0), spans))
     homes = {at: _home(sections[at], [p for p in pieces if p[0] == at]) for at, _, _ in pieces}
     out: list[Section] = []

@@ -41,13 +41,29 @@ class Object:
         """The value of a key."""
         return next((value for name, value in self.pairs if name == f'"{key}"'), None)
 
-    def with_values(self, change: Callable[[str, Node], Node]) -> Object:
-        """The object with `change(key, value)` for each of its values."""
-        return Object(tuple((key, change(key.strip('"'), value)) for key, value in self.pairs))
-
 
 Node = Leaf | Array | Object
 T = TypeVar("T")
+
+
+def with_values(node: Node, change: Callable[[str, Node], Node]) -> Node:
+    """The node with `change(key, value)` for each value of its objects, those in lists included."""
+    if isinstance(node, Array):
+        return Array(tuple(with_values(item, change) for item in node.items))
+    if isinstance(node, Object):
+        return Object(tuple((key, change(key.strip('"'), value)) for key, value in node.pairs))
+    return node
+
+
+def nodes(node: Node, key: str = "") -> Iterator[tuple[str, Node]]:
+    """The node and all nodes inside, in order, each with its key where it has one."""
+    yield key, node
+    if isinstance(node, Array):
+        for item in node.items:
+            yield from nodes(item)
+    elif isinstance(node, Object):
+        for name, value in node.pairs:
+            yield from nodes(value, name.strip('"'))
 
 
 class Style(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from falter.core.records import Demonstration, Prompt, Section, Span
 from falter.core.rng import Rng
-from falter.perturbations.base import choice, prompt_perturbation
+from falter.perturbations.base import choice, locked_spans, prompt_perturbation
 from falter.perturbations.template_parts import another_order
 from falter.perturbations.tool_json import (
     COMPACT,
@@ -23,12 +23,14 @@ from falter.perturbations.tool_json import (
     Object,
     Style,
     is_tool,
+    nodes,
     style_of,
     tool_blocks,
     tools_in,
+    with_values,
     written,
 )
-from falter.text import merged, overlaps, replace_spans
+from falter.text import overlaps, replace_spans
 
 _TOOL_WAY = choice(
     "way", ("descriptions", "draw", "layout", "names", "order"), "draw",
@@ -67,8 +69,7 @@ def _blocks(prompt: Prompt) -> list[_Block]:
     found: list[_Block] = []
     around: list[str] = []
     for at, section in enumerate(prompt.sections):
-        edits = ((edit.new_start, edit.new_end) for edit in section.edits)
-        closed = merged((*section.protected, *edits))
+        closed = locked_spans(section)
         blocks = tool_blocks(section.text) if section.kind != "choices" else []
         found += [_Block(at, span, node) for span, node in blocks if not overlaps(closed, *span)]
         around.append(_without(section.text, [span for span, _ in blocks]))
@@ -101,15 +102,15 @@ def _reordered(node: Node, rng: Rng) -> Node:
     """Tools in another order, and in each of them what it takes."""
     if isinstance(node, Array):
         return Array(tuple(_reordered(item, rng) for item in _shuffled(node.items, rng)))
-    if not isinstance(node, Object):
-        return node
     if not is_tool(node):
-        return node.with_values(lambda k, v: _reordered(v, rng) if k in LISTS else v)
-    return node.with_values(
-        lambda k, v: (
-            _reordered(v, rng) if k == "function" else _schema(v, rng) if k in SCHEMAS else v
-        )
-    )
+        return with_values(node, lambda k, v: _reordered(v, rng) if k in LISTS else v)
+
+    def change(key: str, value: Node) -> Node:
+        if key == "function":
+            return _reordered(value, rng)
+        return _schema(value, rng) if key in SCHEMAS else value
+
+    return with_values(node, change)
 
 
 def _shuffled(nodes: Sequence[Node], rng: Rng) -> Sequence[Node]:
@@ -121,17 +122,13 @@ def _shuffled(nodes: Sequence[Node], rng: Rng) -> Sequence[Node]:
 
 def _schema(node: Node, rng: Rng) -> Node:
     """A JSON schema with its properties in another order, at every level."""
-    if isinstance(node, Array):
-        return Array(tuple(_schema(item, rng) for item in node.items))
-    if not isinstance(node, Object):
-        return node
-    return node.with_values(lambda key, value: _part(key, value, rng))
+    return with_values(node, lambda key, value: _part(key, value, rng))
 
 
 def _part(key: str, value: Node, rng: Rng) -> Node:
     if key in ("properties", "$defs", "definitions") and isinstance(value, Object):
-        inner = value.with_values(lambda _, schema: _schema(schema, rng))
-        if key != "properties" or len(inner.pairs) < 2:
+        inner = with_values(value, lambda _, schema: _schema(schema, rng))
+        if not isinstance(inner, Object) or key != "properties" or len(inner.pairs) < 2:
             return inner
         order = another_order([name for name, _ in inner.pairs], rng)
         return Object(tuple(inner.pairs[n] for n in order))
@@ -144,20 +141,14 @@ def _can_reorder(prompt: Prompt, blocks: Sequence[_Block]) -> bool:
     if _counts(prompt):
         return False
     several = any(len(run) > 1 for run in _runs(prompt, blocks))
-    return several or any(_has_order(block.node) for block in blocks)
+    return several or any(_has_order(node) for block in blocks for _, node in nodes(block.node))
 
 
 def _has_order(node: Node) -> bool:
     """Whether there are two tools, or two properties of one."""
-    if len(tools_in(node)) > 1:
-        return True
-    values = node.items if isinstance(node, Array) else ()
-    if isinstance(node, Object):
-        inner = node.get("properties")
-        if isinstance(inner, Object) and len(inner.pairs) > 1:
-            return True
-        values = tuple(value for _, value in node.pairs)
-    return any(map(_has_order, values))
+    properties = node.get("properties") if isinstance(node, Object) else None
+    several = isinstance(properties, Object) and len(properties.pairs) > 1
+    return several or len(tools_in(node)) > 1
 
 
 def _runs(prompt: Prompt, blocks: Sequence[_Block]) -> list[list[_Block]]:
@@ -182,28 +173,11 @@ def _runs(prompt: Prompt, blocks: Sequence[_Block]) -> list[list[_Block]]:
 # Descriptions
 
 
-def _described(node: Node) -> Iterator[str]:
-    """The descriptions in a block, as they are written."""
-    if isinstance(node, Array):
-        for item in node.items:
-            yield from _described(item)
-    elif isinstance(node, Object):
-        for key, value in node.pairs:
-            if key == '"description"' and isinstance(value, Leaf):
-                yield value.text
-            else:
-                yield from _described(value)
-
-
 _LAST = re.compile(r'[\w)]\.?"\Z')
 
 
 def _stopped(node: Node, stop: bool) -> Node:
     """Every description that ends with a word with a full stop at its end, or without."""
-    if isinstance(node, Array):
-        return Array(tuple(_stopped(item, stop) for item in node.items))
-    if not isinstance(node, Object):
-        return node
 
     def change(key: str, value: Node) -> Node:
         if key != "description" or not isinstance(value, Leaf):
@@ -212,12 +186,18 @@ def _stopped(node: Node, stop: bool) -> Node:
             return value
         return Leaf(value.text[:-1].removesuffix(".") + ('."' if stop else '"'))
 
-    return node.with_values(change)
+    return with_values(node, change)
 
 
 def _other_stop(blocks: Sequence[_Block]) -> bool | None:
     """Whether descriptions get a full stop; None where there is none to change."""
-    ends = [t for block in blocks for t in _described(block.node) if _LAST.search(t)]
+    described = [
+        node.text
+        for block in blocks
+        for key, node in nodes(block.node)
+        if key == "description" and isinstance(node, Leaf)
+    ]
+    ends = [text for text in described if _LAST.search(text)]
     return None if not ends else not ends[0].endswith('."')
 
 
@@ -248,19 +228,15 @@ def _other_name(name: str) -> str | None:
     return None
 
 
-def _named(node: Node) -> Iterator[str]:
+def _named(block: Node) -> Iterator[str]:
     """The names of tools and of what they take."""
-    if isinstance(node, Array):
-        for item in node.items:
-            yield from _named(item)
-    elif isinstance(node, Object):
-        name = node.get("name")
-        if is_tool(node) and isinstance(name, Leaf):
-            yield name.text.strip('"')
-        for key, value in node.pairs:
-            if key == '"properties"' and isinstance(value, Object):
-                yield from (name.strip('"') for name, _ in value.pairs)
-            yield from _named(value)
+    for _, node in nodes(block):
+        if isinstance(node, Object):
+            name, properties = node.get("name"), node.get("properties")
+            if is_tool(node) and isinstance(name, Leaf):
+                yield name.text.strip('"')
+            if isinstance(properties, Object):
+                yield from (name.strip('"') for name, _ in properties.pairs)
 
 
 def _renames(prompt: Prompt, blocks: Sequence[_Block]) -> Mapping[str, str]:
@@ -318,15 +294,10 @@ def _can_write_anew(prompt: Prompt, way: str) -> bool:
 
 
 @prompt_perturbation(
-    "tool_schema",
-    title="tools described in another layout",
-    family="format",
-    group="input format",
-    scope=("system", "instruction", "input", "document"),
-    parameters=(_TOOL_WAY,),
-    invariants=("choices", "negations"),
-    eligible=_can_write_anew,
-)
+    "tool_schema", title="tools described in another layout", family="format", group="input format",
+    scope=("system", "instruction", "input", "document"), parameters=(_TOOL_WAY,),
+    invariants=("choices", "negations"), eligible=_can_write_anew,
+)  # fmt: skip
 def tool_schema(prompt: Prompt, rng: Rng, way: str) -> Prompt:
     """Writes the tools that a prompt describes as JSON in another order and layout.
 

@@ -193,13 +193,9 @@ def _can_shard(prompt: Prompt, turns: int, way: str) -> bool:
 
 
 @_turns(
-    "sharded_turns",
-    version=3,
-    title="the request over several turns",
-    scope=("instruction", "input"),
-    parameters=(_TURNS, _WAY),
-    eligible=_can_shard,
-)
+    "sharded_turns", version=3, title="the request over several turns",
+    scope=("instruction", "input"), parameters=(_TURNS, _WAY), eligible=_can_shard,
+)  # fmt: skip
 def sharded_turns(prompt: Prompt, rng: Rng, turns: int, way: str) -> Prompt:
     """Tells the prompt over several turns of a chat, in its own order and words.
 
@@ -273,13 +269,9 @@ def _has_examples(prompt: Prompt, style: str) -> bool:
 
 
 @_turns(
-    "demonstration_delimiter",
-    version=2,
-    title="examples marked off in another way",
-    group="demonstrations",
-    parameters=(_STYLE,),
-    eligible=_has_examples,
-)
+    "demonstration_delimiter", version=2, title="examples marked off in another way",
+    group="demonstrations", parameters=(_STYLE,), eligible=_has_examples,
+)  # fmt: skip
 def demonstration_delimiter(prompt: Prompt, rng: Rng, style: str) -> Prompt:
     """Puts another mark before each solved example, and before the question.
 

@@ -183,11 +183,8 @@ def _can_tone(prompt: Prompt, tone: str, language: str) -> bool:
 
 
 @_rules_of_prompts(
-    "tone_rules",
-    title="another tone around the question",
-    parameters=(_TONE,),
-    eligible=_can_tone,
-)
+    "tone_rules", title="another tone around the question", parameters=(_TONE,), eligible=_can_tone,
+)  # fmt: skip
 def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
     """Puts polite, casual, formal, impatient or chatty words around the input, by rule.
 
@@ -245,11 +242,9 @@ def _spoken(
 
 
 @_rules_of_prompts(
-    "voice",
-    title="dictated text",
-    parameters=(PROTECT, scope_parameter(("input",))),
+    "voice", title="dictated text", parameters=(PROTECT, scope_parameter(("input",))),
     eligible=_can_say,
-)
+)  # fmt: skip
 def voice(
     prompt: Prompt, rng: Rng, scope: Sequence[str], protect: Sequence[str], language: str
 ) -> Prompt:

@@ -154,13 +154,9 @@ def _space(text: str, at: int, blocked: Sequence[Span]) -> bool:
 
 
 @manipulation(
-    "drop_stop_words",
-    version=2,
-    title="missing small words",
-    sites=_drop_sites,
-    parameters=(_DROP_STYLE,),
-    edit_draws=False,
-)
+    "drop_stop_words", version=2, title="missing small words", sites=_drop_sites,
+    parameters=(_DROP_STYLE,), edit_draws=False,
+)  # fmt: skip
 def drop_stop_words(text: str, site: Span, rng: Rng, style: str, language: str) -> Replacement:
     """Drops function words, each with one space beside it.
 
@@ -190,12 +186,9 @@ def _sounding_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
 
 
 @noise(
-    "homophones",
-    version=2,
-    title="words that sound alike",
-    sites=_sounding_sites,
+    "homophones", version=2, title="words that sound alike", sites=_sounding_sites,
     languages=("en",),
-)
+)  # fmt: skip
 def homophones(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes another word that sounds the same: their and there, to and too."""
     start, end = site
@@ -269,13 +262,9 @@ def _apostrophes(text: str, form: str) -> str:
 
 
 @noise(
-    "contractions",
-    version=2,
-    title="contractions",
-    sites=_contraction_sites,
-    parameters=(_CONTRACTION_KIND,),
-    languages=("en",),
-)
+    "contractions", version=2, title="contractions", sites=_contraction_sites,
+    parameters=(_CONTRACTION_KIND,), languages=("en",),
+)  # fmt: skip
 def contractions(text: str, site: Replacement, rng: Rng, kind: str, language: str) -> Replacement:
     """Contracts full forms and expands contractions: do not and don't, what is and what's.
 

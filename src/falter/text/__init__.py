@@ -24,6 +24,7 @@ from falter.text.spans import (
     merged,
     overlaps,
     replace_spans,
+    replaced,
     uncovered,
 )
 from falter.text.words import (
@@ -72,6 +73,7 @@ __all__ = [
     "relevance_map",
     "relevant_sentences",
     "replace_spans",
+    "replaced",
     "sentences",
     "uncovered",
 ]

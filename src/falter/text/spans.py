@@ -89,7 +89,7 @@ def replace_spans(section: Section, replacements: Sequence[Replacement]) -> Sect
     return Section(
         name=section.name,
         kind=section.kind,
-        text=_applied(section.text, clean),
+        text=replaced(section.text, clean),
         protected=protected,
         edits=tuple(edits),
     )
@@ -138,7 +138,8 @@ def _clip(replacements: Sequence[Replacement], length: int) -> Sequence[Replacem
     return out
 
 
-def _applied(text: str, replacements: Sequence[Replacement]) -> str:
+def replaced(text: str, replacements: Sequence[Replacement]) -> str:
+    """The text with the sorted replacements, which do not overlap."""
     parts: list[str] = []
     at = 0
     for start, end, new in replacements:
