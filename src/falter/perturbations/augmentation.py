@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import islice, pairwise
-from typing import NamedTuple
 
 from falter.core.interfaces import Parameter
 from falter.core.records import Prompt, Section
@@ -135,38 +134,20 @@ def _about_the_text(prompt: Prompt) -> bool:
     return False
 
 
-class _Pool(NamedTuple):
-    """Sentences, all of them in small letters, and which of them have a word of a stem."""
-
-    sentences: tuple[str, ...]
-    low: str
-    with_stem: dict[str, frozenset[int]]
-
-
 @lru_cache(maxsize=64)
-def _pool(file: str | None, language: str) -> _Pool:
-    """The sentences without a number or a negation."""
-    if file is None:
-        every = lines(f"distractors_{language}.txt")
-    else:
-        every = user_lines("distractor_context.file", file)
-    usable = tuple(
-        sentence
-        for sentence in every
+def _pool(file: str | None, language: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    """The sentences without a number or a negation, each with its stems."""
+    return tuple(
+        (sentence, _stems(sentence))
+        for sentence in _lines("distractor_context", file, language)
         if not meaning_flags("", sentence, language)
         and kept_words(language).isdisjoint(sentence.lower().split())
     )
-    with_stem: dict[str, set[int]] = {}
-    for n, sentence in enumerate(usable):
-        for stem in _stems(sentence):
-            with_stem.setdefault(stem, set()).add(n)
-    found = {stem: frozenset(numbers) for stem, numbers in with_stem.items()}
-    return _Pool(usable, "\n".join(usable).lower(), found)
 
 
-def _stems(text: str) -> set[str]:
+def _stems(text: str) -> frozenset[str]:
     """The first five letters of each longer word: *farmer* and *farming* are near enough."""
-    return {word[:5] for word in _WORD.findall(text.lower())}
+    return frozenset(word[:5] for word in _WORD.findall(text.lower()))
 
 
 def tells(sentence: str, prompt: Prompt) -> bool:
@@ -181,16 +162,12 @@ def _answers(prompt: Prompt) -> tuple[str, ...]:
 
 def _strange(prompt: Prompt, file: str | None, language: str) -> Sequence[str]:
     """The sentences that share no longer word with the prompt and hold no answer of it."""
-    pool, answers = _pool(file, language), _answers(prompt)
+    answers = _answers(prompt)
     texts = [s.text for s in prompt.sections if s.kind in ("input", "document", "choices")]
-    passed: set[int] = set()
-    for stem in _stems("\n".join((*texts, *answers))):
-        passed |= pool.with_stem.get(stem, frozenset())
-    left = pool.sentences
-    if passed:
-        left = tuple(sentence for n, sentence in enumerate(left) if n not in passed)
-    if any(answers) and copied_words(pool.low, answers, each_word=True):
-        left = tuple(sentence for sentence in left if not tells(sentence, prompt))
+    said = _stems("\n".join((*texts, *answers)))
+    left = [sentence for sentence, stems in _pool(file, language) if stems.isdisjoint(said)]
+    if copied_words("\n".join(left), answers, each_word=True):
+        left = [sentence for sentence in left if not tells(sentence, prompt)]
     return left
 
 
@@ -226,21 +203,16 @@ def _places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
     return found
 
 
-class _Room(NamedTuple):
+def _room(
+    prompt: Prompt, place: str, file: str | None, language: str
+) -> tuple[int, list[tuple[str, int]], Sequence[str]] | None:
     """The section that sentences may be put into, where, and which ones."""
-
-    at: int
-    places: list[tuple[str, int]]
-    strange: Sequence[str]
-
-
-def _room(prompt: Prompt, place: str, file: str | None, language: str) -> _Room | None:
     at = prose_at(prompt)
     if at is None or _about_the_text(prompt):
         return None
     places = _places(prompt, at, place)
     strange = _strange(prompt, file, language) if places else ()
-    return _Room(at, places, strange) if strange else None
+    return (at, places, strange) if strange else None
 
 
 def _can_distract(
@@ -266,9 +238,9 @@ def distractor_context(
     room = _room(prompt, place, file, language)
     if room is None:
         return prompt
-    order = rng.order(len(room.strange))
-    text = " ".join(room.strange[n] for n in islice(order, sentences))
-    where, offset = rng.choice(room.places)
+    at, places, strange = room
+    order = rng.order(len(strange))
+    text = " ".join(strange[n] for n in islice(order, sentences))
+    where, offset = rng.choice(places)
     new = f" {text}" if where == "after" else f"{text} "
-    section = replace_spans(prompt.sections[room.at], [(offset, offset, new)])
-    return with_section(prompt, room.at, section)
+    return with_section(prompt, at, replace_spans(prompt.sections[at], [(offset, offset, new)]))

@@ -83,12 +83,12 @@ def homoglyphs(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     A letter that stands for something (*the side a*) stays.
     """
     start, end = site
-    table, letters, choice = confusions("homoglyphs"), list(text[start:end]), rng.choice
+    table, letters, draw = confusions("homoglyphs"), list(text[start:end]), rng.choice
     places = [at for at, letter in enumerate(letters) if letter in table]
-    sure, coins = choice(places), rng.below(1 << 48)
+    sure, coins = draw(places), rng.below(1 << 48)
     for at in places:
         if at == sure or coins >> at % 48 & 1:
-            letters[at] = choice(table[letters[at]])
+            letters[at] = draw(table[letters[at]])
     return start, end, "".join(letters)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from falter.core.records import Demonstration, Prompt, Section, Span
+from falter.core.records import Prompt, Section, Span
 from falter.core.rng import Rng
 from falter.perturbations.additions import prose_at
 from falter.perturbations.base import (
@@ -48,13 +48,9 @@ _PLACE = choice(
 
 def _can_place(prompt: Prompt, place: str) -> bool:
     if place == "user":
-        systems = [s for s in prompt.sections if s.kind == "system"]
-        return any(s.text.strip() for s in systems) and _has_user(prompt)
+        filled = {section.kind == "system" for section in prompt.sections if section.text.strip()}
+        return len(filled) == 2  # a system message, and something else
     return _without_lead(prompt.sections, _lead(prompt.sections)) is not None
-
-
-def _has_user(prompt: Prompt) -> bool:
-    return any(s.kind != "system" and s.text.strip() for s in prompt.sections)
 
 
 def _without_lead(sections: tuple[Section, ...], lead: str) -> tuple[Section, ...] | None:
@@ -121,13 +117,11 @@ def role_placement(prompt: Prompt, rng: Rng, place: str) -> Prompt:
     if place == "both":
         sections = prompt.sections
         return prompt.with_sections((*sections[:start], system, *sections[start:]))
-    shown = tuple(_shown_without(demonstration, lead) for demonstration in prompt.demonstrations)
+    shown = tuple(
+        replace(example, sections=_without_lead(example.sections, lead) or example.sections)
+        for example in prompt.demonstrations
+    )
     return replace(prompt, sections=(*rest[:start], system, *rest[start:]), demonstrations=shown)
-
-
-def _shown_without(demonstration: Demonstration, lead: str) -> Demonstration:
-    rest = _without_lead(demonstration.sections, lead)
-    return demonstration if rest is None else replace(demonstration, sections=rest)
 
 
 def _as_user(sections: Sequence[Section]) -> Iterator[Section]:

@@ -34,6 +34,7 @@ from falter.perturbations.vocabulary import (
     spelt_spans,
     stop_words,
     synonym_table,
+    table,
     word_set,
 )
 from falter.text import (
@@ -54,23 +55,6 @@ _DROP_STYLE = choice(
     "included (English)",
 )  # fmt: skip
 _TOKEN = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
-
-# Words of one set say who or where. Where a text has two of them, leaving them out mixes them up.
-_CONTRASTS = {
-    "en": (
-        (
-            "in inside into", "on upon onto", "at", "under below beneath", "over above", "off out",
-            "behind", "beside", "for", "against", "outside", "between", "near",
-        ),
-        (
-            "i me my myself i'm i've i'd i'll", "you your yours yourself you're you've you'd",
-            "he him his himself he's he'd he'll", "she her hers herself she's she'd she'll",
-            "we us our ours ourselves we're we've we'd we'll",
-            "they them their theirs themselves they're they've they'd they'll",
-        ),
-        ("this these here", "that those there"),
-    )
-}  # fmt: skip
 
 
 @cache
@@ -127,9 +111,12 @@ def _kept_starts(text: str, small: Sequence[tuple[int, int, str]], language: str
 
 @cache
 def _contrasts(language: str) -> tuple[dict[str, int], ...]:
+    """Sets of words that say who or where, each with the number of its set. Where a text has words
+    of two sets, leaving them out mixes them up."""
+    contrasts: list[list[str]] = table("word_sets_en.json")["contrasts"] if language == "en" else []
     return tuple(
         {word: number for number, words in enumerate(sets) for word in words.split()}
-        for sets in _CONTRASTS.get(language, ())
+        for sets in contrasts
     )
 
 
