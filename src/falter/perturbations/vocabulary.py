@@ -49,8 +49,13 @@ def lines(name: str) -> tuple[str, ...]:
 
 def word_set(name: str) -> frozenset[str]:
     """One of the small sets of English words."""
-    entries: list[str] = table("word_sets_en.json")[name]
-    return frozenset(" ".join(entries).split())
+    return frozenset(" ".join(_word_sets()[name]).split())
+
+
+@cache
+def _word_sets() -> Mapping[str, Sequence[str]]:
+    sets: dict[str, list[str]] = table("word_sets_en.json")
+    return sets
 
 
 @cache

@@ -1,11 +1,11 @@
-"""Clients that answer without a model: from a script, or from stored responses."""
+"""Test doubles: a client that answers from a script, and rewrites made up on the spot."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from falter.core.interfaces import Capabilities
@@ -82,35 +82,6 @@ class Scripted:
             )
         self._turn += 1
         return self._script[self._turn - 1]
-
-
-class Replay:
-    """Answers each request with the response stored under its key.
-
-    A request without a stored response fails; nothing is made up.
-    """
-
-    def __init__(self, model: Model, responses: Iterable[Response]) -> None:
-        self.model = model
-        self.capabilities = Capabilities(generates=True, scores=True)
-        self._responses = {response.key: response for response in responses}
-
-    async def check(self) -> None:
-        """Always ready."""
-
-    async def generate(self, request: Request) -> Response:
-        await asyncio.sleep(0)
-        missing = Response(key=request.key, failure="nothing was recorded for this request")
-        return self._responses.get(request.key, missing)
-
-    async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        return [await self.generate(request) for request in requests]
-
-    async def close(self) -> None:
-        """Nothing to close."""
-
-
-# A rewrite bank for tests, which makes up its rewrites on the spot.
 
 
 _UNTOUCHED = re.compile(

@@ -1,6 +1,6 @@
 """Floor ½: spans and edits, the protector, words and sentences."""
 
-from falter.text.code import docstring_prose, fenced_blocks, fences
+from falter.text.code import fenced_blocks, fences
 from falter.text.meaning import (
     MeaningCheck,
     MeaningFlag,
@@ -29,10 +29,8 @@ from falter.text.spans import (
 )
 from falter.text.words import (
     KEPT_LANGUAGES,
-    LetterEdit,
     edit_distance,
     kept_words,
-    letter_edits,
     natural_words,
     negations,
     number_words,
@@ -42,7 +40,6 @@ from falter.text.words import (
 
 __all__ = [
     "KEPT_LANGUAGES",
-    "LetterEdit",
     "MeaningCheck",
     "MeaningFlag",
     "Replacement",
@@ -52,12 +49,10 @@ __all__ = [
     "common_words",
     "copied_words",
     "diff_spans",
-    "docstring_prose",
     "edit_distance",
     "fenced_blocks",
     "fences",
     "kept_words",
-    "letter_edits",
     "letter_symbols",
     "meaning_flags",
     "mentioned_words",

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from falter.core.late_regex import late_regex
 from falter.core.records import Span
-from falter.text.spans import uncovered
 
 _FENCE = late_regex(r"^[ \t]{0,12}(`{3,12}|~{3,12})([^\n]{0,200})$", re.MULTILINE)
 
@@ -175,16 +174,6 @@ class PythonCode(NamedTuple):
     span: Span
     prose: tuple[Span, ...]
     names: tuple[Span, ...]  # identifiers and examples in the prose
-
-
-def docstring_prose(text: str) -> tuple[Span, ...]:
-    """The lines of prose in docstrings of Python code without fences, without their indentation.
-
-    Doctests, their output and lines that call the function are not prose. Names of functions and
-    parameters within it are; `protect` covers them.
-    """
-    prose = [span for code in python_code(text) for span in code.prose]
-    return tuple(uncovered(prose, fences(text))) if prose else ()
 
 
 def python_code(text: str) -> list[PythonCode]:

@@ -142,124 +142,101 @@ _CAPITAL_INSIDE = late_regex(rf"[{_UPPER}](?<=[{_UPPER}{_LOWER}].)")
 _DOTFILE = late_regex(r"[.*](?<![^\s(\"'].)(?=[.a-z])")
 
 _V = re.VERBOSE
+Needs = str | tuple[str, ...] | re.Pattern[str]
+
+
+def _family(
+    needs: Needs, pattern: str, flags: int = 0, cue: re.Pattern[str] | None = None
+) -> Family:
+    return Family(needs, late_regex(pattern, flags), cue)
+
+
 FAMILIES: tuple[Family, ...] = (
     # inline code
-    Family(
-        "`", late_regex(r"(?<!`)(`{1,2})(?!`)(?:(?!\1)[^\n]){1,500}\1(?!`)|```[^`\n]{1,500}```")
-    ),
+    _family("`", r"(?<!`)(`{1,2})(?!`)(?:(?!\1)[^\n]){1,500}\1(?!`)|```[^`\n]{1,500}```"),
     # LaTeX: $…$ by Pandoc's rule, so that prices are not taken for it; \(…\), \[…\]; commands
-    Family(
+    _family(
         "$",
-        late_regex(
-            r"\$\$[^$]{1,4000}\$\$|(?<![\\$A-Za-z0-9_])\$(?=[^\s$])(?:\\.|[^$\\\n])*+(?<=\S)\$(?!\d)"
-            r"|(?<![\w$])\$[A-Za-z_]\w*"
-        ),
+        r"\$\$[^$]{1,4000}\$\$|(?<![\\$A-Za-z0-9_])\$(?=[^\s$])(?:\\.|[^$\\\n])*+(?<=\S)\$(?!\d)"
+        r"|(?<![\w$])\$[A-Za-z_]\w*",
     ),
-    Family(
+    _family(
         "\\",
-        late_regex(
-            r"""\\\((?:[^\\]|\\(?![()])){0,2000}+\\\) | \\\[(?:[^\\]|\\(?![\[\]])){0,2000}+\\\]
+        r"""\\\((?:[^\\]|\\(?![()])){0,2000}+\\\) | \\\[(?:[^\\]|\\(?![\[\]])){0,2000}+\\\]
             | \\[A-Za-z]{1,40}\*?(?:\[[^\]\n]{0,200}\])?
               (?:\{[^{}\n]{0,300}+(?:\{[^{}\n]{0,200}+\}[^{}\n]{0,200}+){0,10}+\}){0,4}
             | \\\\[\w.$-]{1,60}\\[^\s:*?"<>|]{0,200}
             | \\[^\sA-Za-z] | \b[A-Za-z]:\\[^\s:*?"<>|]{0,200}""",
-            _V,
-        ),
+        _V,
     ),
     # numbers, and whatever holds a digit among its letters
     Family("", NUMBER, NUMBER_CUE),
     Family(",", ROW, ROW_CUE),
     Family("0123456789", DATE, DATE_CUE),
-    Family("0123456789", late_regex(_CITATION, _V), late_regex(r"\((?=[A-Z])")),
-    Family(
+    _family("0123456789", _CITATION, _V, cue=late_regex(r"\((?=[A-Z])")),
+    _family(
         ("arXiv", "doi", "DOI", "ISBN", "ISSN", "PMID", "RFC"),
-        late_regex(
-            r"\b(?:arXiv|doi|DOI|ISBN|ISSN|PMID|RFC)(?::[ ]?|[ ])[\w./\-]{0,40}\d[\w./\-]*\b"
-        ),
+        r"\b(?:arXiv|doi|DOI|ISBN|ISSN|PMID|RFC)(?::[ ]?|[ ])[\w./\-]{0,40}\d[\w./\-]*\b",
     ),
-    Family(
+    _family(
         "0123456789",
-        late_regex(
-            r"(?<![\w.-])(?=[A-Za-z_.\-]{0,40}+(?:/[A-Za-z_.\-]{0,40}+)?\d)\w+(?:[-./:+]\w+){0,12}+",
-            re.ASCII,
-        ),
+        r"(?<![\w.-])(?=[A-Za-z_.\-]{0,40}+(?:/[A-Za-z_.\-]{0,40}+)?\d)\w+(?:[-./:+]\w+){0,12}+",
+        re.ASCII,
     ),
-    Family(
-        "^_",
-        late_regex(
-            r"(?<![\w)\]}])[\w)\]}]{1,40}+(?:(?:\^|(?<=_))\{[^{}\n]{1,60}\}|\^[-+−]?\w{1,40})"
-        ),
+    _family(
+        "^_", r"(?<![\w)\]}])[\w)\]}]{1,40}+(?:(?:\^|(?<=_))\{[^{}\n]{1,60}\}|\^[-+−]?\w{1,40})"
     ),
     # identifiers: snake_case, dotted.name, call(), R&D, camelCase, ACRONYM
-    Family("_", late_regex(rf"(?<!{_W}){_W}*_{_W}*")),
-    Family(_INITIAL, late_regex(r"(?<![\w.])(?:[^\W\d_]\.){2,12}(?!\w)")),
-    Family(".", late_regex(rf"(?<!{_W})(?<!\.)(?!\d){_W}++(?:\.(?!\d){_W}++)+(?:\(\))?")),
-    Family(".", late_regex(r"\*?\.[a-z]\w{0,9}\b|\.[a-z][\w\-]{2,30}\b"), _DOTFILE),
-    Family(
-        "(", late_regex(r"(?<!\w)[A-Za-z_][\w.]{0,60}+\([^()\s]{0,40}(?:,[ ]?[^()\s]{1,40}){0,8}\)")
+    _family("_", rf"(?<!{_W}){_W}*_{_W}*"),
+    _family(_INITIAL, r"(?<![\w.])(?:[^\W\d_]\.){2,12}(?!\w)"),
+    _family(".", rf"(?<!{_W})(?<!\.)(?!\d){_W}++(?:\.(?!\d){_W}++)+(?:\(\))?"),
+    _family(".", r"\*?\.[a-z]\w{0,9}\b|\.[a-z][\w\-]{2,30}\b", cue=_DOTFILE),
+    _family("(", r"(?<!\w)[A-Za-z_][\w.]{0,60}+\([^()\s]{0,40}(?:,[ ]?[^()\s]{1,40}){0,8}\)"),
+    _family(
+        "[", r"(?<!\w)[A-Za-z_]\w{0,60}+(?:\[(?!\^|\d+\])[^\[\]\s]{1,40}\]){1,4}(?:\.\w{1,40})?"
     ),
-    Family(
-        "[",
-        late_regex(
-            r"(?<!\w)[A-Za-z_]\w{0,60}+(?:\[(?!\^|\d+\])[^\[\]\s]{1,40}\]){1,4}(?:\.\w{1,40})?"
-        ),
-    ),
-    Family("&", late_regex(r"\b[A-Z]{1,4}(?:&[A-Z]{1,4}){1,3}\b")),
-    Family(
+    _family("&", r"\b[A-Z]{1,4}(?:&[A-Z]{1,4}){1,3}\b"),
+    _family(
         _CAPITAL_INSIDE,
-        late_regex(
-            rf"(?<!\w)(?:[{_UPPER}]{{2}}|[{_UPPER}]?[{_LOWER}]++[{_UPPER}])\w*(?:-[{_UPPER}\d]+(?!\w))?"
-        ),
+        rf"(?<!\w)(?:[{_UPPER}]{{2}}|[{_UPPER}]?[{_LOWER}]++[{_UPPER}])\w*(?:-[{_UPPER}\d]+(?!\w))?",
     ),
     # keys, C++, command-line options, entities, short functions
-    Family("+#", late_regex(r"(?<!\w)(?:[A-Z][a-z]{1,7}\+\w{1,8}(?!\w)|[A-Z](?:\+\+|#)(?!\w))")),
-    Family(
+    _family("+#", r"(?<!\w)(?:[A-Z][a-z]{1,7}\+\w{1,8}(?!\w)|[A-Z](?:\+\+|#)(?!\w))"),
+    _family(
         "-",
-        late_regex(r"--[a-z][\w\-]{1,40}(?:=\S{1,80})?|-[A-Za-z](?=[\s,.;:)\]]|\Z)"),
-        late_regex(r"-(?<![^\s(\[].)(?=[-A-Za-z])"),
+        r"--[a-z][\w\-]{1,40}(?:=\S{1,80})?|-[A-Za-z](?=[\s,.;:)\]]|\Z)",
+        cue=late_regex(r"-(?<![^\s(\[].)(?=[-A-Za-z])"),
     ),
-    Family("&", late_regex(r"&(?:#?\w{2,10});")),
-    Family(("lambda",), late_regex(r"\blambda(?:[ ]\w+(?:,[ ]?\w+){0,8})?:")),
+    _family("&", r"&(?:#?\w{2,10});"),
+    _family(("lambda",), r"\blambda(?:[ ]\w+(?:,[ ]?\w+){0,8})?:"),
     # addresses and paths
-    Family(
+    _family(
         ("://", "mailto:"),
-        late_regex(
-            rf"""(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.\-]{{1,20}}://|mailto:)
+        rf"""(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.\-]{{1,20}}://|mailto:)
             (?:[^\s<>"'`\])}}({_CJK}]|\([^\s()]{{1,80}}\))*(?:(?<=\))|[^\s<>"'`\])}}.,;:!?({_CJK}])""",
-            _V,
-        ),
+        _V,
     ),
-    Family(
-        ("www.",),
-        late_regex(rf"""(?<![A-Za-z0-9])www\.[^\s<>"'`\])}}{_CJK}]*[^\s<>"'`\])}}.,;:!?{_CJK}]"""),
+    _family(
+        ("www.",), rf"""(?<![A-Za-z0-9])www\.[^\s<>"'`\])}}{_CJK}]*[^\s<>"'`\])}}.,;:!?{_CJK}]"""
     ),
-    Family("@", late_regex(r"(?<![\w.+\-])[\w.+\-]{0,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){0,8}")),
-    Family("#", late_regex(r"#\w+")),
-    Family(
+    _family("@", r"(?<![\w.+\-])[\w.+\-]{0,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){0,8}"),
+    _family("#", r"#\w+"),
+    _family(
         "/",
-        late_regex(
-            r"""(?<![\w/.])(?:~|\.{1,2})?/(?:[\w.\-+@%]+/)*+(?:[\w.\-+@%]*[\w\-+@%])?(?<!\s/)
+        r"""(?<![\w/.])(?:~|\.{1,2})?/(?:[\w.\-+@%]+/)*+(?:[\w.\-+@%]*[\w\-+@%])?(?<!\s/)
             | (?<![\w/.\-])[\w.\-]+(?:/[\w.\-]+)*\.[A-Za-z]\w{0,5}\b(?:/[\w.\-]*\w)*""",
-            _V,
-        ),
+        _V,
     ),
     # placeholders, citations, tags
-    Family(
-        "{", late_regex(r"\{{3}[^{}\n]{1,100}\}{3}|\$?\{\{[^{}\n]{1,100}\}\}|\$?\{[^{}\n]{0,100}\}")
+    _family("{", r"\{{3}[^{}\n]{1,100}\}{3}|\$?\{\{[^{}\n]{1,100}\}\}|\$?\{[^{}\n]{0,100}\}"),
+    _family("<", r"</?[A-Za-z!?][^<>\n]{0,300}>|<\|[^|<>\n]{1,60}\|>|<<[^<>\n]{1,100}>>"),
+    _family(
+        "[", r"\[\^?\d+(?:[,;–\-][ ]?\d+)*\]|\[[A-Z_]{2,30}\]|\[[A-Z][A-Za-z+]{1,30}\d{2,4}[a-z]?\]"
     ),
-    Family(
-        "<", late_regex(r"</?[A-Za-z!?][^<>\n]{0,300}>|<\|[^|<>\n]{1,60}\|>|<<[^<>\n]{1,100}>>")
-    ),
-    Family(
-        "[",
-        late_regex(
-            r"\[\^?\d+(?:[,;–\-][ ]?\d+)*\]|\[[A-Z_]{2,30}\]|\[[A-Z][A-Za-z+]{1,30}\d{2,4}[a-z]?\]"
-        ),
-    ),
-    Family("%", late_regex(r"%\(\w{1,40}\)[sdfr]|%[-+0]?\d{0,3}(?:\.\d{1,3})?[sdfrxegi]\b")),
+    _family("%", r"%\(\w{1,40}\)[sdfr]|%[-+0]?\d{0,3}(?:\.\d{1,3})?[sdfrxegi]\b"),
     # YAML
-    Family((":\n", ": "), late_regex(_YAML, re.MULTILINE)),
-    Family(("---\n",), late_regex(r"\A---\n(?:[^\n]{0,200}\n){1,60}?---(?=\n|\Z)")),
+    _family((":\n", ": "), _YAML, re.MULTILINE),
+    _family(("---\n",), r"\A---\n(?:[^\n]{0,200}\n){1,60}?---(?=\n|\Z)"),
 )
 
 
