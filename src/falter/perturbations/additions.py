@@ -1,4 +1,4 @@
-"""Instructions added to a prompt: before the answer cue, or in place of its format rules."""
+"""Text added to a prompt: before the answer cue, in place of format rules, around the whole."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _loose(sections: Sequence[Section], at: int) -> bool:
     return starts and ends and untouched(own)
 
 
-# Text added around the whole prompt.
+# Text added around the whole prompt
 
 
 def framed(prompt: Prompt, name: str, before: str = "", after: str = "") -> Prompt:
@@ -231,7 +231,7 @@ def ends_in_space(prompt: Prompt) -> bool:
     return True
 
 
-# The one section that a person wrote: what is said around it or in it reads as theirs.
+# The one section that a person wrote: what is said around it or in it reads as theirs
 
 
 def prose_at(prompt: Prompt) -> int | None:

@@ -1,4 +1,4 @@
-"""Prompt augmentation: a sentence before or after the whole prompt."""
+"""Sentences added to a prompt: a persona, an emotional plea, or sentences about something else."""
 
 from __future__ import annotations
 
@@ -69,8 +69,7 @@ register_all((
 ))  # fmt: skip
 
 
-# Sentences that have nothing to do with the question, in the middle of it or around it.
-
+# Sentences that have nothing to do with the question, in the middle of it or around it
 
 _PLACE = choice(
     "place", ("after", "any", "before", "between"), "any",

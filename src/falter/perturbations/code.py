@@ -34,8 +34,7 @@ from falter.perturbations.python_source import (
 )
 from falter.text import Replacement, overlaps, replaced
 
-# A Python function turned into a method of a class.
-
+# A Python function turned into a method of a class
 
 _CLASS = "Solution"
 

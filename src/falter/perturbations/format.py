@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
-from typing import Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple
 
 from falter.core.answers import AnswerSchema
 from falter.core.records import Demonstration, Prompt, Section
@@ -27,29 +27,9 @@ from falter.perturbations.options import is_listed, relisted, shows_labels
 from falter.perturbations.vocabulary import table
 from falter.text import Replacement, added, blocked, overlaps, replace_spans
 
-
-class _Parts(TypedDict):
-    """How the rule for an answer with several parts is written, with a sketch of it."""
-
-    lead: str
-    without_value: str
-    one: str
-    many: str
-    between: str
-    around: str
-
-
-class _Format(TypedDict):
-    """A form of answers: its perturbation, the rule that asks for it, and an answer in it."""
-
-    title: str
-    summary: str
-    rule: str
-    answer: str
-    parts: _Parts
-
-
-_FORMATS: dict[str, _Format] = table("formats.json")
+# Each form with its perturbation, the rule that asks for it, an answer in it, and, for answers with
+# several parts, how the rule begins and how each part is sketched
+_FORMATS: dict[str, dict[str, Any]] = table("formats.json")
 
 
 def _require(form: str, prompt: Prompt, rng: Rng) -> Prompt:
@@ -87,7 +67,8 @@ _ADDED = "output_format_added"
 def _answer(form: str, answer: str) -> str:
     """The answer in a form."""
     quoted, escaped = json.dumps(answer, ensure_ascii=False), escape(answer, quote=False)
-    return _FORMATS[form]["answer"].format(answer=answer, quoted=quoted, escaped=escaped)
+    written: str = _FORMATS[form]["answer"]
+    return written.format(answer=answer, quoted=quoted, escaped=escaped)
 
 
 def _parts_rule(form: str, schema: AnswerSchema) -> str:

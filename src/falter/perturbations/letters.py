@@ -1,4 +1,4 @@
-"""Letters that look alike: a scanner's misreadings, Unicode look-alikes, l33t."""
+"""Letters replaced by look-alikes, characters that nobody sees, and letter case."""
 
 from __future__ import annotations
 
@@ -116,8 +116,7 @@ def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     return start, end, leet
 
 
-# Characters that nobody sees, and what copying and saving makes of others.
-
+# Characters that nobody sees, and what copying and saving makes of others
 
 _INVISIBLE_KIND = choice(
     "kind", ("accents", "all", "mojibake", "no_break", "quotes", "zero_width"), "all",
@@ -190,8 +189,7 @@ def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Rep
     return start, end, {'"': "”“", "'": "’‘"}[old][opening]
 
 
-# Upper and lower case.
-
+# Upper and lower case
 
 Site = tuple[int, int, str]  # a word and its new style
 

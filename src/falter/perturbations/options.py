@@ -16,8 +16,7 @@ from falter.perturbations.base import choice, locked_spans, prompt_perturbation
 from falter.perturbations.vocabulary import word_set
 from falter.text import Replacement, overlaps, replace_spans
 
-# The options of a prompt: where they are listed, and which of them refer to others.
-
+# The options of a prompt: where they are listed, and which of them refer to others
 
 Places = tuple[int, ...]
 
@@ -197,8 +196,7 @@ def movable(choices: tuple[str, ...], labels: tuple[str, ...]) -> tuple[Places, 
     return tuple(tuple(g) for g in groups.values() if len({choices[i] for i in g}) > 1)
 
 
-# Other labels for the options: in the list, in the template's own words, in demonstrations.
-
+# Other labels for the options: in the list, in the template's own words, in demonstrations
 
 LABEL_STYLES = ("digits", "lower", "roman", "none")
 _UPPER = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -399,27 +397,21 @@ def _can_relabel(prompt: Prompt, labels: str) -> bool:
     return is_listed(prompt) and _relabelled(prompt, labels) is not None
 
 
-def _order(prompt: Prompt, rng: Rng) -> list[int]:
-    """The option for each place, in an order that reads differently."""
+def _shuffled(prompt: Prompt, rng: Rng, *, labels_too: bool) -> Prompt:
+    """The prompt with its options in an order that reads differently."""
     choices = prompt.choices
     groups = movable(choices, prompt.labels)
-    while True:
+    reordered = choices
+    while reordered == choices:
         order = list(range(len(choices)))
         for group in groups:
             for place, drawn in zip(group, rng.order(len(group)), strict=True):
                 order[place] = group[drawn]
-        if tuple([choices[at] for at in order]) != choices:
-            return order
-
-
-def _reordered(values: Sequence[str], order: Sequence[int]) -> list[str]:
-    return [values[at] for at in order]
-
-
-def _moved(prompt: Prompt, order: Sequence[int]) -> int | str | None:
-    """Where the target is now."""
-    target = target_of(prompt)
-    return prompt.target if target is None else order.index(target)
+        reordered = tuple([choices[at] for at in order])
+    labels = [prompt.labels[at] for at in order] if labels_too else prompt.labels
+    right = target_of(prompt)
+    target = prompt.target if right is None else order.index(right)
+    return relisted(prompt, reordered, labels, target)
 
 
 @_option_perturbation(
@@ -430,8 +422,7 @@ def shuffle_choice_texts(prompt: Prompt, rng: Rng) -> Prompt:
 
     The target's label changes with its text. Options that refer to others keep their place.
     """
-    order = _order(prompt, rng)
-    return relisted(prompt, _reordered(prompt.choices, order), prompt.labels, _moved(prompt, order))
+    return _shuffled(prompt, rng, labels_too=False)
 
 
 @_option_perturbation(
@@ -439,9 +430,7 @@ def shuffle_choice_texts(prompt: Prompt, rng: Rng) -> Prompt:
 )
 def shuffle_choice_order(prompt: Prompt, rng: Rng) -> Prompt:
     """Lists the options in another order, each with its own label."""
-    order = _order(prompt, rng)
-    choices, labels = _reordered(prompt.choices, order), _reordered(prompt.labels, order)
-    return relisted(prompt, choices, labels, _moved(prompt, order))
+    return _shuffled(prompt, rng, labels_too=True)
 
 
 @_option_perturbation(

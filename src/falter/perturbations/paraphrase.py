@@ -155,11 +155,12 @@ class _Part(NamedTuple):
     own: bool
 
 
-def _put_template(
-    prompt: Prompt, rewritten: Rewritten, scope: Sequence[SectionKind], patterns: Sequence[str]
-) -> Prompt:
+def _reword_template(
+    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
+    protect: Sequence[str],
+) -> Prompt:  # fmt: skip
     """The prompt, examples included, with the words of its template reworded."""
-    parts = list(_parts(prompt.sections, scope, patterns))
+    parts = list(_parts(prompt.sections, scope, protect))
     if not any(part.own for part in parts):
         return prompt
     whole = "".join(part.text for part in parts)
@@ -262,13 +263,6 @@ def _reworded_example(
     """A solved example with the template reworded in the same way."""
     sections = tuple(reworded.get((s.name, s.text), s) for s in example.sections)
     return replace(example, sections=sections)
-
-
-def _reword_template(
-    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
-    protect: Sequence[str],
-) -> Prompt:  # fmt: skip
-    return _put_template(prompt, rewritten, scope, protect)
 
 
 _paraphrase = partial(

@@ -31,8 +31,7 @@ from falter.perturbations.template_parts import (
 )
 from falter.text import Replacement, fences, overlaps, replace_spans
 
-# Bullet lists inside the sections of a prompt.
-
+# Bullet lists inside the sections of a prompt
 
 _LISTED_KINDS: tuple[SectionKind, ...] = ("instruction", "input", "document", "output_format")
 _BULLET = late_regex(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
@@ -127,8 +126,7 @@ def _neighbours(sections: Sequence[Section], at: int) -> tuple[bool, bool]:
     return starts, not after or after[0].startswith("\n")
 
 
-# The documents of a prompt: each in a section of its own, or all in one text.
-
+# The documents of a prompt: each in a section of its own, or all in one text
 
 Split = Literal["marked", "paragraphs"]
 

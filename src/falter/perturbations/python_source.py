@@ -149,8 +149,7 @@ def _from_here(text: str, start: int) -> tuple[Span, ...]:
     return ()
 
 
-# Which names of a piece of Python can take another form, and where they occur.
-
+# Which names of a piece of Python can take another form, and where they occur
 
 _SNAKE = re.compile(r"(_*)([a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)+)\Z")
 _REFLECTING = frozenset({"eval", "exec", "globals", "locals", "vars"})

@@ -1,4 +1,4 @@
-"""Recipes: their steps resolved or parsed, applied to prompts and examples, and named."""
+"""Recipes: their steps resolved or parsed, applied and named; sets of recipes, and advice."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def _title(name: str) -> str:
         return name
 
 
-# Which perturbations fit which prompts: the traits of a prompt, and what to ask of each.
+# Which perturbations fit which prompts: the traits of a prompt, and what to ask of each
 
 
 class Advice(NamedTuple):

@@ -1,4 +1,4 @@
-"""Noise in white space."""
+"""Noise in white space, at punctuation marks, and between the halves of words."""
 
 from __future__ import annotations
 
@@ -203,8 +203,7 @@ def whitespace(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
     return start, end, space
 
 
-# Noise at punctuation marks.
-
+# Noise at punctuation marks
 
 _MARK = re.compile(
     r"""[.,;:!?…"“”„«»()\[\]{}¿¡—–‘、。，；：！？「」『』（）]|(?<!\w)['’-]|['’-](?!\w)"""
@@ -314,7 +313,7 @@ def punctuation(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
     return start, end, written
 
 
-# Words split and joined.
+# Words split and joined
 
 
 @manipulation(

@@ -40,8 +40,7 @@ from falter.perturbations.vocabulary import (
 )
 from falter.text import Replacement, overlaps, passive_auxiliaries, uncovered
 
-# Typing mistakes in one word.
-
+# Typing mistakes in one word
 
 _ATTEMPTS = 8
 Slip = Callable[[str, str, Rng], str | None]
@@ -302,8 +301,7 @@ def misspelt(word: str, kind: str, rng: Rng) -> str | None:
     return None
 
 
-# Misspellings as people make them, in doses as people make them.
-
+# Misspellings as people make them, in doses as people make them
 
 DOSES = {"heavy": 0.15, "light": 0.02, "medium": 0.05}
 """Shares of all words: as on a phone on a bus, in an e-mail, in a chat."""
@@ -369,7 +367,7 @@ human_typos = _HumanTypos(
 perturbations.register("human_typos", human_typos)
 
 
-# What automatic correction makes of words that were right, or nearly so.
+# What automatic correction makes of words that were right, or nearly so
 
 
 @cache

@@ -172,7 +172,6 @@ def _runs(prompt: Prompt, blocks: Sequence[_Block]) -> list[list[_Block]]:
 
 # Descriptions
 
-
 _LAST = re.compile(r'[\w)]\.?"\Z')
 
 

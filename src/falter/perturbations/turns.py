@@ -233,7 +233,7 @@ def _cut_to(section: Section, span: Span) -> Section:
     return replace_spans(section, [change for change in gone if change[0] < change[1]])
 
 
-# Solved examples marked off from each other and from the question in another way.
+# Solved examples marked off from each other and from the question in another way
 
 
 class _Marks(NamedTuple):

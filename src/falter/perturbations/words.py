@@ -1,7 +1,6 @@
-"""Noise in and between words of the input: typing mistakes, dropped words, split and joined ones.
+"""Words dropped or replaced by others: stop words, homophones, contractions, synonyms.
 
-Group *word manipulation* is the six of the Brittlebench tables, *word noise* are all others of the
-family. The family *wording* comes through the same door.
+The other perturbations of words, and those of the family *wording*, register with this module.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ from falter.text import (
     uncovered,
 )
 
-# Function words dropped: those that only link, or everything that the published list holds.
-
+# Function words dropped: those that only link, or everything that the published list holds
 
 _DROP_STYLE = choice(
     "style", ("careful", "published"), "careful",
@@ -155,8 +153,7 @@ def drop_stop_words(text: str, site: Span, rng: Rng, style: str, language: str) 
     return site[0], site[1], ""
 
 
-# Words replaced by others: homophones, contractions, synonyms.
-
+# Words replaced by others: homophones, contractions, synonyms
 
 _WORD = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])(?!['’]\w)")
 

@@ -1,4 +1,4 @@
-"""Code with and without fences, recognised line by line."""
+"""Code with and without fences; of Python functions all is code but the prose of docstrings."""
 
 from __future__ import annotations
 
@@ -156,8 +156,7 @@ def braced(text: str) -> Iterator[Span]:
         at += len(line) + 1
 
 
-# Python functions and classes without fences: all is code except the prose of docstrings.
-
+# Python functions and classes without fences: all is code except the prose of docstrings
 
 _HEAD = late_regex(
     r"^([ \t]*)(?:(?:async[ ]+)?def[ ]+(\w+)[ ]*\(|class[ ]+(\w+)[ ]*(?:\([^()\n]*\))?[ ]*:[ ]*$)",

@@ -18,8 +18,7 @@ from falter.core.records import Section, Span
 from falter.text.code import CODE_LINE_START, braced, code_lines, fences, python_code
 from falter.text.spans import merged
 
-# Regular expressions for numbers, units, dates and mathematics.
-
+# Regular expressions for numbers, units, dates and mathematics
 
 DIGIT = (
     r"\d\u00b2\u00b3\u00b9\u2070-\u2079\u2080-\u2089\u00bc-\u00be\u2153-\u215e"
@@ -92,8 +91,7 @@ ROW = late_regex(
 ROW_CUE = late_regex(r"[\d(\-+−](?<![\w.,].)(?=[\d.,\-+−])")
 
 
-# The regular expressions of the protector.
-
+# The regular expressions of the protector
 
 _UPPER = "A-ZÀ-ÖØ-ÞΑ-ΩА-ЯЁ"
 _LOWER = "a-zß-öø-ÿα-ωа-яё"

@@ -1,4 +1,4 @@
-"""Arithmetic on sorted spans."""
+"""Spans of a text, and edits that record which original text each part came from."""
 
 from __future__ import annotations
 
@@ -52,8 +52,7 @@ def uncovered(spans: Iterable[Span], covered: Sequence[Span]) -> list[Span]:
     return out
 
 
-# Edits: replacing spans of a section while recording which original text each came from.
-
+# Edits: replacing spans of a section while recording which original text each came from
 
 Replacement = tuple[int, int, str]
 

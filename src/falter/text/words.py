@@ -1,4 +1,4 @@
-"""Words and sentences."""
+"""Words, sentences, and words whose loss changes the question."""
 
 from __future__ import annotations
 
@@ -145,8 +145,7 @@ def _add(out: list[Span], text: str, start: int, end: int) -> None:
         out.append((start + leading, start + len(piece.rstrip())))
 
 
-# Words whose loss changes the question: negations, quantifiers, number words.
-
+# Words whose loss changes the question: negations, quantifiers, number words
 
 KEPT_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 
@@ -196,7 +195,7 @@ def _classes(language: str) -> Mapping[str, frozenset[str]]:
     return {name: frozenset(words) for name, words in sections.items()}
 
 
-# How one spelling leads to another: the letters replaced, added, left out and swapped.
+# How one spelling leads to another: the letters replaced, added, left out and swapped
 
 
 def edit_distance(first: str, second: str) -> int:
