@@ -19,13 +19,14 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from falter.core.rng import Rng
-from falter.perturbations import _human
-from falter.perturbations._human import PLACES, band_of, misspelt_by_model, place_of
-from falter.perturbations._resources import keyboard
-from falter.text import LetterEdit, common_words, letter_edits
+from falter.perturbations import spelling
+from falter.perturbations.spelling import PLACES, band_of, misspelt_by_model, place_of
+from falter.perturbations.vocabulary import keyboard
+from falter.text import common_words
+from falter.text.words import edit_costs
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "src" / "falter" / "perturbations" / "data" / "human_typos_en.json"
@@ -35,6 +36,49 @@ SAMPLE = 1_500
 VOWELS = frozenset("aeiouy")
 
 Pair = tuple[str, str]  # right, wrong
+
+
+LetterEditKind = Literal["replace", "add", "drop", "swap"]
+
+
+class LetterEdit(NamedTuple):
+    """One edit of a word: its place in the right spelling, the letters there and those instead.
+
+    An added letter stands before its place; its `old` is empty.
+    """
+
+    kind: LetterEditKind
+    at: int
+    old: str
+    new: str
+
+
+def letter_edits(right: str, wrong: str) -> list[LetterEdit]:
+    """One shortest way from the right spelling to the wrong one, in the order of the letters.
+
+    Of two equal letters the second is the one that is left out or added.
+    """
+    costs = edit_costs(right, wrong)
+    i, j = len(right), len(wrong)
+    edits: list[LetterEdit] = []
+    while i or j:
+        here = costs[i][j]
+        swaps = i > 1 and j > 1 and right[i - 1] == wrong[j - 2] and right[i - 2] == wrong[j - 1]
+        if i and j and right[i - 1] == wrong[j - 1] and costs[i - 1][j - 1] == here:
+            i, j = i - 1, j - 1
+        elif swaps and costs[i - 2][j - 2] + 1 == here and right[i - 1] != right[i - 2]:
+            edits.append(LetterEdit("swap", i - 2, right[i - 2 : i], wrong[j - 2 : j]))
+            i, j = i - 2, j - 2
+        elif i and j and costs[i - 1][j - 1] + 1 == here:
+            edits.append(LetterEdit("replace", i - 1, right[i - 1], wrong[j - 1]))
+            i, j = i - 1, j - 1
+        elif i and costs[i - 1][j] + 1 == here:
+            edits.append(LetterEdit("drop", i - 1, right[i - 1], ""))
+            i -= 1
+        else:
+            edits.append(LetterEdit("add", i, "", wrong[j - 1]))
+            j -= 1
+    return edits[::-1]
 
 
 def pairs(rows_file: str, table_file: str) -> list[Pair]:
@@ -171,7 +215,7 @@ def balanced(model: dict[str, Any], found: Sequence[Pair]) -> dict[str, Any]:
 
     Rates are of letters, but an edit is drawn among those that one word allows.
     """
-    for cached in (_human._model, _human._rates, _human._drawable):
+    for cached in (spelling._model, spelling._rates, spelling._drawable):
         cached.cache_clear()
     rng, made = Rng(0), Counter[str]()
     real = Counter(step.kind for right, wrong in found for step in letter_edits(right, wrong))

@@ -34,7 +34,7 @@ from falter.perturbations import (
     resolve_step,
 )
 from falter.tasks import tasks
-from falter.testing._rewrites import MadeUpRewrites
+from falter.testing.doubles import MadeUpRewrites
 
 TEXTS, PEER_TEXTS, RUNS = 2_000, 500, 15
 

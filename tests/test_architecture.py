@@ -322,8 +322,8 @@ NAMED: dict[str, set[str]] = {
     "experiment/_study.py": {"numeric"},
     "protocols/*/_judg*.py": {"reasoning_quality"},
     "protocols/consistency/_regression.py": {"exact"},
-    "perturbations/_groups.py": {"brittlebench"},
-    "perturbations/_tool*.py": {"function", "functions"},
+    "perturbations/recipes.py": {"brittlebench"},
+    "perturbations/tool*.py": {"function", "functions"},
     "protocols/*/_notes.py": {"typos"},
     "protocols/*/_ratings.py": {"exact"},
     "protocols/enterprise/_statistics.py": {"rougeL"},
@@ -336,7 +336,7 @@ NAMED: dict[str, set[str]] = {
     "stats/resampling.py": {"identity"},
     "tasks/_lm_eval_metrics.py": {"function"},
     "tasks/_enterprise_data.py": {"enterprise"},
-    "text/_relevance.py": {"rouge1"},
+    "text/relevance.py": {"rouge1"},
 }
 """What a module may name of other rooms: names, or all names that a room registers."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from falter.perturbations import perturbations, prompt_perturbation
+from falter.perturbations.base import Description
 from falter.protocols import protocols
 from falter.scorers import scorers
 
@@ -42,7 +43,8 @@ def test_the_examples_are_true() -> None:
 
 def test_everything_a_perturbation_may_say_is_explained() -> None:
     text = PAGE.read_text("utf-8")
-    options = inspect.signature(prompt_perturbation).parameters.keys() - {"name"}
+    own = inspect.signature(prompt_perturbation).parameters.keys() - {"name", "described"}
+    options = own | Description.__annotations__.keys()
     assert not [name for name in options if f"`{name}`" not in text]
 
 

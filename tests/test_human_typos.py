@@ -14,10 +14,8 @@ from falter.core.errors import InvalidValue
 from falter.core.records import Prompt, Recipe, Section
 from falter.core.rng import Rng
 from falter.perturbations import apply_recipe, parse_step, perturb
-from falter.perturbations._human import misspelt_by_model
-from falter.perturbations._resources import never_produced
-from falter.perturbations._typing import mistyped
-from falter.text import letter_edits
+from falter.perturbations.spelling import misspelt_by_model, mistyped
+from falter.perturbations.vocabulary import never_produced
 
 ROOT = Path(__file__).parents[1]
 HELD_OUT = json.loads((ROOT / "tests" / "data" / "human_typos_held_out.json").read_text("utf-8"))
@@ -47,7 +45,8 @@ def distances(made: dict[str, Any]) -> dict[str, float]:
 
 def test_it_is_like_the_people_who_were_not_fitted() -> None:
     """Kinds, places, lengths, numbers of edits and letters; each nearer than `typos` is."""
-    summary, rng = fitting().summary, Rng(5)
+    fit, rng = fitting(), Rng(5)
+    summary, letter_edits = fit.summary, fit.letter_edits
     model = [(word, letter_edits(word, misspelt_by_model(word, rng) or word)) for word in WORDS]
     ours = distances(summary((word, edits) for word, edits in model if edits))
     slips = [(word, letter_edits(word, mistyped(word, "all", "en", rng) or word)) for word in WORDS]

@@ -295,7 +295,7 @@ def test_system_words_alone_are_no_prompt() -> None:
 def test_own_perturbation(monkeypatch: pytest.MonkeyPatch) -> None:
     """A user's own perturbation takes ten lines and all the machinery."""
     fresh: Registry[object] = Registry("perturbation", "falter.none")
-    monkeypatch.setattr("falter.perturbations._base.perturbations", fresh)
+    monkeypatch.setattr("falter.perturbations.base.perturbations", fresh)
 
     @site_perturbation("shout", sites=natural_words, default_rate=1)
     def shout(text: str, site: Span, rng: Rng) -> tuple[int, int, str]:

@@ -16,7 +16,7 @@ import pytest
 from falter.core.records import Program, Prompt, Recipe, Section
 from falter.core.render import plain
 from falter.perturbations import Applied, apply_recipe, parse_step, perturb, perturbations
-from falter.perturbations._renames import camel
+from falter.perturbations.python_source import camel
 from falter.scorers._sandbox import Job, Sandbox, Verdict
 from falter.scorers.code import complete
 from falter.tasks.benchmarks import humaneval

@@ -12,8 +12,8 @@ from falter.core.errors import InvalidValue
 from falter.core.records import Demonstration, Item, Prompt, Recipe, Section
 from falter.core.render import messages, plain
 from falter.perturbations import Applied, apply_recipe, parse_step, perturb
-from falter.perturbations._distractors import tells
-from falter.perturbations._resources import lines
+from falter.perturbations.augmentation import tells
+from falter.perturbations.vocabulary import lines
 from falter.tasks import Template, tasks
 from falter.text import meaning_flags
 

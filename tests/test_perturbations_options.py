@@ -17,7 +17,7 @@ from falter.core.records import Demonstration, Prompt, Recipe, Section
 from falter.core.render import choice_block, continuations, messages, plain
 from falter.core.rng import Rng
 from falter.perturbations import Applied, apply_recipe, parse_step, perturb, perturbations
-from falter.perturbations._choices import movable, refers
+from falter.perturbations.options import movable, refers
 
 DATA = Path(__file__).parent / "data"
 LABELS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")

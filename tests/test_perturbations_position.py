@@ -11,8 +11,7 @@ import pytest
 from falter.core.records import Demonstration, Item, Prompt, Recipe, Section
 from falter.core.render import messages, plain
 from falter.perturbations import Applied, apply_recipe, parse_step, perturb
-from falter.perturbations._documents import documents
-from falter.perturbations._lists import bullet_lists
+from falter.perturbations.position import bullet_lists, documents
 from falter.tasks import Template
 
 ITEM = Item(

@@ -12,7 +12,7 @@ import falter
 from falter.core.errors import InvalidValue
 from falter.core.records import Prompt, Recipe, Section
 from falter.perturbations import apply_recipe, parse_step, perturb, perturbations
-from falter.perturbations._resources import never_written
+from falter.perturbations.vocabulary import never_written
 from falter.text import common_words, edit_distance, mentioned_words, names
 
 LETTERS = (

@@ -11,11 +11,17 @@ import pytest
 import yaml
 
 from falter.core.records import Span
-from falter.text import docstring_prose, merged, natural_words, protect
+from falter.text import fences, merged, natural_words, protect, uncovered
+from falter.text.code import python_code
 
 CORPUS: dict[str, list[dict[str, Any]]] = yaml.safe_load(
     (Path(__file__).parent / "data" / "protection.yaml").read_text(encoding="utf-8")
 )
+
+
+def docstring_prose(text: str) -> list[Span]:
+    """The lines of prose in docstrings of Python code without fences."""
+    return uncovered([span for code in python_code(text) for span in code.prose], fences(text))
 
 
 def found(text: str, pieces: Sequence[str]) -> Iterator[Span]:
@@ -114,9 +120,9 @@ def test_nothing_between_lines_of_code_is_free() -> None:
 def test_prose_is_not_looked_for_in_fences() -> None:
     """A fenced function is protected as a whole."""
     text = f"Look:\n```python\n{FUNCTION}```\nDone."
-    assert docstring_prose(text) == ()
+    assert docstring_prose(text) == []
     assert protect(text) == ((6, len(text) - 6),)
-    assert docstring_prose("A class apart: def and so on.") == ()
+    assert docstring_prose("A class apart: def and so on.") == []
 
 
 def test_several_functions() -> None:

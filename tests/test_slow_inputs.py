@@ -8,8 +8,8 @@ from falter import perturb
 from falter.core.errors import TaskError
 from falter.core.records import Prompt, Section
 from falter.core.rng import Rng
-from falter.perturbations import _spacing, perturbations
-from falter.perturbations._rearranging import units
+from falter.perturbations import perturbations, spacing
+from falter.perturbations.template_parts import units
 from falter.scorers.reading import read_key, read_label, read_letter, read_number, read_yes_no
 from falter.tasks import read_rows
 
@@ -45,7 +45,7 @@ def test_a_long_line_is_looked_at_once_and_not_once_a_gap(monkeypatch: pytest.Mo
         def match(self, text: str, at: int) -> None:
             looks.append(at)
 
-    monkeypatch.setattr(_spacing, "_NO_BREAK", Counted())
+    monkeypatch.setattr(spacing, "_NO_BREAK", Counted())
     text = "one two three " * 1_000
     changed = perturbations.get("whitespace")(prompt(text), Rng(0))
     assert changed != prompt(text)

@@ -1,29 +1,39 @@
 """Floor 1: the transforms, one family a module, and the machinery that chains them."""
 
-from falter.perturbations._advice import ADVICE, NOISE_FLOOR, Advice, traits_of
-from falter.perturbations._asking import added, with_instruction
-from falter.perturbations._base import (
+from falter.perturbations.additions import framed, with_instruction
+from falter.perturbations.base import (
     PromptPerturbation,
     SitePerturbation,
     perturbations,
     prompt_perturbation,
     site_perturbation,
 )
-from falter.perturbations._demonstrations import perturb_demonstration, reaches_demonstrations
-from falter.perturbations._everyday import everyday_name
-from falter.perturbations._frame import framed
-from falter.perturbations._groups import DEFAULT_RECIPES, RECIPE_SETS
-from falter.perturbations._recipes import Applied, apply_recipe, perturb, step_rng, text_key
-from falter.perturbations._rewriting import (
+from falter.perturbations.configuration import OTHER_TEMPLATE, SettingPerturbation
+from falter.perturbations.recipes import (
+    ADVICE,
+    DEFAULT_RECIPES,
+    NOISE_FLOOR,
+    RECIPE_SETS,
+    Advice,
+    Applied,
+    apply_recipe,
+    everyday_name,
+    parse_step,
+    perturb,
+    perturb_demonstration,
+    reaches_demonstrations,
+    resolve_step,
+    text_key,
+    traits_of,
+)
+from falter.perturbations.rewriting import (
     Ledger,
     NoRewrite,
     RewritePerturbation,
     Wanted,
     rewrite_key,
-    rewriting,
 )
-from falter.perturbations._steps import parse_step, resolve_step
-from falter.perturbations.configuration import OTHER_TEMPLATE, SettingPerturbation
+from falter.text import added
 
 __all__ = [
     "ADVICE",
@@ -52,9 +62,7 @@ __all__ = [
     "reaches_demonstrations",
     "resolve_step",
     "rewrite_key",
-    "rewriting",
     "site_perturbation",
-    "step_rng",
     "text_key",
     "traits_of",
     "with_instruction",

@@ -1,70 +1,245 @@
-"""Prompt augmentation: a sentence before or after the whole prompt."""
+"""Sentences added to a prompt: a persona, an emotional plea, or sentences about something else."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from itertools import islice, pairwise
+
 from falter.core.interfaces import Parameter
-from falter.core.records import Prompt
+from falter.core.records import Prompt, Section
 from falter.core.rng import Rng
-from falter.perturbations._base import has_body, prompt_perturbation
-from falter.perturbations._frame import ends_in_space, framed
-from falter.perturbations._resources import lines, user_lines
-
-__all__ = ["emotion", "persona"]
-
-_FAMILY, _GROUP = "augmentation", "prompt augmentation"
-_MEANING = ("target", "choices", "numbers", "code")
-_FILE = Parameter(
-    name="file", type=str, default=None, help="a text file with sentences of your own, one a line"
+from falter.perturbations.additions import ends_in_space, framed, prose_at
+from falter.perturbations.base import (
+    PromptPerturbation,
+    choice,
+    has_body,
+    prompt_perturbation,
+    protected_spans,
+    register_all,
+    whole_number,
+    with_section,
 )
+from falter.perturbations.vocabulary import lines, user_lines
+from falter.text import copied_words, kept_words, meaning_flags, overlaps, replace_spans, sentences
 
 
-def _personas(file: str | None, language: str) -> tuple[str, ...]:
-    return lines(f"personas_{language}.txt") if file is None else user_lines("persona.file", file)
+def _file(help: str) -> Parameter:
+    return Parameter(name="file", type=str, default=None, help=help)
 
 
-def _emotions(file: str | None, language: str) -> tuple[str, ...]:
-    return lines(f"emotions_{language}.txt") if file is None else user_lines("emotion.file", file)
+def _lines(kind: str, file: str | None, language: str) -> tuple[str, ...]:
+    """The sentences of a kind: those of the project, or the user's own."""
+    bundled = f"{kind.partition('_')[0]}s_{language}.txt"
+    return lines(bundled) if file is None else user_lines(f"{kind}.file", file)
 
 
-def _has_persona(prompt: Prompt, file: str | None, language: str) -> bool:
-    return bool(_personas(file, language)) and has_body(prompt)
+def _can_add(kind: str, prompt: Prompt, file: str | None, language: str) -> bool:
+    return bool(_lines(kind, file, language)) and has_body(prompt)
 
 
-def _has_emotion(prompt: Prompt, file: str | None, language: str) -> bool:
-    return bool(_emotions(file, language)) and has_body(prompt)
-
-
-@prompt_perturbation(
-    "persona",
-    title="a persona in front",
-    family=_FAMILY,
-    group=_GROUP,
-    parameters=(_FILE,),
-    invariants=_MEANING,
-    languages=("en",),
-    eligible=_has_persona,
-)
-def persona(prompt: Prompt, rng: Rng, file: str | None, language: str) -> Prompt:
-    """Puts a persona before the whole prompt, on a line of its own.
-
-    An item draws the same persona for all its options and for every model.
-    """
-    chosen = rng.choice(_personas(file, language))
+def _with_persona(prompt: Prompt, rng: Rng, file: str | None, language: str) -> Prompt:
+    """An item draws the same persona for all its options and for every model."""
+    chosen = rng.choice(_lines("persona", file, language))
     return framed(prompt, "persona", before=f"{chosen}\n")
 
 
-@prompt_perturbation(
-    "emotion",
-    title="an emotional plea",
-    family=_FAMILY,
-    group=_GROUP,
-    parameters=(_FILE,),
-    invariants=(*_MEANING, "lines"),
-    languages=("en",),
-    eligible=_has_emotion,
-)
-def emotion(prompt: Prompt, rng: Rng, file: str | None, language: str) -> Prompt:
-    """Puts an emotional plea after the whole prompt, answer cue included."""
-    chosen = rng.choice(_emotions(file, language))
+def _with_emotion(prompt: Prompt, rng: Rng, file: str | None, language: str) -> Prompt:
+    chosen = rng.choice(_lines("emotion", file, language))
     gap = "" if ends_in_space(prompt) else " "
     return framed(prompt, "emotion", after=gap + chosen)
+
+
+_MEANING = ("target", "choices", "numbers", "code")
+_augmentation = partial(
+    PromptPerturbation, family="augmentation", group="prompt augmentation", languages=("en",),
+    parameters=(_file("a text file with sentences of your own, one a line"),),
+)  # fmt: skip
+register_all((
+    _augmentation(
+        "persona", "Puts a persona before the whole prompt, on a line of its own.", _with_persona,
+        title="a persona in front", invariants=_MEANING, eligible=partial(_can_add, "persona"),
+    ),
+    _augmentation(
+        "emotion", "Puts an emotional plea after the whole prompt, answer cue included.",
+        _with_emotion, title="an emotional plea", invariants=(*_MEANING, "lines"),
+        eligible=partial(_can_add, "emotion"),
+    ),
+))  # fmt: skip
+
+
+# Sentences that have nothing to do with the question, in the middle of it or around it
+
+_PLACE = choice(
+    "place", ("after", "any", "before", "between"), "any",
+    "before or after the input, or between two of its sentences; any: drawn for each item",
+)  # fmt: skip
+_SENTENCES = whole_number("sentences", 2, 1, 12, "how many sentences")
+_DISTRACTOR_FILE = Parameter(
+    name="file",
+    type=str,
+    default=None,
+    help="a text file with sentences of your own, one a line; else those of the project",
+)
+# A task about the text itself has another answer with another sentence in it.
+_ABOUT_THE_TEXT = re.compile(
+    r"\b(?:translat\w*|summar\w*|sentiment|paraphras\w*|rephras\w*|rewrit\w*|reword\w*|proofread\w*"
+    r"|shorten\w*|classif\w*|reviews?|passages?|tone|headlines?|title|abstracts?"
+    r"|correct (?:the|this|any)"
+    r"|(?:letters|words|characters|sentences|vowels|syllables) (?:in|of|are|does))\b",
+    re.IGNORECASE,
+)
+_WITH_A_TEXT = re.compile(
+    r"\b(?:(?:complete|continue|finish|write|draft|generate) (?:a|an|the|this|me|my|[1-9])\b"
+    r"|following (?:\w+ )?(?:sentences?|text|paragraphs?|words?|story|poem|email|dialogue|code)\b)",
+    re.IGNORECASE,
+)
+# Without one of these in it no text is searched for the two above.
+_STEMS_ABOUT = (
+    "abstract", "characters ", "classif", "complete", "continue", "correct ", "draft", "finish",
+    "following ", "generate", "headline", "letters ", "passage", "phras", "proofread", "review",
+    "reword", "rewrit", "sentences ", "sentiment", "shorten", "summar", "syllables ", "title",
+    "tone", "translat", "vowels ", "words ", "write",
+)  # fmt: skip
+_POINTS_BACK = re.compile(
+    r"\b(?:he|him|his|she|hers?|they|them|their|it|its|this|that|these|those|such|there|both"
+    r"|another|others?|latter|former|(?:a|the) (?:second|third|fourth|rest|remaining|same))\b",
+    re.IGNORECASE,
+)
+# Points that the question asks about: a sentence among them, or behind them, would be one of them.
+_POINT = re.compile(r"(?:\A|\s)(?:\(?(?:\d{1,2}|[a-hA-H]|[ivx]{1,4})[.)]\s|[-*•]\s|Statement \d)")
+# A pronoun that nothing stands before would point at the sentence that is put there.
+_OPENS_WITH_PRONOUN = re.compile(
+    r"\s*(?:(?:if|when|where|why|what|how|which|who|after|although|as|at|because|before|for|in|of|on"
+    r"|since|to|while|with|am|are|is|was|were|do|does|did|can|could|may|might|must|will|would|should"
+    r"|have|has|had|long|many|much|often|old) ){0,4}"
+    r"(?:he|she|they|him|them|his|hers?|theirs?|this|these|those)\b",
+    re.IGNORECASE,
+)
+_WHOLE = 4  # words of a sentence; fewer may be the number of a list
+_WORD = re.compile(r"[^\W\d_]{4,}")
+
+
+def _about_the_text(prompt: Prompt) -> bool:
+    kinds = ("system", "instruction", "output_format", "input", "cue")
+    for section in prompt.sections:
+        text = section.text
+        if section.kind in kinds and any(map(text.casefold().__contains__, _STEMS_ABOUT)):
+            if _ABOUT_THE_TEXT.search(text):
+                return True
+            if section.kind == "input" and _WITH_A_TEXT.search(text):
+                return True
+    return False
+
+
+@lru_cache(maxsize=64)
+def _pool(file: str | None, language: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    """The sentences without a number or a negation, each with its stems."""
+    return tuple(
+        (sentence, _stems(sentence))
+        for sentence in _lines("distractor_context", file, language)
+        if not meaning_flags("", sentence, language)
+        and kept_words(language).isdisjoint(sentence.lower().split())
+    )
+
+
+def _stems(text: str) -> frozenset[str]:
+    """The first five letters of each longer word: *farmer* and *farming* are near enough."""
+    return frozenset(word[:5] for word in _WORD.findall(text.lower()))
+
+
+def tells(sentence: str, prompt: Prompt) -> bool:
+    """Whether an answer of the prompt stands in the sentence: its target or an option."""
+    return bool(copied_words(sentence, _answers(prompt), each_word=True))
+
+
+def _answers(prompt: Prompt) -> tuple[str, ...]:
+    target = prompt.target if isinstance(prompt.target, str) else ""
+    return (*prompt.choices, target)
+
+
+def _strange(prompt: Prompt, file: str | None, language: str) -> Sequence[str]:
+    """The sentences that share no longer word with the prompt and hold no answer of it."""
+    answers = _answers(prompt)
+    texts = [s.text for s in prompt.sections if s.kind in ("input", "document", "choices")]
+    said = _stems("\n".join((*texts, *answers)))
+    left = [sentence for sentence, stems in _pool(file, language) if stems.isdisjoint(said)]
+    if copied_words("\n".join(left), answers, each_word=True):
+        left = [sentence for sentence in left if not tells(sentence, prompt)]
+    return left
+
+
+def _gaps(prompt: Prompt, section: Section) -> list[int]:
+    """Where a sentence may begin inside the text: behind one that ends on the same line, and before
+    one that does not point back with a pronoun, which would point at something else then."""
+    text = section.text
+    found = [
+        start
+        for (before, end), (start, last) in pairwise(sentences(text))
+        if text[start - 1] == " "
+        and text[end - 1] in ".!?"
+        and len(text[before:end].split()) >= _WHOLE
+        and not _POINTS_BACK.search(text, start, last)
+    ]
+    closed = protected_spans(prompt, section) if found else ()
+    return [start for start in found if not overlaps(closed, start - 1, start + 1)]
+
+
+def _places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
+    """Where the sentences may stand, each with the offset in the section."""
+    section = prompt.sections[at]
+    text = section.text
+    found: list[tuple[str, int]] = []
+    points = len(_POINT.findall(text)) > 1
+    if place in ("any", "before") and not _OPENS_WITH_PRONOUN.match(text):
+        found.append(("before", len(text) - len(text.lstrip())))
+    if place in ("any", "after") and text.rstrip()[-1] in ("?" if points else ".?!"):
+        found.append(("after", len(text.rstrip())))
+    gaps = _gaps(prompt, section) if place in ("any", "between") and not points else []
+    if gaps:
+        found += [("between", gap) for gap in (gaps if place == "between" else gaps[-1:])]
+    return found
+
+
+def _room(
+    prompt: Prompt, place: str, file: str | None, language: str
+) -> tuple[int, list[tuple[str, int]], Sequence[str]] | None:
+    """The section that sentences may be put into, where, and which ones."""
+    at = prose_at(prompt)
+    if at is None or _about_the_text(prompt):
+        return None
+    places = _places(prompt, at, place)
+    strange = _strange(prompt, file, language) if places else ()
+    return (at, places, strange) if strange else None
+
+
+def _can_distract(
+    prompt: Prompt, place: str, sentences: int, file: str | None, language: str
+) -> bool:
+    return _room(prompt, place, file, language) is not None
+
+
+@prompt_perturbation(
+    "distractor_context", version=2, title="sentences about something else", family="wording",
+    group="distraction", scope=("input",), parameters=(_PLACE, _SENTENCES, _DISTRACTOR_FILE),
+    invariants=("target", "choices", "numbers", "code", "negations", "lines"), languages=("en",),
+    eligible=_can_distract, asks_itself=True,
+)  # fmt: skip
+def distractor_context(
+    prompt: Prompt, rng: Rng, place: str, sentences: int, file: str | None, language: str
+) -> Prompt:
+    """Puts sentences into the input that have nothing to do with it.
+
+    None holds the target or an option, a number, a negation or a quantifier, or shares a longer
+    word with the prompt. The words of the input stay as they are.
+    """
+    room = _room(prompt, place, file, language)
+    if room is None:
+        return prompt
+    at, places, strange = room
+    order = rng.order(len(strange))
+    text = " ".join(strange[n] for n in islice(order, sentences))
+    where, offset = rng.choice(places)
+    new = f" {text}" if where == "after" else f"{text} "
+    return with_section(prompt, at, replace_spans(prompt.sections[at], [(offset, offset, new)]))

@@ -9,39 +9,139 @@ import ast
 import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from falter.core.records import Program, Prompt, Section, SectionKind
+from falter.core.records import Prompt, Section, SectionKind
 from falter.core.rng import Rng
-from falter.perturbations._base import prompt_perturbation
-from falter.perturbations._methods import (
-    class_name_for,
-    function_to_move,
-    mentioned_calls,
-    method,
+from falter.perturbations.base import (
+    PROTECT,
+    locked_spans,
+    prompt_perturbation,
+    scope_parameter,
+    with_changes,
 )
-from falter.perturbations._own import own_blocked
-from falter.perturbations._parameters import PROTECT, scope_parameter
-from falter.perturbations._python import Code, code_of, regions
-from falter.perturbations._renames import Renames, mentions, occurrences, renames, uses
-from falter.text import Replacement, overlaps, replace_spans
+from falter.perturbations.python_source import (
+    Code,
+    Function,
+    Renames,
+    code_of,
+    mentions,
+    occurrences,
+    parameters,
+    regions,
+    renames,
+    uses,
+)
+from falter.text import Replacement, overlaps, replaced
 
-__all__ = ["camel_case", "remove_type_hints", "to_class"]
+# A Python function turned into a method of a class
 
-_FAMILY = _GROUP = "code"
+_CLASS = "Solution"
+
+
+def function_to_move(code: Code, name: str | None) -> Function | None:
+    """The function to move into a class: the named one, or the last definition."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    defined = [node for node in code.tree.body if isinstance(node, kinds)]
+    if name is not None:
+        defined = [node for node in defined if node.name == name]
+    last = defined[-1] if defined else None
+    if last is None or isinstance(last, ast.ClassDef) or last.name.startswith("__"):
+        return None
+    namesakes = [*code.functions(), *code.all(ast.ClassDef)]
+    once = sum(node.name == last.name for node in namesakes) == 1
+    return last if once and _can_move(code, last.name) else None
+
+
+def _can_move(code: Code, name: str) -> bool:
+    """Nothing is called `self`, and the name is never rebound or used inside an f-string."""
+    bound = {node.arg for node in code.all(ast.arg)}
+    bound |= {n.id for n in code.all(ast.Name) if n.id == "self" or isinstance(n.ctx, ast.Store)}
+    formatted = (code.text[code.start(t) : code.end(t)] for t in code.all(ast.JoinedStr))
+    return not bound & {"self", name} and not any(name in text for text in formatted)
+
+
+def class_name_for(texts: Sequence[str]) -> str:
+    """`Solution`, with a number if that name is in use."""
+    existing = "\n".join(texts)
+    number = 1
+    name = _CLASS
+    while re.search(rf"\b{name}\b", existing):
+        number += 1
+        name = f"{_CLASS}{number}"
+    return name
+
+
+@lru_cache(maxsize=256)
+def method(code: Code, name: str | None, class_name: str) -> Sequence[Replacement]:
+    """The changes that turn the function into a method; none if it cannot become one."""
+    function = function_to_move(code, name)
+    head = None if function is None else _HEAD.match(code.text, code.start(function))
+    if function is None or head is None:
+        return ()
+    first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+    more = "self, " if parameters(function) else "self"
+    top = code.line_start(first)
+    return (
+        (top, top, f"class {class_name}:\n    "),
+        (head.end(), head.end(), more),
+        *((at, at, "    ") for at in _own_lines(code, function, first)),
+        *_calls(code, function, class_name),
+    )
+
+
+_HEAD = re.compile(r"(?:async\s+)?def\s+\w+\s*(?:\[[^\]]*\])?\s*\(")
+
+
+def _own_lines(code: Code, function: Function, first: int) -> list[int]:
+    """Where the lines of the function begin, except those inside a string that is data."""
+    string_lines = {
+        line
+        for text in code.strings
+        for line in range(text.lineno + 1, (text.end_lineno or text.lineno) + 1)
+    }
+    lines = code.text.split("\n")
+    last = min(function.end_lineno or first, len(lines))
+    while last < len(lines) and lines[last][:1] in ("", " ", "\t"):
+        last += 1
+    return [
+        code.line_start(line)
+        for line in range(first + 1, last + 1)
+        if line not in string_lines and lines[line - 1].strip()
+    ]
+
+
+def _calls(code: Code, function: Function, class_name: str) -> list[Replacement]:
+    """Uses of the function: `self.` within it, an instance elsewhere and in docstrings."""
+    within = {id(node) for node in ast.walk(function)}
+    prefixes: dict[int, str] = {}
+    for node in code.all(ast.Name):
+        if node.id == function.name:
+            prefixes[code.start(node)] = "self." if id(node) in within else f"{class_name}()."
+    strings = [(code.start(text), code.end(text)) for text in code.strings]
+    for start, _, prefix in mentioned_calls(code.text, function.name, class_name):
+        if not any(a <= start < b for a, b in strings):
+            prefixes.setdefault(start, prefix)
+    return [(at, at, prefix) for at, prefix in sorted(prefixes.items())]
+
+
+def mentioned_calls(text: str, name: str, class_name: str) -> list[Replacement]:
+    calls = (match.start() for match in _CALL.finditer(text) if match[1] == name)
+    return [(at, at, f"{class_name}().") for at in calls if not text[:at].endswith("def ")]
+
+
+_CALL = re.compile(r"(?<![\w.])([^\W\d]\w*)\(")
+
+
 _SCOPE: tuple[SectionKind, ...] = ("input",)
-_PARAMETERS = (PROTECT, scope_parameter(_SCOPE))
+_code_perturbation = partial(
+    prompt_perturbation, family="code", group="code", scope=_SCOPE,
+    parameters=(PROTECT, scope_parameter(_SCOPE)),
+)  # fmt: skip
 Rewrite = Callable[[Code], Sequence[Replacement]]
 
 
 # Shared by all three
-
-
-def _applied(text: str, changes: Sequence[Replacement]) -> str:
-    """The text with its changes, from the last to the first."""
-    for start, end, new in sorted(changes, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
 
 
 def _in_code(text: str, rewrite: Rewrite) -> list[Replacement]:
@@ -55,15 +155,21 @@ def _in_code(text: str, rewrite: Rewrite) -> list[Replacement]:
 
 
 def _blocked(section: Section, changes: Sequence[Replacement], protect: Sequence[str]) -> bool:
-    blocked = own_blocked(section, protect)
+    blocked = locked_spans(section, protect)
     return bool(blocked) and any(overlaps(blocked, start, end) for start, end, _ in changes)
 
 
-def _with_sections(prompt: Prompt, changes: dict[int, list[Replacement]]) -> Prompt:
-    sections = list(prompt.sections)
-    for at, section_changes in changes.items():
-        sections[at] = replace_spans(sections[at], sorted(section_changes))
-    return prompt.with_sections(tuple(sections))
+def _rewritten(
+    prompt: Prompt, changes: dict[int, list[Replacement]], rewrite: Rewrite, **parts: str
+) -> Prompt:
+    """The prompt after changes of its sections, and of its program, which has other `parts`."""
+    after, program = with_changes(prompt, changes), prompt.program
+    if program is None:
+        return after
+    code = code_of(program.prefix)
+    prefix = program.prefix if code is None else replaced(program.prefix, sorted(rewrite(code)))
+    program = replace(program, prefix=prefix, **parts)
+    return replace(after, target=_continuation(prompt, rewrite), program=program)
 
 
 def _continuation(prompt: Prompt, rewrite: Rewrite) -> int | str | None:
@@ -75,7 +181,8 @@ def _continuation(prompt: Prompt, rewrite: Rewrite) -> int | str | None:
     if code is None:
         return target
     ahead = len(program.prefix)
-    return _applied(target, [(a - ahead, b - ahead, n) for a, b, n in rewrite(code) if a >= ahead])
+    changes = [(a - ahead, b - ahead, new) for a, b, new in rewrite(code) if a >= ahead]
+    return replaced(target, sorted(changes))
 
 
 def _sources(prompt: Prompt, scope: Sequence[str]) -> tuple[str, ...]:
@@ -140,7 +247,7 @@ def _camel_changes(
         section_changes += [
             m for m in mentions(section.text, change) if not overlaps(spans, m[0], m[1])
         ]
-        blocked = own_blocked(section, protect)
+        blocked = locked_spans(section, protect)
         fixed_names |= {section.text[a:b] for a, b, _ in section_changes if overlaps(blocked, a, b)}
         if section_changes:
             changes[at] = section_changes
@@ -151,16 +258,10 @@ def _has_names(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...])
     return bool(_camel_plan(prompt, protect, scope)[1])
 
 
-@prompt_perturbation(
-    "camel_case",
-    title="names in camelCase",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=_SCOPE,
-    parameters=_PARAMETERS,
-    invariants=("choices", "lines", "numbers", "negations"),
-    eligible=_has_names,
-)
+@_code_perturbation(
+    "camel_case", title="names in camelCase",
+    invariants=("choices", "lines", "numbers", "negations"), eligible=_has_names,
+)  # fmt: skip
 def camel_case(
     prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> Prompt:
@@ -170,30 +271,13 @@ def camel_case(
     and its entry point. Imported names stay, and so does a name that cannot change everywhere.
     """
     change, changes = _camel_plan(prompt, protect, scope)
-    after = _with_sections(prompt, changes)
-    program = prompt.program
-    if program is None:
-        return after
-
-    def rewrite(code: Code) -> Sequence[Replacement]:
-        return occurrences(code, change)
-
-    tests = code_of(program.tests)
-    entry = program.entry_point
-    return replace(
-        after,
-        target=_continuation(prompt, rewrite),
-        program=Program(
-            prefix=_applied(program.prefix, _in_all(program.prefix, rewrite)),
-            tests=_applied(program.tests, uses(tests, change)) if tests else program.tests,
-            entry_point=_applied(entry, mentions(entry, change)),
-        ),
-    )
-
-
-def _in_all(text: str, rewrite: Rewrite) -> Sequence[Replacement]:
-    code = code_of(text)
-    return () if code is None else rewrite(code)
+    parts: dict[str, str] = {}
+    if prompt.program is not None:
+        tests, entry = prompt.program.tests, prompt.program.entry_point
+        code = code_of(tests)
+        parts["tests"] = replaced(tests, sorted(uses(code, change))) if code else tests
+        parts["entry_point"] = replaced(entry, mentions(entry, change))
+    return _rewritten(prompt, changes, lambda code: occurrences(code, change), **parts)
 
 
 # A class around the function
@@ -254,16 +338,10 @@ def _has_function(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ..
     return _class_plan(prompt, protect, scope) is not None
 
 
-@prompt_perturbation(
-    "to_class",
-    title="a class around the function",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=_SCOPE,
-    parameters=_PARAMETERS,
-    invariants=("choices", "negations"),
+@_code_perturbation(
+    "to_class", title="a class around the function", invariants=("choices", "negations"),
     eligible=_has_function,
-)
+)  # fmt: skip
 def to_class(prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]) -> Prompt:
     """Makes the function a method of a class; other functions stay outside.
 
@@ -274,22 +352,9 @@ def to_class(prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[st
     if plan is None:
         return prompt
     name, class_name, changes = plan
-    after = _with_sections(prompt, changes)
-    program = prompt.program
-    if program is None:
-        return after
-
-    def rewrite(code: Code) -> Sequence[Replacement]:
-        return method(code, name, class_name)
-
-    return replace(
-        after,
-        target=_continuation(prompt, rewrite),
-        program=Program(
-            prefix=_applied(program.prefix, _in_all(program.prefix, rewrite)),
-            tests=program.tests,
-            entry_point=f"{class_name}().{name}",
-        ),
+    entry_point = f"{class_name}().{name}"
+    return _rewritten(
+        prompt, changes, lambda code: method(code, name, class_name), entry_point=entry_point
     )
 
 
@@ -337,7 +402,7 @@ def _hint_changes(
     changes: dict[int, list[Replacement]] = {}
     for at, section in enumerate(prompt.sections):
         if section.kind in scope and (":" in section.text or "->" in section.text):
-            blocked = own_blocked(section, protect)
+            blocked = locked_spans(section, protect)
             section_changes = [
                 (start, end, new)
                 for start, end, new in _in_code(section.text, _hints)
@@ -352,16 +417,10 @@ def _has_hints(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...])
     return bool(_hint_changes(prompt, protect, scope))
 
 
-@prompt_perturbation(
-    "remove_type_hints",
-    title="code without type hints",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=_SCOPE,
-    parameters=_PARAMETERS,
-    invariants=("choices",),
+@_code_perturbation(
+    "remove_type_hints", title="code without type hints", invariants=("choices",),
     eligible=_has_hints,
-)
+)  # fmt: skip
 def remove_type_hints(
     prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> Prompt:
@@ -370,11 +429,4 @@ def remove_type_hints(
     Those of class bodies stay, because data classes read them; if the code looks annotations up,
     all stay. Imports that are no longer needed stay too.
     """
-    after = _with_sections(prompt, _hint_changes(prompt, protect, scope))
-    program = prompt.program
-    if program is None:
-        return after
-    prefix = _applied(program.prefix, _in_all(program.prefix, _hints))
-    return replace(
-        after, target=_continuation(prompt, _hints), program=replace(program, prefix=prefix)
-    )
+    return _rewritten(prompt, _hint_changes(prompt, protect, scope), _hints)

@@ -1,157 +1,216 @@
-"""Format: the answer is required in another form and read back from it."""
+"""Format: the answer required in another form, and the fields of the prompt in another layout."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
+from typing import Any, Literal, NamedTuple
 
+from falter.core.answers import AnswerSchema
 from falter.core.records import Demonstration, Prompt, Section
 from falter.core.rng import Rng
-from falter.perturbations._answer_parts import parts_rule
-from falter.perturbations._asking import (
+from falter.perturbations import tools  # noqa: F401  (it registers)
+from falter.perturbations.additions import (
+    cue_at,
     has_format,
     has_rules,
     instead_of_format,
     what_to_give,
     with_instruction,
 )
-from falter.perturbations._base import PromptPerturbation, prompt_perturbation
-from falter.perturbations._input_format import input_format
-from falter.perturbations._tool_schema import tool_schema
+from falter.perturbations.base import PromptPerturbation, choice, prompt_perturbation, register_all
+from falter.perturbations.options import is_listed, relisted, shows_labels
+from falter.perturbations.vocabulary import table
+from falter.text import Replacement, added, blocked, overlaps, replace_spans
 
-__all__ = [
-    "format_html",
-    "format_json",
-    "format_markdown",
-    "format_text",
-    "format_xml",
-    "format_yaml",
-    "input_format",
-    "tool_schema",
-]
-
-_FAMILY = _GROUP = "format"
-_TOKENS = 192
-_Write = Callable[[str], str]
+# Each form with its perturbation, the rule that asks for it, an answer in it, and, for answers with
+# several parts, how the rule begins and how each part is sketched
+_FORMATS: dict[str, dict[str, Any]] = table("formats.json")
 
 
-def _format(
-    form: str, title: str
-) -> Callable[[Callable[[Prompt, Rng], Prompt]], PromptPerturbation]:
-    return prompt_perturbation(
-        f"format_{form}",
-        title=f"an answer in {title}",
-        family=_FAMILY,
-        group=_GROUP,
-        version=2,
-        scope=("output_format",),
-        invariants=("target", "choices", "target text", "choice set"),
-        reply_tokens=_TOKENS,
-        output_format=form,
-    )
-
-
-def _asking(prompt: Prompt, form: str, rule: str, write: _Write) -> Prompt:
+def _require(form: str, prompt: Prompt, rng: Rng) -> Prompt:
     """The prompt with a rule for the form of the answer; the demonstrations follow it.
 
     It replaces rules of form. What else the prompt asks for stays; where one rule does both, the
-    new one is added behind it.
-
-    An answer with several parts has a rule that names them.
+    new one is added behind it. An answer with several parts has a rule that names them, and says
+    how long each of them is.
     """
     if prompt.schema is not None:
-        return prompt.with_sections(_asking_parts(prompt.sections, parts_rule(form, prompt.schema)))
-    what, shape = what_to_give(prompt), write("...")
+        rule = _parts_rule(form, prompt.schema)
+        if has_rules(prompt.sections):
+            return prompt.with_sections(instead_of_format(prompt.sections, rule, keeping=False))
+        return prompt.with_sections(with_instruction(prompt.sections, _ADDED, rule))
+    what, shape = what_to_give(prompt), _answer(form, "...")
 
     def ruled(sections: Sequence[Section]) -> tuple[Section, ...]:
+        rule = _FORMATS[form]["rule"]
         if has_format(sections):
             return instead_of_format(sections, rule.format(what=what, shape=shape, anyway=""))
         anyway = ", whatever form was asked for before"
         text = rule.format(what=what, shape=shape, anyway=anyway)
-        return with_instruction(sections, "output_format_added", text)
+        return with_instruction(sections, _ADDED, text)
 
     demonstrations = tuple(
-        Demonstration(sections=ruled(d.sections), answer=write(d.answer))
+        Demonstration(sections=ruled(d.sections), answer=_answer(form, d.answer))
         for d in prompt.demonstrations
     )
     return replace(prompt, sections=ruled(prompt.sections), demonstrations=demonstrations)
 
 
-def _asking_parts(sections: Sequence[Section], rule: str) -> tuple[Section, ...]:
-    """The rule says how long each part is, so that nothing of the old one is left to say."""
-    if has_rules(sections):
-        return instead_of_format(sections, rule, keeping=False)
-    return with_instruction(sections, "output_format_added", rule)
+_ADDED = "output_format_added"
 
 
-@_format("json", "JSON")
-def format_json(prompt: Prompt, rng: Rng) -> Prompt:
-    """Asks for a JSON object with the single key `answer`."""
-    return _asking(
-        prompt,
-        "json",
-        "Reply with one JSON object and nothing else{anyway}. It has the single key "
-        '"answer", whose value is {what}, as in {shape}',
-        lambda answer: json.dumps({"answer": answer}, ensure_ascii=False),
+def _answer(form: str, answer: str) -> str:
+    """The answer in a form."""
+    quoted, escaped = json.dumps(answer, ensure_ascii=False), escape(answer, quote=False)
+    written: str = _FORMATS[form]["answer"]
+    return written.format(answer=answer, quoted=quoted, escaped=escaped)
+
+
+def _parts_rule(form: str, schema: AnswerSchema) -> str:
+    """The rule that asks for the parts of an answer in a form, with a sketch of it."""
+    if form == "text" and schema.plain:
+        return schema.plain.strip()
+    words, keys = _FORMATS[form]["parts"], schema.keys
+    single = "{name}: ..." if form == "text" and schema.lines else ""
+    sketches = (
+        (single or words["many" if key.many else "one"]).format(
+            name=key.name, heading=key.heading or key.name,
+            quoted=json.dumps(key.name, ensure_ascii=False),
+        )
+        for key in keys
+    )  # fmt: skip
+    sketch = words["around"].format(parts=words["between"].join(sketches))
+    listed = "\n".join(
+        f"- {key.name}: {key.about}" if key.about else f"- {key.name}" for key in keys
     )
+    without = f" {words['without_value']}" if any(key.optional for key in keys) else ""
+    return f"{words['lead']}:\n{listed}\nIt looks like this:\n{sketch}{without}"
 
 
-@_format("yaml", "YAML")
-def format_yaml(prompt: Prompt, rng: Rng) -> Prompt:
-    """Asks for a YAML mapping with the single key `answer`."""
-    return _asking(
-        prompt,
-        "yaml",
-        "Reply with YAML and nothing else{anyway}: a mapping with the single key "
-        '"answer", whose value is {what}, as in\n{shape}',
-        lambda answer: f"answer: {json.dumps(answer, ensure_ascii=False)}",
+register_all(
+    PromptPerturbation(
+        f"format_{form}", about["summary"], partial(_require, form),
+        family="format", group="format", version=2, title=about["title"], scope=("output_format",),
+        invariants=("target", "choices", "target text", "choice set"), reply_tokens=192,
+        output_format=form,
     )
+    for form, about in _FORMATS.items()
+)  # fmt: skip
 
 
-@_format("xml", "XML")
-def format_xml(prompt: Prompt, rng: Rng) -> Prompt:
-    """Asks for one XML element named `answer`."""
-    return _asking(
-        prompt,
-        "xml",
-        "Reply with XML and nothing else{anyway}: one element with the name answer that "
-        "holds {what}, as in {shape}",
-        lambda answer: f"<answer>{escape(answer, quote=False)}</answer>",
-    )
+# The same fields in another layout: labels, separators, the list of options
+
+Layout = Literal["key_value", "markdown", "plain", "xml"]
+_LAYOUTS: tuple[Layout, ...] = ("plain", "markdown", "xml", "key_value")
+_LAYOUT = choice(
+    "layout", ("draw", *_LAYOUTS), "draw",
+    "plain: label, separator, field; markdown: bold labels or headings; xml: tags; key_value: "
+    "label = field; draw: one of them for each item and draw",
+)  # fmt: skip
+_SEPARATORS = (": ", " - ", ":\n", "\t", " :: ", " > ", ":   ")
+_CASINGS: tuple[Callable[[str], str], ...] = (str, str.upper, str.lower, str.title)
+_LISTS = ("{label}) {text}\n", "({label}) {text}\n", "[{label}] {text}\n", "{label}: {text}\n",
+          "- {label}. {text}\n", "{label}.\t{text}\n")  # fmt: skip
+# Before a number or a formula these would read as a part of it.
+_SIGNS = (" - ", " > ")
+_FORMULA = re.compile(r"\s*(?:[\d+=<>(\[√π−–-]|[a-z]\s*[+=<>*/^(−–-])")
+_LABEL = re.compile(r"(?:\A|(?<=\n))([A-Z][A-Za-z]*(?: [A-Za-z\d]+){0,2})(:[ \t]?|:\n)\Z")
 
 
-@_format("markdown", "Markdown")
-def format_markdown(prompt: Prompt, rng: Rng) -> Prompt:
-    """Asks for Markdown: a heading `Answer` with the answer below it."""
-    return _asking(
-        prompt,
-        "markdown",
-        "Reply in Markdown and with nothing else{anyway}: a heading of the second level, "
-        '"Answer", and below it {what}, as in\n{shape}',
-        "## Answer\n{}".format,
-    )
+class _Place(NamedTuple):
+    """A label in the template: its section, its span with the separator, and its words."""
+
+    section: int
+    start: int
+    end: int
+    label: str
+    field: int | None  # the section that it labels; None for the answer cue
 
 
-@_format("html", "HTML")
-def format_html(prompt: Prompt, rng: Rng) -> Prompt:
-    """Asks for one HTML paragraph with the id `answer`."""
-    return _asking(
-        prompt,
-        "html",
-        'Reply with HTML and nothing else{anyway}: one paragraph with the id "answer" that '
-        "holds {what}, as in {shape}",
-        lambda answer: f'<p id="answer">{escape(answer, quote=False)}</p>',
-    )
+def _places(prompt: Prompt) -> list[_Place]:
+    """The labels right before a field, and the answer cue, where nothing closes them."""
+    sections = prompt.sections
+    places: list[_Place] = []
+    for at, section in enumerate(sections[:-1]):
+        field = sections[at + 1]
+        if section.kind in ("instruction", "added") and field.kind in ("input", "document"):
+            places += _place(section, at, at + 1)
+    cue = cue_at(sections)
+    if cue is not None:
+        places += _place(sections[cue], cue, None)
+    return places
 
 
-@_format("text", "plain text")
-def format_text(prompt: Prompt, rng: Rng) -> Prompt:
-    """Asks for plain text without any markup, several parts under headings."""
-    return _asking(
-        prompt,
-        "text",
-        "Reply in plain text and with nothing else{anyway}: {what}, without any markup",
-        str,
-    )
+def _place(section: Section, at: int, field: int | None) -> list[_Place]:
+    text = section.text.rstrip(" \n") if field is None else section.text
+    match = _LABEL.search(text)
+    if match is None or overlaps(blocked(section), *match.span()):
+        return []
+    return [_Place(at, match.start(), match.end(), match[1], field)]
+
+
+def _can_format(prompt: Prompt, layout: str) -> bool:
+    if prompt.demonstrations:
+        return False
+    return any(place.field is not None for place in _places(prompt)) or _relists(prompt)
+
+
+def _relists(prompt: Prompt) -> bool:
+    return is_listed(prompt) and shows_labels(prompt.choice_format)
+
+
+@prompt_perturbation(
+    "input_format", title="another layout of the question", family="format", group="input format",
+    scope=("instruction", "choices", "cue"), parameters=(_LAYOUT,),
+    invariants=("target", "choices", "target text", "negations", "code"), eligible=_can_format,
+)  # fmt: skip
+def input_format(prompt: Prompt, rng: Rng, layout: str) -> Prompt:
+    """Lays the same fields out in another way: plain text, Markdown, tags or key and value.
+
+    Separators, the case of labels and the list of options are drawn from a grammar, a point of it
+    for each item and draw. What is put in stays as it is.
+    """
+    places = _places(prompt)
+    chosen = _LAYOUTS[rng.below(len(_LAYOUTS))] if layout == "draw" else layout
+    if chosen == "xml" and not any(place.field is not None for place in places):
+        chosen = "plain"
+    cased, separator = rng.choice(_CASINGS), rng.choice(_SEPARATORS)
+    fields = (prompt.sections[place.field].text for place in places if place.field is not None)
+    if any(map(_FORMULA.match, fields)):
+        chosen = "plain" if chosen == "key_value" else chosen
+        separator = ": " if separator in _SIGNS else separator
+    heading, line = rng.below(2), rng.choice(_LISTS)
+    changes: dict[int, list[Replacement]] = {}
+    closing: dict[int, Section] = {}
+    for place in places:
+        if chosen == "xml" and place.field is not None:
+            tag = place.label.lower().replace(" ", "_")
+            label = f"<{tag}>\n"
+            closing[place.field] = added(f"{tag}_end", f"\n</{tag}>")
+        else:
+            label = _labelled(cased(place.label), chosen, separator, heading, place.field is None)
+        changes.setdefault(place.section, []).append((place.start, place.end, label))
+    if _relists(prompt):
+        choices, labels = prompt.choices, prompt.labels
+        new = line if line != prompt.choice_format else _LISTS[0]
+        prompt = relisted(prompt, choices, labels, prompt.target, choice_format=new)
+    out: list[Section] = []
+    for at, section in enumerate(prompt.sections):
+        out.append(replace_spans(section, changes.get(at, ())))
+        out += [closing[at]] if at in closing else []
+    return prompt.with_sections(tuple(out))
+
+
+def _labelled(label: str, layout: str, separator: str, heading: int, cue: bool) -> str:
+    if cue and (layout == "xml" or separator == "\t"):
+        return f"{label}:"
+    if layout == "markdown":
+        return f"## {label}\n" if heading and not cue else f"**{label}:**{'' if cue else ' '}"
+    if layout == "key_value":
+        return f"{label} =" if cue else f"{label} = "
+    return f"{label}{separator}".rstrip() if cue else f"{label}{separator}"

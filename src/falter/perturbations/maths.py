@@ -3,78 +3,314 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
+from operator import itemgetter
+from typing import Literal, NamedTuple
 
-from falter.core.records import Prompt, Span
+from falter.core.records import Span
 from falter.core.rng import Rng
-from falter.perturbations._base import SitePerturbation, perturbations, summary_of
-from falter.perturbations._expressions import Term, terms
-from falter.perturbations._own import own_blocked
-from falter.text import Replacement, overlaps
+from falter.perturbations.base import SitePerturbation, locked_spans, register_all
+from falter.perturbations.vocabulary import word_set
+from falter.text import Replacement, names, overlaps, protect
 
-__all__ = ["latexify", "symmetric_addition", "symmetric_multiplication"]
+# Arithmetic in prose: numbers and expressions, and nothing that only looks like them.
+#
+# A run of numbers and operators is found first; then the text around it decides whether it is
+# arithmetic. In doubt it is left out: ranges (10-15), dates, times, ratios, versions, model
+# names, phone numbers, labels, list numbers, and whatever is joined to a word or variable.
 
-_FAMILY = _GROUP = "math"
-Write = Callable[[str, Term, Rng], Replacement | None]
+
+Kind = Literal["number", "fraction", "mixed", "product", "sum"]
 
 
-class _Arithmetic(SitePerturbation):
-    """Edits arithmetic, which is protected from all other perturbations.
+class Term(NamedTuple):
+    """A number or an expression. `start` to `end` is the arithmetic, `left` to `right` includes
+    the currency, percent or degree sign that goes with a number."""
 
-    A parser of its own finds the terms. Text that the section itself protects, the user's patterns
-    and earlier edits block them.
+    left: int
+    start: int
+    end: int
+    right: int
+    kind: Kind
+
+
+_CURRENCY = "$€£¥₹"
+_MINUS = "-−"
+_NUMBER = (
+    r"(?:[0-9]{1,3}[ ][0-9]{1,2}/[0-9]{1,3}(?![0-9/])"  # 2 1/2
+    r"|[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?"  # 1,200.50
+    r"|[0-9]{1,3}(?:(?:[ ]000)+|(?:[\u00a0\u202f][0-9]{3})+)(?![0-9])"  # 400 000
+    r"|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
+)
+_OPERAND = rf"(?:\([ ]?){{0,6}}[-+−]?(?:\([ ]?){{0,6}}[{_CURRENCY}]?{_NUMBER}%?(?:[ ]?\)){{0,6}}"
+_SIDE = rf"{_OPERAND}(?:[ ]{{0,2}}(?:\*\*|[-+−*/×÷·^])[ ]{{0,2}}{_OPERAND})*"
+# Begins with one class of characters, which the regex engine scans for quickly
+_START = re.compile(rf"[-+−(.0-9{_CURRENCY}](?<![^\s(\"“~—].)")
+_RUN = re.compile(_SIDE)
+_OTHER_SIDE = re.compile(rf"[ ]?=[ ]?(?:\?|_|\Z|\n|\.|{_SIDE}(?![\w(^]|[ ]?[=*/+×÷^-]))")
+_OPERATOR = re.compile(r"(?<=[0-9)%])( *)(\*\*|[-+−*/×÷·^])( *)")
+
+# What may be joined to the end of a number
+_JOINED = re.compile(
+    rf"""(?:km/hr?|[kcm]?m|kgs?|m?g|lbs?|oz|m?[lL]|ft|yd|mi|mph|MPH|kph|[kKMGT][bB]|hrs?|mins?|secs?
+    |[kM]?Wh?|k?V|[kMG]?Hz|[kKM])(?![A-Za-z\d])
+    |[°º][CFK]?|/[A-Za-z]{{2,}}|[{_CURRENCY}](?![\d{_CURRENCY}])""",
+    re.VERBOSE,
+)
+# What shows that a number or an expression goes on, or is something else
+_GOES_ON = re.compile(
+    r"""[\w²³¹⁰-⁹°$€£¥₹%^({\[\\'’]|[,.:;]\d|:\w|[-–—−/]
+    |[ \u00a0\u202f]{1,2}\.?\d|[ ]?[*/×÷·^<>≤≥≠≈±√|&+−=]|[ ]?[xX][ ]?\d
+    |[ ][-–][ ]?(?:[A-Za-z](?![A-Za-z'’])|[\d(.$])
+    |[ ]?[apAP]\.?[mM]\b|[ ]?o['’]clock|[ ](?:AD|BC|BCE|CE)\b
+    |[ ](?:of[ ])?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)""",
+    re.VERBOSE,
+)
+_DIGITS = re.compile(r"[\d.,/ \u00a0\u202f]+")
+_SCALE = re.compile(r" ?(?:hundred|thousand|[mbtr]+illion|dozen|percent|times|%)\b")
+_RATIO_BEFORE, _RATIO_AFTER = re.compile(r"\d\s?:\s?\Z"), re.compile(r"\s?:\s?\d")
+_CAPITAL = re.compile(r"[A-Z][a-z'’-]*[a-z]\Z")
+_END = re.compile(r"\s*[.?]?\s*\Z")
+_FIRST = re.compile(r"[.):]\s")
+
+_OPEN_ENDS = frozenset("*/×÷·^=<>≤≥≠≈±√|&+−–-")
+_LABELS = word_set("labels")
+_WHEN = word_set("when")
+_ASKING = word_set("asking")
+_NO_FRACTIONS = frozenset(["24/7", "9/11", "7/11"])
+
+
+@lru_cache(maxsize=64)
+def terms(text: str) -> tuple[Term, ...]:
+    """The numbers and expressions of a text, in order."""
+    candidates: list[Term] = []
+    start = _START.search(text)
+    while start is not None:
+        end = start.end()
+        run = _RUN.match(text, start.start())
+        if run is not None:
+            end = run.end()
+            term = _term(text, start.start(), end)
+            if term is not None:
+                candidates.append(term)
+        start = _START.search(text, end)
+    closed = _protected_spans(text) if candidates else ()
+    return tuple(_outside(text, candidates, closed)) if closed else tuple(candidates)
+
+
+def _term(text: str, start: int, end: int) -> Term | None:
+    """The run as a term; None if it is to be left alone."""
+    run = text[start:end]
+    if "(" in run or ")" in run:
+        start, end = _balanced(text, start, end)
+        run = text[start:end]
+    word = _word_before(text, start)
+    if not run or word is None or _labels_line(text, start, end) or _in_ratio(text, start, end):
+        return None
+    if _belongs_to_name(text, start, word):
+        return None
+    operators = () if run.isdigit() else _OPERATOR.findall(run)
+    fraction = len(operators) == 1 and operators[0] == ("", "/", "") and run[0] != "("
+    if not operators or fraction:
+        return _number(text, start, end, word)
+    return _expression(text, start, end, word, operators)
+
+
+def _balanced(text: str, start: int, end: int) -> Span:
+    """The run without brackets whose partner is outside; empty when they do not match."""
+    run = text[start:end]
+    while run and run[-1] in ") " and run.count(")") > run.count("("):
+        run = run[:-1]
+    dropped = 0
+    while run and run[0] in "( " and run.count("(") > run.count(")"):
+        run, dropped = run[1:], dropped + 1
+    depth = 0
+    for mark in run:
+        depth += (mark == "(") - (mark == ")")
+        if depth < 0:
+            return start, start
+    start += dropped
+    return (start, start + len(run)) if depth == 0 else (start, start)
+
+
+def _word_before(text: str, start: int) -> str | None:
+    """The word before the number; None if that word or a sign shows that it is no plain number."""
+    before = text[max(0, start - 30) : start]
+    words = before.split()
+    if not words:
+        return ""
+    word = words[-1]
+    if not before[-1:].isspace():
+        return word  # a bracket or quotation mark stands between
+    last = word[-1]
+    if last in _OPEN_ENDS and not (last == "-" and word == "-" and len(words) > 1):
+        return None
+    if last == "-" and (len(words[-2]) == 1 or words[-2][-1].isdigit()):
+        return None  # x - 5
+    if word in ("x", "X") and len(words) > 1 and words[-2][-1].isdigit():
+        return None  # 2 x 4
+    if last.isdigit() or (last in ")%" and word[-2:-1].isdigit()):
+        return None  # two numbers side by side
+    if word != word.capitalize() and any(letter.isupper() for letter in word[1:]):
+        return None  # GPT, iPhone
+    if word.lower() in _LABELS:
+        return None
+    return word
+
+
+def _labels_line(text: str, start: int, end: int) -> bool:
+    """Whether a line begins with this number as its label: `3. ` or `3) `."""
+    if _FIRST.match(text, end) is None:
+        return False
+    before = text[max(0, start - 80) : start].rstrip(" \t(")
+    return not before or before[-1] == "\n"
+
+
+def _in_ratio(text: str, start: int, end: int) -> bool:
+    """Whether the number is one side of a ratio: `2 : 3`."""
+    return (
+        _RATIO_AFTER.match(text, end) is not None
+        or _RATIO_BEFORE.search(text[max(0, start - 6) : start]) is not None
+    )
+
+
+def _belongs_to_name(text: str, start: int, word: str) -> bool:
+    """Whether a name stands right before the number: *Boeing 747*, *Apollo 11*."""
+    if not text[start - 1 : start].isspace() or _CAPITAL.match(word) is None:
+        return False
+    at = start - 1 - len(word)
+    spans = _names(text)
+    nearest = bisect_right(spans, at, key=itemgetter(0)) - 1
+    return nearest >= 0 and at < spans[nearest][1]
+
+
+@lru_cache(maxsize=4)
+def _names(text: str) -> tuple[Span, ...]:
+    """The names, in order; every number of a text asks for them."""
+    return names(text)
+
+
+def _number(text: str, start: int, end: int, word: str) -> Term | None:
+    """A number with its sign, currency and percent sign."""
+    outer_start, outer_end = start, end
+    if text[start] in _CURRENCY:
+        start += 1
+    if text[end - 1] == "%":
+        end -= 1
+    digits = text[start:end].lstrip("-+−")
+    if _DIGITS.fullmatch(digits) is None:
+        return None  # (3) is a label; -$3 and 1/$3 are rare
+    signed = text[start] in "-+−"
+    if _unlikely(digits, word) or (signed and len(word) == 1):
+        return None
+    joined = _JOINED.match(text, end) if outer_end == end else None
+    if joined is not None:
+        mark = joined.group()
+        if mark in _CURRENCY and outer_start != start:
+            return None  # $5$ is LaTeX
+        outer_end = joined.end() if mark in _CURRENCY or mark[0] in "°º" else end
+    behind = outer_end if joined is None else joined.end()
+    if _GOES_ON.match(text, behind) and _OTHER_SIDE.match(text, behind) is None:
+        return None
+    mixed = " " in digits and "/" in digits
+    kind: Kind = "mixed" if mixed else "fraction" if "/" in digits else "number"
+    return Term(outer_start, start, end, outer_end, kind)
+
+
+def _unlikely(digits: str, word: str) -> bool:
+    """Identifiers, phone numbers and years: leading zeros, ten digits, four after *in*."""
+    whole = digits.partition(".")[0]
+    if (len(whole) > 1 and whole[0] == "0") or (len(whole) >= 10 and whole.isdigit()):
+        return True
+    year = len(digits) == 4 and digits.isdigit() and "1000" <= digits <= "2100"
+    return digits in _NO_FRACTIONS or (year and word.lower() in _WHEN)
+
+
+def _expression(
+    text: str, start: int, end: int, word: str, operators: Sequence[tuple[str, str, str]]
+) -> Term | None:
+    """Numbers joined by operators, the left side of an equation."""
+    run = text[start:end]
+    equation = _OTHER_SIDE.match(text, end) is not None
+    signs = {sign for _, sign, _ in operators}
+    if any(len(a) != len(b) for a, sign, b in operators if sign in "-+−"):
+        return None  # 5 -3
+    if "/" in signs and len(signs) == 1 and " " not in run:
+        return None  # a date
+    if signs <= set(_MINUS) and not equation:
+        alone = not word and _END.match(text, end) is not None
+        if " " not in run or not (alone or word.lower() in _ASKING or word[-1:] == ":"):
+            return None  # a range
+    if not equation and (_GOES_ON.match(text, end) or _SCALE.match(text, end)):
+        return None
+    return Term(start, start, end, end, "sum" if _adds(run) else "product")
+
+
+def _adds(run: str) -> bool:
+    """Whether a sum, a difference or a sign stands outside all brackets."""
+    depth = 0
+    for mark in run:
+        depth += (mark == "(") - (mark == ")")
+        if depth == 0 and mark in "+-−":
+            return True
+    return False
+
+
+# What the protector recognises better: code, LaTeX, addresses, identifiers, dates, data
+
+_STRUCTURE = re.compile(r"[`\\_@{}<>|#&=\[;\n(:.](?:(?<![(:.])|(?<=\w\()|(?<=:)(?=//)|(?<=www\.))")
+_CODE_FIRST = re.compile(r"\s*(?:return|import|from|print|for|if|while)\b")
+_LATEX = re.compile(r"(?<![\\$\w])\$(?=[^\s$])(?:\\.|[^$\\\n])*+(?<=\S)\$(?!\d)")
+_TICKS = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+_OVERHANG = re.compile(r" ?= ?\??|[ \u00a0-]?[A-Za-z°º%/²³·$€£]{0,10}(?: [A-Za-z]{1,8})?\??")
+
+
+def _protected_spans(text: str) -> Sequence[Span]:
+    """Protected spans, if the text holds more than words and numbers."""
+    spans: list[Span] = []
+    if text.count("$") > 1:
+        spans = [match.span() for match in _LATEX.finditer(text)]
+    if _STRUCTURE.search(text) is not None or _CODE_FIRST.match(text) is not None:
+        if "`" in text:
+            spans += [match.span() for match in _TICKS.finditer(text)]
+        spans += protect(text)
+    return spans
+
+
+def _outside(text: str, candidates: Sequence[Term], closed: Sequence[Span]) -> Iterator[Term]:
+    """The terms of which no protected span covers a part and reaches beyond it.
+
+    Terms come in order, so each is held against the spans alone that have begun and not ended.
     """
-
-    def _find_sites(
-        self, prompt: Prompt, full: Mapping[str, Any], own: dict[str, Any]
-    ) -> list[tuple[int, Sequence[Term]]]:
-        sites_by_section: list[tuple[int, Sequence[Term]]] = []
-        for at, section in enumerate(prompt.sections):
-            if section.kind in full["scope"] and section.text:
-                sites: Sequence[Term] = self._sites(section.text, ())
-                blocked = own_blocked(section, full["protect"]) if sites else ()
-                if blocked:
-                    sites = [s for s in sites if not overlaps(blocked, s.left, s.right)]
-                sites_by_section.append((at, sites))
-        return sites_by_section
+    waiting = sorted(closed, reverse=True)
+    begun: list[Span] = []
+    for term in candidates:
+        while waiting and waiting[-1][0] < term.right:
+            begun.append(waiting.pop())
+        begun = [span for span in begun if span[1] > term.left]
+        if not any(
+            start < term.left or (end > term.right and not _hangs_over(text, term.right, end))
+            for start, end in begun
+        ):
+            yield term
 
 
-def _terms(text: str, blocked: Sequence[Span]) -> Sequence[Term]:
-    return terms(text)
+def _hangs_over(text: str, at: int, end: int) -> bool:
+    """Whether a span continues only with a unit or the other side of an equation."""
+    side = _OTHER_SIDE.match(text, at)
+    return (side is not None and side.end() >= end) or bool(_OVERHANG.fullmatch(text, at, end))
 
 
-def _arithmetic(name: str, title: str) -> Callable[[Write], SitePerturbation]:
-    """Register a function that rewrites one term."""
-
-    def register(write: Write) -> SitePerturbation:
-        perturbation = _Arithmetic(
-            name,
-            _terms,
-            write,
-            default_rate=1.0,
-            parameters=(),
-            scope=("input",),
-            family=_FAMILY,
-            group=_GROUP,
-            version=2,
-            summary=summary_of(write),
-            title=title,
-            invariants=("target", "choices", "lines", "code", "negations"),
-            languages=None,
-        )
-        perturbations.register(name, perturbation)
-        return perturbation
-
-    return register
+def _terms(text: str, locked: Sequence[Span]) -> Sequence[Term]:
+    return [term for term in terms(text) if not overlaps(locked, term.left, term.right)]
 
 
-@_arithmetic("symmetric_addition", "an added zero")
-def symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
-    """Adds (1-1)+ to a number or an expression.
+def _symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
+    """Leave a number that is joined to its unit (*30mph*) or belongs to a name.
 
-    A number that is joined to its unit (*30mph*), and one that belongs to a name, stays. A single
-    number gets brackets, so that nothing around it binds tighter; in an equation the left
+    A single number gets brackets, so that nothing around it binds tighter; in an equation the left
     side changes.
     """
     if _joined(text, site):
@@ -86,12 +322,10 @@ def symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
     return site.start, site.end, f"({zero}{body})"
 
 
-@_arithmetic("symmetric_multiplication", "a factor of one")
-def symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement | None:
-    """Multiplies a number or an expression by 1.
+def _symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement | None:
+    """Leave numbers in names, and those joined to a unit.
 
-    Numbers in names, and those joined to a unit, stay. Sums, signed and mixed numbers get brackets
-    first; in an equation the left side changes.
+    Sums, signed and mixed numbers get brackets first; in an equation the left side changes.
     """
     if _joined(text, site):
         return None
@@ -119,12 +353,10 @@ _SYMBOLS = {"*": r"\times", "×": r"\times", "÷": r"\div", "·": r"\cdot"}
 _SYMBOL = re.compile(r"\s*([*×÷·])\s*")
 
 
-@_arithmetic("latexify", "numbers in LaTeX")
-def latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
-    r"""Writes numbers and expressions as LaTeX between dollar signs.
+def _latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
+    r"""Fractions become `\frac`, multiplication and division signs become commands.
 
-    Fractions become `\frac`, multiplication and division signs become commands; a dollar or percent
-    sign is included and escaped.
+    A dollar or percent sign is included and escaped.
     """
     body = text[site.start : site.end]
     if _POWER_OF_BRACKET.search(body) or _DOLLAR_APART.search(
@@ -150,3 +382,26 @@ def _latex(body: str, site: Term) -> str:
     body = _POWER.sub(lambda match: f"^{{{match[1]}}}", body)
     body = body.replace("$", r"\$").replace("%", r"\%")
     return _SYMBOL.sub(lambda match: f" {_SYMBOLS[match[1]]} ", body)
+
+
+_arithmetic = partial(
+    SitePerturbation, sites=_terms, version=2, family="math", group="math",
+    # Arithmetic is protected from all other perturbations. Here only text that the section itself
+    # protects, the user's patterns and earlier edits block it.
+    closed=lambda prompt, section, patterns: locked_spans(section, patterns),
+    invariants=("target", "choices", "lines", "code", "negations"),
+)  # fmt: skip
+register_all((
+    _arithmetic(
+        "symmetric_addition", "Adds (1-1)+ to a number or an expression.",
+        _symmetric_addition, title="an added zero",
+    ),
+    _arithmetic(
+        "symmetric_multiplication", "Multiplies a number or an expression by 1.",
+        _symmetric_multiplication, title="a factor of one",
+    ),
+    _arithmetic(
+        "latexify", "Writes numbers and expressions as LaTeX between dollar signs.",
+        _latexify, title="numbers in LaTeX",
+    ),
+))  # fmt: skip

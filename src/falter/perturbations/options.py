@@ -2,18 +2,391 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import NamedTuple
 
-from falter.core.interfaces import Parameter
-from falter.core.records import Prompt
+from falter.core.late_regex import late_regex
+from falter.core.records import Choicewise, Demonstration, Edit, Prompt, Section
+from falter.core.render import choice_block
 from falter.core.rng import Rng
-from falter.perturbations._base import prompt_perturbation
-from falter.perturbations._choices import is_listed, movable, relisted, target_of
-from falter.perturbations._relabelling import STYLES, relabelled
+from falter.perturbations.base import choice, locked_spans, prompt_perturbation
+from falter.perturbations.vocabulary import word_set
+from falter.text import Replacement, overlaps, replace_spans
 
-__all__ = ["relabel_choices", "shuffle_choice_order", "shuffle_choice_texts"]
+# The options of a prompt: where they are listed, and which of them refer to others
 
-_FAMILY = _GROUP = "options"
+Places = tuple[int, ...]
+
+
+def shows_labels(choice_format: str) -> bool:
+    """Whether a listed option is shown with its label."""
+    return "{label}" in choice_format
+
+
+def target_of(prompt: Prompt) -> int | None:
+    """The index of the right option, where there is one."""
+    return prompt.target if isinstance(prompt.target, int) and prompt.choices else None
+
+
+def untouched(section: Section) -> bool:
+    """Whether nothing in the section is protected or has been edited."""
+    return not section.protected and not section.edits
+
+
+def is_listed(prompt: Prompt) -> bool:
+    """Whether the prompt lists its options, two or more, in a section that is still open.
+
+    Only options that the template lists in a section of their own count; prose is not searched.
+    """
+    if len(prompt.choices) < 2:
+        return False
+    sections = [s for s in prompt.sections if s.kind == "choices"]
+    block = _listing(prompt.labels, prompt.choices, prompt.choice_format)
+    return bool(sections) and all(untouched(s) and s.text.count(block) == 1 for s in sections)
+
+
+def relisted(
+    prompt: Prompt,
+    choices: Sequence[str],
+    labels: Sequence[str],
+    target: int | str | None,
+    *,
+    choice_format: str | None = None,
+    answer_as: Choicewise | None = None,
+) -> Prompt:
+    """The prompt with other options, listed where the old ones were, as one edit."""
+    old = _listing(prompt.labels, prompt.choices, prompt.choice_format)
+    line = prompt.choice_format if choice_format is None else choice_format
+    new = choice_block(labels, choices, line)
+    return replace(
+        prompt, sections=tuple([_relisted(s, old, new) for s in prompt.sections]),
+        choices=tuple(choices), labels=tuple(labels), target=target, choice_format=line,
+        answer_as=answer_as or prompt.answer_as,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _listing(labels: tuple[str, ...], choices: tuple[str, ...], line: str) -> str:
+    return choice_block(labels, choices, line)
+
+
+def _relisted(section: Section, old: str, new: str) -> Section:
+    if section.kind != "choices" or old == new:
+        return section
+    at = section.text.find(old)
+    end = at + len(old)
+    edit = Edit(start=at, end=end, new_start=at, new_end=at + len(new))
+    text = section.text[:at] + new + section.text[end:]
+    return Section(name=section.name, kind=section.kind, text=text, edits=(edit,))
+
+
+# Options that refer to others: "all of the above", "both A and C", "the first option". The other
+# languages are those of the multilingual data; they name the usual closing options only.
+_QUANTITY = r"(?:all|none|any|both|neither|either|each|some|most|two|three|four|five|one|\d+)"
+_OPTION = r"(?:options?|choices?|answers?|alternatives?)"
+_PLACE_REFERENCE = late_regex(
+    rf"^\W*{_QUANTITY}\s+of\s+(?:these|those|them)\b"
+    rf"|\b{_QUANTITY}\s+of\s+(?:the\s+)?(?:above|below|aforementioned|preceding|previous|following"
+    rf"|others?(?=\W*$)|(?:(?:two|three|four|other|given|listed)\s+)?{_OPTION})\b"
+    r"|\b(?:the|of|listed|named|mentioned|stated|given|as|any)\s+(?:above|below|aforementioned)\b"
+    r"|\b(?:above|preceding|previous|foregoing|following|other|these|those|all|both|no)\s+"
+    rf"(?:{_OPTION}|statements?)\b"
+    r"|^\W*(?:all|none|both|neither|either|all\s+(?:three|four)|the\s+others?)\W*$"
+    r"|\b(?:alle|keine[rs]?|beide|nichts)\s+(?:der\s+|von\s+)?(?:oben|obigen?|genannten?|vorigen"
+    r"|davon)\b"
+    r"|\b(?:toutes|aucune|tous|aucun)\s+(?:(?:de\s+)?(?:ces|les|des)\s+)?"
+    r"(?:réponses|précédente?s|ci-dessus|propositions)\b"
+    r"|\b(?:todas|ningun[ao]|nenhum[ao]|todos)\s+(?:de\s+)?(?:las|los|das|dos|as|os)\s+"
+    r"(?:anteriores|opciones|opções|acima)\b"
+    r"|\b(?:tutte|nessuna|tutti|nessuno)\s+(?:le|delle|i|dei)\s+(?:precedenti|opzioni|risposte)\b"
+    r"|\b(?:alle|geen)\s+(?:van\s+)?(?:de\s+)?(?:bovenstaande|genoemde)\b"
+    r"|上記|以上のすべて|いずれでもない|どれでもない",
+    re.IGNORECASE,
+)
+# No pattern above or below can match without one of these words: most options end here.
+_SUSPECTS = word_set("refers_to_options")
+_ALONE = frozenset({"all", "both", "either", "four", "neither", "none", "the", "three"})
+_LONELY = _ALONE - {"the", "three", "four"}
+_TOKEN = late_regex(r"\w+")
+_COUNTED = late_regex(
+    r"\b(?:options?|choices?|answers?|alternatives?)\s+(?:#|no\.?\s*|number\s+)?"
+    r"(?:\d+|one|two|three|four|five)\b"
+    r"|\b(?:first|second|third|fourth|fifth|last|next)\s+(?:(?:two|three|\d)\s+)?"
+    r"(?:options?|choices?|answers?|alternatives?)\b",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=64)
+def _label_patterns(labels: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """One label, and a phrase that can only be about labels."""
+    names = "|".join(sorted(map(re.escape, labels), key=len, reverse=True))
+    label = rf"(?:\((?i:{names})\)|(?<!\w)(?:{names})(?!\w))"
+    joint = r"\s*(?:,|;|&|\+|/|\b(?:and|or|nor|but|und|oder|et|ou|y|o|e|en|of)\b)\s*"
+    cue = (
+        r"\b(?:both|either|neither|only|options?|choices?|answers?|letters?|except(?:\s+for)?|but"
+        r"|not|same\s+as|see|sowohl|weder|nur)"
+    )
+    phrase = (
+        rf"{label}(?:{joint}){{1,2}}(?:(?:not|only|both)\s+)?{label}"
+        rf"|(?i:{cue})\s+{label}|{label}\s+(?:only|alone|is|are)\b"
+    )
+    return re.compile(label), re.compile(phrase)
+
+
+def refers(text: str, labels: Sequence[str]) -> Places | None:
+    """The other options that an option's text refers to; None when it refers to none.
+
+    Empty when it means a position rather than labels ("all of the above"), every place when it
+    counts ("the second option"). In doubt a text counts as a reference, which does no harm: the
+    option merely stays where it is.
+    """
+    words = set(_TOKEN.findall(text))
+    if not words.isdisjoint(labels) or "(" in text:
+        label_pattern, phrase = _label_patterns(tuple(labels))
+        if phrase.search(text):
+            place = {label.casefold(): i for i, label in enumerate(labels)}
+            return tuple(
+                sorted({place[m.strip("()").casefold()] for m in label_pattern.findall(text)})
+            )
+    low = set(map(str.casefold, words))
+    if text.isascii() and low.isdisjoint(_SUSPECTS) and not low <= _ALONE:
+        return None
+    if _COUNTED.search(text):
+        return tuple(range(len(labels)))
+    return () if _PLACE_REFERENCE.search(text) else None
+
+
+def _harmless(choices: tuple[str, ...], labels: tuple[str, ...]) -> bool:
+    """Whether the words of all options together show that none refers to others."""
+    text = "\n".join(choices)
+    if "(" in text or not text.isascii():
+        return False
+    words = set(_TOKEN.findall(text.casefold()))
+    if not words.isdisjoint(_SUSPECTS) or not words.isdisjoint(_LONELY):
+        return False
+    if words.isdisjoint([label.casefold() for label in labels]):
+        return True
+    return set(_TOKEN.findall(text)).isdisjoint(labels)
+
+
+@lru_cache(maxsize=1024)
+def movable(choices: tuple[str, ...], labels: tuple[str, ...]) -> tuple[Places, ...]:
+    """Groups of options that may change places among themselves, given their texts.
+
+    An option that refers to others keeps its place, and so do those it names. One that means a
+    position also keeps the options above it above, and those below it below.
+    """
+    if _harmless(choices, labels) and len(set(choices)) > 1:
+        return (tuple(range(len(choices))),)
+    pinned: set[int] = set()
+    walls: list[int] = []
+    for at, text in enumerate(choices):
+        mentioned = refers(text, labels)
+        if mentioned is not None:
+            pinned |= {at, *mentioned}
+            walls += [at] if not mentioned else []
+    groups: dict[int, list[int]] = {}
+    for at in range(len(choices)):
+        if at not in pinned:
+            groups.setdefault(sum(wall < at for wall in walls), []).append(at)
+    return tuple(tuple(g) for g in groups.values() if len({choices[i] for i in g}) > 1)
+
+
+# Other labels for the options: in the list, in the template's own words, in demonstrations
+
+LABEL_STYLES = ("digits", "lower", "roman", "none")
+_UPPER = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+_LABEL_SCHEMES: dict[str, tuple[str, ...]] = {
+    "upper": _UPPER,
+    "digits": tuple(str(n) for n in range(1, 27)),
+    "lower": tuple(letter.lower() for letter in _UPPER),
+    "roman": tuple("x" * (n // 10) + _ONES[n % 10] for n in range(1, 27)),
+}
+_LABEL_WORDS = {"digits": "number", "lower": "letter", "roman": "numeral", "none": "text"}
+
+
+class _Clash(Exception):
+    """The prompt says something about its labels that would become false."""
+
+
+class _Relabelling(NamedTuple):
+    """Labels, those instead of them, and the style of these."""
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    style: str
+
+
+@lru_cache(maxsize=64)  # called once to see whether it applies, and once for the prompt
+def _relabelled(prompt: Prompt, style: str) -> Prompt | None:
+    """The prompt under other labels; None where that would contradict something in it."""
+    if not shows_labels(prompt.choice_format):
+        return None
+    # The usual series that the labels begin, or the labels themselves
+    series = (s for s in _LABEL_SCHEMES.values() if s[: len(prompt.labels)] == prompt.labels)
+    old = next(series, prompt.labels)
+    labels = _Relabelling(old, _LABEL_SCHEMES.get(style, old), style)
+    try:
+        return _with_labels(prompt, labels)
+    except _Clash:
+        return None
+
+
+def _with_labels(prompt: Prompt, labels: _Relabelling) -> Prompt:
+    choices = prompt.choices
+    new = labels.new[: len(choices)]
+    _require(not any(refers(text, prompt.labels) for text in choices))
+    _require(_distinct(choices, labels))
+    if labels.style == "none":
+        line = _unlabelled(prompt.choice_format)
+        changed = relisted(
+            prompt, choices, new, prompt.target, choice_format=line, answer_as="text"
+        )
+    else:
+        changed = relisted(prompt, choices, new, prompt.target)
+    demonstrations = tuple(
+        _demonstration(example, prompt, changed, labels) for example in prompt.demonstrations
+    )
+    sections = _reworded(changed.sections, labels)
+    return replace(changed, sections=sections, demonstrations=demonstrations)
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise _Clash
+
+
+def _distinct(choices: Sequence[str], labels: _Relabelling) -> bool:
+    """Whether a reply could only mean one option: no text is the label of another option."""
+    texts = [choice.casefold().strip() for choice in choices]
+    if labels.style == "none":
+        return len(set(texts)) == len(texts)
+    index_of = {label: i for i, label in enumerate(labels.new[: len(choices)])}
+    return all(index_of.get(text, i) == i for i, text in enumerate(texts))
+
+
+def _unlabelled(line: str) -> str:
+    """The line of a list without its label and the marks around it."""
+    if line.find("{label}") < line.find("{text}"):
+        return re.sub(r"[(\[*_]*\{label\}[^{]*(?=\{text\})", "", line)
+    return re.sub(r"\s*[(\[*_]*\{label\}[)\]*_]*", "", line)
+
+
+# The template's own words about labels
+
+_LETTER = re.compile(
+    r"\b(?:the|its|one|only|with|by|correct|right|option|single|a)\s+(letter)\b", re.IGNORECASE
+)
+_LEFT = {
+    "lower": re.compile(r"\b(?:capitals|capital\s+letters?|upper-?case)\b", re.I),
+    "": re.compile(r"\b(?:letters?|Buchstaben?|lettres?|letras?|lettera|lettere)\b", re.IGNORECASE),
+}
+
+
+def _reworded(sections: Iterable[Section], labels: _Relabelling) -> tuple[Section, ...]:
+    return tuple([_reworded_one(section, labels) for section in sections])
+
+
+def _reworded_one(section: Section, labels: _Relabelling) -> Section:
+    if section.kind not in ("system", "instruction", "output_format", "cue"):
+        return section
+    changes = _label_changes(section.text, labels)
+    _require(changes is not None)
+    if not changes:
+        return section
+    closed = locked_spans(section)
+    _require(not any(overlaps(closed, start, end) for start, end, _ in changes))
+    return replace_spans(section, changes)
+
+
+@lru_cache(maxsize=512)
+def _label_changes(text: str, labels: _Relabelling) -> tuple[Replacement, ...] | None:
+    """What to replace in the template's words; None if some words cannot be adapted."""
+    old, new, style = labels
+    changes: list[Replacement] = []
+    if style != "lower":
+        changes = [(*m.span(1), _LABEL_WORDS[style]) for m in _LETTER.finditer(text)]
+    alternatives = "|".join(sorted(map(re.escape, old), key=len, reverse=True))
+    one_label = rf"(?<![\w'’])(?:{alternatives})(?![\w'’])"
+    joint = r"[)\]\"'`]*\s*(?:[,;/–-]|\b(?:and|or|to|through|und|oder|bis|et|ou|y|o|e|of)\b)"
+    label_list = re.compile(rf"{one_label}(?:(?:{joint}\s*)+[(\[\"'`]*{one_label})+")
+    index_of = {label: i for i, label in enumerate(old)}
+    for match in label_list.finditer(text):
+        if style == "none":
+            return None
+        for label in re.finditer(one_label, match[0]):
+            start = match.start() + label.start()
+            changes.append((start, match.start() + label.end(), new[index_of[label[0]]]))
+    unclear = _LEFT["lower" if style == "lower" else ""]
+    starts = {start for start, _, _ in changes}
+    if any(match.start() not in starts for match in unclear.finditer(text)):
+        return None
+    return tuple(sorted(changes))
+
+
+# Demonstrations
+
+
+def _demonstration(
+    demonstration: Demonstration, before: Prompt, after: Prompt, labels: _Relabelling
+) -> Demonstration:
+    """The solved example under the same labels as the item, so that the two agree."""
+    sections: list[Section] = []
+    choices: tuple[str, ...] = ()
+    for section in demonstration.sections:
+        if section.kind == "choices":
+            choices = _taken_apart(section, labels.old, before.choice_format)
+            _require(_distinct(choices, labels))
+            block = choice_block(labels.new[: len(choices)], choices, after.choice_format)
+            start = section.text.index(section.text.strip("\n"))
+            end = start + len(section.text.strip("\n"))
+            section = replace_spans(section, [(start, end, block)])
+        sections.append(section)
+    answer = demonstration.answer
+    if before.answer_as != "text":
+        answer = _relabelled_answer(answer, choices, labels)
+    return Demonstration(sections=_reworded(sections, labels), answer=answer)
+
+
+def _taken_apart(section: Section, labels: Sequence[str], line: str) -> tuple[str, ...]:
+    """The listed options; listing them again has to give exactly the same text."""
+    text = section.text.strip("\n")
+    _require(untouched(section) and bool(text))
+    choices: list[str] = []
+    at = 0
+    for i, label in enumerate(labels):
+        opened, closed = line.format(label=label, text="\0").split("\0")
+        _require(text.startswith(opened, at))
+        at += len(opened)
+        following = line.format(label=labels[i + 1], text="\0") if i + 1 < len(labels) else "\0"
+        end = text.find(closed + following.split("\0")[0], at) if i + 1 < len(labels) else -1
+        choices.append(text[at:] if end < 0 else text[at:end])
+        if end < 0:
+            break
+        at = end + len(closed)
+    choices[-1] = choices[-1].removesuffix(closed.rstrip("\n"))
+    _require(choice_block(labels[: len(choices)], choices, line) == text)
+    return tuple(choices)
+
+
+def _relabelled_answer(answer: str, choices: Sequence[str], labels: _Relabelling) -> str:
+    _require(answer in labels.old)
+    at = labels.old.index(answer)
+    if labels.style != "none":
+        return labels.new[at]
+    _require(at < len(choices))
+    return choices[at]
+
+
+_KEEPS = ("choice set", "target text", "lines", "negations")
+_option_perturbation = partial(
+    prompt_perturbation, family="options", group="options", scope=("choices",), invariants=_KEEPS
+)
 
 
 def _can_shuffle(prompt: Prompt) -> bool:
@@ -21,82 +394,54 @@ def _can_shuffle(prompt: Prompt) -> bool:
 
 
 def _can_relabel(prompt: Prompt, labels: str) -> bool:
-    return is_listed(prompt) and relabelled(prompt, labels) is not None
+    return is_listed(prompt) and _relabelled(prompt, labels) is not None
 
 
-def _order(prompt: Prompt, rng: Rng) -> list[int]:
-    """The option for each place, in an order that reads differently."""
+def _shuffled(prompt: Prompt, rng: Rng, *, labels_too: bool) -> Prompt:
+    """The prompt with its options in an order that reads differently."""
     choices = prompt.choices
     groups = movable(choices, prompt.labels)
-    while True:
+    reordered = choices
+    while reordered == choices:
         order = list(range(len(choices)))
         for group in groups:
             for place, drawn in zip(group, rng.order(len(group)), strict=True):
                 order[place] = group[drawn]
-        if tuple([choices[at] for at in order]) != choices:
-            return order
+        reordered = tuple([choices[at] for at in order])
+    labels = [prompt.labels[at] for at in order] if labels_too else prompt.labels
+    right = target_of(prompt)
+    target = prompt.target if right is None else order.index(right)
+    return relisted(prompt, reordered, labels, target)
 
 
-def _reordered(values: Sequence[str], order: Sequence[int]) -> list[str]:
-    return [values[at] for at in order]
-
-
-def _moved(prompt: Prompt, order: Sequence[int]) -> int | str | None:
-    """Where the target is now."""
-    target = target_of(prompt)
-    return prompt.target if target is None else order.index(target)
-
-
-@prompt_perturbation(
-    "shuffle_choice_texts",
-    title="options under other labels",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=("choices",),
-    invariants=("choice set", "target text", "lines", "negations"),
-    eligible=_can_shuffle,
+@_option_perturbation(
+    "shuffle_choice_texts", title="options under other labels", eligible=_can_shuffle
 )
 def shuffle_choice_texts(prompt: Prompt, rng: Rng) -> Prompt:
     """Shuffles the options' texts and leaves the labels in place.
 
     The target's label changes with its text. Options that refer to others keep their place.
     """
-    order = _order(prompt, rng)
-    return relisted(prompt, _reordered(prompt.choices, order), prompt.labels, _moved(prompt, order))
+    return _shuffled(prompt, rng, labels_too=False)
 
 
-@prompt_perturbation(
-    "shuffle_choice_order",
-    title="options in another order",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=("choices",),
-    invariants=("choice set", "target text", "lines", "negations"),
-    eligible=_can_shuffle,
+@_option_perturbation(
+    "shuffle_choice_order", title="options in another order", eligible=_can_shuffle
 )
 def shuffle_choice_order(prompt: Prompt, rng: Rng) -> Prompt:
     """Lists the options in another order, each with its own label."""
-    order = _order(prompt, rng)
-    choices, labels = _reordered(prompt.choices, order), _reordered(prompt.labels, order)
-    return relisted(prompt, choices, labels, _moved(prompt, order))
+    return _shuffled(prompt, rng, labels_too=True)
 
 
-@prompt_perturbation(
-    "relabel_choices",
-    title="other option labels",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=("choices",),
-    parameters=(
-        Parameter(name="labels", type=str, default="digits", options=STYLES, help="the new labels"),
-    ),
-    invariants=("choice set", "target text", "target", "lines", "negations"),
-    eligible=_can_relabel,
-)
+@_option_perturbation(
+    "relabel_choices", title="other option labels",
+    parameters=(choice("labels", LABEL_STYLES, "digits", "the new labels"),),
+    invariants=(*_KEEPS, "target"), eligible=_can_relabel,
+)  # fmt: skip
 def relabel_choices(prompt: Prompt, rng: Rng, labels: str) -> Prompt:
     """Gives the options other labels, or none, in the prompt and its demonstrations.
 
     Words of the template about letters are adapted. Nothing changes if an option names another by
     its label, or if its text would be the new label of another.
     """
-    return relabelled(prompt, labels) or prompt
+    return _relabelled(prompt, labels) or prompt

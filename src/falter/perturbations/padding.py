@@ -7,61 +7,22 @@ import re
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from falter.core.interfaces import Parameter
 from falter.core.records import Edit, Prompt, Section
 from falter.core.rng import Rng
-from falter.perturbations._base import prompt_perturbation
-from falter.perturbations._frame import ends_in_space, framed
+from falter.perturbations.additions import ends_in_space, framed
+from falter.perturbations.base import PromptPerturbation, choice, register_all, whole_number
 from falter.text import blocked, replace_spans, uncovered
 
-__all__ = ["pad_newlines", "pad_quotes", "pad_random", "pad_spaces", "replace_spaces"]
-
-_FAMILY, _GROUP = "padding", "prompt padding"
 _MEANING = ("target", "choices", "numbers", "code", "negations")
-_COUNT = Parameter(
-    name="count", type=int, default=5, low=0, high=64, help="characters on each side"
+_padding = partial(
+    PromptPerturbation, family="padding", group="prompt padding", invariants=(*_MEANING, "lines")
 )
 
 
-@prompt_perturbation(
-    "pad_quotes",
-    title="quotation marks around the prompt",
-    family=_FAMILY,
-    group=_GROUP,
-    parameters=(_COUNT,),
-    invariants=(*_MEANING, "lines"),
-)
-def pad_quotes(prompt: Prompt, rng: Rng, count: int) -> Prompt:
-    """Puts quotation marks before and after the whole prompt."""
-    return framed(prompt, "padding", '"' * count, '"' * count)
-
-
-@prompt_perturbation(
-    "pad_spaces",
-    title="spaces around the prompt",
-    family=_FAMILY,
-    group=_GROUP,
-    parameters=(_COUNT,),
-    invariants=(*_MEANING, "lines"),
-)
-def pad_spaces(prompt: Prompt, rng: Rng, count: int) -> Prompt:
-    """Puts spaces before and after the whole prompt."""
-    return framed(prompt, "padding", " " * count, " " * count)
-
-
-@prompt_perturbation(
-    "pad_newlines",
-    title="line breaks around the prompt",
-    family=_FAMILY,
-    group=_GROUP,
-    parameters=(_COUNT,),
-    invariants=_MEANING,
-)
-def pad_newlines(prompt: Prompt, rng: Rng, count: int) -> Prompt:
-    """Puts line breaks before and after the whole prompt."""
-    return framed(prompt, "padding", "\n" * count, "\n" * count)
+def _pad(character: str, prompt: Prompt, rng: Rng, count: int) -> Prompt:
+    return framed(prompt, "padding", character * count, character * count)
 
 
 # 64 characters: consonants and signs, so that they form neither words nor numbers; no brace, angle
@@ -69,9 +30,6 @@ def pad_newlines(prompt: Prompt, rng: Rng, count: int) -> Prompt:
 _RANDOM = b"bcdfghjklmnpqrstvwxzBCDFGHJKLMNPQRSTVWXZ!#$%&()*+,-./:;=?@[]^_|~"
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _TO_RANDOM = bytes.maketrans(_BASE64, _RANDOM)
-_LENGTH = Parameter(
-    name="count", type=int, default=70, low=0, high=1024, help="characters on each side"
-)
 
 
 def _random_text(rng: Rng, count: int) -> str:
@@ -80,24 +38,13 @@ def _random_text(rng: Rng, count: int) -> str:
     return b64encode(drawn).translate(_TO_RANDOM)[:count].decode("ascii")
 
 
-@prompt_perturbation(
-    "pad_random",
-    title="random characters around the prompt",
-    family=_FAMILY,
-    group=_GROUP,
-    parameters=(_LENGTH,),
-    invariants=(*_MEANING, "lines"),
-)
-def pad_random(prompt: Prompt, rng: Rng, count: int) -> Prompt:
-    """Puts a random string before the whole prompt and another after it, set off by spaces.
-
-    The strings consist of consonants and signs, so that they contain no word and no number.
-    """
+def _pad_randomly(prompt: Prompt, rng: Rng, count: int) -> Prompt:
+    """The strings hold no word and no number."""
     if not count:
         return prompt
     gap = "" if ends_in_space(prompt) else " "
     text = _random_text(rng, 2 * count)
-    return framed(prompt, "padding", f"{text[:count]} ", f"{gap}{text[count:]}", often=False)
+    return framed(prompt, "padding", f"{text[:count]} ", f"{gap}{text[count:]}")
 
 
 _SPACE = re.compile(" ")
@@ -108,33 +55,14 @@ _CHARACTERS = {
     "thin": "\u2009",
     "underscore": "_",
 }
-_CHARACTER = Parameter(
-    name="character",
-    type=str,
-    default="tab",
-    help="what replaces a space",
-    options=tuple(_CHARACTERS),
-)
 
 
 def _has_space(prompt: Prompt, character: str) -> bool:
     return any(" " in section.text for section in prompt.sections if section.kind != "system")
 
 
-@prompt_perturbation(
-    "replace_spaces",
-    title="another character for spaces",
-    family=_FAMILY,
-    group=_GROUP,
-    parameters=(_CHARACTER,),
-    invariants=(*_MEANING, "lines"),
-    eligible=_has_space,
-)
-def replace_spaces(prompt: Prompt, rng: Rng, character: str) -> Prompt:
-    """Replaces every space of the whole prompt, demonstrations included, by another character.
-
-    The system message, the answers of demonstrations, protected text and earlier edits stay.
-    """
+def _replace_spaces(prompt: Prompt, rng: Rng, character: str) -> Prompt:
+    """The system message, the answers of demonstrations, protected text and earlier edits stay."""
     put = _CHARACTERS[character]
     demonstrations = tuple(
         replace(demonstration, sections=_respaced(demonstration.sections, put))
@@ -174,3 +102,32 @@ def _with_character(section: Section, put: str) -> Section:
 def _one_character_edit(at: int) -> Edit:
     """One character replaced by another; shared, because it is the same in every text."""
     return Edit(start=at, end=at + 1, new_start=at, new_end=at + 1)
+
+
+_COUNT = whole_number("count", 5, 0, 64, "characters on each side")
+register_all((
+    _padding(
+        "pad_quotes", "Puts quotation marks before and after the whole prompt.",
+        partial(_pad, '"'), title="quotation marks around the prompt", parameters=(_COUNT,),
+    ),
+    _padding(
+        "pad_spaces", "Puts spaces before and after the whole prompt.",
+        partial(_pad, " "), title="spaces around the prompt", parameters=(_COUNT,),
+    ),
+    _padding(
+        "pad_newlines", "Puts line breaks before and after the whole prompt.", partial(_pad, "\n"),
+        title="line breaks around the prompt", parameters=(_COUNT,), invariants=_MEANING,
+    ),
+    _padding(
+        "pad_random",
+        "Puts a random string before the whole prompt and another after it, set off by spaces.",
+        _pad_randomly, title="random characters around the prompt",
+        parameters=(whole_number("count", 70, 0, 1024, "characters on each side"),),
+    ),
+    _padding(
+        "replace_spaces",
+        "Replaces every space of the whole prompt, demonstrations included, by another character.",
+        _replace_spaces, title="another character for spaces", eligible=_has_space,
+        parameters=(choice("character", _CHARACTERS, "tab", "what replaces a space"),),
+    ),
+))  # fmt: skip

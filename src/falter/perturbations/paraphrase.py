@@ -2,246 +2,318 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
 
-from falter.core.interfaces import Parameter
-from falter.core.records import Prompt, SectionKind
+from falter.core.records import Demonstration, Prompt, Section, SectionKind
 from falter.core.rng import Rng
-from falter.perturbations._relevant_sentences import (
-    other_sentences,
-    put_sentences,
-    relevant_places,
+from falter.perturbations.base import choice, register_all, whole_number
+from falter.perturbations.rewriting import (
+    NoRewrite,
+    RewritePerturbation,
+    Rewritten,
+    has_letters,
+    open_core,
+    put,
+    put_sections,
 )
-from falter.perturbations._reworded_template import put_template, template_problem
-from falter.perturbations._rewriting import Rewritten, rewriting
-from falter.perturbations._rewritten import put_sections
+from falter.perturbations.vocabulary import table
+from falter.text import blocked, overlaps, relevance_map, relevant_sentences, sentences
 
-__all__ = [
-    "paraphrase_free",
-    "paraphrase_irrelevant",
-    "paraphrase_lexical",
-    "paraphrase_relevant",
-    "paraphrase_syntactic",
-    "template_paraphrase",
-    "tone",
-]
-
-_FAMILY, _GROUP = "paraphrase", "paraphrasing"
-_MEANING = ("target", "choices")
-TONES: dict[str, str] = {
-    "angry": "angry: someone who has lost patience over this and lets it show, without swearing",
-    "casual": "casual: everyday words, as one writes to a friend",
-    "chatty": "chatty: talkative and warm, with small talk around the matter that adds no facts",
-    "formal": "formal: complete sentences and the register of a business letter, no contractions",
-    "impatient": "impatient: in a hurry, pressing for an answer now",
-    "polite": "polite: courteous and considerate, with please and thank you where they fit",
-    "terse": "terse: as few words as will do, in note form where possible",
-}
-RULES = """
-Rules:
-- It may be a question, a task or an order. Do not answer it and do not do what it says: only \
-reword it.
-- Whoever reads the new text has to understand exactly the same, and give the same answer. Add \
-nothing, leave nothing out, and keep every negation, quantity and condition.
-- Keep the language it is written in. A question stays a question.
-- Copy numbers, units, names, code, formulas, addresses, and text in braces as they are.
-- Reply with the new text and nothing else: no introduction, no quotation marks, no notes."""
+TONES: dict[str, str] = table("rewrites.json")["tones"]
 
 
-def _lexical() -> str:
-    return (
-        "Reword the text between <text> and </text> with other words. Replace as many words as "
-        "you can by others that mean the same, and keep the structure of every sentence: the same "
-        "clauses in the same order." + RULES
-    )
+def request(name: str) -> str:
+    """The instruction of a request for a rewrite."""
+    lines: list[str] = table("rewrites.json")["requests"][name]
+    return "\n".join(lines)
 
 
-def _syntactic() -> str:
-    return (
-        "Rebuild the sentences of the text between <text> and </text>. Change how they are "
-        "constructed (the order of clauses, active or passive, how they are joined or split) and "
-        "keep the words themselves wherever the grammar lets you." + RULES
-    )
+def _reword(name: str, **described: str) -> str:
+    return request(name).format(**described) + request("rules")
 
 
-def _free() -> str:
-    return (
-        "Paraphrase the text between <text> and </text>. Choose words and structure freely, as "
-        "another person would who wants to say the same thing." + RULES
-    )
-
-
-def _sentence() -> str:
-    return (
-        "Paraphrase the sentence between <text> and </text>, which comes from a longer document. "
-        "Say the same in other words and with another structure, in one sentence if you can."
-        + RULES
-    )
-
-
-def _toned(tone: str) -> str:
-    return (
-        "Rewrite the text between <text> and </text> in another tone, which is "
-        f"{TONES[tone]}. Only the tone may change." + RULES
-    )
-
-
-def _template() -> str:
-    return (
-        "The text between <text> and </text> is the template of a prompt. Names in braces stand "
-        "for what is put in later. Reword the instructions and labels around them.\n"
-        "Rules:\n"
-        "- Everything in braces stays as it is, each once, in the same order.\n"
-        "- Keep every line break: the new template has as many lines, and each does the same job.\n"
-        "- A line that ends in a colon still ends in one.\n"
-        "- Whoever follows the new template has to do exactly the same, and answer in the same "
-        "form.\n"
-        "- Reply with the new template and nothing else: no introduction, no quotation marks, no "
-        "notes."
-    )
-
-
-@rewriting(
-    "paraphrase_lexical",
-    title="other words",
-    ask=_lexical,
-    family=_FAMILY,
-    group=_GROUP,
-    invariants=_MEANING,
-)
-def paraphrase_lexical(
+def _reword_sections(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
-    protect: Sequence[str],
+    protect: Sequence[str], **_: str,
 ) -> Prompt:  # fmt: skip
-    """Says it in other words, sentence structure kept."""
     return put_sections(prompt, rewritten, scope, protect)
 
 
-@rewriting(
-    "paraphrase_syntactic",
-    title="rebuilt sentences",
-    ask=_syntactic,
-    family=_FAMILY,
-    group=_GROUP,
-    invariants=_MEANING,
-)
-def paraphrase_syntactic(
-    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
-    protect: Sequence[str],
-) -> Prompt:  # fmt: skip
-    """Rebuilds the sentences, keeping the words where possible."""
-    return put_sections(prompt, rewritten, scope, protect)
+# The sentences of documents that the expected summary is based on, and as many others
 
 
-@rewriting(
-    "paraphrase_free",
-    title="free rewording",
-    ask=_free,
-    family=_FAMILY,
-    group=_GROUP,
-    invariants=_MEANING,
-)
-def paraphrase_free(
-    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
-    protect: Sequence[str],
-) -> Prompt:  # fmt: skip
-    """Rewords freely; only the meaning is kept."""
-    return put_sections(prompt, rewritten, scope, protect)
+class _Sentence(NamedTuple):
+    """A sentence: its section, its span there, and whether it may be rewritten."""
+
+    at: int
+    start: int
+    end: int
+    open: bool
 
 
-_TOP = Parameter(
-    name="top",
-    type=int,
-    default=1,
-    low=1,
-    high=20,
-    help="sentences for each sentence of the summary",
-)
-_METHOD = Parameter(
-    name="method", type=str, default="tfidf", options=("rouge1", "tfidf"),
-    help="how sentences are compared with the summary",
-)  # fmt: skip
+def _relevant_sentences(
+    prompt: Prompt, scope: Sequence[SectionKind], patterns: Sequence[str], top: int, method: str
+) -> tuple[list[_Sentence], list[_Sentence]]:
+    """The sentences behind the expected summary, and the rest; protected ones are in neither."""
+    places = _sentences(prompt, scope, patterns)
+    gold = _expected(prompt)
+    texts = [prompt.sections[p.at].text[p.start : p.end] for p in places]
+    summary = [gold[start:end] for start, end in sentences(gold)]
+    relevance = relevance_map(summary, texts, top=top, method=method)  # type: ignore[arg-type]
+    chosen = set(relevant_sentences(relevance))
+    relevant = [place for n, place in enumerate(places) if n in chosen and place.open]
+    irrelevant = [place for n, place in enumerate(places) if n not in chosen and place.open]
+    return relevant, irrelevant
 
 
-@rewriting(
-    "paraphrase_relevant",
-    title="the relevant sentences reworded",
-    ask=_sentence,
-    bank="sentence",
-    family=_FAMILY,
-    group="relevant sentences",
-    scope=("document",),
-    parameters=(_TOP, _METHOD),
-    invariants=_MEANING,
-)
-def paraphrase_relevant(
+def _put_sentences(prompt: Prompt, rewritten: Rewritten, places: Sequence[_Sentence]) -> Prompt:
+    """The prompt with these sentences rewritten, each by itself."""
+    sections = list(prompt.sections)
+    for at in sorted({place.at for place in places}):
+        text = sections[at].text
+        spans = [(p.start, p.end) for p in places if p.at == at]
+        rewrites = [(start, end, rewritten(text[start:end])) for start, end in spans]
+        sections[at] = put(sections[at], rewrites)
+    return prompt.with_sections(tuple(sections))
+
+
+def _expected(prompt: Prompt) -> str:
+    """The expected answer in words."""
+    if isinstance(prompt.target, int):
+        return prompt.choices[prompt.target] if prompt.choices else ""
+    return prompt.target or ""
+
+
+def _sentences(
+    prompt: Prompt, scope: Sequence[SectionKind], patterns: Sequence[str]
+) -> list[_Sentence]:
+    places: list[_Sentence] = []
+    for at, section in enumerate(prompt.sections):
+        if section.kind not in scope:
+            continue
+        closed = blocked(section, patterns)
+        edited = [(edit.new_start, edit.new_end) for edit in section.edits]
+        for start, end in sentences(section.text):
+            inside = [(max(a, start) - start, min(b, end) - start) for a, b in closed]
+            spans = [(a, b) for a, b in inside if a < b]
+            words = has_letters(section.text[start:end], spans)
+            places.append(_Sentence(at, start, end, words and not overlaps(edited, start, end)))
+    return places
+
+
+def _reword_relevant(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
     protect: Sequence[str], top: int, method: str,
 ) -> Prompt:  # fmt: skip
-    """Rewords the sentences that the expected summary is based on."""
-    relevant, _ = relevant_places(prompt, scope, protect, top, method)
-    return put_sentences(prompt, rewritten, relevant)
+    relevant, _ = _relevant_sentences(prompt, scope, protect, top, method)
+    return _put_sentences(prompt, rewritten, relevant)
 
 
-@rewriting(
-    "paraphrase_irrelevant",
-    title="other sentences reworded",
-    ask=_sentence,
-    bank="sentence",
-    family=_FAMILY,
-    group="irrelevant sentences",
-    scope=("document",),
-    parameters=(_TOP, _METHOD),
-    invariants=_MEANING,
-)
-def paraphrase_irrelevant(
+def _reword_irrelevant(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
     protect: Sequence[str], top: int, method: str,
 ) -> Prompt:  # fmt: skip
-    """Rewords as many other sentences, chosen at random: the control."""
-    relevant, irrelevant = relevant_places(prompt, scope, protect, top, method)
-    return put_sentences(prompt, rewritten, other_sentences(relevant, irrelevant, rng))
+    """As many irrelevant sentences as there are relevant, at random; none if there are too few."""
+    relevant, irrelevant = _relevant_sentences(prompt, scope, protect, top, method)
+    if len(irrelevant) < len(relevant):
+        return prompt
+    drawn = islice(rng.order(len(irrelevant)), len(relevant))
+    return _put_sentences(prompt, rewritten, [irrelevant[n] for n in sorted(drawn)])
 
 
-@rewriting(
-    "tone",
-    title="another tone",
-    ask=_toned,
-    asked=("tone",),
-    family=_FAMILY,
-    group="tone",
+# A template reworded as a whole: its own words, with names in braces for the substituted texts.
+# One rewrite serves all items. It is split again at the names in braces and at the line breaks.
+
+_BRACES = re.compile(r"\{[^{}\n]{1,100}\}")
+
+
+def _template_problem(text: str, new: str) -> str | None:
+    """Why a reworded template cannot replace the old one, or None."""
+    if _BRACES.findall(text) != _BRACES.findall(new):
+        return "the names in braces are not the same ones in the same order"
+    for old_run, new_run in zip(_BRACES.split(text), _BRACES.split(new), strict=True):
+        if _filled(old_run) != _filled(new_run):
+            return "its line breaks are in other places"
+    return None
+
+
+def _filled(run: str) -> list[bool]:
+    """Which lines are not blank."""
+    return [bool(line.strip()) for line in run.split("\n")]
+
+
+class _Part(NamedTuple):
+    """A stretch of the template: a section's own words, or the name that stands for a section."""
+
+    at: int
+    text: str
+    own: bool
+
+
+def _reword_template(
+    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
+    protect: Sequence[str],
+) -> Prompt:  # fmt: skip
+    """The prompt, examples included, with the words of its template reworded."""
+    parts = list(_parts(prompt.sections, scope, protect))
+    if not any(part.own for part in parts):
+        return prompt
+    whole = "".join(part.text for part in parts)
+    core = whole.strip()
+    new = rewritten(core)
+    problem = _template_problem(core, new)
+    if problem is not None:
+        raise NoRewrite(problem)
+    lead = whole[: len(whole) - len(whole.lstrip())]
+    texts = _cut(parts, lead + new + whole[len(lead) + len(core) :])
+    sections = list(prompt.sections)
+    for at, text in texts.items():
+        sections[at] = _reworded(sections[at], text)
+    reworded = {
+        (s.name, s.text): sections[at] for at, s in enumerate(prompt.sections) if at in texts
+    }
+    demonstrations = tuple(
+        _reworded_example(example, reworded) for example in prompt.demonstrations
+    )
+    return replace(prompt, sections=tuple(sections), demonstrations=demonstrations)
+
+
+def _parts(
+    sections: Sequence[Section], scope: Sequence[SectionKind], patterns: Sequence[str]
+) -> Iterator[_Part]:
+    """The template for all items: sections out of scope become names in braces."""
+    names_in_use = {
+        name for s in sections if s.kind in scope for name in _BRACES.findall(s.text)
+    }  # braces that the template's own words have
+    shared = False  # whether the present line has words of a section already
+    for at, section in enumerate(sections):
+        text, core = section.text, section.text.strip()
+        fresh = not shared or "\n" in text[: text.find(core)]
+        if section.kind in scope and not core and not section.edits:
+            yield _Part(at=at, text=text, own=False)
+            shared = shared and "\n" not in text
+        elif section.kind in scope and fresh and open_core(section, patterns) is not None:
+            yield _Part(at=at, text=text, own=True)
+            shared = "\n" not in text[text.index(core) + len(core) :]
+        elif section.kind != "system":
+            yield _Part(at=at, text=_part_name(section, names_in_use), own=False)
+            shared = False
+
+
+def _part_name(section: Section, names_in_use: set[str]) -> str:
+    plain = re.sub(r"[{}\n]", "", section.name) or "text"
+    name = f"{{{plain}}}"
+    while name in names_in_use:
+        plain += "_"
+        name = f"{{{plain}}}"
+    names_in_use.add(name)
+    return name
+
+
+def _cut(parts: Sequence[_Part], new: str) -> dict[int, str]:
+    """The new text of every section of the template, split at the names and, between neighbouring
+    sections, at the same line break as before."""
+    texts: dict[int, str] = {}
+    run: list[_Part] = []
+    at = 0
+    for part in (*parts, None):
+        if part is not None and not _is_name(part):
+            run.append(part)
+            continue
+        end = len(new) if part is None else new.index(part.text, at)
+        texts.update(_shared_out(run, new[at:end]))
+        run = []
+        at = end + (0 if part is None else len(part.text))
+    return texts
+
+
+def _is_name(part: _Part) -> bool:
+    return not part.own and part.text.startswith("{")
+
+
+def _shared_out(run: Sequence[_Part], text: str) -> Iterator[tuple[int, str]]:
+    """The sections of one run with their lines of its new text; no two share a line."""
+    lines = text.split("\n")
+    at = 0
+    for part in run:
+        if part.own:
+            core = part.text.strip()
+            first = at + part.text[: part.text.index(core)].count("\n")
+            yield part.at, "\n".join(lines[first : first + core.count("\n") + 1])
+        at += part.text.count("\n")
+
+
+def _reworded(section: Section, text: str) -> Section:
+    """The section with new text, its surrounding white space kept."""
+    core, new = section.text.strip(), text.strip()
+    if not new:
+        raise NoRewrite("a part of the template has no words left")
+    start = section.text.index(core)
+    return put(section, [(start, start + len(core), new)])
+
+
+def _reworded_example(
+    example: Demonstration, reworded: dict[tuple[str, str], Section]
+) -> Demonstration:
+    """A solved example with the template reworded in the same way."""
+    sections = tuple(reworded.get((s.name, s.text), s) for s in example.sections)
+    return replace(example, sections=sections)
+
+
+_paraphrase = partial(
+    RewritePerturbation, family="paraphrase", group="paraphrasing", invariants=("target", "choices")
+)
+_paraphrase_sentences = partial(
+    _paraphrase,
+    ask=partial(_reword, "sentence"),
+    bank="sentence",
+    scope=("document",),
     parameters=(
-        Parameter(
-            name="tone",
-            type=str,
-            default="formal",
-            help="the tone of the new text",
-            options=tuple(TONES),
+        whole_number("top", 1, 1, 20, "sentences for each sentence of the summary"),
+        choice(
+            "method", ("rouge1", "tfidf"), "tfidf", "how sentences are compared with the summary"
         ),
     ),
-    invariants=_MEANING,
 )
-def tone(
-    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
-    protect: Sequence[str], tone: str,
-) -> Prompt:  # fmt: skip
-    """Rewords in another tone: formal, casual, polite, impatient, angry, terse or chatty."""
-    return put_sections(prompt, rewritten, scope, protect)
-
-
-@rewriting(
-    "template_paraphrase",
-    title="a reworded template",
-    ask=_template,
-    problem=template_problem,
-    family=_FAMILY,
-    group="template",
-    scope=("instruction", "output_format", "cue"),
-    invariants=(*_MEANING, "lines"),
-)
-def template_paraphrase(
-    prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
-    protect: Sequence[str],
-) -> Prompt:  # fmt: skip
-    """Rewords the template around the item, in the same way for all items and solved examples."""
-    return put_template(prompt, rewritten, scope, protect)
+_PARAPHRASES: tuple[RewritePerturbation, ...] = (
+    _paraphrase(
+        "paraphrase_lexical", "Says it in other words, sentence structure kept.", _reword_sections,
+        title="other words", ask=partial(_reword, "lexical"),
+    ),
+    _paraphrase(
+        "paraphrase_syntactic", "Rebuilds the sentences, keeping the words where possible.",
+        _reword_sections, title="rebuilt sentences", ask=partial(_reword, "syntactic"),
+    ),
+    _paraphrase(
+        "paraphrase_free", "Rewords freely; only the meaning is kept.", _reword_sections,
+        title="free rewording", ask=partial(_reword, "free"),
+    ),
+    _paraphrase_sentences(
+        "paraphrase_relevant", "Rewords the sentences that the expected summary is based on.",
+        _reword_relevant, title="the relevant sentences reworded", group="relevant sentences",
+    ),
+    _paraphrase_sentences(
+        "paraphrase_irrelevant", "Rewords as many other sentences, chosen at random: the control.",
+        _reword_irrelevant, title="other sentences reworded", group="irrelevant sentences",
+    ),
+    _paraphrase(
+        "tone",
+        "Rewords in another tone: formal, casual, polite, impatient, angry, terse or chatty.",
+        _reword_sections, title="another tone", group="tone",
+        ask=lambda tone: _reword("tone", tone=TONES[tone]), asked=("tone",),
+        parameters=(choice("tone", TONES, "formal", "the tone of the new text"),),
+    ),
+    _paraphrase(
+        "template_paraphrase",
+        "Rewords the template around the item, in the same way for all items and solved examples.",
+        _reword_template, title="a reworded template", group="template",
+        ask=partial(request, "template"), problem=_template_problem,
+        scope=("instruction", "output_format", "cue"), invariants=("target", "choices", "lines"),
+    ),
+)  # fmt: skip
+register_all(_PARAPHRASES)

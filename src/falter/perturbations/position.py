@@ -2,105 +2,260 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import pairwise
+from typing import Literal
 
-from falter.core.interfaces import Parameter
-from falter.core.records import Demonstration, Prompt, Section, Span
+from falter.core.late_regex import late_regex
+from falter.core.records import Demonstration, Prompt, Section, SectionKind, Span
 from falter.core.rng import Rng
-from falter.perturbations._base import prompt_perturbation
-from falter.perturbations._documents import Split, documents_in, placed_documents
-from falter.perturbations._lists import open_lists
-from falter.perturbations._rearranging import (
+from falter.perturbations import (  # noqa: F401  (they register)
+    turns,
+)
+from falter.perturbations.base import choice, locked_spans, prompt_perturbation
+from falter.perturbations.template_parts import (
     Order,
+    Role,
     another_order,
     both,
+    inner,
+    laid_out,
     moves,
     possible,
     rearranged,
     reordered,
     template_units,
 )
-from falter.perturbations._shown import demonstration_delimiter
-from falter.perturbations._turns import role_placement, sharded_turns
-from falter.text import Replacement, replace_spans
+from falter.text import Replacement, fences, overlaps, replace_spans
 
-__all__ = [
-    "demonstration_delimiter",
-    "demonstration_order",
-    "mixed_positions",
-    "move_context",
-    "move_output_instructions",
-    "reorder_bullets",
-    "reorder_documents",
-    "role_placement",
-    "sharded_turns",
-]
+# Bullet lists inside the sections of a prompt
 
-_FAMILY = _GROUP = "position"
-_MEANING = ("target", "choices", "lines", "words", "negations")
+_LISTED_KINDS: tuple[SectionKind, ...] = ("instruction", "input", "document", "output_format")
+_BULLET = late_regex(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
+# Items that tell a story, or point at one another, have an order that matters.
+_SEQUENTIAL = late_regex(
+    r"\W*(?:step|first|firstly|second|secondly|third|then|next|after|afterwards|before|finally"
+    r"|lastly|last)\b|.*\b(?:above|below|previous|preceding|following)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_NUMBERED = late_regex(r"\W*(?:\d{1,3}[.):]|\(?(?:[a-z]|[ivx]{1,4})[.)])\s", re.IGNORECASE)
+# What calls a list a sequence, wherever in the prompt it stands.
+_ORDER = late_regex(
+    r"\b(?:in (?:this|that|the(?: (?:given|following|same|right|correct|exact))?) order"
+    r"|in (?:order|sequence|turn)\s*[:.]|steps?\b(?! by)|step by step|sequence|chronological(?:ly)?"
+    r"|ranked|ranking|timeline|one after (?:the other|another)|from (?:first|oldest|best|most)\b"
+    r"|procedure|recipe|instructions? below|priorit(?:y|ies|ised|ized))",
+    re.IGNORECASE,
+)
+_DATED = late_regex(r"\W*\d{1,4}[:/.-]\d{1,2}\b")
+_JOINED = late_regex(r"(?:\b(?:and|or|then)|[({\[])\s*$", re.IGNORECASE)
+
+
+def bullet_lists(text: str) -> Iterator[list[Span]]:
+    """The lists of two items or more with the same mark and indent, items as spans.
+
+    An item reaches to the next one: lines nested below it belong to it. Lists in fenced code do
+    not count, nor do lists whose order matters: steps, dates, "the item above".
+    """
+    for items in _lists(text):
+        texts = [text[start:end].lstrip(" \t-*•‣◦+") for start, end in items]
+        ordered = any(map(_SEQUENTIAL.match, texts)) or all(map(_NUMBERED.match, texts))
+        ordered = ordered or sum(map(bool, map(_DATED.match, texts))) > 1
+        if len(set(texts)) > 1 and not ordered and not any(map(_JOINED.search, texts)):
+            yield items
+
+
+def _lists(text: str) -> Iterator[list[Span]]:
+    """Outermost lists; one ends at a line that is no item, not indented below one and not blank."""
+    items: list[list[int]] = []
+    mark: tuple[str, str] | None = None
+    fenced = fences(text)
+    for line in re.finditer(r"[^\n]*\n?", text):
+        words, (start, end) = line[0].rstrip(), line.span()
+        end, depth = start + len(words), len(words) - len(words.lstrip())
+        bullet = None if overlaps(fenced, start, end) else _BULLET.match(words)
+        if bullet is not None and mark in (None, bullet.groups()):
+            mark = bullet[1], bullet[2]
+            items.append([start, end])
+        elif words and items and mark is not None and depth > len(mark[0]):
+            items[-1][1] = end
+        elif words or start == len(text):
+            yield from _whole(items)
+            items, mark = [], None
+            if bullet is not None:
+                items, mark = [[start, end]], (bullet[1], bullet[2])
+    yield from _whole(items)
+
+
+def _whole(items: Sequence[Sequence[int]]) -> Iterator[list[Span]]:
+    if len(items) > 1:
+        yield [(start, end) for start, end in items]
+
+
+def _is_open(section: Section, parts: Sequence[Span]) -> bool:
+    """Whether nothing between the first and the last part is protected or has been edited."""
+    return not overlaps(locked_spans(section), parts[0][0], parts[-1][1])
+
+
+def _open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
+    """The lists of one section that may be reordered: untouched, and complete in the section."""
+    section = sections[at]
+    if section.kind not in _LISTED_KINDS:
+        return []
+    if any(_ORDER.search(s.text) for s in sections if s.kind in _LISTED_KINDS):
+        return []  # the order may be what the prompt is about
+    before, after = _neighbours(sections, at)
+    return [
+        items
+        for items in bullet_lists(section.text)
+        if _is_open(section, items)
+        and (before or "\n" in section.text[: items[0][0]])
+        and (after or "\n" in section.text[items[-1][1] :])
+    ]
+
+
+def _neighbours(sections: Sequence[Section], at: int) -> tuple[bool, bool]:
+    """Whether the section begins and ends with a line break around it."""
+    body = [(i, s.text) for i, s in enumerate(sections) if s.kind != "system" and s.text]
+    before = [text for i, text in body if i < at]
+    after = [text for i, text in body if i > at]
+    starts = not before or before[-1].endswith("\n")
+    return starts, not after or after[0].startswith("\n")
+
+
+# The documents of a prompt: each in a section of its own, or all in one text
+
+Split = Literal["marked", "paragraphs"]
+
+_MARK = re.compile(
+    r"^[ \t]*(?:(\[)\d{1,3}\]|(<(?:document|doc|article|source|passage|text)\b)"
+    r"|\W{0,3}(document|doc|article|source|passage|text|excerpt|snippet|file|page|kb)"
+    r"\b[^\n:]{0,40}:)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def documents(text: str, split: Split) -> list[Span]:
+    """The documents of one text.
+
+    `marked`: each begins with a mark of the same kind on a line of its own, such as `[2]`,
+    `Document 2:` or `<document>`. `paragraphs`: each paragraph is one.
+    """
+    if split == "paragraphs":
+        return [m.span() for m in re.finditer(r"\S[^\n]*(?:\n[ \t]*[^\s][^\n]*)*", text)]
+    marks = [(m.start(), next(filter(None, m.groups())).casefold()) for m in _MARK.finditer(text)]
+    starts = [at for at, kind in marks if kind == marks[0][1]]
+    ends = [*starts[1:], len(text)] if starts else []
+    return [
+        (start, start + len(text[start:end].rstrip()))
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _documents_in(section: Section, split: Split) -> list[Span]:
+    """The documents of one section's text; none if there is nothing to reorder."""
+    if section.kind != "document":
+        return []
+    spans = documents(section.text, split)
+    return spans if _differ(section.text, spans) and _is_open(section, spans) else []
+
+
+def _differ(text: str, parts: Sequence[Span]) -> bool:
+    return len({text[start:end] for start, end in parts}) > 1
+
+
+def placed_documents(sections: Sequence[Section]) -> tuple[Span, list[Span]] | None:
+    """The template's sections, and the spans of the documents with their labels in their text.
+
+    None unless at least two documents have sections of their own that can change places.
+    """
+    first, last = inner(sections)
+    part = sections[first:last]
+    text, spans = laid_out(part)
+    bare = [
+        span
+        for section, span in zip(part, spans, strict=True)
+        if section.kind == "document" and section.text.strip()
+    ]
+    apart = all("\n" in text[a[1] : b[0]] for a, b in pairwise(bare))
+    if not apart or not _differ(text, bare):
+        return None
+    for parts in (_labelled(text, bare), bare):
+        if parts and reordered(part, parts, range(len(parts))[::-1]) is not None:
+            return (first, last), parts
+    return None
+
+
+_LABEL_NUMBER = re.compile(r"\d+|\b[A-Z]\b|\b[ivx]+\b")
+
+
+def _labelled(text: str, bare: Sequence[Span]) -> list[Span]:
+    """The documents with their labels, on the same line or the one above, if all are alike."""
+    for reach in (2, 1):
+        starts = [_line_start(text, start, reach) for start, _ in bare]
+        labels = {
+            _LABEL_NUMBER.sub("#", text[a:b]).strip()
+            for a, (b, _) in zip(starts, bare, strict=True)
+        }
+        apart = all(a >= end for a, (_, end) in zip(starts[1:], bare[:-1], strict=True))
+        if apart and len(labels) == 1 and "".join(labels):
+            return [(a, end) for a, (_, end) in zip(starts, bare, strict=True)]
+    return []
+
+
+def _line_start(text: str, at: int, lines: int) -> int:
+    """The start of the line, or of the one above where that is a heading with nothing between."""
+    start = text.rfind("\n", 0, at) + 1
+    above = text.rfind("\n", 0, max(0, start - 1)) + 1
+    heading = text[above : max(0, start - 1)].rstrip()
+    if lines > 1 and not text[start:at].strip() and heading.endswith((":", ">", "]")):
+        return above
+    return start
+
+
+_position = partial(
+    prompt_perturbation, family="position", group="position",
+    invariants=("target", "choices", "lines", "words", "negations"),
+)  # fmt: skip
 
 
 # Parts of the template
 
 
-@lru_cache(maxsize=16)  # called once to see whether there are any, and once to draw one
-def _context_orders(prompt: Prompt) -> list[Order]:
-    return possible(prompt, moves(template_units(prompt.sections), "context"))
+@lru_cache(maxsize=32)  # called once to see whether there are any, and once to draw one
+def _orders(prompt: Prompt, role: Role) -> list[Order]:
+    return possible(prompt, moves(template_units(prompt.sections), role))
 
 
-@lru_cache(maxsize=16)
-def _output_orders(prompt: Prompt) -> list[Order]:
-    return possible(prompt, moves(template_units(prompt.sections), "output"))
+def _can_move(role: Role, prompt: Prompt) -> bool:
+    return bool(_orders(prompt, role))
 
 
-def _can_move_context(prompt: Prompt) -> bool:
-    return bool(_context_orders(prompt))
-
-
-def _can_move_output(prompt: Prompt) -> bool:
-    return bool(_output_orders(prompt))
-
-
-@prompt_perturbation(
-    "move_context",
-    title="the input moved",
-    family=_FAMILY,
-    group=_GROUP,
-    version=2,
-    scope=("input", "document", "choices"),
-    invariants=_MEANING,
-    eligible=_can_move_context,
-)
+@_position(
+    "move_context", version=2, title="the input moved", scope=("input", "document", "choices"),
+    eligible=partial(_can_move, "context"),
+)  # fmt: skip
 def move_context(prompt: Prompt, rng: Rng) -> Prompt:
     """Moves the task's input, with its labels, to another place in the template."""
-    return rearranged(prompt, rng.choice(_context_orders(prompt)))
+    return rearranged(prompt, rng.choice(_orders(prompt, "context")))
 
 
-@prompt_perturbation(
-    "move_output_instructions",
-    title="the answer rules moved",
-    family=_FAMILY,
-    group=_GROUP,
-    version=2,
-    scope=("output_format",),
-    invariants=_MEANING,
-    eligible=_can_move_output,
-)
+@_position(
+    "move_output_instructions", version=2, title="the answer rules moved", scope=("output_format",),
+    eligible=partial(_can_move, "output"),
+)  # fmt: skip
 def move_output_instructions(prompt: Prompt, rng: Rng) -> Prompt:
     """Moves the rules for the form of the answer to another place in the template."""
-    return rearranged(prompt, rng.choice(_output_orders(prompt)))
+    return rearranged(prompt, rng.choice(_orders(prompt, "output")))
 
 
 # Documents and lists
 
-_SPLIT = Parameter(
-    name="split",
-    type=str,
-    default="marked",
-    options=("marked", "paragraphs"),
-    help="how to tell the documents in one text apart",
+_SPLIT = choice(
+    "split", ("marked", "paragraphs"), "marked", "how to tell the documents in one text apart"
 )
 
 
@@ -119,28 +274,22 @@ def _swapped(section: Section, lists: Sequence[Sequence[Span]], rng: Rng) -> Sec
     return replace_spans(section, changes)
 
 
-def _can_reorder_documents(prompt: Prompt, split: Split) -> bool:
+def _can_reorder_documents(prompt: Prompt, split: Split = "marked") -> bool:
     return placed_documents(prompt.sections) is not None or any(
-        documents_in(section, split) for section in prompt.sections
+        _documents_in(section, split) for section in prompt.sections
     )
 
 
-@prompt_perturbation(
-    "reorder_documents",
-    title="documents in another order",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=("document",),
-    parameters=(_SPLIT,),
-    invariants=_MEANING,
-    eligible=_can_reorder_documents,
-)
+@_position(
+    "reorder_documents", title="documents in another order", scope=("document",),
+    parameters=(_SPLIT,), eligible=_can_reorder_documents,
+)  # fmt: skip
 def reorder_documents(prompt: Prompt, rng: Rng, split: Split) -> Prompt:
     """Reorders the documents; each keeps its own label."""
     sections = prompt.sections
     placed = placed_documents(sections)
     if placed is None:
-        spans_by_section = [documents_in(section, split) for section in sections]
+        spans_by_section = [_documents_in(section, split) for section in sections]
         return prompt.with_sections(
             tuple(
                 _swapped(s, [spans] if spans else [], rng)
@@ -155,24 +304,18 @@ def reorder_documents(prompt: Prompt, rng: Rng, split: Split) -> Prompt:
 
 
 def _can_reorder_bullets(prompt: Prompt) -> bool:
-    return any(open_lists(prompt.sections, at) for at in range(len(prompt.sections)))
+    return any(_open_lists(prompt.sections, at) for at in range(len(prompt.sections)))
 
 
-@prompt_perturbation(
-    "reorder_bullets",
-    title="bullets in another order",
-    family=_FAMILY,
-    group=_GROUP,
-    version=2,
-    scope=("instruction", "input", "document", "output_format"),
-    invariants=_MEANING,
-    eligible=_can_reorder_bullets,
-)
+@_position(
+    "reorder_bullets", version=2, title="bullets in another order",
+    scope=("instruction", "input", "document", "output_format"), eligible=_can_reorder_bullets,
+)  # fmt: skip
 def reorder_bullets(prompt: Prompt, rng: Rng) -> Prompt:
     """Reorders the items of bullet lists; nested lines move with their item."""
     sections = prompt.sections
     return prompt.with_sections(
-        tuple(_swapped(s, open_lists(sections, at), rng) for at, s in enumerate(sections))
+        tuple(_swapped(s, _open_lists(sections, at), rng) for at, s in enumerate(sections))
     )
 
 
@@ -184,14 +327,10 @@ def _shown(demonstration: Demonstration) -> str:
     return "".join(s.text for s in demonstration.sections) + f"\n{demonstration.answer}"
 
 
-@prompt_perturbation(
-    "demonstration_order",
-    title="examples in another order",
-    family=_FAMILY,
-    group="demonstrations",
-    invariants=_MEANING,
+@_position(
+    "demonstration_order", title="examples in another order", group="demonstrations",
     eligible=_can_reorder_demonstrations,
-)
+)  # fmt: skip
 def demonstration_order(prompt: Prompt, rng: Rng) -> Prompt:
     """Shows the same solved examples in another order."""
     shown = prompt.demonstrations
@@ -202,37 +341,20 @@ def demonstration_order(prompt: Prompt, rng: Rng) -> Prompt:
 # Several at once
 
 
-def _mixed_orders(prompt: Prompt) -> list[Order]:
-    """The moves of both kinds together; of one kind if the other has nowhere to go."""
-    template_parts = template_units(prompt.sections)
-    together = possible(prompt, both(template_parts, "context", "output"))
-    return together or _context_orders(prompt) or _output_orders(prompt)
-
-
-def _kinds(prompt: Prompt) -> int:
-    """How many kinds of change the prompt allows."""
-    can = (_can_move_context, _can_move_output, _can_reorder_bullets)
-    return sum(able(prompt) for able in can) + _can_reorder_documents(prompt, "marked")
-
-
 def _can_mix(prompt: Prompt) -> bool:
-    return _kinds(prompt) > 1
+    """Whether the prompt allows at least two kinds of change."""
+    can_move = [_can_move("context", prompt), _can_move("output", prompt)]
+    return sum((*can_move, _can_reorder_bullets(prompt), _can_reorder_documents(prompt))) > 1
 
 
-@prompt_perturbation(
-    "mixed_positions",
-    title="several parts moved",
-    family=_FAMILY,
-    group=_GROUP,
-    version=2,
-    invariants=_MEANING,
-    eligible=_can_mix,
-)
+@_position("mixed_positions", version=2, title="several parts moved", eligible=_can_mix)
 def mixed_positions(prompt: Prompt, rng: Rng) -> Prompt:
     """Makes all of these changes at once that the prompt allows, at least two kinds."""
     if _can_reorder_bullets(prompt):
         prompt = reorder_bullets(prompt, rng)
-    if _can_reorder_documents(prompt, "marked"):
+    if _can_reorder_documents(prompt):
         prompt = reorder_documents(prompt, rng)
-    orders = _mixed_orders(prompt)
+    # The moves of both kinds together; of one kind if the other has nowhere to go
+    together = possible(prompt, both(template_units(prompt.sections), "context", "output"))
+    orders = together or _orders(prompt, "context") or _orders(prompt, "output")
     return rearranged(prompt, rng.choice(orders)) if orders else prompt

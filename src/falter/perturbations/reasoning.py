@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from falter.core.ids import digest
-from falter.core.interfaces import Parameter
 from falter.core.records import Prompt
 from falter.core.rng import Rng
-from falter.perturbations._asking import what_to_give, with_instruction
-from falter.perturbations._base import has_body, prompt_perturbation
-from falter.perturbations._choices import is_listed, refers, relisted, target_of
-from falter.perturbations._frame import framed
+from falter.perturbations.additions import framed, what_to_give, with_instruction
+from falter.perturbations.base import choice, has_body, prompt_perturbation
+from falter.perturbations.options import is_listed, refers, relisted, target_of
 
-__all__ = ["chain_of_thought", "elimination", "elimination_control", "ignore_above"]
-
-_FAMILY = _GROUP = "reasoning"
+_reasoning = partial(prompt_perturbation, family="reasoning", group="reasoning")
 
 
 # Elimination
@@ -93,28 +89,18 @@ def _eliminated(prompt: Prompt, name: str, requested: str) -> Prompt:
     return shortened.with_sections(with_instruction(shortened.sections, name, text))
 
 
-@prompt_perturbation(
-    "elimination",
-    title="a question for the wrong option",
-    family=_FAMILY,
-    group=_GROUP,
-    version=2,
-    eligible=_can_eliminate,
-)
+@_reasoning(
+    "elimination", version=2, title="a question for the wrong option", eligible=_can_eliminate,
+)  # fmt: skip
 def elimination(prompt: Prompt, rng: Rng) -> Prompt:
     """Leaves two options, the right one and a wrong one, and asks for the wrong one."""
     return _eliminated(prompt, "elimination", "wrong")
 
 
-@prompt_perturbation(
-    "elimination_control",
-    title="two options only",
-    family=_FAMILY,
-    group=_GROUP,
-    version=2,
-    invariants=("target text",),
+@_reasoning(
+    "elimination_control", version=2, title="two options only", invariants=("target text",),
     eligible=_can_eliminate,
-)
+)  # fmt: skip
 def elimination_control(prompt: Prompt, rng: Rng) -> Prompt:
     """Leaves the same two options as elimination, and asks for the right one."""
     return _eliminated(prompt, "elimination", "right")
@@ -164,19 +150,13 @@ def _nearby_number(text: str, rng: Rng) -> str:
     return close if parts is None else f"{parts['before']}{close}{parts['after']}"
 
 
-@prompt_perturbation(
+@_reasoning(
     "ignore_above",
     title="a stray answer in front",
-    family=_FAMILY,
-    group=_GROUP,
     version=2,
     parameters=(
-        Parameter(
-            name="answer",
-            type=str,
-            default="incorrect",
-            options=("correct", "incorrect"),
-            help="whether the stray answer is correct",
+        choice(
+            "answer", ("correct", "incorrect"), "incorrect", "whether the stray answer is correct"
         ),
     ),
     invariants=("target", "choices", "negations"),
@@ -192,16 +172,10 @@ def ignore_above(prompt: Prompt, rng: Rng, answer: str) -> Prompt:
 # Steps before the answer
 
 
-@prompt_perturbation(
-    "chain_of_thought",
-    title="reasoning before the answer",
-    family=_FAMILY,
-    group=_GROUP,
-    scope=("instruction",),
-    invariants=("target", "choices", "code"),
-    reply_tokens=512,
-    reasons=True,
-)
+@_reasoning(
+    "chain_of_thought", title="reasoning before the answer", scope=("instruction",),
+    invariants=("target", "choices", "code"), reply_tokens=512, reasons=True,
+)  # fmt: skip
 def chain_of_thought(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for the reasoning first, and for the answer on a last line of its own."""
     text = (

@@ -1,195 +1,367 @@
-"""Noise in and between words of the input: typing mistakes, dropped words, split and joined ones.
+"""Words dropped or replaced by others: stop words, homophones, contractions, synonyms.
 
-Group *word manipulation* is the six of the Brittlebench tables, *word noise* are all others of the
-family. The family *wording* comes through the same door.
+The other perturbations of words, and those of the family *wording*, register with this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
 
-from falter.core.interfaces import Parameter
+from falter.core.errors import InvalidValue
 from falter.core.records import Span
 from falter.core.rng import Rng
-from falter.perturbations._autocorrect import autocorrect
-from falter.perturbations._base import site_perturbation
-from falter.perturbations._casing import casing
-from falter.perturbations._dialect import dialect
-from falter.perturbations._distractors import distractor_context
-from falter.perturbations._dropping import drop_stop_words
-from falter.perturbations._human_typos import human_typos
-from falter.perturbations._invisible import invisible
-from falter.perturbations._letters import homoglyphs, leetspeak, ocr
-from falter.perturbations._lexical import contractions, homophones, synonyms
-from falter.perturbations._manner import learner, tone_rules, voice
-from falter.perturbations._marks import punctuation, punctuation_spaces
-from falter.perturbations._reasked import paraphrase_rules
-from falter.perturbations._resources import misspellings, never_written
-from falter.perturbations._spacing import space_sequences, whitespace
-from falter.perturbations._typing import mistyped
-from falter.perturbations._wording import (
-    FAMILY,
-    LANGUAGES,
-    MANIPULATION,
-    MEANING,
-    NOISE,
-    long_words,
+from falter.perturbations import (  # noqa: F401  (they register)
+    augmentation,
+    letters,
+    spacing,
+    spelling,
+    wording,
+)
+from falter.perturbations.base import choice
+from falter.perturbations.vocabulary import (
+    capitalised_like,
+    contraction_table,
+    homophone_table,
+    is_no_name,
+    lines,
+    manipulation,
+    noise,
     plain_words,
-    without_symbols,
+    spelt_spans,
+    stop_words,
+    synonym_table,
+    table,
+    word_set,
 )
-from falter.text import Replacement, kept_words, uncovered
-
-__all__ = [
-    "autocorrect",
-    "casing",
-    "contractions",
-    "dialect",
-    "distractor_context",
-    "drop_stop_words",
-    "homoglyphs",
-    "homophones",
-    "human_typos",
-    "invisible",
-    "learner",
-    "leetspeak",
-    "ocr",
-    "paraphrase_rules",
-    "punctuation",
-    "punctuation_spaces",
-    "space_sequences",
-    "spelling",
-    "synonyms",
-    "tone_rules",
-    "typos",
-    "voice",
-    "whitespace",
-    "word_merge",
-    "word_split",
-]
-
-_KIND = Parameter(
-    name="kind",
-    type=str,
-    default="all",
-    help="keyboard: a neighbouring key; misspelling: as people misspell the word; "
-    "charmix: letters swapped, dropped or doubled",
-    options=("all", "charmix", "keyboard", "misspelling"),
+from falter.text import (
+    Replacement,
+    kept_words,
+    letter_symbols,
+    overlaps,
+    passive_auxiliaries,
+    uncovered,
 )
 
+# Function words dropped: those that only link, or everything that the published list holds
 
-def _typo_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Span]:
-    words = long_words(text, blocked, language)
-    return words if kind != "misspelling" else _misspelt(text, words, language)
-
-
-def _misspelt(text: str, words: Sequence[Span], language: str) -> list[Span]:
-    table = misspellings(language)
-    return [(start, end) for start, end in words if text[start:end].lower() in table]
-
-
-@site_perturbation(
-    "typos",
-    title="typos",
-    sites=_typo_sites,
-    family=FAMILY,
-    group=MANIPULATION,
-    version=3,
-    default_rate=0.5,
-    parameters=(_KIND,),
-    invariants=MEANING,
-    languages=LANGUAGES,
-)
-def typos(text: str, site: Span, rng: Rng, kind: str, language: str) -> Replacement | None:
-    """Mistypes a word: a neighbouring key, a swap, a drop, a double, a misspelling.
-
-    Words of three letters or more; the first letter keeps its case, and the result is never a
-    correctly spelt word. Negations, quantifiers and number words stay as they are.
-    """
-    start, end = site
-    mistake = mistyped(text[start:end], kind, language, rng)
-    return None if mistake is None else (start, end, mistake)
+_DROP_STYLE = choice(
+    "style", ("careful", "published"), "careful",
+    "careful: words that only link; published: every word of the published list, negations "
+    "included (English)",
+)  # fmt: skip
+_TOKEN = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
 
 
-def _spelling_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    return _misspelt(text, plain_words(text, blocked, language), language)
+@cache
+def _dropped_words(language: str, style: str) -> frozenset[str]:
+    if style == "careful":
+        return stop_words(language)
+    if language != "en":
+        raise InvalidValue(
+            "drop_stop_words.style", style, f"careful for the language '{language}'",
+            hint="the published list is English",
+        )  # fmt: skip
+    return frozenset(lines("published_stop_words_en.txt"))
 
 
-@site_perturbation(
-    "spelling",
-    title="misspelt words",
-    sites=_spelling_sites,
-    family=FAMILY,
-    group=NOISE,
-    version=2,
-    default_rate=0.5,
-    invariants=MEANING,
-    languages=LANGUAGES,
-)
-def spelling(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
-    """Misspells words as people do, from a table.
-
-    The rate is the share of the words that are in the table. It is the table of
-    `typos:kind=misspelling`, but the results appear in a group of their own.
-    """
-    start, end = site
-    misspelt = mistyped(text[start:end], "misspelling", language, rng)
-    return None if misspelt is None else (start, end, misspelt)
+def _drop_sites(text: str, blocked: Sequence[Span], style: str, language: str) -> list[Span]:
+    words = _dropped_words(language, style)
+    small = _find_words(text, _with_contrasts(language, style))
+    kept = _kept_starts(text, small, language) if style == "careful" else ()
+    spans: list[Span] = [
+        (start, end)
+        for start, end, word in small
+        if start not in kept
+        and word in words
+        and is_no_name(text, start, text[start:end].replace("’", "'"), language)
+    ]
+    free = uncovered(uncovered(spans, blocked), spelt_spans(text, language))
+    return list(_with_spaces(text, free, blocked))
 
 
-def _splittable(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    return long_words(text, blocked, language, 4)
+@cache
+def _with_contrasts(language: str, style: str) -> frozenset[str]:
+    return _dropped_words(language, style).union(*_contrasts(language))
 
 
-@site_perturbation(
-    "word_split",
-    title="split words",
-    sites=_splittable,
-    family=FAMILY,
-    group=MANIPULATION,
-    version=2,
-    default_rate=0.3,
-    invariants=MEANING,
-    languages=LANGUAGES,
-)
-def word_split(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
-    """Splits words of four letters or more in two, at least two letters on each side.
-
-    No half is ever a negation, quantifier or number word (*no rmal*) or a coarse one (*ass ure*),
-    and a Dutch *ij* is never split.
-    """
-    start, end = site
-    at = start + 2 + rng.below(end - start - 3)
-    head, tail = text[start:at], text[at:end]
-    kept, coarse = kept_words(language), never_written()
-    if any(half in kept or half in coarse for half in (head.lower(), tail.lower())):
-        return None
-    if language == "nl" and head[-1] == "i" and tail[0] == "j":
-        return None
-    return start, end, f"{head} {tail}"
+def _find_words(text: str, words: frozenset[str]) -> Sequence[tuple[int, int, str]]:
+    """Where the text has one of the words, and which, in lower case."""
+    plain = text.replace("’", "'")
+    low = plain.lower()
+    if len(low) != len(text):  # İ becomes two letters and would move what follows
+        return [(*m.span(), w) for m in _TOKEN.finditer(plain) if (w := m[0].lower()) in words]
+    return [(*m.span(), w) for m in _TOKEN.finditer(low) if (w := m[0]) in words]
 
 
-def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    words = without_symbols(text, plain_words(text, blocked, language), language)
-    gaps = ((a[1], b[0]) for a, b in pairwise(words))
-    free = [(end, start) for end, start in gaps if start - end == 1 and text[end] == " "]
-    return uncovered(free, blocked)
+def _kept_starts(text: str, small: Sequence[tuple[int, int, str]], language: str) -> set[int]:
+    """Where the words begin that would be dropped, but carry meaning in this text."""
+    kept = {start for start, _ in passive_auxiliaries(text, language)}
+    kept |= {start for start, _ in letter_symbols(text)} if language == "en" else set()
+    for contrast in _contrasts(language):
+        sides = {start: contrast[word] for start, _, word in small if word in contrast}
+        if len(set(sides.values())) > 1:
+            kept |= sides.keys()
+    return kept
 
 
-@site_perturbation(
-    "word_merge",
-    title="joined words",
-    sites=_joints,
-    family=FAMILY,
-    group=MANIPULATION,
-    version=3,
-    default_rate=0.3,
-    invariants=MEANING,
-    languages=LANGUAGES,
-)
-def word_merge(text: str, site: Span, rng: Rng, language: str) -> Replacement:
-    """Joins neighbouring words by removing the single space between them.
+@cache
+def _contrasts(language: str) -> tuple[dict[str, int], ...]:
+    """Sets of words that say who or where, each with the number of its set. Where a text has words
+    of two sets, leaving them out mixes them up."""
+    contrasts: list[list[str]] = table("word_sets_en.json")["contrasts"] if language == "en" else []
+    return tuple(
+        {word: number for number, words in enumerate(sets) for word in words.split()}
+        for sets in contrasts
+    )
 
-    A letter that stands for something (*the value of a*) is joined to nothing.
+
+def _with_spaces(text: str, words: Sequence[Span], blocked: Sequence[Span]) -> Iterator[Span]:
+    """Each word with the space behind it at the start of a line, else with the space before it."""
+    head = 0
+    for start, end in words:
+        line = text.rfind("\n", 0, start) + 1
+        leads = start in (line, head)
+        if (leads or not _space(text, start - 1, blocked)) and _space(text, end, blocked):
+            head = end + 1 if leads else head
+            yield start, end + 1
+        elif start and _space(text, start - 1, blocked):
+            yield start - 1, end
+        else:
+            yield start, end
+
+
+def _space(text: str, at: int, blocked: Sequence[Span]) -> bool:
+    """Whether there is a space here that may go."""
+    return at >= 0 and text[at : at + 1] == " " and not overlaps(blocked, at, at + 1)
+
+
+@manipulation(
+    "drop_stop_words", version=2, title="missing small words", sites=_drop_sites,
+    parameters=(_DROP_STYLE,), edit_draws=False,
+)  # fmt: skip
+def drop_stop_words(text: str, site: Span, rng: Rng, style: str, language: str) -> Replacement:
+    """Drops function words, each with one space beside it.
+
+    Question words, negation, quantifiers, comparison, logic and time are kept; so are the
+    auxiliary and the agent of a passive, *with*, letters that are symbols, and words that a text
+    contrasts (*in* and *on*, *he* and *she*). `style=published` drops every word of the published
+    list. What follows a dropped first word is not given a capital.
     """
     return site[0], site[1], ""
+
+
+# Words replaced by others: homophones, contractions, synonyms
+
+_WORD = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])(?!['’]\w)")
+
+
+def _sounding_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    table, protected_words = homophone_table(language), kept_words(language)
+    spans: list[Span] = []
+    for match in _WORD.finditer(text):
+        word = match.group()
+        low = word.lower().replace("’", "'")
+        if low in table and low not in protected_words and is_no_name(text, match.start(), word):
+            spans.append(match.span())
+    return uncovered(uncovered(spans, blocked), spelt_spans(text, language)) if spans else spans
+
+
+@noise(
+    "homophones", version=2, title="words that sound alike", sites=_sounding_sites,
+    languages=("en",),
+)  # fmt: skip
+def homophones(text: str, site: Span, rng: Rng, language: str) -> Replacement:
+    """Writes another word that sounds the same: their and there, to and too."""
+    start, end = site
+    word = text[start:end]
+    homophone = rng.choice(homophone_table(language)[word.lower().replace("’", "'")])
+    return start, end, capitalised_like(word, homophone)
+
+
+_CONTRACTION_KIND = choice(
+    "kind", ("both", "contract", "expand"), "both",
+    "contract: full forms become short; expand: short forms become full; both: either way",
+)  # fmt: skip
+# Behind a short form with n't, a subject stands between verb and not when it is spelled out, if
+# none stands before: *don't you* → *do you not*.
+_SUBJECT = re.compile(r"[ ](i|you|he|she|it|we|they)(?![\w'’])", re.IGNORECASE)
+_NO_SUBJECT = re.compile(
+    r"(?:[^\w ]\s*|\b(?:why|what|who|where|how|when|which|and|but|so|or)[ ])\Z", re.IGNORECASE
+)
+# A clause that continues: *who is it?* and *that is, …* do not.
+_GOES_ON = re.compile(
+    r"[ ]+(?!(?:it|he|she|they|we|you|I|there|here)\s*(?:[^\w\s]|\Z))[^\W\d_]", re.IGNORECASE
+)
+
+
+@cache
+def _forms(kind: str, language: str) -> re.Pattern[str]:
+    """A pattern for the forms that can be contracted, expanded, or either."""
+    tables = contraction_table(language)
+    chosen = tables if kind == "both" else {kind: tables[kind]}
+    forms = sorted({form for table in chosen.values() for form in table}, key=len, reverse=True)
+    either = "|".join(map(re.escape, forms)).replace("'", "['’]")
+    return re.compile(rf"(?<![\w'’-])(?:{either})(?![\w'’-])", re.IGNORECASE)
+
+
+def _contraction_sites(
+    text: str, blocked: Sequence[Span], kind: str, language: str
+) -> list[Replacement]:
+    tables = contraction_table(language)
+    sites: list[Replacement] = []
+    for match in _forms(kind, language).finditer(text):
+        form = match.group().replace("’", "'")
+        if not form[1:].islower():
+            continue
+        low = form.lower()
+        expanded = tables["expand"].get(low) if kind != "contract" else None
+        if expanded is not None:
+            site = _expanded(text, match, expanded)
+        elif low.endswith("not") or _GOES_ON.match(text, match.end()):
+            site = (*match.span(), _apostrophes(text, tables["contract"][low]))
+        else:
+            continue
+        sites.append((site[0], site[1], capitalised_like(form, site[2])))
+    return [site for site in sites if not overlaps(blocked, site[0], site[1])]
+
+
+def _expanded(text: str, match: re.Match[str], full: str) -> Replacement:
+    start, end = match.span()
+    subject = _SUBJECT.match(text, end) if full.endswith("not") else None
+    before = text[max(0, start - 12) : start]
+    if subject is None or (before.strip() and not _NO_SUBJECT.search(before)):
+        return start, end, full
+    verb = full.removesuffix("not").rstrip()
+    if verb == "are" and subject[1] in "Ii":
+        verb = "am"
+    return start, subject.end(), f"{verb}{subject[0]} not"
+
+
+def _apostrophes(text: str, form: str) -> str:
+    """The form with the kind of apostrophe that the text uses."""
+    return form.replace("'", "’") if "’" in text and "'" not in text else form
+
+
+@noise(
+    "contractions", version=2, title="contractions", sites=_contraction_sites,
+    parameters=(_CONTRACTION_KIND,), languages=("en",),
+)  # fmt: skip
+def contractions(text: str, site: Replacement, rng: Rng, kind: str, language: str) -> Replacement:
+    """Contracts full forms and expands contractions: do not and don't, what is and what's.
+
+    A verb without *not* is contracted only if its clause continues. Ambiguous short forms (*he's*,
+    *she'd*) are not expanded. A negation changes its form but is never lost.
+    """
+    return site
+
+
+_ARTICLE = re.compile(r"(?<![\w'’-])an? \Z", re.IGNORECASE)
+# Vowels by sound, including words whose spelling misleads.
+_VOWEL = re.compile(
+    r"(?!uni(?!n|m)|us[aeiu]|ut[ei]|eu|ewe|on(?:e|ce)\b)[aeiou]|hour|heir|hono|honest",
+    re.IGNORECASE,
+)
+
+
+Mention = tuple[int, int, int]  # start, end, and where an article before the word starts
+_BEFORE_NOUN = word_set("before_noun")
+_AFTER_NOUN = word_set("after_noun")
+# Words whose sense depends on their neighbour: *thus far*, *a distant cousin*.
+_COLLOCATIONS = word_set("collocations")
+_NEXT = re.compile(r" ([^\W\d_]+)")
+_PREVIOUS = re.compile(r"([^\W\d_]+) \Z")
+
+
+def _replaceable(text: str, blocked: Sequence[Span], language: str) -> list[tuple[Mention, ...]]:
+    """Words with synonyms, each with all of its mentions; none if one of them has to stay."""
+    table, nouns = synonym_table(language), _nouns(language)
+    mentions: dict[str, list[Mention]] = {}
+    for start, end in plain_words(text, blocked, language):
+        low = text[start:end].lower()
+        if low not in table:
+            continue
+        article = _ARTICLE.search(text, max(0, start - 4), start)
+        first = start if article is None else article.start()
+        if (
+            is_no_name(text, start, text[start:end])
+            and not overlaps(blocked, first, start)
+            and _keeps_sense(text, start, end, noun=low in nouns)
+        ):
+            mentions.setdefault(_stem(low), []).append((start, end, first))
+    if not mentions:
+        return []
+    counts = Counter(_stem(match[0].lower()) for match in _LETTERS.finditer(text))
+    return [tuple(places) for stem, places in mentions.items() if len(places) == counts[stem]]
+
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+def _stem(word: str) -> str:
+    """The word without the ending of a plural."""
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+@cache
+def _nouns(language: str) -> frozenset[str]:
+    """The nouns of the table: singular and plural stand there, and no form in *-ing*."""
+    table = synonym_table(language)
+    verbs = {word[:-3] for word in table if word.endswith("ing")}
+    plurals = {word for word in table if _stem(word) in table and word != _stem(word)}
+    roots = {root for word in plurals if not _of_verb(root := _stem(word), verbs)}
+    return frozenset(roots | {word for word in plurals if _stem(word) in roots})
+
+
+def _of_verb(word: str, verbs: set[str]) -> bool:
+    return not {word, word.removesuffix("e"), word + word[-1]}.isdisjoint(verbs)
+
+
+def _keeps_sense(text: str, start: int, end: int, *, noun: bool) -> bool:
+    """Whether nothing beside the word points to another sense: a hyphen, a name, a set phrase, or
+    a second word that makes a compound of a noun."""
+    if "-" in (text[start - 1 : start], text[end : end + 1]):
+        return False
+    after, before = _NEXT.match(text, end), _PREVIOUS.search(text, max(0, start - 24), start)
+    word = text[start:end].lower()
+    following = "" if after is None else after[1]
+    previous = "" if before is None else before[1]
+    if following[:1].isupper() and start:
+        return False
+    if f"{word}.{following}" in _COLLOCATIONS or f"{previous}.{word}" in _COLLOCATIONS:
+        return False
+    if not noun:
+        return True
+    return (not following or following in _AFTER_NOUN) and (
+        not previous or previous.lower() in _BEFORE_NOUN
+    )
+
+
+@noise(
+    "synonyms", version=2, title="synonyms", sites=_replaceable, default_rate=0.3, languages=("en",)
+)
+def synonyms(text: str, site: Sequence[Mention], rng: Rng, language: str) -> list[Replacement]:
+    """Replaces words by synonyms in the same form, all mentions of a word alike.
+
+    The rate is the share of the words that are in the table. *a* and *an* follow the new word, and
+    capitals stay; names, compounds and set phrases are left alone.
+    """
+    drawn = rng.below(_CHOICES)
+    return [_replaced(text, mention, drawn, language) for mention in site]
+
+
+_CHOICES = 1 << 20
+
+
+def _replaced(text: str, mention: Mention, drawn: int, language: str) -> Replacement:
+    start, end, first = mention
+    word = text[start:end]
+    choices = synonym_table(language)[word.lower()]
+    synonym = capitalised_like(word, choices[drawn % len(choices)])
+    if first == start or bool(_VOWEL.match(word)) == bool(_VOWEL.match(synonym)):
+        return start, end, synonym
+    return first, end, f"{text[first]}{'n' if _VOWEL.match(synonym) else ''} {synonym}"

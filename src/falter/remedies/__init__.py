@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from falter.remedies import (  # noqa: F401  (they register)
-    _case,
-    _examples,
-    _spelling,
-    _thinking,
-    _white_space,
-    _wording,
-)
-from falter.remedies._base import PLACE, Remedy, remedies, remedy, remedy_from
+from falter.remedies import spelling  # noqa: F401  (it registers)
+from falter.remedies.prompts import PLACE, Remedy, remedies, remedy, remedy_from
 
 __all__ = ["PLACE", "Remedy", "remedies", "remedy", "remedy_from"]

@@ -1,7 +1,7 @@
-"""Test doubles, for users too: scripted and replay clients, sample prompts, the property suite."""
+"""Test doubles, for users too: a scripted client, sample prompts, the property suite."""
 
 from __future__ import annotations
 
-from falter.testing._clients import Replay, Scripted
+from falter.testing.doubles import Scripted
 
-__all__ = ["Replay", "Scripted"]
+__all__ = ["Scripted"]

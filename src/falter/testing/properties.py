@@ -22,7 +22,7 @@ from falter.core.records import Prompt, Section
 from falter.core.render import plain
 from falter.core.rng import Rng
 from falter.perturbations import RewritePerturbation
-from falter.testing._rewrites import MadeUpRewrites
+from falter.testing.doubles import MadeUpRewrites
 from falter.testing.samples import SAMPLES, Sample
 
 __all__ = ["CHECKS", "check_perturbation", "check_prompt"]

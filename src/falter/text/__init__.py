@@ -1,37 +1,58 @@
 """Floor ½: spans and edits, the protector, words and sentences."""
 
-from falter.text._edits import Replacement, Segment, blocked, diff_spans, replace_spans
-from falter.text._functions import docstring_prose
-from falter.text._kept import KEPT_LANGUAGES, kept_words, negations, number_words, quantifiers
-from falter.text._meaning import MeaningCheck, MeaningFlag, meaning_flags
-from falter.text._names import (
+from falter.text.code import fenced_blocks, fences
+from falter.text.meaning import (
+    MeaningCheck,
+    MeaningFlag,
+    letter_symbols,
+    meaning_flags,
+    passive_auxiliaries,
+)
+from falter.text.names import (
     common_words,
     copied_words,
     mentioned_words,
     names,
 )
-from falter.text._protect import protect
-from falter.text._relations import letter_symbols, passive_auxiliaries
-from falter.text._relevance import relevance_map, relevant_sentences
-from falter.text._spans import merged, overlaps, uncovered
-from falter.text._spelling import LetterEdit, edit_distance, letter_edits
-from falter.text._words import natural_words, sentences
+from falter.text.protection import blocked, protect
+from falter.text.relevance import relevance_map, relevant_sentences
+from falter.text.spans import (
+    Replacement,
+    Segment,
+    added,
+    diff_spans,
+    merged,
+    overlaps,
+    replace_spans,
+    replaced,
+    uncovered,
+)
+from falter.text.words import (
+    KEPT_LANGUAGES,
+    edit_distance,
+    kept_words,
+    natural_words,
+    negations,
+    number_words,
+    quantifiers,
+    sentences,
+)
 
 __all__ = [
     "KEPT_LANGUAGES",
-    "LetterEdit",
     "MeaningCheck",
     "MeaningFlag",
     "Replacement",
     "Segment",
+    "added",
     "blocked",
     "common_words",
     "copied_words",
     "diff_spans",
-    "docstring_prose",
     "edit_distance",
+    "fenced_blocks",
+    "fences",
     "kept_words",
-    "letter_edits",
     "letter_symbols",
     "meaning_flags",
     "mentioned_words",
@@ -47,6 +68,7 @@ __all__ = [
     "relevance_map",
     "relevant_sentences",
     "replace_spans",
+    "replaced",
     "sentences",
     "uncovered",
 ]

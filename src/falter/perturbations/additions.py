@@ -1,0 +1,251 @@
+"""Text added to a prompt: before the answer cue, in place of format rules, around the whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from falter.core.late_regex import late_regex
+from falter.core.records import Prompt, Section, Span
+from falter.perturbations.base import protected_spans
+from falter.perturbations.options import shows_labels, untouched
+from falter.text import Replacement, added, blocked, overlaps, replace_spans, sentences
+
+_CUE_WORDS = 4
+
+
+def what_to_give(prompt: Prompt) -> str:
+    """What an answer to the prompt consists of, in words."""
+    if not prompt.choices or not any(s.kind == "choices" for s in prompt.sections):
+        return "your answer"
+    if prompt.answer_as == "label" and shows_labels(prompt.choice_format):
+        return "the label of the option you choose"
+    return "the text of the option you choose"
+
+
+def cue_at(sections: Sequence[Section]) -> int | None:
+    """The place of the answer cue: the last section of its kind, followed by additions only."""
+    for at in range(len(sections) - 1, -1, -1):
+        section = sections[at]
+        if section.kind == "cue" and section.text.strip():
+            return at
+        if section.kind not in ("added", "system") and section.text.strip():
+            return None
+    return None
+
+
+def cue_line(text: str) -> tuple[int, int]:
+    """The last line of a cue section: the lines before it say something else."""
+    end = len(text.rstrip())
+    return text.rfind("\n", 0, end) + 1, end
+
+
+def with_instruction(
+    sections: Sequence[Section], name: str, text: str, cue: str | None = None
+) -> tuple[Section, ...]:
+    """The sections with a new paragraph before the answer cue, or at the end if there is none.
+
+    It gets lines of its own, as far from the cue as the text before it was. `cue` replaces a short
+    cue; a long one says more than "answer now", so `cue` comes after it.
+    """
+    cue_place = cue_at(sections)
+    if cue_place is None:
+        return (*sections, added(name, _gap(sections, len(sections)) + text))
+    cue_section = sections[cue_place]
+    start, end = cue_line(cue_section.text)
+    before = len(cue_section.text[:start].rstrip())
+    inside = before > 0 and not overlaps(blocked(cue_section), before, before)
+    changes: list[Replacement] = []
+    if inside:
+        changes.append((before, before, cue_section.text[before:start] + text))
+    own_cue: tuple[Section, ...] = ()
+    if cue is not None and not overlaps(blocked(cue_section), start, end):
+        if len(cue_section.text[start:end].split()) <= _CUE_WORDS:
+            changes.append((start, end, cue))
+        else:
+            own_cue = (added(f"{name}_cue", f"\n{cue}"),)
+    changed = replace_spans(cue_section, changes)
+    paragraph = () if inside else (added(name, _apart(sections, cue_place, text)),)
+    return (*sections[:cue_place], *paragraph, changed, *own_cue, *sections[cue_place + 1 :])
+
+
+def _gap(sections: Sequence[Section], at: int) -> str:
+    """The line break needed before something inserted at this place."""
+    before = _text(sections[:at])
+    return "\n" if before and not before.endswith("\n") else ""
+
+
+def _apart(sections: Sequence[Section], at: int, text: str) -> str:
+    """The text with the line breaks it needs around it, before the section at this place."""
+    following = sections[at].text
+    breaks = following[: len(following) - len(following.lstrip())].replace(" ", "")
+    lead = _gap(sections, at) and (breaks or "\n")
+    return lead + text + ("" if breaks.startswith("\n") else "\n")
+
+
+def _text(sections: Sequence[Section]) -> str:
+    return "".join(s.text for s in sections if s.kind != "system")
+
+
+def has_rules(sections: Sequence[Section]) -> bool:
+    """Whether there are rules for the answer that nothing else holds on to."""
+    rules = _rules(sections)
+    return bool(rules) and all(_loose(sections, i) for i in rules)
+
+
+def has_format(sections: Sequence[Section]) -> bool:
+    """Whether there are rules for the form of the answer that can be told from all others."""
+    rules = _rules(sections)
+    kinds = [kind for i in rules for _, kind in _told_apart(sections[i].text)]
+    return "form" in kinds and "mixed" not in kinds and all(_loose(sections, i) for i in rules)
+
+
+def instead_of_format(
+    sections: Sequence[Section], rule: str, *, keeping: bool = True
+) -> tuple[Section, ...]:
+    """The sections with another rule for the form of the answer instead of their first one.
+
+    Their other rules of form are removed; what else they ask for, as a language or a length, stays
+    if it is worth `keeping`.
+    """
+    out = list(sections)
+    written = False
+    for i in _rules(sections):
+        text = sections[i].text
+        whole, rules = len(text.rstrip()), _told_apart(text)
+        changes: list[Replacement] = []
+        if not keeping or (written and all(kind == "form" for _, kind in rules)):
+            changes = [(0, whole, "" if written else rule)]
+            written = True
+        else:
+            for (start, end), kind in rules:
+                if kind == "form":
+                    new = (_with_gap(text, start), end, "") if written else (start, end, rule)
+                    changes.append(new)
+                    written = True
+        out[i] = replace_spans(sections[i], changes)
+    return tuple(out)
+
+
+def _rules(sections: Sequence[Section]) -> list[int]:
+    return [i for i, s in enumerate(sections) if s.kind == "output_format" and s.text.strip()]
+
+
+# What the answer looks like, as opposed to what it says, in which language and how long.
+_FORM = late_regex(
+    r"\b(?:letters?|labels?|options?|choices?|json|yaml|xml|html|markdown|plain text|format|form"
+    r"|tags?|keys?|brackets?|boxed|bullets?|table|heading|nothing else|final (?:answer|number|line)"
+    r"|line of its own|answer only|only the answer|just the answer|yes or no|true or false"
+    r"|(?:give|write|reply|answer|respond)\s+(?:only\s+)?(?:with\s+)?(?:the\s+)?(?:final\s+)?"
+    r"(?:number|answer|result|text))\b|####|\\boxed|[\"“']?Answer:",
+    re.IGNORECASE,
+)
+_OTHER_RULE = late_regex(
+    r"\b(?:at most|at least|no more than|fewer than|less than|up to|words?|sentences?|paragraphs?"
+    r"|characters|brief(?:ly)?|concise(?:ly)?|short|long|cit(?:e|es|ing|ation)s?|sources?|law|tone"
+    r"|polite(?:ly)?|formal(?:ly)?|explain|explanation|reason(?:s|ing)?|steps?|because|mention"
+    r"|include|avoid|never|must not|do not|don['’]t|if you|when you|unless|simple|plain english"
+    r"|english|french|german|spanish|italian|dutch|portuguese|japanese|chinese|language|as if"
+    r"|documents?|quote|name of|rounded?|decimals?|units?|dollars)\b",
+    re.IGNORECASE,
+)
+_NOT_ELSE = late_regex(
+    r"(?:do not|don['’]t|never) (?:write|add|say|give|include) anything(?: else)?"
+)
+RuleKind = Literal["form", "other", "mixed"]
+
+
+def _told_apart(text: str) -> list[tuple[tuple[int, int], RuleKind]]:
+    """The sentences and lines of rules, each with what it is about."""
+    told: list[tuple[tuple[int, int], RuleKind]] = []
+    for line in re.finditer(r"[^\n]+", text):
+        for start, end in sentences(line[0]):
+            span = line.start() + start, line.start() + end
+            told.append((span, _kind_of_rule(text[slice(*span)])))
+    return told
+
+
+def _kind_of_rule(rule: str) -> RuleKind:
+    form = _FORM.search(rule) is not None
+    other = _OTHER_RULE.search(_NOT_ELSE.sub("", rule)) is not None
+    if form and other:
+        return "mixed"
+    return "form" if form else "other"
+
+
+def _with_gap(text: str, start: int) -> int:
+    """The place with the one blank or line break before it."""
+    return start - 1 if start and text[start - 1] in " \n" else start
+
+
+def _loose(sections: Sequence[Section], at: int) -> bool:
+    """Whether the section is untouched and has lines of its own."""
+    before, own, after = _text(sections[:at]), sections[at], _text(sections[at + 1 :])
+    starts = not before or before.endswith("\n") or own.text.lstrip(" \t").startswith("\n")
+    ends = not after or own.text.rstrip(" \t").endswith("\n") or after.startswith("\n")
+    return starts and ends and untouched(own)
+
+
+# Text added around the whole prompt
+
+
+def framed(prompt: Prompt, name: str, before: str = "", after: str = "") -> Prompt:
+    """The prompt with text before everything but its system message, and after its answer cue.
+
+    If there are demonstrations, the text before goes ahead of the first of them, where a model
+    starts to read. Empty text adds nothing.
+    """
+    if before and prompt.demonstrations:
+        first, *rest = prompt.demonstrations
+        opened = replace(first, sections=(added(f"{name}_before", before), *first.sections))
+        prompt = replace(prompt, demonstrations=(opened, *rest))
+        before = ""
+    start, end = _body(prompt.sections)
+    if start == end or not (before or after):
+        return prompt
+    sections = [*prompt.sections]
+    if after:
+        sections.insert(end, added(f"{name}_after", after))
+    if before:
+        sections.insert(start, added(f"{name}_before", before))
+    return prompt.with_sections(tuple(sections))
+
+
+def _body(sections: Sequence[Section]) -> Span:
+    """From the first section that is not a system message to behind the last."""
+    start, end = 0, len(sections)
+    while start < end and sections[start].kind == "system":
+        start += 1
+    while start < end and sections[end - 1].kind == "system":
+        end -= 1
+    return start, end
+
+
+def ends_in_space(prompt: Prompt) -> bool:
+    """Whether the prompt is empty or ends in white space."""
+    for section in reversed(prompt.sections):
+        if section.kind != "system" and section.text:
+            return section.text[-1].isspace()
+    return True
+
+
+# The one section that a person wrote: what is said around it or in it reads as theirs
+
+
+def prose_at(prompt: Prompt) -> int | None:
+    """The input section, if there is one that begins with words and has not been edited there."""
+    if prompt.program is not None:
+        return None  # nobody chats with a function's signature
+    inputs = [n for n, s in enumerate(prompt.sections) if s.kind == "input" and s.text.strip()]
+    if len(inputs) != 1:
+        return None
+    section = prompt.sections[inputs[0]]
+    start = len(section.text) - len(section.text.lstrip())
+    end = len(section.text.rstrip())
+    closed = protected_spans(prompt, section)
+    inside = overlaps(closed, start, start + 1) and section.text[start].isascii()
+    covered = sum(b - a for a, b in closed) > (end - start) / 2
+    edited = any(e.new_start <= start or e.new_end >= end for e in section.edits)
+    return None if covered or edited or (inside and section.text[start] in "`{<[") else inputs[0]

@@ -1,0 +1,417 @@
+"""The registry of perturbations, the decorators that fill it, and parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from math import floor
+from typing import Any, TypedDict, TypeVar, Unpack, get_args
+
+from falter.core.errors import InvalidValue, UnknownName
+from falter.core.interfaces import Parameter, Perturbation
+from falter.core.parameters import parameter_value
+from falter.core.records import Prompt, Section, SectionKind, Span
+from falter.core.registry import Registry
+from falter.core.rng import Rng
+from falter.text import Replacement, blocked, copied_words, merged, protect, replace_spans
+
+perturbations: Registry[Perturbation] = Registry("perturbation", "falter.perturbations")
+
+S = TypeVar("S")
+FindSites = Callable[..., Sequence[S]]
+EditSite = Callable[..., Replacement | list[Replacement] | None]
+ChangePrompt = Callable[..., Prompt]
+
+# Parameters: filled in, checked, normalised
+
+COUNT = Parameter(
+    name="count", type=int, default=None, low=0, help="exactly this many edits; replaces the rate"
+)
+PROTECT = Parameter(
+    name="protect", type=tuple, default=(), help="regular expressions for text to leave alone"
+)
+
+
+def choice(name: str, options: Iterable[str], default: str, help: str) -> Parameter:
+    """A parameter with one of several words."""
+    return Parameter(name=name, type=str, default=default, help=help, options=tuple(options))
+
+
+def whole_number(name: str, default: int, low: int, high: int, help: str) -> Parameter:
+    """A parameter with a whole number within bounds."""
+    return Parameter(name=name, type=int, default=default, low=low, high=high, help=help)
+
+
+def rate_parameter(default: float) -> Parameter:
+    """`rate`: the share of eligible places to edit."""
+    return Parameter(
+        name="rate", type=float, default=default, low=0, high=1, help="share of places to edit"
+    )
+
+
+def scope_parameter(default: tuple[SectionKind, ...]) -> Parameter:
+    """`scope`: the kinds of section to edit."""
+    help, kinds = "kinds of section to edit", get_args(SectionKind)
+    return Parameter(name="scope", type=tuple, default=default, help=help, options=kinds)
+
+
+def language_parameter(languages: Sequence[str]) -> Parameter:
+    """`language`: one of those with bundled resources."""
+    default = "en" if "en" in languages else languages[0]
+    return choice("language", languages, default, "language of the text")
+
+
+def checked_parameters(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Every parameter with its value, in the order of declaration. Do not change the result.
+
+    Numbers take the type the parameter declares, so that 1 and 1.0 are one value. Rate and count
+    given together raise; a count sets the rate to None.
+    """
+    try:
+        return _checked(perturbation, **params)  # type: ignore[arg-type]
+    except TypeError:  # a list among the values cannot be a cache key
+        return _filled(perturbation, params)
+
+
+@lru_cache(maxsize=512, typed=True)
+def _checked(perturbation: Perturbation, /, **params: Any) -> Mapping[str, Any]:
+    return _filled(perturbation, params)
+
+
+def _filled(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = perturbation.name
+    declared = {parameter.name: parameter for parameter in perturbation.parameters}
+    full = {key: p.default for key, p in declared.items()}
+    for key, value in params.items():
+        if key not in declared:
+            raise UnknownName(f"parameter of {name}", key, declared)
+        is_empty_rate = key == "rate" and value is None
+        full[key] = (
+            None if is_empty_rate else parameter_value(f"{name}.{key}", declared[key], value)
+        )
+    if "rate" in full and "count" in full:
+        _settle_dose(name, full, params)
+    return full
+
+
+def _settle_dose(name: str, full: dict[str, Any], params: Mapping[str, Any]) -> None:
+    if full["count"] is None:
+        if full["rate"] is None:
+            raise InvalidValue(f"{name}.rate", None, "a number from 0 to 1, or a count")
+    elif params.get("rate") is not None:
+        raise InvalidValue(
+            f"{name}.count", full["count"], f"no count together with rate={full['rate']!r}",
+            hint="give a rate (share of places) or a count (number of edits), not both",
+        )  # fmt: skip
+    else:
+        full["rate"] = None
+
+
+# Perturbations
+
+
+class Description(TypedDict, total=False):
+    """The statements of a perturbation about itself: see `docs/extending.md`."""
+
+    family: str
+    group: str
+    version: int
+    title: str
+    scope: tuple[SectionKind, ...]
+    parameters: tuple[Parameter, ...]
+    invariants: Iterable[str]
+    languages: Iterable[str] | None
+    reply_tokens: int
+    output_format: str | None
+    reasons: bool
+
+
+def summary_of(function: Callable[..., Any]) -> str:
+    """The first line of a function's description."""
+    return (function.__doc__ or "").strip().partition("\n")[0]
+
+
+class Described:
+    """The description of a perturbation: name, family, parameters, invariants.
+
+    `title` is what people call it, as it stands after "under": `split words`, `a persona in front`.
+    Without one it is the name, with spaces.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        *,
+        family: str = "custom",
+        group: str = "custom",
+        version: int = 1,
+        title: str = "",
+        scope: tuple[SectionKind, ...] = (),
+        parameters: tuple[Parameter, ...] = (),
+        invariants: Iterable[str] = (),
+        languages: Iterable[str] | None = None,
+        reply_tokens: int = 0,
+        output_format: str | None = None,
+        reasons: bool = False,
+    ) -> None:
+        if reasons and not reply_tokens:
+            raise InvalidValue(
+                f"reply_tokens of '{name}'", reply_tokens, "enough tokens for the reasoning",
+                hint="for example reply_tokens=512",
+            )  # fmt: skip
+        self.name, self.family, self.group, self.version = name, family, group, version
+        self.summary = summary
+        self.title = title or name.replace("_", " ")
+        self.scope = scope
+        self.invariants = frozenset(invariants)
+        self.languages = None if languages is None else frozenset(languages)
+        self.needs_model = False
+        self.reply_tokens, self.output_format, self.reasons = reply_tokens, output_format, reasons
+        language = () if self.languages is None else (language_parameter(sorted(self.languages)),)
+        self.parameters = (*parameters, *language)
+
+    def __repr__(self) -> str:
+        return f"<perturbation {self.name} v{self.version}>"
+
+
+class SitePerturbation(Described):
+    """Edits a share or a number of eligible places.
+
+    The places of all sections in scope share one seeded order. They are edited in that order until
+    there are enough edits, so that a weaker dose is part of a stronger one. A place whose edit is
+    None is skipped.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        edit: EditSite,
+        *,
+        sites: FindSites[Any],
+        closed: Callable[[Prompt, Section, Sequence[str]], Sequence[Span]] | None = None,
+        default_rate: float = 1.0,
+        edit_draws: bool = True,
+        **described: Unpack[Description],
+    ) -> None:
+        described.setdefault("scope", ("input",))
+        super().__init__(name, summary, **described)
+        shared = (rate_parameter(default_rate), COUNT, PROTECT, scope_parameter(self.scope))
+        self._own = tuple(p.name for p in self.parameters)
+        self.parameters = (*shared, *self.parameters)
+        self._sites, self._edit, self._edit_draws = sites, edit, edit_draws
+        self._closed = closed or protected_spans
+
+    def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
+        full = checked_parameters(self, params)
+        own = {name: full[name] for name in self._own}
+        sites_by_section = self._find_sites(prompt, full, own)
+        places: list[Any] = []
+        section_of: list[int] = []
+        for at, sites in sites_by_section:
+            places += sites
+            section_of += [at] * len(sites)
+        edits_left = _dose(len(places), full["rate"], full["count"])
+        edits: dict[int, list[Replacement]] = {}
+        if edits_left:
+            texts = [section.text for section in prompt.sections]
+            needs_order = self._edit_draws or edits_left < len(places)
+            for i in rng.order(len(places)) if needs_order else range(len(places)):
+                at = section_of[i]
+                change = self._edit(texts[at], places[i], rng, **own)
+                if change is None:
+                    continue
+                edits.setdefault(at, []).extend(change if isinstance(change, list) else [change])
+                edits_left -= 1
+                if not edits_left:
+                    break
+        return with_changes(prompt, edits)
+
+    def applies(self, prompt: Prompt, **params: Any) -> bool:
+        """Whether any section in scope has an eligible place."""
+        full = checked_parameters(self, params)
+        own = {name: full[name] for name in self._own}
+        return any(sites for _, sites in self._find_sites(prompt, full, own))
+
+    def _find_sites(
+        self, prompt: Prompt, full: Mapping[str, Any], own: dict[str, Any]
+    ) -> list[tuple[int, Sequence[Any]]]:
+        scope, protect = full["scope"], full["protect"]
+        return [
+            (at, self._sites(section.text, self._closed(prompt, section, protect), **own))
+            for at, section in enumerate(prompt.sections)
+            if section.kind in scope and section.text
+        ]
+
+
+def _dose(places: int, rate: float | None, count: int | None) -> int:
+    """How many edits: the count, or the rounded share of places, at least one for any share."""
+    if count is not None:
+        return min(count, places)
+    if not rate or not places:
+        return 0
+    return max(1, floor(rate * places + 0.5))
+
+
+class PromptPerturbation(Described):
+    """Changes the prompt as a whole."""
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        change: ChangePrompt,
+        *,
+        eligible: Callable[..., bool] | None = None,
+        asks_itself: bool = False,
+        **described: Unpack[Description],
+    ) -> None:
+        super().__init__(name, summary, **described)
+        self._change, self._asks_itself = change, asks_itself
+        self._eligible = eligible or has_body
+
+    def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
+        full = checked_parameters(self, params)
+        if self._asks_itself or self._eligible(prompt, **full):
+            return self._change(prompt, rng, **full)
+        return prompt
+
+    def applies(self, prompt: Prompt, **params: Any) -> bool:
+        """Whether the prompt has what this changes."""
+        return self._eligible(prompt, **checked_parameters(self, params))
+
+
+def register_all(table: Iterable[Perturbation]) -> None:
+    """Register perturbations under their names."""
+    for perturbation in table:
+        perturbations.register(perturbation.name, perturbation)
+
+
+def site_perturbation(
+    name: str,
+    *,
+    sites: FindSites[Any],
+    default_rate: float = 1.0,
+    edit_draws: bool = True,
+    **described: Unpack[Description],
+) -> Callable[[EditSite], SitePerturbation]:
+    """Register a function that edits one place as a perturbation.
+
+    `sites(text, blocked, **own)` finds the places, outside the blocked spans; the decorated
+    `edit(text, site, rng, **own)` returns `(start, end, new text)`, a list of several, or None to
+    skip the place. `own` are `parameters` (and `language` where there are `languages`). Edits of
+    different places must not overlap, except for deletions. Where an edit leaves `rng` alone,
+    `edit_draws=False` saves the seeding when every place is edited.
+
+        @site_perturbation("shout", sites=natural_words, default_rate=0.2)
+        def shout(text, site, rng):
+            "Puts words in capitals."
+            start, end = site
+            return start, end, text[start:end].upper()
+    """
+
+    def register(edit: EditSite) -> SitePerturbation:
+        perturbation = SitePerturbation(
+            name, summary_of(edit), edit, sites=sites, default_rate=default_rate,
+            edit_draws=edit_draws, **described,
+        )  # fmt: skip
+        perturbations.register(name, perturbation)
+        return perturbation
+
+    return register
+
+
+def prompt_perturbation(
+    name: str,
+    *,
+    eligible: Callable[..., bool] | None = None,
+    asks_itself: bool = False,
+    **described: Unpack[Description],
+) -> Callable[[ChangePrompt], PromptPerturbation]:
+    """Register `(prompt, rng, **parameters) -> prompt` as a perturbation.
+
+    `eligible(prompt, **parameters)` says whether there is anything to change; by default, whether
+    there is a section besides the system message. With `asks_itself` the function is called on
+    all prompts, and gives back those that it cannot change. `reply_tokens`, for perturbations that
+    need a written answer, is its length in tokens. `output_format` is the form that the answer
+    should have. `reasons` says that the prompt asks for reasoning first, so that a reply is
+    read from its end.
+    """
+
+    def register(change: ChangePrompt) -> PromptPerturbation:
+        perturbation = PromptPerturbation(
+            name,
+            summary_of(change),
+            change,
+            eligible=eligible,
+            asks_itself=asks_itself,
+            **described,
+        )
+        perturbations.register(name, perturbation)
+        return perturbation
+
+    return register
+
+
+# Prompts and their sections
+
+
+def has_body(prompt: Prompt, **params: Any) -> bool:
+    """Whether the prompt has a section besides the system message."""
+    return any(section.kind != "system" for section in prompt.sections)
+
+
+def with_changes(prompt: Prompt, changes: Mapping[int, Sequence[Replacement]]) -> Prompt:
+    """The prompt with replacements in its sections, by their places."""
+    if not changes:
+        return prompt
+    sections = list(prompt.sections)
+    for at, replacements in changes.items():
+        sections[at] = replace_spans(sections[at], sorted(replacements))
+    return prompt.with_sections(tuple(sections))
+
+
+def with_section(prompt: Prompt, at: int, section: Section) -> Prompt:
+    """The prompt with another section at this place."""
+    sections = (*prompt.sections[:at], section, *prompt.sections[at + 1 :])
+    return prompt.with_sections(sections)
+
+
+def protected_spans(
+    prompt: Prompt, section: Section, patterns: Sequence[str] = ()
+) -> Sequence[Span]:
+    """Where no noise may write: what is blocked, and words that the answer may have to copy."""
+    closed = blocked(section, patterns)
+    if section.kind == "choices" or (prompt.target is None and not prompt.choices):
+        return closed
+    copied = _answers_in(prompt, section.text)
+    return merged((*closed, *copied)) if copied else closed
+
+
+def _answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
+    """Where the target stands in a text, or an option: whoever copies it must find it whole."""
+    if prompt.choices:
+        return copied_words(text, prompt.choices, each_word=False)
+    target = "" if prompt.target is None else str(prompt.target)
+    return copied_words(text, (target,), each_word=True)
+
+
+def locked_spans(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
+    """The section's own protected spans, earlier edits, and what the user's patterns match.
+
+    Code and arithmetic are not among them, as they are in `falter.text.blocked`.
+    """
+    if not patterns and not section.protected and not section.edits:
+        return ()
+    spans = [(edit.new_start, edit.new_end) for edit in section.edits]
+    for pattern in _compiled(tuple(patterns)):
+        spans += [match.span() for match in pattern.finditer(section.text)]
+    return merged((*spans, *section.protected))
+
+
+@lru_cache(maxsize=256)
+def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    protect("", patterns)  # raises for what is no regular expression
+    return tuple(re.compile(source) for source in patterns)

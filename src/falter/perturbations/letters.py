@@ -1,0 +1,315 @@
+"""Letters replaced by look-alikes, characters that nobody sees, and letter case."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from itertools import pairwise
+
+from falter.core.records import Span
+from falter.core.rng import Rng
+from falter.perturbations.base import choice
+from falter.perturbations.spacing import leaves_other_word
+from falter.perturbations.vocabulary import (
+    MEANING,
+    confusions,
+    is_no_name,
+    long_words,
+    never_produced,
+    noise,
+    plain_words,
+    without_symbols,
+)
+from falter.text import Replacement, natural_words, overlaps, sentences, uncovered
+
+# Digits replace letters, so the text contains more numbers afterwards.
+_WITH_DIGITS = tuple(name for name in MEANING if name != "numbers")
+_MISREADINGS = 12
+
+
+def _long_holding(name: str, text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    return _holding(name, text, long_words(text, blocked, language))
+
+
+def _holding(name: str, text: str, words: list[Span]) -> list[Span]:
+    """The words with a letter that is in the table."""
+    has_letter = _any_of(name)
+    return [(start, end) for start, end in words if has_letter(text, start, end)]
+
+
+@cache
+def _any_of(name: str) -> Callable[[str, int, int], object]:
+    """A search for a letter that is in the table; case matters except in `leet`."""
+    single = "".join(letters for letters in confusions(name) if len(letters) == 1)
+    return re.compile(f"[{single}]", re.IGNORECASE if name == "leet" else 0).search
+
+
+@noise(
+    "ocr", version=3, title="scanning errors", sites=partial(_long_holding, "ocr"),
+    default_rate=0.3, invariants=_WITH_DIGITS,
+)  # fmt: skip
+def ocr(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
+    """Misreads one letter or pair of letters of a word, as a scanner does.
+
+    Words of three letters or more; the result is never another word. Digits may replace letters:
+    *w0rd*.
+    """
+    start, end = site
+    word, table, unwanted = text[start:end], confusions("ocr"), never_produced(language)
+    for _ in range(_MISREADINGS):
+        at = rng.below(len(word))
+        pair = word[at : at + 2]
+        piece = pair if pair in table and rng.below(2) else word[at]
+        if piece in table:
+            misread = word[:at] + rng.choice(table[piece]) + word[at + len(piece) :]
+            if misread.lower() not in unwanted:
+                return start, end, misread
+    return None
+
+
+def _lookalike_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    words = without_symbols(text, plain_words(text, blocked, language), language)
+    return _holding("homoglyphs", text, words)
+
+
+@noise(
+    "homoglyphs", version=3, title="look-alike letters", sites=_lookalike_sites, default_rate=0.3
+)
+def homoglyphs(text: str, site: Span, rng: Rng, language: str) -> Replacement:
+    """Replaces about half of a word's letters, and at least one, by Unicode look-alikes.
+
+    A letter that stands for something (*the side a*) stays.
+    """
+    start, end = site
+    table, letters, draw = confusions("homoglyphs"), list(text[start:end]), rng.choice
+    places = [at for at, letter in enumerate(letters) if letter in table]
+    sure, coins = draw(places), rng.below(1 << 48)
+    for at in places:
+        if at == sure or coins >> at % 48 & 1:
+            letters[at] = draw(table[letters[at]])
+    return start, end, "".join(letters)
+
+
+_SUM_SIGN = re.compile(r"(?<=\d)\+|\+(?=\d)")
+
+
+@noise(
+    "leetspeak", version=3, title="digits in place of letters",
+    sites=partial(_long_holding, "leet"), default_rate=0.3, invariants=_WITH_DIGITS,
+)  # fmt: skip
+def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
+    """Writes words in l33t: digits and signs in place of letters.
+
+    Words of three letters or more; if no letter would be left, the first one stays. Beside a digit
+    no plus is written: *837+3r* would be a sum.
+    """
+    start, end = site
+    table, word = confusions("leet"), text[start:end]
+    leet = "".join(
+        rng.choice(table[low]) if (low := letter.lower()) in table else letter for letter in word
+    )
+    leet = _SUM_SIGN.sub("7", leet)
+    if not any(map(str.isalpha, leet)):
+        leet = word[0] + leet[1:]
+    return start, end, leet
+
+
+# Characters that nobody sees, and what copying and saving makes of others
+
+_INVISIBLE_KIND = choice(
+    "kind", ("accents", "all", "mojibake", "no_break", "quotes", "zero_width"), "all",
+    "no_break: a space that does not break; zero_width: a space without width inside a word; "
+    "quotes: straight marks become curly; accents: letter and accent apart; mojibake: read in "
+    "the wrong encoding",
+)  # fmt: skip
+_GAP = re.compile(r"(?<=\S) (?=\S)")
+_QUOTE = re.compile(r"\"|(?<!\w)'|'(?!\w)")
+_FOREIGN = re.compile(r"[\u00a1-\u024f‘’“”–—…]")
+_USUAL = ("no_break", "zero_width", "quotes", "accents")
+Place = tuple[int, int, str]  # a place and what to do there
+
+
+def _invisible_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Place]:
+    wanted = _USUAL if kind == "all" else (kind,)
+    found: list[Place] = []
+    if "no_break" in wanted:
+        found += _free("no_break", _GAP, text, blocked)
+    plain = text.isascii()
+    if "zero_width" in wanted or ("accents" in wanted and not plain):
+        words = long_words(text, blocked, language, 4)
+        if "zero_width" in wanted:
+            found += [(at, at, "zero_width") for a, b in words for at in range(a + 2, b - 1)]
+        if "accents" in wanted and not plain:
+            letters = _free("accents", _FOREIGN, text, blocked)
+            found += [site for site in letters if _is_accented(text, site, words)]
+    if "quotes" in wanted and ("'" in text or '"' in text):
+        found += _free("quotes", _QUOTE, text, blocked)
+    if "mojibake" in wanted and not plain:
+        found += _free("mojibake", _FOREIGN, text, blocked)
+    found.sort()
+    return found
+
+
+def _free(change: str, pattern: re.Pattern[str], text: str, blocked: Sequence[Span]) -> list[Place]:
+    """Where the pattern is found outside the blocked spans, and what to do there."""
+    spans = [match.span() for match in pattern.finditer(text)]
+    return [(start, end, change) for start, end in uncovered(spans, blocked)]
+
+
+def _is_accented(text: str, site: Place, words: Sequence[Span]) -> bool:
+    start, end, _ = site
+    return overlaps(words, start, end) and not unicodedata.is_normalized("NFD", text[start:end])
+
+
+@noise(
+    "invisible", version=2, title="invisible characters", sites=_invisible_sites, default_rate=0.1,
+    parameters=(_INVISIBLE_KIND,),
+)  # fmt: skip
+def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Replacement | None:
+    """Puts characters in that nobody sees: no-break and zero-width spaces, curly quotation marks.
+
+    Accented letters are taken apart (the same to the eye). `mojibake`, which one does see, has to
+    be asked for. Code and whatever else is protected stays as it is.
+    """
+    start, end, change = site
+    old = text[start:end]
+    if change == "no_break":
+        return start, end, "\u00a0"
+    if change == "zero_width":
+        if leaves_other_word(text, start, language):
+            return None
+        return start, end, "\u200b"
+    if change == "accents":
+        return start, end, unicodedata.normalize("NFD", old)
+    if change == "mojibake":
+        return start, end, old.encode("utf-8").decode("cp1252", "replace")
+    opening = not text[:start] or text[start - 1].isspace() or text[start - 1] in "([{"
+    return start, end, {'"': "”“", "'": "’‘"}[old][opening]
+
+
+# Upper and lower case
+
+Site = tuple[int, int, str]  # a word and its new style
+
+_CASE = choice(
+    "style", ("lower", "random", "sentence", "title", "upper"), "lower",
+    "lower, upper, title: all words; sentence: a capital at the start of each sentence only; "
+    "random: letter by letter",
+)  # fmt: skip
+_APOSTROPHED = re.compile(
+    r"(?<![\w\u0300-\u036f'’])[^\W\d_]+(?:['’][^\W\d_]+)+(?![\w\u0300-\u036f'’])"
+)
+# Words of one letter. Between two ordinary words they are words; elsewhere they may be variables.
+_SINGLES = {"es": "aeouy", "fr": "aàyô", "it": "aeèoi", "nl": "u", "pt": "aàeéoó"}
+_SINGLE_GAP = re.compile(r",? (\w) ")
+_ELIDING, _ELISION = ("fr", "it", "pt"), re.compile(r"(?<=['’])(?=\w\w)")
+_FIRST = re.compile(r"\w")
+
+
+def _cased_sites(text: str, blocked: Sequence[Span], style: str, language: str) -> list[Site]:
+    words = list(_cased_words(text, blocked, language))
+    if style == "sentence":
+        firsts = (_FIRST.search(text, start, end) for start, end in sentences(text))
+        starts = {match.start() for match in firsts if match is not None}
+        sites = [(a, b, "title" if a in starts else "lower") for a, b in words]
+    else:
+        sites = [(a, b, style) for a, b in words]
+    return [
+        site for site in sites if _case_changes(text[site[0] : site[1]], site[2], style, language)
+    ]
+
+
+def lowered_words(text: str, blocked: Sequence[Span], language: str = "en") -> list[Span]:
+    """The words that small letters would change."""
+    return [(start, end) for start, end, _ in _cased_sites(text, blocked, "lower", language)]
+
+
+def _case_changes(word: str, to: str, style: str, language: str) -> bool:
+    if style == "sentence" and language == "en" and word[0] == "I" and not word[1:2].isalpha():
+        return False  # I, I'm
+    if to == "random":
+        return word.isupper() or _cased(word, "upper", language) is not None
+    return _cased(word, to, language) is not None
+
+
+def _cased_words(text: str, blocked: Sequence[Span], language: str) -> Iterator[Span]:
+    """Words whose case may change: no acronym, label, variable or unit."""
+    words = natural_words(text, blocked)
+    if "'" in text or "’" in text:
+        joined = (m.span() for m in _APOSTROPHED.finditer(text) if _plainly_cased(m[0], language))
+        words = sorted([*words, *uncovered(joined, blocked)])
+    if language in _SINGLES:
+        words = sorted([*words, *_single_words(text, words, blocked, language)])
+    for start, end in words:
+        if end - start > 1 or _is_word(text, start, language):
+            yield start, end
+
+
+def _plainly_cased(word: str, language: str) -> bool:
+    """Whether the word has no inner capital: neither DON'T nor O'Brien, but L'Eau."""
+    parts = _ELISION.split(word) if language in _ELIDING else [word]
+    return all(part[1:] == part[1:].lower() for part in parts)
+
+
+def _is_word(text: str, at: int, language: str) -> bool:
+    """Whether a single letter is a word here, not a name or label."""
+    return text[at + 1 : at + 2] in ("", " ") and is_no_name(text, at, text[at], language)
+
+
+def _single_words(
+    text: str, words: Sequence[Span], blocked: Sequence[Span], language: str
+) -> Iterator[Span]:
+    singles = _SINGLES[language]
+    for (_, before), (after, _) in pairwise(words):
+        gap = _SINGLE_GAP.fullmatch(text, before, after)
+        if gap is not None and gap[1].lower() in singles and not overlaps(blocked, *gap.span(1)):
+            yield gap.span(1)
+
+
+def _cased(word: str, style: str, language: str) -> str | None:
+    """The word in another case; None if that changes nothing or cannot be undone.
+
+    ß has no capital that becomes ß again. The Turkish İ and ı change into other letters under the
+    rules of other languages, so words with them stay as they are.
+    """
+    if style == "title":
+        cased = _title_cased(word, language)
+    else:
+        cased = word.upper() if style == "upper" else word.lower()
+    if cased == word or "ı" in word or "İ" in word:
+        return None
+    return cased if cased.lower() == word.lower() and len(cased) == len(word) else None
+
+
+def _title_cased(word: str, language: str) -> str:
+    """A capital and small letters. The Dutch ij is one letter, and what follows an elision (L'Eau)
+    is a word of its own."""
+    low = word.lower()
+    if language == "nl" and low.startswith("ij"):
+        return "IJ" + low[2:]
+    return (
+        "".join(map(str.capitalize, _ELISION.split(low)))
+        if language in _ELIDING
+        else low.capitalize()
+    )
+
+
+@noise("casing", version=2, title="changed letter case", sites=_cased_sites, parameters=(_CASE,))
+def casing(text: str, site: Site, rng: Rng, style: str, language: str) -> Replacement | None:
+    """Changes words to lower case, upper case, title case, sentence case or random case.
+
+    The rate is the share of the words that this would change. Acronyms, labels, variables, units
+    and protected text keep their case, and so do words whose case cannot be undone (ß).
+    """
+    start, end, to = site
+    word = text[start:end]
+    cased = _shuffled(word, rng) if to == "random" else _cased(word, to, language)
+    return None if cased is None else (start, end, cased)
+
+
+def _shuffled(word: str, rng: Rng) -> str | None:
+    """The word with the case of each letter drawn at random; never the same word."""
+    shuffled = "".join(letter.upper() if rng.below(2) else letter.lower() for letter in word)
+    return shuffled if shuffled != word else word.swapcase()

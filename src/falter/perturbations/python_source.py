@@ -1,0 +1,326 @@
+"""Python source as text with positions: where the code is, what its parts are.
+
+All functions are pure and cached, because the prompt, its program and every recipe need the same
+code.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeVar, cast
+
+from falter.core.records import Span
+from falter.text import Replacement, fenced_blocks
+
+N = TypeVar("N", bound=ast.AST)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Code:
+    """Python source with its syntax tree; positions are characters of the source.
+
+    A prompt may stop where the body would begin. Then the tree is that of the source with a body.
+    """
+
+    def __init__(self, text: str, tree: ast.Module) -> None:
+        self.text, self.tree = text, tree
+        self._by_kind: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in _walk(tree):
+            self._by_kind.setdefault(type(node), []).append(node)
+        self._lines = [0, *(m.end() for m in re.finditer("\n", text))]
+        self._plain = text.isascii()
+        values = (statement.value for statement in self.all(ast.Expr))
+        self.docstrings = frozenset(id(value) for value in values if _is_text(value))
+
+    def all(self, kind: type[N]) -> list[N]:
+        """All nodes of a kind, outer ones first."""
+        return cast(list[N], self._by_kind.get(kind, []))
+
+    def line_start(self, line: int) -> int:
+        """Where a line begins, counted from 1; the end of the text for those behind it."""
+        return self._lines[line - 1] if line <= len(self._lines) else len(self.text)
+
+    def _at(self, line: int, column: int) -> int:
+        start = self.line_start(line)
+        if self._plain:
+            return start + column
+        head = self.text[start : self.line_start(line + 1)].encode()[:column]
+        return start + len(head.decode(errors="ignore"))
+
+    def start(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> int:
+        return self._at(node.lineno, node.col_offset)
+
+    def end(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> int:
+        return self._at(node.end_lineno or node.lineno, node.end_col_offset or 0)
+
+    @cached_property
+    def strings(self) -> list[ast.JoinedStr | ast.Constant]:
+        """The strings that are data: all but docstrings, formatted ones as a whole."""
+        formatted = self.all(ast.JoinedStr)
+        inside = {id(part) for node in formatted for part in ast.walk(node) if part is not node}
+        plain = [node for node in self.all(ast.Constant) if _is_text(node)]
+        every: list[ast.JoinedStr | ast.Constant] = [*formatted, *plain]
+        return [n for n in every if id(n) not in inside and id(n) not in self.docstrings]
+
+    def functions(self) -> list[Function]:
+        return [*self.all(ast.FunctionDef), *self.all(ast.AsyncFunctionDef)]
+
+
+def _walk(tree: ast.AST) -> list[ast.AST]:
+    """`ast.walk` in half the time: contexts, the most frequent nodes, are left out."""
+    nodes = [tree]
+    for node in nodes:
+        for value in vars(node).values():
+            if isinstance(value, list):
+                nodes += [part for part in value if isinstance(part, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                nodes.append(value)
+    return nodes
+
+
+def parameters(function: Function) -> list[ast.arg]:
+    """All parameters of a function, in order, starred ones too."""
+    a = function.args
+    arguments = [*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg]
+    return [argument for argument in arguments if argument is not None]
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
+
+
+@lru_cache(maxsize=512)
+def code_of(text: str) -> Code | None:
+    """The text as Python, or None; the last block may lack its body."""
+    tree = _tree(text)
+    if tree is None and _OPEN.search(text):
+        indent = re.findall(r"^([ \t]*)(?:async[ ]+)?(?:def|class)\b", text, re.MULTILINE)
+        if indent:
+            tree = _tree(f"{text.rstrip()}\n{indent[-1]}    pass\n")
+    return None if tree is None else Code(text, tree)
+
+
+_OPEN = re.compile(r":[ \t]*(?:#[^\n]*)?(?:\n\s*(?:#[^\n]*)?)*\Z")
+
+
+def _tree(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+_PYTHON = ("", "py", "python", "python3")
+_BEGINS = re.compile(
+    r"^(?:@\w|(?:async[ ]+)?def[ ]|class[ ]\w|import[ ]\w|from[ ]\S+[ ]import\b)", re.MULTILINE
+)
+_TRIES = 40
+
+
+@lru_cache(maxsize=512)
+def regions(text: str) -> tuple[Span, ...]:
+    """Where a text is Python: in fences, all of it, or from its first definition on."""
+    if "```" in text:
+        blocks = [block for block in fenced_blocks(text) if block.closed and block.info in _PYTHON]
+        spans = [block.inside for block in blocks]
+        return tuple(span for span in spans if code_of(text[span[0] : span[1]]) is not None)
+    first = _BEGINS.search(text)
+    if first is None and "=" not in text:
+        return ()
+    if code_of(text) is not None:
+        return ((0, len(text)),)
+    if first is None:
+        return ()
+    return _from_here(text, first.start())
+
+
+def _from_here(text: str, start: int) -> tuple[Span, ...]:
+    """From here to the last line with which it still parses as Python."""
+    ends = [m.start() for m in re.finditer(r"^\S", text[start:], re.MULTILINE)][1:]
+    for end in (len(text) - start, *reversed(ends[:_TRIES])):
+        if code_of(text[start : start + end]) is not None:
+            return ((start, start + end),)
+    return ()
+
+
+# Which names of a piece of Python can take another form, and where they occur
+
+_SNAKE = re.compile(r"(_*)([a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)+)\Z")
+_REFLECTING = frozenset({"eval", "exec", "globals", "locals", "vars"})
+_CANDIDATE = re.compile(r"(?<!\w)_*[a-z][a-z0-9]*_[a-z0-9_]*(?!\w)")
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+class Renames(NamedTuple):
+    """New names by old ones. After a dot only the methods of the code's own classes count."""
+
+    names: Mapping[str, str]
+    methods: frozenset[str]
+
+
+def camel(name: str) -> str | None:
+    """`snake_case` as `snakeCase`, leading underscores kept; None for any other form."""
+    match = _SNAKE.match(name)
+    if match is None:
+        return None
+    first, *rest = match[2].split("_")
+    return match[1] + first + "".join(part.capitalize() for part in rest)
+
+
+@lru_cache(maxsize=512)
+def renames(sources: tuple[str, ...], around: tuple[str, ...]) -> Renames:
+    """The new forms of the names that `sources` define.
+
+    `around` is code that goes with them: tests, an expected continuation. Left out are imported
+    names, names whose new form is in use, and names that a string or a foreign call may mean.
+    Nothing is renamed if the code looks names up while it runs.
+    """
+    pieces = [code for text in sources if (code := code_of(text)) is not None]
+    context = [code for text in around if (code := code_of(text)) is not None]
+    everything = [*pieces, *context]
+    if any(node.id in _REFLECTING for code in everything for node in code.all(ast.Name)):
+        return Renames({}, frozenset())
+    names = {name for code in pieces for name in _defined(code)}
+    methods = frozenset(name for code in pieces for name in _methods(code))
+    by_name = methods | {arg.arg for code in pieces for arg in code.all(ast.arg)}
+    refused = {name for code in everything for name in _refused(code, names, by_name)}
+    refused |= {name for code in everything for name in _foreign_attributes(code, methods)}
+    converted = {name: camel(name) for name in sorted(names - refused)}
+    chosen = {old: new for old, new in converted.items() if new is not None}
+    words = {word for text in (*sources, *around) for word in _WORD.findall(text)}
+    existing = words | set(keyword.kwlist) | set(dir(builtins))
+    times = Counter(chosen.values())
+    free = {o: n for o, n in chosen.items() if n not in existing and times[n] == 1}
+    return Renames(free, methods & free.keys())
+
+
+def _defined(code: Code) -> set[str]:
+    """Functions, methods, parameters and variables, but no attributes of classes."""
+    names = {function.name for function in code.functions()}
+    names |= {node.arg for node in code.all(ast.arg)}
+    names |= {node.id for node in code.all(ast.Name) if isinstance(node.ctx, ast.Store)}
+    names |= {node.name for node in code.all(ast.ExceptHandler) if node.name}
+    bodies = (statement for node in code.all(ast.ClassDef) for statement in node.body)
+    return names - {name.id for statement in bodies for name in _stored(statement)}
+
+
+def _stored(statement: ast.stmt) -> Iterable[ast.Name]:
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for target in targets:
+            yield from (n for n in ast.walk(target) if isinstance(n, ast.Name))
+
+
+def _refused(code: Code, names: set[str], by_name: frozenset[str]) -> set[str]:
+    """Names that cannot change in this piece, and so stay everywhere.
+
+    `by_name` are those that a string can reach, through `**` or `getattr`.
+    """
+    out = set(_imported(code))
+    for text in code.strings:
+        if isinstance(text, ast.JoinedStr):
+            out |= set(_WORD.findall(code.text[code.start(text) : code.end(text)])) & names
+        elif isinstance(text, ast.Constant) and isinstance(text.value, str):
+            out |= {text.value} & by_name
+    return out | {k.arg for k, place in _keywords(code, names) if place == "unknown" and k.arg}
+
+
+def _keywords(code: Code, names: Container[str]) -> Iterable[tuple[ast.keyword, str]]:
+    """Keyword arguments with one of the names: of an own, a foreign or an unknown function."""
+    own = {f.name: {p.arg for p in parameters(f)} for f in code.functions()}
+    foreign = set(_imported(code))
+    for node in code.all(ast.Call):
+        for argument in node.keywords:
+            if argument.arg not in names:
+                continue
+            root = node.func
+            while isinstance(root, (ast.Attribute, ast.Call)):
+                root = root.value if isinstance(root, ast.Attribute) else root.func
+            called = node.func.id if isinstance(node.func, ast.Name) else None
+            if argument.arg in own.get(called or "", ()) or called == "candidate":
+                yield argument, "own"
+            elif isinstance(root, ast.Name) and (root.id in foreign or hasattr(builtins, root.id)):
+                yield argument, "foreign"
+            else:
+                yield argument, "unknown"
+
+
+def _imported(code: Code) -> Iterable[str]:
+    for node in code.all(ast.alias):
+        yield (node.asname or node.name).partition(".")[0]
+
+
+_BASE = re.compile(r"(?:\bself|\bcls|\b[A-Z]\w*(?:\(\))?)\.\Z")
+
+
+def _foreign_attributes(code: Code, methods: frozenset[str]) -> set[str]:
+    """Methods whose name is also looked up on something that may be of a foreign class."""
+    attributes = [node for node in code.all(ast.Attribute) if node.attr in methods]
+    return {n.attr for n in attributes if not _ours(code.text[: code.end(n) - len(n.attr)])}
+
+
+def _ours(before: str) -> bool:
+    """Whether the text ends in `self.`, `cls.`, `Name.` or `Name().`."""
+    return _BASE.search(before, max(0, len(before) - 80)) is not None
+
+
+def _methods(code: Code) -> set[str]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {f.name for c in code.all(ast.ClassDef) for f in c.body if isinstance(f, kinds)}
+
+
+# Where they occur
+
+
+def mentions(text: str, change: Renames) -> list[Replacement]:
+    """Every mention of the names in prose."""
+    return [
+        (match.start(), match.end(), change.names[match.group()])
+        for match in _CANDIDATE.finditer(text)
+        if match.group() in change.names
+        if text[match.start() - 1 : match.start()] != "."
+        or (match.group() in change.methods and _ours(text[: match.start()]))
+    ]
+
+
+def occurrences(code: Code, change: Renames) -> list[Replacement]:
+    """Every place of the names in code, comments and docstrings, but not in strings that are data
+    nor as the keyword of a foreign function."""
+    closed = [(code.start(text), code.end(text)) for text in code.strings]
+    for argument, place in _keywords(code, change.names):
+        if place == "foreign":
+            at = code.start(argument)
+            closed.append((at, at + len(argument.arg or "")))
+    places = mentions(code.text, change)
+    return [
+        place for place in places if not _within(place, closed) and not _quoted(code.text, place)
+    ]
+
+
+def _within(place: Replacement, spans: Sequence[Span]) -> bool:
+    return any(start <= place[0] and place[1] <= end for start, end in spans)
+
+
+def _quoted(text: str, place: Replacement) -> bool:
+    """Whether it is a string by itself, as in an example inside a docstring."""
+    before, after = text[max(0, place[0] - 1) : place[0]], text[place[1] : place[1] + 1]
+    return before in ("'", '"') and before == after
+
+
+def uses(code: Code, change: Renames) -> list[Replacement]:
+    """The places in code that only uses the names; names that it binds itself are left out."""
+    bound, names = _defined(code), change.names
+    places = []
+    for node in code.all(ast.Name):
+        if node.id in names and node.id not in bound:
+            places.append((code.start(node), node.id))
+    for argument, place in _keywords(code, names):
+        if place == "own" and argument.arg:
+            places.append((code.start(argument), argument.arg))
+    return sorted((at, at + len(name), names[name]) for at, name in places)

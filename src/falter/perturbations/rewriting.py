@@ -1,0 +1,372 @@
+"""Perturbations that a model writes beforehand: the request, and how the reply is used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import Any, Self, Unpack
+
+from falter.core.errors import UsageError
+from falter.core.ids import digest
+from falter.core.interfaces import RewriteBank
+from falter.core.records import Prompt, Rewrite, Section, SectionKind, Span
+from falter.core.rng import Rng
+from falter.perturbations.base import (
+    PROTECT,
+    Described,
+    Description,
+    checked_parameters,
+    scope_parameter,
+)
+from falter.text import Replacement, blocked, protect, replace_spans
+
+# The request for a rewrite, and what a rewrite has to keep
+
+_MAX_LISTED, _MAX_LISTED_CHARACTERS = 40, 120
+
+_NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
+_QUESTION = ("?", "？", "؟")
+_SPACE = re.compile(r"\s+")
+
+
+def _request(asking: str, text: str, patterns: Sequence[str] | None) -> Prompt:
+    """One user turn: what to do, and the text between tags. No system turn: not all servers take
+    one.
+
+    With `patterns`, even an empty list, the request lists what has to stay.
+    """
+    tag = "text"
+    while f"</{tag}>" in text:
+        tag += "_"
+    listed = () if patterns is None else tuple(_listed(text, patterns))
+    keep = f"\n- These have to be in it, character by character: {' '.join(listed)}"
+    asking = asking.replace("<text>", f"<{tag}>").replace("</text>", f"</{tag}>")
+    instruction = asking + (keep if listed else "")
+    return Prompt(
+        sections=(
+            Section(name="task", kind="instruction", text=f"{instruction}\n\n<{tag}>\n"),
+            Section(name="text", kind="input", text=text),
+            Section(name="end", kind="instruction", text=f"\n</{tag}>"),
+        )
+    )
+
+
+def _lost(text: str, new: str, patterns: Sequence[str] = ()) -> str | None:
+    """The first protected piece or number of a text that its rewrite lacks.
+
+    White space does not count, nor how often a piece occurs: a second mention may well become a
+    pronoun. A question that lost its question mark has usually been answered instead.
+    """
+    if text.rstrip().endswith(_QUESTION) and not any(map(new.__contains__, _QUESTION)):
+        return text.rstrip()[-1]
+    after = _SPACE.sub("", new)
+    for piece in _pieces(text, patterns):
+        if _SPACE.sub("", piece) not in after:
+            return piece
+    numbers = set(_NUMBER.findall(new))
+    return next((n for n in _NUMBER.findall(text) if n not in numbers), None)
+
+
+def _pieces(text: str, patterns: Sequence[str]) -> Iterator[str]:
+    """What the protector protects, without surrounding punctuation."""
+    for start, end in protect(text, tuple(patterns)):
+        piece = text[start:end].strip(" \t\n.,;:!?")
+        if piece:
+            yield piece
+
+
+def _listed(text: str, patterns: Sequence[str]) -> Iterator[str]:
+    short = (
+        p for p in _pieces(text, patterns) if len(p) <= _MAX_LISTED_CHARACTERS and "\n" not in p
+    )
+    for piece in list(dict.fromkeys(short))[:_MAX_LISTED]:
+        yield f"`{piece}`" if "`" not in piece else piece
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a text, short enough for a message."""
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+Rewritten = Callable[..., str]
+Ask = Callable[..., str]
+Problem = Callable[[str, str], str | None]
+
+
+class NoRewrite(Exception):
+    """A model was asked to rewrite a text and gave nothing usable."""
+
+
+def rewrite_key(name: str, version: int, asked: Mapping[str, Any], text: str, draw: int) -> str:
+    """The identity of a rewrite: everything in the request, and the draw."""
+    return digest("rewrite", name, version, dict(asked), text, draw)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A text that needs a rewrite, with its perturbation, the request's parameters and the draw.
+
+    `answers` are the right answer and the options of the item: a rewrite that brings one in has
+    answered the question. They are no part of the key, for equal texts share their rewrite.
+    """
+
+    perturbation: RewritePerturbation
+    text: str
+    asked: Mapping[str, Any]
+    draw: int
+    answers: tuple[str, ...] = ()
+
+    @cached_property
+    def key(self) -> str:
+        bank, wording = self.perturbation.bank, self.perturbation.wording
+        return rewrite_key(bank, wording, self.asked, self.text, self.draw)
+
+
+class Ledger:
+    """A bank that answers from another bank and records every request.
+
+    Until it is closed it returns a stand-in when the other has nothing usable, so that one pass
+    shows everything that a prompt needs. Texts in `left_out` have no rewrite and will get none.
+    """
+
+    def __init__(self, bank: RewriteBank | None) -> None:
+        self._bank = bank
+        self.wanted: dict[str, Wanted] = {}
+        self.found: dict[str, Rewrite] = {}
+        self.left_out: dict[str, Rewrite] = {}
+        self.open = True
+
+    def find(self, key: str, text: str) -> Rewrite | None:
+        return None if self._bank is None else self._bank.find(key, text)
+
+    def take(self, wanted: Wanted) -> Rewrite | None:
+        """The rewrite, which is recorded; a stand-in if there is none and the ledger is open."""
+        if wanted.key in self.left_out and not self.open:
+            return self.left_out[wanted.key]
+        rewrite = self.find(wanted.key, wanted.text)
+        if not self.open:
+            return rewrite
+        self.wanted[wanted.key] = wanted
+        if rewrite is not None:
+            self.found[wanted.key] = rewrite
+        return rewrite if rewrite is not None and rewrite.status == "ok" else _stand_in(wanted)
+
+    def leave_out(self, wanted: Wanted, author: str, reason: str) -> None:
+        """Give up on a text: its variant gets the status `no_rewrite`."""
+        self.left_out[wanted.key] = Rewrite(
+            key=wanted.key, perturbation=wanted.perturbation.bank,
+            version=wanted.perturbation.wording, params=wanted.asked, source=wanted.text,
+            draw=wanted.draw, author=author, status="empty", reason=reason,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Stop recording and answer only."""
+        self.open = False
+
+
+def _stand_in(wanted: Wanted) -> Rewrite:
+    """A text that differs from the source, so that later steps see it as edited."""
+    return Rewrite(
+        key=wanted.key, perturbation=wanted.perturbation.bank, version=wanted.perturbation.wording,
+        params=wanted.asked, source=wanted.text, draw=wanted.draw, author="nobody", status="ok",
+        text=wanted.text + "…",
+    )  # fmt: skip
+
+
+class RewritePerturbation(Described):
+    """Inserts texts that a model, or a person, wrote beforehand.
+
+    `change(prompt, rewritten, rng, **parameters)` builds the prompt and calls `rewritten(text)`
+    for every text to be rewritten; a first pass with a recorder shows what to prepare.
+    `ask(**asked)` is the instruction for the model; `asked` are the parameters that it depends on,
+    which `rewritten(text, to="es")` may override. `problem(source, new)` says why a rewrite cannot
+    be used. Perturbations with the same `bank` share their rewrites, as long as their `wording`,
+    the version of the instruction, is the same.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        change: Callable[..., Prompt],
+        *,
+        ask: Ask,
+        asked: tuple[str, ...] = (),
+        bank: str | None = None,
+        wording: int = 1,
+        keeps: bool = True,
+        problem: Problem | None = None,
+        may_repeat: Callable[[str], bool] | None = None,
+        eligible: Callable[..., bool] | None = None,
+        **described: Unpack[Description],
+    ) -> None:
+        scope = described.setdefault("scope", ("input",))
+        shared = ((scope_parameter(scope),) if scope else ()) + ((PROTECT,) if keeps else ())
+        described["parameters"] = (*shared, *described.get("parameters", ()))
+        super().__init__(name, summary, **described)
+        self.needs_model = True
+        self.bank, self.wording, self.keeps = bank or name, wording, keeps
+        self._change, self._ask, self._asked = change, ask, asked
+        self._problem, self._may_repeat, self._eligible = problem, may_repeat, eligible
+        self._bank: RewriteBank | None = None
+        self._draw = 0
+
+    def asked(self, **params: Any) -> dict[str, Any]:
+        """The parameters that a rewrite depends on; `protect` only if it has patterns."""
+        full = checked_parameters(self, params)
+        patterns = {"protect": list(full["protect"])} if full.get("protect") else {}
+        return {name: full[name] for name in self._asked} | patterns
+
+    def wanted(self, text: str, draw: int, **params: Any) -> Wanted:
+        """The rewrite that a text needs."""
+        return Wanted(perturbation=self, text=text, asked=self.asked(**params), draw=draw)
+
+    def key(self, text: str, draw: int, **params: Any) -> str:
+        """The key under which the rewrite of a text is stored."""
+        return self.wanted(text, draw, **params).key
+
+    def request(self, text: str, asked: Mapping[str, Any]) -> Prompt:
+        """The prompt that asks a model for a rewrite of the text."""
+        own = {name: value for name, value in asked.items() if name != "protect"}
+        patterns = asked.get("protect", ())
+        return _request(self._ask(**own), text, patterns if self.keeps else None)
+
+    def problem(self, text: str, new: str, asked: Mapping[str, Any]) -> str | None:
+        """Why a rewrite of the text cannot be used, or None."""
+        if self._problem is not None:
+            reason = self._problem(text, new)
+            if reason is not None:
+                return reason
+        lost_part = _lost(text, new, asked.get("protect", ())) if self.keeps else None
+        return None if lost_part is None else f"{_shortened(lost_part)!r} is lost"
+
+    def may_repeat(self, text: str) -> bool:
+        """Whether the same text is an acceptable rewrite, like a name in translation."""
+        return self._may_repeat is not None and self._may_repeat(text)
+
+    def texts(self, prompt: Prompt, rng: Rng, **params: Any) -> tuple[str, ...]:
+        """The texts of the prompt that need a rewrite, each once, in order."""
+        ledger = Ledger(None)
+        self.bind(ledger, 0)(prompt, rng, **params)
+        return tuple(dict.fromkeys(wanted.text for wanted in ledger.wanted.values()))
+
+    def applies(self, prompt: Prompt, **params: Any) -> bool:
+        """Whether the prompt has a text to rewrite."""
+        if self._eligible is not None:
+            return self._eligible(prompt, **checked_parameters(self, params))
+        return bool(self.texts(prompt, Rng(0), **params))
+
+    def bind(self, bank: RewriteBank, draw: int) -> Self:
+        """A copy that takes its rewrites from the bank: a pure function of prompt and rng."""
+        bound = copy(self)
+        bound._bank, bound._draw = bank, draw
+        return bound
+
+    def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
+        full = checked_parameters(self, params)
+        if self._eligible is not None and not self._eligible(prompt, **full):
+            return prompt
+        usual = self.asked(**params)
+        answers: tuple[str, ...] = ()
+        # A translation may well bring an answer in, and a template is nobody's question.
+        if self.keeps and not {"input", "document"}.isdisjoint(full.get("scope", ())):
+            free_text = () if prompt.target is None else (str(prompt.target),)
+            answers = prompt.choices or free_text
+
+        def rewritten(text: str, **overrides: Any) -> str:
+            asked = usual | overrides
+            return self._text_of(
+                Wanted(perturbation=self, text=text, asked=asked, draw=self._draw, answers=answers)
+            )
+
+        return self._change(prompt, rewritten, rng, **full)
+
+    def _text_of(self, wanted: Wanted) -> str:
+        bank = self._bank
+        if isinstance(bank, Ledger):
+            rewrite = bank.take(wanted)
+        else:
+            rewrite = None if bank is None else bank.find(wanted.key, wanted.text)
+        if rewrite is None:
+            raise UsageError(
+                f"'{self.name}' needs rewrites that a model writes beforehand, and one is missing",
+                hint=f"falter rewrites prepare -r {self.name} --rewriter MODEL …, then falter run",
+            )
+        if rewrite.status != "ok" or rewrite.text is None:
+            raise NoRewrite(rewrite.reason or rewrite.status)
+        return rewrite.text
+
+
+# Rewrites inserted: which text of a section may be rewritten, and the section afterwards
+
+
+def has_letters(text: str, spans: Sequence[Span]) -> bool:
+    """Whether a text has a letter outside the sorted spans."""
+    at = 0
+    for start, end in (*spans, (len(text), len(text))):
+        if any(map(str.isalpha, text[at:start])):
+            return True
+        at = max(at, end)
+    return False
+
+
+def open_core(section: Section, patterns: Sequence[str] = ()) -> Span | None:
+    """The span of the section's text without surrounding white space, if it may be rewritten.
+
+    It may not if an earlier step of the chain edited it, or if all its letters are protected.
+    """
+    text = section.text
+    start = len(text) - len(text.lstrip())
+    if section.edits or start == len(text) or not has_letters(text, blocked(section, patterns)):
+        return None
+    return start, len(text.rstrip())
+
+
+def put_sections(
+    prompt: Prompt, rewritten: Rewritten, scope: Sequence[SectionKind], patterns: Sequence[str]
+) -> Prompt:
+    """The prompt with the sections in scope rewritten, each by itself."""
+    sections = list(prompt.sections)
+    for at, section in enumerate(sections):
+        span = open_core(section, patterns) if section.kind in scope else None
+        if span is not None:
+            sections[at] = put(section, [(*span, rewritten(section.text[span[0] : span[1]]))])
+    return prompt.with_sections(tuple(sections))
+
+
+def put(section: Section, rewrites: Sequence[Replacement], *, whole: bool = False) -> Section:
+    """The section with rewrites of some of its spans. What old and new text share stays open to
+    later steps, unless each rewrite is to be one edit as a `whole`."""
+    text = section.text
+    changes: list[Replacement] = []
+    for start, end, new in rewrites:
+        old = text[start:end]
+        if whole:
+            changes += [(start, end, new)] if new != old else []
+        else:
+            changes += [(start + a, start + b, words) for a, b, words in _changes(old, new)]
+    after = replace_spans(section, changes)
+    for start, end in section.protected:
+        if text[start:end] not in after.text:
+            raise NoRewrite(f"{text[start:end]!r} is protected, but the rewrite lost it")
+    return after
+
+
+# Words with the white space before them; scripts without spaces are split into characters.
+_PIECE = re.compile(r"\s*(?:[A-Za-z0-9\u00c0-\u024f\u0370-\u052f'’-]+|\S)|\s+")
+
+
+def _changes(old: str, new: str) -> Iterator[Replacement]:
+    """Where two texts differ, word by word."""
+    before, after = _PIECE.findall(old), _PIECE.findall(new)
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    starts = [0]
+    for piece in before:
+        starts.append(starts[-1] + len(piece))
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind != "equal":
+            yield starts[a], starts[b], "".join(after[c:d])

@@ -1,0 +1,353 @@
+"""Noise in white space, at punctuation marks, and between the halves of words."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache, partial
+from itertools import pairwise
+
+from falter.core.records import Span
+from falter.core.rng import Rng
+from falter.perturbations.base import choice
+from falter.perturbations.vocabulary import (
+    LANGUAGES,
+    MEANING,
+    long_words,
+    manipulation,
+    never_written,
+    noise,
+    plain_words,
+    spelt_spans,
+    without_symbols,
+)
+from falter.text import Replacement, kept_words, sentences, uncovered
+
+_SPACED_WORD = re.compile(r"[^\W\d_]+(['’][^\W\d_]+)?")
+# Japanese is written without spaces, so what must stay whole is found by its characters:
+# negation, exception, quantity, comparison and numbers.
+_JAPANESE_KEPT = re.compile(
+    r"""ない|なかっ|なく|なけれ|ません|ずに|以外|除[いくき]|なし|[不非未無最毎各].|全て|すべて|全部|全員
+      |誰も|何も|どれも|いずれも|だけ|のみ|しか|以[上下内]|より|少な|多く|半分
+      |[〇零一二三四五六七八九十百千万億兆]+""",
+    re.VERBOSE,
+)
+
+
+def _kept_spans(text: str, language: str) -> Iterator[Span]:
+    """The insides of words that carry meaning, where no space may be added."""
+    if language == "ja":
+        yield from ((m.start() + 1, m.end() - 1) for m in _JAPANESE_KEPT.finditer(text))
+        return
+    protected_words = kept_words(language)
+    for match in _SPACED_WORD.finditer(text):
+        word = match.group().lower()
+        if word in protected_words:
+            yield match.start() + 1, match.end() - 1
+        elif match[1]:
+            yield from _inside(word, match.start(), match.start(1), protected_words, language)
+
+
+def _inside(
+    word: str, start: int, middle: int, protected_words: frozenset[str], language: str
+) -> Iterator[Span]:
+    """The insides of a word with an apostrophe: *don't*, and in *n'est*, *d'un* each part."""
+    end = start + len(word)
+    if word.endswith("t") and end - middle == 2:
+        yield start + 1, end - 1
+    elif language == "en" and word[: middle - start] in protected_words:
+        yield start + 1, middle - 1
+    elif language != "en":
+        yield start + 1, middle
+        if word[middle - start + 1 :] in protected_words:
+            yield middle + 2, end - 1
+
+
+def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
+    spelt = () if language == "ja" else spelt_spans(text, language)
+    inside = [(start + 1, end - 1) for start, end in spelt if end - start > 2]
+    closed = sorted([*blocked, *_kept_spans(text, language), *inside])
+    places: list[int] = []
+    at = 1
+    for start, end in closed:
+        places.extend(range(at, start))
+        at = max(at, end + 1)
+    places.extend(range(at, len(text) + 1))
+    return places
+
+
+@manipulation(
+    "space_sequences", version=3, title="inserted spaces", sites=_gap_sites, default_rate=0.1,
+    languages=(*LANGUAGES, "ja"),
+)  # fmt: skip
+def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacement | None:
+    """Inserts one to ten spaces after random characters.
+
+    The rate is the share of characters. Protected text, names, negations, quantifiers and number
+    words get no space inside, and none leaves one of these as a piece of a word (*no de*).
+    """
+    spaces = " " * (1 + rng.below(10))
+    if language != "ja" and leaves_other_word(text, site, language):
+        return None
+    return site, site, spaces
+
+
+_LETTER_RUN = re.compile(r"[^\W\d_]+")
+_LONGEST = 16
+
+
+def leaves_other_word(text: str, at: int, language: str) -> bool:
+    """Whether a gap inside a word leaves a negation, a number word or a coarse word beside it, or
+    one that a second gap would cut out of it: *k no wn*."""
+    if not (text[at - 1 : at].isalpha() and text[at : at + 1].isalpha()):
+        return False
+    backwards = _LETTER_RUN.match(text[max(0, at - _LONGEST) : at][::-1])
+    tail = _LETTER_RUN.match(text, at, at + _LONGEST)
+    if backwards is None or tail is None:
+        return False
+    unwanted, low = _unwanted(language), tail[0].lower()
+    if low in unwanted or backwards[0][::-1].lower() in unwanted:
+        return True
+    if low[:2] not in _beginnings(language):
+        return False
+    return any(low[:n] in unwanted for n in range(2, len(low)))
+
+
+@cache
+def _unwanted(language: str) -> frozenset[str]:
+    return kept_words(language) | never_written()
+
+
+@cache
+def _beginnings(language: str) -> frozenset[str]:
+    return frozenset(word[:2] for word in _unwanted(language))
+
+
+_SPACE_GAP = re.compile(r" (?<=\S )(?=\S)")  # one space between two things
+_WIDE_GAP = re.compile(r"(?<=[、。，．！？；：」』）])(?=[^\s、。，．！？；：」』）])")
+_BEFORE_MISSING = re.compile(r"(?:[^\W_]{2}[.,;:!?…]|[^\W_]\))\Z")  # a mark, not a label's
+_BREAKABLE_LEFT = "\"'”’»)]、。，．！？；：」』）.,;:!?…"
+_NO_BREAK = re.compile(r"[ \t]*(?:[#>|]|[-*+][ ]|\d+[.)])|[^\n]*[|]")  # headings, lists, tables
+_TEXT_LINE = re.compile(r"[^\n]*\n?")
+_SPACE_KINDS = ("extra", "line_break", "missing", "tab")
+_SPACE_KIND = choice(
+    "kind", ("all", *_SPACE_KINDS), "all",
+    "extra: two or three spaces for one; line_break, tab: one of these for a space; missing: no "
+    "space after a punctuation mark",
+)  # fmt: skip
+
+
+def _space_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
+    gaps = [match.span() for match in _SPACE_GAP.finditer(text)]
+    if not text.isascii():
+        gaps = sorted([*gaps, *(match.span() for match in _WIDE_GAP.finditer(text))])
+    spaces = uncovered(gaps, blocked)
+    if kind in ("all", "extra"):
+        return spaces
+    return [site for site in spaces if kind in _fitting(text, site)]
+
+
+def _fitting(text: str, site: Span) -> tuple[str, ...]:
+    """The kinds of noise that do not change the meaning at this place."""
+    start, end = site
+    left, right = text[start - 1], text[end]
+    breaks = right.isalpha() and (left.isalpha() or left in _BREAKABLE_LEFT)
+    return tuple(
+        kind
+        for kind, fits in (
+            ("extra", True),
+            ("line_break", breaks and _may_break(text, start)),
+            ("missing", start < end and right.isalpha() and _marked(text, start)),
+            ("tab", start < end),
+        )
+        if fits
+    )
+
+
+def _may_break(text: str, at: int) -> bool:
+    """Whether a line break there leaves headings, lists and tables whole."""
+    starts, breakable = _line_starts(text)
+    return breakable[bisect_right(starts, at) - 1]
+
+
+@lru_cache(maxsize=2)
+def _line_starts(text: str) -> tuple[list[int], list[bool]]:
+    """Where lines start, and which may be broken; looked at once a text and not once a site."""
+    starts = [match.start() for match in _TEXT_LINE.finditer(text)]
+    return starts, [not _NO_BREAK.match(text, start) for start in starts]
+
+
+def _marked(text: str, at: int) -> bool:
+    return text[at - 1] in ".,;:!?…)" and bool(_BEFORE_MISSING.search(text[max(0, at - 3) : at]))
+
+
+@noise(
+    "whitespace", version=2, title="untidy white space", sites=_space_sites, default_rate=0.2,
+    parameters=(_SPACE_KIND,), invariants=tuple(name for name in MEANING if name != "lines"),
+    languages=None,
+)  # fmt: skip
+def whitespace(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
+    """Makes white space untidy: extra spaces, tabs, line breaks, no space after a mark.
+
+    The rate is the share of single spaces between words. Words are never joined, and headings,
+    list items and tables get no line break. After Japanese marks, which have no space, a space or
+    a line break may be added.
+    """
+    start, end = site
+    if kind == "all":
+        kind = rng.choice(_fitting(text, site))
+    space = {"line_break": "\n", "missing": "", "tab": "\t"}.get(kind)
+    if space is None:
+        space = " " * (end - start + 1 + rng.below(2))
+    return start, end, space
+
+
+# Noise at punctuation marks
+
+_MARK = re.compile(
+    r"""[.,;:!?…"“”„«»()\[\]{}¿¡—–‘、。，；：！？「」『』（）]|(?<!\w)['’-]|['’-](?!\w)"""
+)
+
+
+def _mark_sites(text: str, blocked: Sequence[Span]) -> list[tuple[int, str]]:
+    marks = uncovered((match.span() for match in _MARK.finditer(text)), blocked)
+    sites: list[tuple[int, str]] = []
+    previous = -1
+    for start, end in marks:
+        space_before = start > 0 and previous != start and not text[start - 1].isspace()
+        space_after = end < len(text) and not text[end].isspace()
+        if space_before or space_after:
+            sites.append((start, f"{' ' * space_before}{text[start]}{' ' * space_after}"))
+        previous = end
+    return sites
+
+
+@manipulation(
+    "punctuation_spaces", version=2, title="spaces around punctuation", sites=_mark_sites,
+    languages=None,
+)  # fmt: skip
+def punctuation_spaces(text: str, site: tuple[int, str], rng: Rng) -> Replacement:
+    """Puts a space on both sides of punctuation marks.
+
+    No space is added to existing white space or at either end of the text. Apostrophes and hyphens
+    inside words do not count as marks. Neighbouring marks share the space between them.
+    """
+    at, spaced = site
+    return at, at + 1, spaced
+
+
+_SWAPS = dict(zip(",;:.!、，。．！？；：،؛؟", ";,;!.，、．。!?;:,;?", strict=True)) | {"…": "..."}
+# A mark by itself behind a word, a closing bracket or a closing quotation mark (in French with a
+# space between), and white space or the end behind it; marks of scripts without such spaces; and
+# the opening marks of Spanish.
+_LONE = re.compile(
+    r"""[.,;:!?…、，。．！？；：،؛؟¿¡](?:
+        (?<=[.,;:!?…])(?:(?<=[^\W\d_].)|(?<=[)\]"”’»].)|(?<=[^\W\d_][ \u00a0\u202f][?!:;]))
+        (?=["'”’»)\]]{0,2}(?:\s|$))
+      | (?<=[、，。．！？；：،؛؟])(?:(?<=[^\W\d_].)|(?<=[」』）].))(?![\d.,!?、，。．！？])
+      | (?<=[¿¡])(?<![¿¡].)(?=[^\W\d_])
+    )""",
+    re.VERBOSE,
+)
+_DIGIT_NEXT = re.compile(r"\s*\d")
+_CLOSERS = "\"'”’»)]"
+_MARK_KIND = choice(
+    "kind", ("all", "double", "drop", "swap"), "all",
+    "drop: the mark is removed; double: it is doubled; swap: another mark replaces it",
+)  # fmt: skip
+
+
+def _loose_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
+    marks = uncovered(_loose(text), blocked)
+    return [span for span in marks if text[span[0]] in _SWAPS] if kind == "swap" else marks
+
+
+def loose_marks(text: str, blocked: Sequence[Span]) -> list[Span]:
+    """Marks that carry no meaning, outside blocked spans."""
+    return uncovered(_loose(text), blocked)
+
+
+def _loose(text: str) -> Iterator[Span]:
+    """Marks that carry no meaning."""
+    stops: frozenset[int] | None = None
+    for match in _LONE.finditer(text):
+        at = match.start()
+        if text[at] == ".":
+            stops = _full_stops(text) if stops is None else stops
+            if at not in stops:
+                continue
+        if text[at] in "?!…¿¡" or not (_is_label(text, at) or _DIGIT_NEXT.match(text, at + 1)):
+            yield at, at + 1
+
+
+def _full_stops(text: str) -> frozenset[int]:
+    """The full stops that end sentences, as opposed to abbreviations and initials."""
+    return frozenset(
+        start + len(text[start:end].rstrip(_CLOSERS)) - 1 for start, end in sentences(text)
+    )
+
+
+def _is_label(text: str, at: int) -> bool:
+    """Whether the mark follows a single letter: *A.*, *b:*."""
+    lone = at < 2 or not text[at - 2].isalnum()
+    return lone and text[at] in ".,:;" and text[at - 1 : at].isalpha()
+
+
+@noise(
+    "punctuation", version=2, title="changed punctuation", sites=_loose_sites, default_rate=0.5,
+    parameters=(_MARK_KIND,), languages=None,
+)  # fmt: skip
+def punctuation(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
+    """Drops, doubles or swaps marks that carry no meaning.
+
+    Commas, colons, semicolons and the marks that end a sentence, ¿ and ¡. Question marks and ¿ ¡
+    are dropped or doubled, never swapped. Marks inside words, between numbers, in abbreviations,
+    after labels (*A.*) and in runs stay, and so do quotation marks and brackets.
+    """
+    start, end = site
+    mark = text[start]
+    if kind == "all":
+        kind = rng.choice(("drop", "double", "swap") if mark in _SWAPS else ("drop", "double"))
+    written = {"drop": "", "double": mark * 2, "swap": _SWAPS.get(mark, mark)}[kind]
+    return start, end, written
+
+
+# Words split and joined
+
+
+@manipulation(
+    "word_split", version=2, title="split words", sites=partial(long_words, least=4),
+    default_rate=0.3,
+)  # fmt: skip
+def word_split(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
+    """Splits words of four letters or more in two, at least two letters on each side.
+
+    No half is ever a negation, quantifier or number word (*no rmal*) or a coarse one (*ass ure*),
+    and a Dutch *ij* is never split.
+    """
+    start, end = site
+    at = start + 2 + rng.below(end - start - 3)
+    head, tail = text[start:at], text[at:end]
+    kept, coarse = kept_words(language), never_written()
+    if any(half in kept or half in coarse for half in (head.lower(), tail.lower())):
+        return None
+    if language == "nl" and head[-1] == "i" and tail[0] == "j":
+        return None
+    return start, end, f"{head} {tail}"
+
+
+def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    words = without_symbols(text, plain_words(text, blocked, language), language)
+    gaps = ((a[1], b[0]) for a, b in pairwise(words))
+    free = [(end, start) for end, start in gaps if start - end == 1 and text[end] == " "]
+    return uncovered(free, blocked)
+
+
+@manipulation("word_merge", version=3, title="joined words", sites=_joints, default_rate=0.3)
+def word_merge(text: str, site: Span, rng: Rng, language: str) -> Replacement:
+    """Joins neighbouring words by removing the single space between them.
+
+    A letter that stands for something (*the value of a*) is joined to nothing.
+    """
+    return site[0], site[1], ""

@@ -1,0 +1,426 @@
+"""Misspelt words: typing mistakes, and misspellings that people make."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import accumulate
+from math import floor, log
+from typing import Any, Unpack
+
+from falter.core.records import Prompt, Span
+from falter.core.rng import Rng
+from falter.perturbations.base import (
+    COUNT,
+    PROTECT,
+    Description,
+    SitePerturbation,
+    checked_parameters,
+    choice,
+    perturbations,
+    scope_parameter,
+    with_changes,
+)
+from falter.perturbations.vocabulary import (
+    MEANING,
+    capitalised_like,
+    corrections,
+    keyboard,
+    long_words,
+    manipulation,
+    misspellings,
+    never_produced,
+    noise,
+    plain_words,
+    skipped,
+    spelt_spans,
+    table,
+)
+from falter.text import Replacement, overlaps, passive_auxiliaries, uncovered
+
+# Typing mistakes in one word
+
+_ATTEMPTS = 8
+Slip = Callable[[str, str, Rng], str | None]
+
+
+def mistyped(word: str, kind: str, language: str, rng: Rng) -> str | None:
+    """The word with one typing mistake of the given kind, its first letter in the same case.
+
+    Never the same word, another correctly spelt one or a coarse one; None if no attempt gives such
+    a result.
+    """
+    slips, unwanted = _SLIPS[kind], never_produced(language)
+    for _ in range(_ATTEMPTS):
+        changed = rng.choice(slips)(word, language, rng)
+        if changed is None:
+            continue
+        low = changed.lower()
+        if low in unwanted:
+            continue
+        first = low[0].upper() if word[0].isupper() else low[0]
+        changed = first + low[1:]
+        if len(first) == 1 and changed != word:  # the capital of ß is two letters
+            return changed
+    return None
+
+
+def _neighbour(word: str, language: str, rng: Rng) -> str | None:
+    at = rng.below(len(word))
+    near = keyboard(language).get(word[at].lower())
+    return None if not near else word[:at] + near[rng.below(len(near))] + word[at + 1 :]
+
+
+def _misspelling(word: str, language: str, rng: Rng) -> str | None:
+    wrong = misspellings(language).get(word.lower())
+    return wrong[rng.below(len(wrong))] if wrong else None
+
+
+def _swap(word: str, language: str, rng: Rng) -> str | None:
+    """Two inner letters change places."""
+    if len(word) < 4:
+        return None
+    at = 1 + rng.below(len(word) - 3)
+    return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+
+
+def _drop(word: str, language: str, rng: Rng) -> str | None:
+    at = 1 + rng.below(len(word) - 1)
+    return word[:at] + word[at + 1 :]
+
+
+def _double(word: str, language: str, rng: Rng) -> str | None:
+    at = rng.below(len(word))
+    return word[: at + 1] + word[at:]
+
+
+_SLIPS: dict[str, tuple[Slip, ...]] = {
+    "keyboard": (_neighbour,),
+    "misspelling": (_misspelling,),
+    "charmix": (_swap, _drop, _double),
+    "all": (_neighbour, _misspelling, _swap, _drop, _double),
+}
+
+
+_TYPO_KIND = choice(
+    "kind", ("all", "charmix", "keyboard", "misspelling"), "all",
+    "keyboard: a neighbouring key; misspelling: as people misspell the word; charmix: letters "
+    "swapped, dropped or doubled",
+)  # fmt: skip
+
+
+def _typo_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Span]:
+    words = long_words(text, blocked, language)
+    return words if kind != "misspelling" else _in_table(text, words, language)
+
+
+def _in_table(text: str, words: Sequence[Span], language: str) -> list[Span]:
+    table = misspellings(language)
+    return [(start, end) for start, end in words if text[start:end].lower() in table]
+
+
+@manipulation(
+    "typos", version=3, title="typos", sites=_typo_sites, default_rate=0.5, parameters=(_TYPO_KIND,)
+)
+def typos(text: str, site: Span, rng: Rng, kind: str, language: str) -> Replacement | None:
+    """Mistypes a word: a neighbouring key, a swap, a drop, a double, a misspelling.
+
+    Words of three letters or more; the first letter keeps its case, and the result is never a
+    correctly spelt word. Negations, quantifiers and number words stay as they are.
+    """
+    start, end = site
+    mistake = mistyped(text[start:end], kind, language, rng)
+    return None if mistake is None else (start, end, mistake)
+
+
+def _spelling_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    return _in_table(text, plain_words(text, blocked, language), language)
+
+
+@noise("spelling", version=2, title="misspelt words", sites=_spelling_sites, default_rate=0.5)
+def spelling(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
+    """Misspells words as people do, from a table.
+
+    The rate is the share of the words that are in the table. It is the table of
+    `typos:kind=misspelling`, but the results appear in a group of their own.
+    """
+    start, end = site
+    misspelt = mistyped(text[start:end], "misspelling", language, rng)
+    return None if misspelt is None else (start, end, misspelt)
+
+
+# A model of how people misspell English words, fitted to misspellings that people made.
+#
+# An edit is drawn among all that a word allows, in proportion to the rate of its letters times a
+# factor for its place: *e* for *a* is common, a neighbouring key rare, a first letter hardly ever
+# wrong. `bench/human_typos_fit.py` fits the rates.
+
+
+PLACES = ("first", "second", "early", "middle", "late", "last", "end")
+_HUMAN_ATTEMPTS = 8
+_SHORT = 7
+_ATTESTED = 0.5  # of the words whose misspellings are known, this share gets a known one
+Candidate = tuple[str, float, bool]  # spelling, weight, whether a slip of the hand
+
+
+def place_of(at: int, length: int) -> str:
+    """The part of a word in which a letter stands; `end` is behind the last one."""
+    if at >= length:
+        return "end"
+    if at < 2:
+        return PLACES[at]
+    if at == length - 1:
+        return "last"
+    return ("early", "middle", "late")[min(2, 3 * at // length)]
+
+
+def band_of(length: int) -> str:
+    """Whether a word is one of the short ones, in which people make fewer mistakes at once."""
+    return "short" if length <= _SHORT else "long"
+
+
+@cache
+def _model() -> Mapping[str, Any]:
+    fitted: dict[str, Any] = table("human_typos_en.json")
+    return fitted
+
+
+_LONGEST_WORD = 64
+
+
+@cache
+def _rates(start: str) -> tuple[tuple[str, float], ...]:
+    """The edits that begin with these letters, each with its rate."""
+    rates = _model()["rates"]
+    return tuple(
+        (key.partition(">")[2], rate) for key, rate in rates.items() if key.startswith(f"{start}>")
+    )
+
+
+@cache
+def length_weights() -> Sequence[float]:
+    """How often words of 0, 1, … 16 letters or more are misspelt, relative to others."""
+    weights: Mapping[str, float] = _model()["lengths"]
+    return tuple(weights[str(max(2, length))] for length in range(17))
+
+
+def _candidates(word: str) -> Iterator[Candidate]:
+    """Every single edit of a word in small letters, with its weight."""
+    places = _model()["places"]
+    near = keyboard("en")
+    padded, length = f"^{word}", len(word)
+    for at in range(length + 1):
+        place, before = PLACES.index(place_of(at, length)), padded[at]
+        head, rest = word[:at], word[at:]
+        for new, rate in _rates(f"add {before}"):
+            if new == rest[:1]:
+                continue
+            slip = new in near.get(before, "") or new in near.get(rest[:1], "")
+            yield head + new + rest, rate * places["add"][place], slip
+        if at == length:
+            return
+        letter = rest[0]
+        for new, rate in _rates(f"replace {letter}"):
+            slip = new in near.get(letter, "")
+            yield head + new + rest[1:], rate * places["replace"][place], slip
+        for _, rate in _rates(f"double {letter}"):
+            yield head + letter + rest, rate * places["add"][place], False
+        double = letter if rest[1:2] == letter else ""
+        for _, rate in _rates(f"drop {double}{letter}"):
+            yield head + rest[1:], rate * places["drop"][place], False
+        for _, rate in _rates(f"swap {rest[:2]}"):
+            yield head + rest[1] + letter + rest[2:], rate * places["swap"][place], True
+
+
+@lru_cache(maxsize=8192)
+def _drawable(word: str, kind: str) -> tuple[Sequence[str], Sequence[float]]:
+    """The misspellings of a word and their weights, added up."""
+    weights: dict[str, float] = {}
+    for spelling, weight, slip in _candidates(word):
+        if kind == "all" or slip == (kind == "slip"):
+            weights[spelling] = weights.get(spelling, 0.0) + weight
+    weights.pop(word, None)
+    return tuple(weights), tuple(accumulate(weights.values()))
+
+
+@lru_cache(maxsize=8192)
+def _attested(word: str) -> tuple[Sequence[str], Sequence[float]]:
+    """The known misspellings of a word, the likelier the more the model expects them."""
+    known = [spelling for spelling in misspellings("en").get(word, ()) if spelling.islower()]
+    if not known:
+        return (), ()
+    spellings, sums = _drawable(word, "all")
+    weights = dict(zip(spellings, _differences(sums), strict=True))
+    rare = min(weights.values(), default=1.0)
+    return tuple(known), tuple(accumulate(weights.get(spelling, rare) for spelling in known))
+
+
+def _differences(sums: Sequence[float]) -> Iterator[float]:
+    before = 0.0
+    for value in sums:
+        yield value - before
+        before = value
+
+
+def _drawn(spellings: Sequence[str], sums: Sequence[float], rng: Rng) -> str | None:
+    if not spellings:
+        return None
+    return spellings[min(len(sums) - 1, bisect_right(sums, rng.random() * sums[-1]))]
+
+
+def misspelt_by_model(word: str, rng: Rng, kind: str = "all") -> str | None:
+    """A word in small letters with one to three edits; None if it has none."""
+    shares = _model()["edits"][band_of(len(word))]
+    u, edits = rng.random(), 1
+    while edits < len(shares) and u > sum(shares[:edits]):
+        edits += 1
+    changed = word
+    for _ in range(edits):
+        edited = _drawn(*_drawable(changed, kind), rng)
+        changed = changed if edited is None else edited
+    return None if changed == word else changed
+
+
+def misspelt(word: str, kind: str, rng: Rng) -> str | None:
+    """The word as a person may misspell it, its first letter in the same case.
+
+    Never another common word, nor a coarse one; None if no attempt gives such a result, and for
+    what is too long to be a word.
+    """
+    if len(word) > _LONGEST_WORD:
+        return None
+    low, unwanted = word.lower(), never_produced("en")
+    for _ in range(_HUMAN_ATTEMPTS):
+        known = kind == "all" and rng.random() < _ATTESTED
+        wrong = _drawn(*_attested(low), rng) if known else None
+        wrong = wrong or misspelt_by_model(low, rng, kind)
+        if wrong is not None and wrong not in unwanted and len(wrong) > 1:
+            return wrong[0].upper() + wrong[1:] if word[0].isupper() else wrong
+    return None
+
+
+# Misspellings as people make them, in doses as people make them
+
+DOSES = {"heavy": 0.15, "light": 0.02, "medium": 0.05}
+"""Shares of all words: as on a phone on a bus, in an e-mail, in a chat."""
+_DOSE = choice(
+    "dose", DOSES, "medium", "misspelt words among all: light 2 %, medium 5 %, heavy 15 %"
+)
+_HUMAN_KIND = choice(
+    "kind", ("all", "slip", "spelling"), "all",
+    "slip: of the hand, letters swapped or of a key beside; spelling: all others",
+)  # fmt: skip
+
+
+class _HumanTypos(SitePerturbation):
+    """Misspells a share of all words, long ones more often than short ones.
+
+    The dose is a share of all words of the sections in scope; what it leaves of an edit is made
+    by chance, so that a short question often has none. A weaker dose is part of a stronger one.
+    """
+
+    def __init__(self, name: str, summary: str, **described: Unpack[Description]) -> None:
+        super().__init__(name, summary, _misspell, sites=long_words, **described)
+        own = (_DOSE, COUNT, _HUMAN_KIND, PROTECT, scope_parameter(self.scope))
+        self.parameters = (*own, *(p for p in self.parameters if p.name == "language"))
+        self._own = ("language",)
+
+    def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
+        full = checked_parameters(self, params)
+        chance, edits_left = rng.random(), full["count"]
+        if edits_left is None:
+            texts = (s.text for s in prompt.sections if s.kind in full["scope"])
+            words = sum(text.count(" ") + 1 for text in texts)
+            edits_left = floor(DOSES[full["dose"]] * words + chance)
+        if not edits_left:
+            return prompt
+        own = {name: full[name] for name in self._own}
+        found = self._find_sites(prompt, full, own)
+        places = [(at, site) for at, sites in found for site in sites]
+        weights, draw = length_weights(), rng.random
+        keys = [-log(1.0 - draw()) / weights[min(16, b - a)] for _, (a, b) in places]
+        edits: dict[int, list[Replacement]] = {}
+        for n in sorted(range(len(places)), key=keys.__getitem__):
+            at, site = places[n]
+            change = _misspell(prompt.sections[at].text, site, rng, full["kind"])
+            if change is not None:
+                edits.setdefault(at, []).append(change)
+                edits_left -= 1
+                if not edits_left:
+                    break
+        return with_changes(prompt, edits)
+
+
+def _misspell(text: str, site: Span, rng: Rng, kind: str) -> Replacement | None:
+    start, end = site
+    wrong = misspelt(text[start:end], kind, rng)
+    return None if wrong is None else (start, end, wrong)
+
+
+human_typos = _HumanTypos(
+    "human_typos", "Misspells words as people do: which words, which letters, how many.",
+    title="mistakes as people type them", family="words", group="word noise", version=2,
+    invariants=MEANING, languages=("en",),
+)  # fmt: skip
+perturbations.register("human_typos", human_typos)
+
+
+# What automatic correction makes of words that were right, or nearly so
+
+
+@cache
+def _correctable(language: str) -> re.Pattern[str]:
+    """The ordinary words of the table, in small letters or with a capital at their beginning."""
+    words = sorted(word for word in corrections(language) if word not in skipped(language))
+    spelt = "|".join(re.escape(word) for low in words for word in (low, low.title()))
+    joined = "\\w\u0300-\u036f"
+    return re.compile(rf"(?<![{joined}])(?<!\w['’])(?:{spelt})(?![{joined}])(?!['’]\w)")
+
+
+_AUXILIARIES = frozenset({"been", "being", "is", "was", "were"})
+# A share of something (*half if the balls*) or a condition with a number (*of 20 people vote*)
+# would read as another sentence.
+_SHARE = re.compile(
+    r"(?:[\d%]|\b(?:half|per ?cent|(?:third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)"
+    r"s?)) of\b|\bif (?=\d)",
+    re.IGNORECASE,
+)
+
+
+def _corrected_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    known = corrections(language)
+    spans = [match.span() for match in _correctable(language).finditer(text)]
+    found = uncovered(spans, blocked) if spans else spans
+    found = uncovered(found, spelt_spans(text, language)) if found else found
+    shares = [match.span() for match in _SHARE.finditer(text)] if found else []
+    if shares:
+        found = [span for span in found if not overlaps(shares, *span)]
+    words = {text[start:end] for start, end in found}
+    if not all(word.islower() for word in words):
+        found = [span for span in found if _differs(text[span[0] : span[1]], known)]
+    if words.isdisjoint(_AUXILIARIES):
+        return found
+    passives = passive_auxiliaries(text, language)
+    return [span for span in found if not overlaps(passives, *span)] if passives else found
+
+
+def _differs(word: str, known: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a correction reads differently: *May* at the start of a sentence is *May* already."""
+    return any(capitalised_like(word, wrong) != word for wrong in known[word.lower()])
+
+
+@noise(
+    "autocorrect", version=2, title="wrong automatic corrections", sites=_corrected_sites,
+    default_rate=0.1, languages=("en",),
+)  # fmt: skip
+def autocorrect(text: str, site: Span, rng: Rng, language: str) -> Replacement:
+    """Puts the word that a phone or a word processor makes of another one: *were* and *we're*.
+
+    The rate is the share of the words that are in the table. A word in the wrong place is the
+    point of it, so that the check of words finds some of them.
+    """
+    start, end = site
+    wrong = rng.choice(corrections(language)[text[start:end].lower()])
+    return start, end, capitalised_like(text[start:end], wrong)

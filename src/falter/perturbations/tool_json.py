@@ -1,0 +1,207 @@
+"""Descriptions of tools in a text, as JSON: where they are, what they hold, how they are written.
+
+A tool is an object with a name and a schema of what it takes, as OpenAI, Anthropic and MCP write
+it: under `parameters`, `input_schema` or `inputSchema`, with or without `function` around it. They
+stand in a list, in an object under `tools` or `functions`, or one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
+
+from falter.core.records import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A string, a number, true, false or null, as it is written."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """The values of a list."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """Keys, as they are written, with their values."""
+
+    pairs: tuple[tuple[str, Node], ...]
+
+    def get(self, key: str) -> Node | None:
+        """The value of a key."""
+        return next((value for name, value in self.pairs if name == f'"{key}"'), None)
+
+
+Node = Leaf | Array | Object
+T = TypeVar("T")
+
+
+def with_values(node: Node, change: Callable[[str, Node], Node]) -> Node:
+    """The node with `change(key, value)` for each value of its objects, those in lists included."""
+    if isinstance(node, Array):
+        return Array(tuple(with_values(item, change) for item in node.items))
+    if isinstance(node, Object):
+        return Object(tuple((key, change(key.strip('"'), value)) for key, value in node.pairs))
+    return node
+
+
+def nodes(node: Node, key: str = "") -> Iterator[tuple[str, Node]]:
+    """The node and all nodes inside, in order, each with its key where it has one."""
+    yield key, node
+    if isinstance(node, Array):
+        for item in node.items:
+            yield from nodes(item)
+    elif isinstance(node, Object):
+        for name, value in node.pairs:
+            yield from nodes(value, name.strip('"'))
+
+
+class Style(NamedTuple):
+    """How JSON is laid out: on one line, with a line for each tool, or with so many spaces for each
+    level."""
+
+    comma: str
+    colon: str
+    indent: int | None = None
+    lines: bool = False
+
+
+SCHEMAS = ("parameters", "input_schema", "inputSchema")
+LISTS = ("tools", "functions")
+_CUE = re.compile(r'"(?:parameters|input_schema|inputSchema)"\s*:\s*\{')
+_START = re.compile(r'[\[{](?=\s{0,40}["{])')
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_MOST_TRIED = 200  # places in a text where JSON could begin
+_DEEPEST = 40
+
+
+def tool_blocks(text: str) -> list[tuple[Span, Node]]:
+    """The JSON in a text that describes tools, in order, none inside another."""
+    if _CUE.search(text) is None:
+        return []
+    found: list[tuple[Span, Node]] = []
+    at = 0
+    for start in islice((match.start() for match in _START.finditer(text)), _MOST_TRIED):
+        end = None if start < at else _end_of_json(text, start)
+        if end is None:
+            continue
+        node = _node(_TOKEN.findall(text, start, end)[::-1])
+        if tools_in(node):
+            found.append(((start, end), node))
+            at = end
+    return found
+
+
+def _end_of_json(text: str, start: int) -> int | None:
+    """Where the JSON ends that begins here; None without one, or where a key stands twice."""
+    try:
+        _, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    deepest = depth = 0
+    for mark in re.findall(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', text[start:end]):
+        depth += (mark in "{[") - (mark in "}]")
+        deepest = max(deepest, depth)
+    return end if deepest <= _DEEPEST else None
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_twins)
+
+
+def _node(tokens: list[str]) -> Node:
+    """The value at the end of the tokens, which are in reverse; they are used up."""
+    token = tokens.pop()
+    if token == "[":
+        return Array(tuple(_until("]", tokens, _node)))
+    if token == "{":
+        return Object(tuple(_until("}", tokens, _pair)))
+    return Leaf(token)
+
+
+def _pair(tokens: list[str]) -> tuple[str, Node]:
+    key, _ = tokens.pop(), tokens.pop()
+    return key, _node(tokens)
+
+
+def _until(mark: str, tokens: list[str], take: Callable[[list[str]], T]) -> Iterator[T]:
+    while tokens[-1] != mark:
+        if tokens[-1] == ",":
+            tokens.pop()
+        else:
+            yield take(tokens)
+    tokens.pop()
+
+
+def is_tool(node: Node) -> bool:
+    """Whether it is a tool with a name and a schema."""
+    if not isinstance(node, Object):
+        return False
+    inner = node.get("function")
+    if isinstance(inner, Object):
+        return is_tool(inner)
+    named = isinstance(node.get("name"), Leaf)
+    return named and any(isinstance(node.get(key), Object) for key in SCHEMAS)
+
+
+def tools_in(node: Node) -> tuple[Node, ...]:
+    """The tools of a block: itself, those of a list, or those of an object that lists them."""
+    if is_tool(node):
+        return (node,)
+    if isinstance(node, Array):
+        return node.items if node.items and all(map(is_tool, node.items)) else ()
+    if isinstance(node, Object):
+        lists = (node.get(key) for key in LISTS)
+        return next(
+            (tools for one in lists if isinstance(one, Array) and (tools := tools_in(one))), ()
+        )
+    return ()
+
+
+COMPACT, SPACED = Style(",", ":"), Style(", ", ": ")
+LINES = Style(", ", ": ", lines=True)
+STYLES = (COMPACT, SPACED, LINES, Style(", ", ": ", indent=2), Style(", ", ": ", indent=4))
+_INDENT = re.compile(r"\n( *)\S")
+
+
+def style_of(text: str, node: Node) -> Style:
+    """The layout of JSON, as near as one of ours comes."""
+    if "\n" not in text:
+        return SPACED if re.search(r'"\s*: ', text) else COMPACT
+    if isinstance(node, Array) and text.count("\n") <= len(node.items) + 1:
+        return LINES
+    first = _INDENT.search(text)
+    return STYLES[4] if first is not None and len(first[1]) > 3 else STYLES[3]
+
+
+def written(node: Node, style: Style, depth: int = 0) -> str:
+    """The JSON in another layout; strings and numbers are written as they were."""
+    if isinstance(node, Leaf):
+        return node.text
+    if isinstance(node, Array):
+        parts = [written(item, style, depth + 1) for item in node.items]
+    else:
+        parts = [f"{k}{style.colon}{written(v, style, depth + 1)}" for k, v in node.pairs]
+    opening, closing = "[]" if isinstance(node, Array) else "{}"
+    if style.lines and isinstance(node, Array) and not depth and parts:
+        return "[\n" + ",\n".join(parts) + "\n]"
+    if style.indent is None or not parts:
+        return opening + style.comma.join(parts) + closing
+    margin = " " * (style.indent * depth)
+    line = f"\n{margin}{' ' * style.indent}"
+    return f"{opening}{line}" + f",{line}".join(parts) + f"\n{margin}{closing}"

@@ -1,0 +1,356 @@
+"""Tools that a prompt describes as JSON, in another order, layout or spelling of their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from falter.core.records import Demonstration, Prompt, Section, Span
+from falter.core.rng import Rng
+from falter.perturbations.base import choice, locked_spans, prompt_perturbation
+from falter.perturbations.template_parts import another_order
+from falter.perturbations.tool_json import (
+    COMPACT,
+    LISTS,
+    SCHEMAS,
+    SPACED,
+    STYLES,
+    Array,
+    Leaf,
+    Node,
+    Object,
+    Style,
+    is_tool,
+    nodes,
+    style_of,
+    tool_blocks,
+    tools_in,
+    with_values,
+    written,
+)
+from falter.text import overlaps, replace_spans
+
+_TOOL_WAY = choice(
+    "way", ("descriptions", "draw", "layout", "names", "order"), "draw",
+    "order: of the tools, and of what each of them takes; layout: of the JSON; descriptions: "
+    "with a full stop at their end, or without; draw: all three, drawn for each item; names: "
+    "snake_case to camelCase or back, in the whole prompt and in its answer",
+)  # fmt: skip
+# Where a text counts tools or what they take, their order means something.
+_COUNTED = re.compile(
+    r"\b(?:first|second|third|fourth|fifth|last|next|previous)\s+(?:\w+\s+)?"
+    r"(?:tool|function|api|parameter|argument|propert|field)"
+    r"|\b(?:tool|function|parameter|argument)s?\s+(?:number\s+|no\.?\s*|#\s*)?\d"
+    r"|\bin (?:the|this|that|their)(?: \w+)? order\b|\bin order of\b|\bpositional",
+    re.IGNORECASE,
+)
+# Arguments without their names go by their order: weather("Rome", 3).
+_POSITIONAL = re.compile(r"""[A-Za-z_][\w.]*\(\s*(?:["'\d\[{-]|True\b|False\b|None\b)""")
+# A prompt that asks about the JSON itself asks something else of another layout.
+_ABOUT_JSON = re.compile(
+    r"\b(?:indent\w*|minif\w*|pretty|reformat\w*|lint\w*|syntax|how many (?:lines|characters|spaces"
+    r"|tokens)|well[- ]formed)\b",
+    re.IGNORECASE,
+)
+
+
+class _Block(NamedTuple):
+    """JSON with tools: its section, its place there, and what it holds."""
+
+    section: int
+    span: Span
+    node: Node
+
+
+def _blocks(prompt: Prompt) -> list[_Block]:
+    """The tools of a prompt that may be written anew; none where its JSON is what it is about."""
+    found: list[_Block] = []
+    around: list[str] = []
+    for at, section in enumerate(prompt.sections):
+        closed = locked_spans(section)
+        blocks = tool_blocks(section.text) if section.kind != "choices" else []
+        found += [_Block(at, span, node) for span, node in blocks if not overlaps(closed, *span)]
+        around.append(_without(section.text, [span for span, _ in blocks]))
+    target = prompt.target if isinstance(prompt.target, str) else ""
+    copied = "{" in target and any(_text(prompt, b).find(target.strip()) >= 0 for b in found)
+    return [] if copied or any(map(_ABOUT_JSON.search, around)) else found
+
+
+def _without(text: str, spans: Sequence[Span]) -> str:
+    edges = [0, *(edge for span in spans for edge in span), len(text)]
+    return " ".join(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
+
+
+def _text(prompt: Prompt, block: _Block) -> str:
+    return prompt.sections[block.section].text[slice(*block.span)]
+
+
+# Order
+
+
+def _counts(prompt: Prompt) -> bool:
+    """Whether something in the prompt goes by the order of tools or of their parameters."""
+    answers = [d.answer for d in prompt.demonstrations]
+    answers += [prompt.target] if isinstance(prompt.target, str) else []
+    counted = any(_COUNTED.search(section.text) for section in prompt.sections)
+    return counted or any(map(_POSITIONAL.search, (*answers, *prompt.choices)))
+
+
+def _reordered(node: Node, rng: Rng) -> Node:
+    """Tools in another order, and in each of them what it takes."""
+    if isinstance(node, Array):
+        return Array(tuple(_reordered(item, rng) for item in _shuffled(node.items, rng)))
+    if not is_tool(node):
+        return with_values(node, lambda k, v: _reordered(v, rng) if k in LISTS else v)
+
+    def change(key: str, value: Node) -> Node:
+        if key == "function":
+            return _reordered(value, rng)
+        return _schema(value, rng) if key in SCHEMAS else value
+
+    return with_values(node, change)
+
+
+def _shuffled(nodes: Sequence[Node], rng: Rng) -> Sequence[Node]:
+    texts = [written(node, COMPACT) for node in nodes]
+    if len(set(texts)) < 2:
+        return nodes
+    return [nodes[n] for n in another_order(texts, rng)]
+
+
+def _schema(node: Node, rng: Rng) -> Node:
+    """A JSON schema with its properties in another order, at every level."""
+    return with_values(node, lambda key, value: _part(key, value, rng))
+
+
+def _part(key: str, value: Node, rng: Rng) -> Node:
+    if key in ("properties", "$defs", "definitions") and isinstance(value, Object):
+        inner = with_values(value, lambda _, schema: _schema(schema, rng))
+        if not isinstance(inner, Object) or key != "properties" or len(inner.pairs) < 2:
+            return inner
+        order = another_order([name for name, _ in inner.pairs], rng)
+        return Object(tuple(inner.pairs[n] for n in order))
+    if key == "required" and isinstance(value, Array):
+        return Array(tuple(_shuffled(value.items, rng)))
+    return _schema(value, rng) if key in ("items", "anyOf", "oneOf", "allOf") else value
+
+
+def _can_reorder(prompt: Prompt, blocks: Sequence[_Block]) -> bool:
+    if _counts(prompt):
+        return False
+    several = any(len(run) > 1 for run in _runs(prompt, blocks))
+    return several or any(_has_order(node) for block in blocks for _, node in nodes(block.node))
+
+
+def _has_order(node: Node) -> bool:
+    """Whether there are two tools, or two properties of one."""
+    properties = node.get("properties") if isinstance(node, Object) else None
+    several = isinstance(properties, Object) and len(properties.pairs) > 1
+    return several or len(tools_in(node)) > 1
+
+
+def _runs(prompt: Prompt, blocks: Sequence[_Block]) -> list[list[_Block]]:
+    """Tools that stand one after the other, with nothing but white space between them."""
+    runs: list[list[_Block]] = []
+    for block in blocks:
+        last = runs[-1][-1] if runs else None
+        text = prompt.sections[block.section].text
+        if (
+            last is not None
+            and last.section == block.section
+            and is_tool(last.node)
+            and is_tool(block.node)
+            and not text[last.span[1] : block.span[0]].strip()
+        ):
+            runs[-1].append(block)
+        else:
+            runs.append([block])
+    return runs
+
+
+# Descriptions
+
+_LAST = re.compile(r'[\w)]\.?"\Z')
+
+
+def _stopped(node: Node, stop: bool) -> Node:
+    """Every description that ends with a word with a full stop at its end, or without."""
+
+    def change(key: str, value: Node) -> Node:
+        if key != "description" or not isinstance(value, Leaf):
+            return _stopped(value, stop)
+        if _LAST.search(value.text) is None:
+            return value
+        return Leaf(value.text[:-1].removesuffix(".") + ('."' if stop else '"'))
+
+    return with_values(node, change)
+
+
+def _other_stop(blocks: Sequence[_Block]) -> bool | None:
+    """Whether descriptions get a full stop; None where there is none to change."""
+    described = [
+        node.text
+        for block in blocks
+        for key, node in nodes(block.node)
+        if key == "description" and isinstance(node, Leaf)
+    ]
+    ends = [text for text in described if _LAST.search(text)]
+    return None if not ends else not ends[0].endswith('."')
+
+
+# Layout
+
+
+def _fitting(prompt: Prompt, run: Sequence[_Block]) -> tuple[Style, ...]:
+    """The layouts that a block may have: one line where lines belong to something else."""
+    text, start = prompt.sections[run[0].section].text, run[0].span[0]
+    before = text[text.rfind("\n", 0, start) + 1 : start].strip()
+    one_line = len(run) > 1 or before[:1] in (">", "|", "-", "*", "#")
+    styles = (COMPACT, SPACED) if one_line else STYLES
+    return styles if isinstance(run[0].node, Array) else tuple(s for s in styles if not s.lines)
+
+
+# Names
+
+_SNAKE = re.compile(r"[a-z][a-z\d]*(?:_[a-z][a-z\d]*)+")
+_CAMEL = re.compile(r"[a-z][a-z\d]*(?:[A-Z][a-z\d]+)+")
+
+
+def _other_name(name: str) -> str | None:
+    if _SNAKE.fullmatch(name):
+        head, *rest = name.split("_")
+        return head + "".join(map(str.capitalize, rest))
+    if _CAMEL.fullmatch(name):
+        return re.sub(r"[A-Z]", lambda match: f"_{match[0].lower()}", name)
+    return None
+
+
+def _named(block: Node) -> Iterator[str]:
+    """The names of tools and of what they take."""
+    for _, node in nodes(block):
+        if isinstance(node, Object):
+            name, properties = node.get("name"), node.get("properties")
+            if is_tool(node) and isinstance(name, Leaf):
+                yield name.text.strip('"')
+            if isinstance(properties, Object):
+                yield from (name.strip('"') for name, _ in properties.pairs)
+
+
+def _renames(prompt: Prompt, blocks: Sequence[_Block]) -> Mapping[str, str]:
+    """Each name with its other spelling; none where one is taken, or where options hold one."""
+    names = dict.fromkeys(name for block in blocks for name in _named(block.node))
+    pairs = {name: new for name in names if (new := _other_name(name)) is not None}
+    every = "\n".join((*(s.text for s in prompt.sections), *_said(prompt)))
+    taken = set(re.findall(r"\w+", every))
+    fresh = len(set(pairs.values())) == len(pairs) and taken.isdisjoint(pairs.values())
+    if not fresh or prompt.schema is not None or prompt.program is not None:
+        return {}
+    held = [s for s in prompt.sections if s.protected or s.edits]
+    kept = "\n".join((*prompt.choices, *(s.text for s in held)))
+    return {} if pairs.keys() & set(re.findall(r"\w+", kept)) else pairs
+
+
+def _said(prompt: Prompt) -> Iterator[str]:
+    """What examples say and answer, and what is to be answered."""
+    for demonstration in prompt.demonstrations:
+        yield from (section.text for section in demonstration.sections)
+        yield demonstration.answer
+    if isinstance(prompt.target, str):
+        yield prompt.target
+
+
+def _renamed(prompt: Prompt, pairs: Mapping[str, str]) -> Prompt:
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, pairs))})\b")
+
+    def in_section(section: Section) -> Section:
+        found = pattern.finditer(section.text)
+        return replace_spans(section, [(*match.span(), pairs[match[0]]) for match in found])
+
+    def in_text(text: str) -> str:
+        return pattern.sub(lambda match: pairs[match[0]], text)
+
+    shown = tuple(
+        Demonstration(sections=tuple(map(in_section, d.sections)), answer=in_text(d.answer))
+        for d in prompt.demonstrations
+    )
+    target = in_text(prompt.target) if isinstance(prompt.target, str) else prompt.target
+    sections = tuple(map(in_section, prompt.sections))
+    return replace(prompt, sections=sections, demonstrations=shown, target=target)
+
+
+# All of it
+
+
+def _can_write_anew(prompt: Prompt, way: str) -> bool:
+    blocks = _blocks(prompt)
+    if not blocks or way in ("draw", "layout"):
+        return bool(blocks)
+    if way == "descriptions":
+        return _other_stop(blocks) is not None
+    return _can_reorder(prompt, blocks) if way == "order" else bool(_renames(prompt, blocks))
+
+
+@prompt_perturbation(
+    "tool_schema", title="tools described in another layout", family="format", group="input format",
+    scope=("system", "instruction", "input", "document"), parameters=(_TOOL_WAY,),
+    invariants=("choices", "negations"), eligible=_can_write_anew,
+)  # fmt: skip
+def tool_schema(prompt: Prompt, rng: Rng, way: str) -> Prompt:
+    """Writes the tools that a prompt describes as JSON in another order and layout.
+
+    The order of tools and of what they take, the white space of the JSON and the full stops of
+    descriptions mean nothing; where a text counts tools, they stay in their order. `names` has to
+    be asked for: it spells names in another way, in the whole prompt and in its answer.
+    """
+    blocks = _blocks(prompt)
+    if way == "names":
+        return _renamed(prompt, _renames(prompt, blocks))
+    reorders = way in ("draw", "order") and _can_reorder(prompt, blocks)
+    stop = _other_stop(blocks) if way in ("draw", "descriptions") else None
+    if way == "draw" and rng.below(2):
+        stop = None
+    changes: dict[int, list[tuple[int, int, str]]] = {}
+    for run in _runs(prompt, blocks):
+        style = _style(prompt, run, way, rng, must=not reorders and stop is None)
+        nodes = [block.node for block in run]
+        if reorders:
+            nodes = [_reordered(node, rng) for node in _shuffled(nodes, rng)]
+        if stop is not None:
+            nodes = [_stopped(node, stop) for node in nodes]
+        for block, node in zip(run, nodes, strict=True):
+            changes.setdefault(block.section, []).append((*block.span, written(node, style)))
+    return _with_changes(prompt, changes)
+
+
+def _style(prompt: Prompt, run: Sequence[_Block], way: str, rng: Rng, *, must: bool) -> Style:
+    """The layout of a run of blocks: another one, one that is drawn, or its own."""
+    own = style_of(_text(prompt, run[0]), run[0].node)
+    if way not in ("draw", "layout"):
+        return own
+    styles = _fitting(prompt, run)
+    others = [style for style in styles if style != own]
+    return rng.choice(others if must or way == "layout" else styles)
+
+
+def _with_changes(prompt: Prompt, changes: Mapping[int, Sequence[tuple[int, int, str]]]) -> Prompt:
+    """The prompt with blocks written anew; examples that show the same block show the new one."""
+    sections = list(prompt.sections)
+    swaps: dict[str, str] = {}
+    for at, some in changes.items():
+        text = sections[at].text
+        swaps |= {text[start:end]: new for start, end, new in some}
+        real = [change for change in some if text[change[0] : change[1]] != change[2]]
+        sections[at] = replace_spans(sections[at], real)
+    shown = tuple(
+        replace(d, sections=tuple(_swapped(section, swaps) for section in d.sections))
+        for d in prompt.demonstrations
+    )
+    return replace(prompt, sections=tuple(sections), demonstrations=shown)
+
+
+def _swapped(section: Section, swaps: Mapping[str, str]) -> Section:
+    spans = [span for span, _ in tool_blocks(section.text)]
+    found = [(a, b, swaps[section.text[a:b]]) for a, b in spans if section.text[a:b] in swaps]
+    return replace_spans(section, [one for one in found if section.text[one[0] : one[1]] != one[2]])

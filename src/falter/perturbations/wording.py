@@ -1,0 +1,313 @@
+"""Everyday wording, by rule: learners' mistakes, dialects, tones, dictation, other questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+from falter.core.records import Prompt, Section, Span
+from falter.core.rng import Rng
+from falter.perturbations.additions import prose_at
+from falter.perturbations.base import (
+    PROTECT,
+    Description,
+    choice,
+    prompt_perturbation,
+    protected_spans,
+    scope_parameter,
+    site_perturbation,
+    with_section,
+)
+from falter.perturbations.letters import lowered_words
+from falter.perturbations.spacing import loose_marks
+from falter.perturbations.vocabulary import table
+from falter.text import (
+    Replacement,
+    letter_symbols,
+    mentioned_words,
+    merged,
+    names,
+    overlaps,
+    passive_auxiliaries,
+    replace_spans,
+    sentences,
+)
+
+_WORDING: Description = {
+    "version": 2, "family": "wording", "group": "everyday wording", "scope": ("input",),
+    "invariants": ("target", "choices", "numbers", "code", "negations", "lines"),
+    "languages": ("en",),
+}  # fmt: skip
+_rules_of_places = partial(site_perturbation, **_WORDING)
+_rules_of_prompts = partial(prompt_perturbation, **_WORDING)
+_WORD = re.compile("[a-z]+")
+
+
+class _Rule(NamedTuple):
+    """A rewrite rule: words with those written for them, and the pattern in which they stand.
+
+    Every match contains one of the triggers, words in small letters, so that the search of a text
+    that has none of them is spared.
+    """
+
+    pattern: re.Pattern[str]
+    words: Mapping[str, str]
+    triggers: frozenset[str]
+
+
+def _pattern(pieces: str | Sequence[str], **named: str) -> re.Pattern[str]:
+    """A pattern of a data file, where long ones are in pieces."""
+    whole = "".join(pieces)
+    for name, pattern in named.items():
+        whole = whole.replace(name, pattern)
+    return re.compile(whole)
+
+
+def _rule(entry: Mapping[str, Any]) -> _Rule:
+    words: dict[str, str] = entry["words"]
+    either = "|".join(sorted(words, key=len, reverse=True))
+    triggers = (max(_WORD.findall(key.lower()), key=len) for key in words)
+    return _Rule(_pattern(entry["find"], WORD=f"(?P<word>{either})"), words, frozenset(triggers))
+
+
+def _rule_places(text: str, blocked: Sequence[Span], rules: Iterable[_Rule]) -> list[Replacement]:
+    """The replacements that the rules make, none inside another: not in names, mentioned words and
+    symbols."""
+    present = frozenset(_WORD.findall(text.lower()))
+    found: list[Replacement] = []
+    for pattern, words, triggers in rules:
+        if not present.isdisjoint(triggers):
+            for match in pattern.finditer(text):
+                head, tail = text[match.start() : match.start("word")], match.end("word")
+                new = head + words[match["word"]] + text[tail : match.end()]
+                found.append((*match.span(), new))
+    if not found:
+        return []
+    found.sort()
+    closed = merged((*blocked, *names(text), *mentioned_words(text), *letter_symbols(text)))
+    taken: list[Replacement] = []
+    for start, end, new in found:
+        after_last = not taken or start >= taken[-1][1]
+        if after_last and text[start:end] != new and not overlaps(closed, start, end):
+            taken.append((start, end, new))
+    return taken
+
+
+# A learner's English, and features of dialects
+
+
+@cache
+def _learner_rules() -> tuple[_Rule, ...]:
+    return tuple(map(_rule, table("learner_en.json")))
+
+
+def _error_sites(text: str, blocked: Sequence[Span], language: str) -> list[Replacement]:
+    return _rule_places(text, blocked, _learner_rules())
+
+
+@_rules_of_places("learner", title="a learner's mistakes", sites=_error_sites, default_rate=0.5)
+def learner(text: str, site: Replacement, rng: Rng, language: str) -> Replacement:
+    """Makes mistakes that learners of English make: articles, agreement, set prepositions.
+
+    Only mistakes that leave one way to understand the sentence; names, numbers, negations and
+    letters that are symbols stay.
+    """
+    return site
+
+
+# The names are those of the Electronic World Atlas of Varieties of English, from memory.
+_FEATURES: dict[str, list[Mapping[str, Any]]] = table("dialect_en.json")
+
+
+@cache
+def _dialect_rules(feature: str) -> tuple[_Rule, ...]:
+    chosen = _FEATURES.values() if feature == "any" else (_FEATURES[feature],)
+    return tuple(_rule(entry) for entries in chosen for entry in entries)
+
+
+def _dialect_sites(
+    text: str, blocked: Sequence[Span], feature: str, language: str
+) -> list[Replacement]:
+    found = _rule_places(text, blocked, _dialect_rules(feature))
+    if not any(new.startswith("ain") for _, _, new in found):
+        return found
+    passives = {start for start, _ in passive_auxiliaries(text, language)}
+    return [site for site in found if site[0] not in passives or not site[2].startswith("ain")]
+
+
+_FEATURE = choice(
+    "feature", ("any", *sorted(_FEATURES)), "any",
+    "one of the features; any: all that the text allows",
+)  # fmt: skip
+
+
+@_rules_of_places(
+    "dialect", title="features of dialects", sites=_dialect_sites, parameters=(_FEATURE,)
+)
+def dialect(text: str, site: Replacement, rng: Rng, feature: str, language: str) -> Replacement:
+    """Writes features that many dialects of English share: *them birds*, *she don't*.
+
+    They are no portrait of a dialect, and need a speaker's review.
+    """
+    return site
+
+
+# The tone of a request
+
+TONES = ("casual", "chatty", "formal", "impatient", "polite")
+_TONE = choice("tone", ("any", *TONES), "any", "how the request is made; any: drawn for each item")
+
+
+@cache
+def _phrases() -> dict[str, dict[str, list[str]]]:
+    phrases: dict[str, dict[str, list[str]]] = table("tones_en.json")
+    return phrases
+
+
+# Words around a text that is itself worked on would be worked on, too.
+_TEXT_AS_OBJECT = re.compile(
+    r"\b(?:translat\w*|summari\w*|paraphras\w*|rephras\w*|rewrit\w*|reword\w*|proofread\w*|shorten\w*"
+    r"|sentiment|politeness|formality|tone|(?:correct|continue|complete|finish) (?:the|this))\b",
+    re.IGNORECASE,
+)
+_SENTENCE_ENDS = re.compile(r"[.?!][\"'”’)\]]?\Z")
+_RULES_OF_A_TASK = ("system", "instruction", "output_format", "cue")
+
+
+def _can_tone(prompt: Prompt, tone: str, language: str) -> bool:
+    return prose_at(prompt) is not None and not any(
+        s.kind in _RULES_OF_A_TASK and _TEXT_AS_OBJECT.search(s.text) for s in prompt.sections
+    )
+
+
+@_rules_of_prompts(
+    "tone_rules", title="another tone around the question", parameters=(_TONE,), eligible=_can_tone,
+)  # fmt: skip
+def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
+    """Puts polite, casual, formal, impatient or chatty words around the input, by rule.
+
+    The input itself stays as it is, word for word.
+    """
+    at = prose_at(prompt)
+    if at is None:
+        return prompt
+    chosen = _phrases()[rng.choice(TONES) if tone == "any" else tone]
+    before, after = rng.choice(chosen["before"]), rng.choice(chosen["after"])
+    section = prompt.sections[at]
+    start, end = len(section.text) - len(section.text.lstrip()), len(section.text.rstrip())
+    changes: list[Replacement] = []
+    if before:
+        changes.append((start, start, f"{before} "))
+    if after and _SENTENCE_ENDS.search(section.text, start, end):
+        changes.append((end, end, f" {after}"))
+    return with_section(prompt, at, replace_spans(section, changes))
+
+
+# Speech
+
+_FILLERS = ("um", "uh", "er", "you know")
+_SOUNDS = _FILLERS[:-1]
+# Elsewhere *you know* may read as a question or a claim: *did you know*, *what you know*.
+_ASIDE = re.compile(
+    r"(?<=\b(?:of|in|on|at|by) )(?=(?:the|an?|my|your|his|her|its|our|their|this|these|those)\b)"
+)
+_GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
+_EVERY = 9  # words between two fillers, on average
+_APART = 12  # characters between two fillers, at least
+
+
+def _can_say(prompt: Prompt, scope: Sequence[str], protect: Sequence[str], language: str) -> bool:
+    return prompt.program is None and any(
+        section.kind in scope and any(True for _ in _spoken(prompt, section, protect, Rng(0)))
+        for section in prompt.sections
+    )
+
+
+def _spoken(
+    prompt: Prompt, section: Section, protect: Sequence[str], rng: Rng
+) -> Iterator[Replacement]:
+    text, closed = section.text, protected_spans(prompt, section, protect)
+    yield from ((start, end, "") for start, end in loose_marks(text, closed))
+    yield from ((a, b, text[a:b].lower()) for a, b in lowered_words(text, closed))
+    closed = merged((*closed, *names(text), *mentioned_words(text)))
+    last = -_APART
+    for gap in _GAP.finditer(text):
+        inside = overlaps(closed, gap.start(), gap.end())
+        if rng.random() * _EVERY < 1 and not inside and gap.end() - last >= _APART:
+            last = gap.end()
+            aside = _ASIDE.match(text, last)
+            yield last, last, f"{rng.choice(_FILLERS if aside else _SOUNDS)} "
+
+
+@_rules_of_prompts(
+    "voice", title="dictated text", parameters=(PROTECT, scope_parameter(("input",))),
+    eligible=_can_say,
+)  # fmt: skip
+def voice(
+    prompt: Prompt, rng: Rng, scope: Sequence[str], protect: Sequence[str], language: str
+) -> Prompt:
+    """Writes the input as a dictation has it: small letters, no punctuation, fillers.
+
+    Numbers stay in figures, as dictation writes them; names lose their capitals.
+    """
+    sections = list(prompt.sections)
+    for at, section in enumerate(sections):
+        if section.kind in scope and section.text:
+            changes = sorted(set(_spoken(prompt, section, protect, rng)))
+            sections[at] = replace_spans(section, changes)
+    return prompt.with_sections(tuple(sections))
+
+
+# Questions in other words
+
+Form = tuple[Replacement, ...]
+
+
+class _QuestionRule(NamedTuple):
+    """A kind of sentence, and the forms it may take: new texts for groups of the pattern."""
+
+    pattern: re.Pattern[str]
+    forms: Sequence[Mapping[str, str]]
+
+
+@cache
+def _question_rules() -> tuple[_QuestionRule, ...]:
+    entries = table("questions_en.json")
+    return tuple(_QuestionRule(_pattern(entry["find"]), entry["forms"]) for entry in entries)
+
+
+def _forms(text: str, start: int, end: int) -> Iterator[Form]:
+    """The ways to ask one sentence: each a few replacements."""
+    for pattern, forms in _question_rules():
+        match = pattern.match(text, start, end)
+        if match is not None:
+            words = {name: (part or "").lower() for name, part in match.groupdict().items()}
+            for form in forms:
+                yield tuple((*match.span(name), new.format(**words)) for name, new in form.items())
+
+
+def _question_sites(text: str, blocked: Sequence[Span], language: str) -> list[tuple[Form, ...]]:
+    sites: list[tuple[Form, ...]] = []
+    closed = (*blocked, *mentioned_words(text))
+    for start, end in sentences(text):
+        forms = tuple(
+            form
+            for form in _forms(text, start, end)
+            if not any(overlaps(closed, a, b) for a, b, _ in form)
+        )
+        if forms:
+            sites.append(forms)
+    return sites
+
+
+@_rules_of_places(
+    "paraphrase_rules", title="a question in other words, by rule", sites=_question_sites
+)
+def paraphrase_rules(text: str, site: Sequence[Form], rng: Rng, language: str) -> list[Replacement]:
+    """Asks a question in other words where a rule surely fits: *Tell me what the capital is.*
+
+    Requests for questions, active and passive, other question words. Every other word stays.
+    """
+    return list(rng.choice(site))

@@ -1,0 +1,178 @@
+"""Spelling repaired by rule: a word that is in no list becomes the one word that is nearest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from string import ascii_lowercase
+
+from falter.core.records import Prompt, Section, Span
+from falter.remedies.prompts import remedy
+from falter.text import (
+    Replacement,
+    common_words,
+    kept_words,
+    mentioned_words,
+    merged,
+    names,
+    natural_words,
+    protect,
+    replace_spans,
+    uncovered,
+)
+
+SHORTEST = 3
+KNOWN = 1 / 3
+"""A text of which a smaller share of words is in the list is taken for another language."""
+_OPENERS = ("what", "when", "where", "which", "while", "whose", "why", "who", "how", "the")
+_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_SUFFIXES = ("ed", "er", "est", "ing", "ly", "ness", "less")
+
+# The cost of one slip, and what counts against a repair or for it.
+_SWAPPED, _DOUBLED, _SLIPPED, _OTHER = 1.0, 1.0, 2.0, 3.0
+_FIRST_LETTER, _USUAL = 1.0, -1.5
+_LEAD, SHORT = 0.5, 4
+
+
+@remedy("correct_spelling")
+def correct_spelling(prompt: Prompt) -> Prompt:
+    """Misspelt English words become the word one slip away; names, numbers and code stay."""
+    said = Counter(w for s in prompt.sections for w in _lowered(s.text))
+    offered = {w for choice in prompt.choices for w in _lowered(choice)}
+    repeated = {w for w, times in said.items() if times > 1 and repaired(w) not in _usual_words()}
+    own = offered | repeated
+    return prompt.with_sections(tuple(_corrected(s, own) for s in prompt.sections))
+
+
+def _lowered(text: str) -> list[str]:
+    return [text[start:end].lower() for start, end in natural_words(text, ())]
+
+
+def _corrected(section: Section, own: set[str]) -> Section:
+    """The section without slips; `own` are words of the prompt that are meant as they stand."""
+    if section.kind not in ("input", "document"):
+        return section
+    text = section.text
+    words = natural_words(text, _kept(section))
+    known = sum(text[start:end].lower() in common_words() for start, end in words)
+    if known < KNOWN * len(words):
+        return section
+    mentions = mentioned_words(text)
+    changes: list[Replacement] = list(_openers(text, words, mentions))
+    for start, end in uncovered(words, merged((*names(text), *mentions))):
+        word = text[start:end]
+        right = repaired(word.lower())
+        if right is not None and word.lower() not in own:
+            changes.append((start, end, right.capitalize() if word[0].isupper() else right))
+    return replace_spans(section, sorted(changes))
+
+
+def _kept(section: Section) -> Sequence[Span]:
+    return merged((*protect(section.text), *section.protected))
+
+
+def _openers(text: str, words: Sequence[Span], mentions: Sequence[Span]) -> Iterator[Replacement]:
+    """The first word, if it is one slip away from a word that begins questions.
+
+    Any other unknown first word may be a name.
+    """
+    first = next(iter(uncovered(words, mentions)), None)
+    if first is None or text[: first[0]].strip(" \n\t\"'“‘"):
+        return
+    start, end = first
+    word = text[start:end].lower()
+    is_name = text[end : end + 2].strip()[:1].isupper()  # another capital follows
+    if text[start].isupper() and word.isascii() and not is_name and word not in common_words():
+        near = [right for right in _near(word) if right in _OPENERS]
+        if len(near) == 1:
+            yield start, end, near[0].capitalize()
+
+
+@cache
+def repaired(word: str) -> str | None:
+    """The one word that a misspelt word in small letters is nearest to; None where it stays.
+
+    It stays if it is in the list or a form of a word there, if two words are equally near, and if
+    the nearest is a negation, a quantifier or a number: a wrong guess would change the question.
+    """
+    if len(word) < SHORTEST or not word.isascii() or _is_known(word):
+        return None
+    ranked = sorted((cost, right) for right, cost in _near(word).items() if right in common_words())
+    lead = _LEAD if len(word) <= SHORT else 0.0
+    if not ranked or (len(ranked) > 1 and ranked[1][0] - ranked[0][0] <= lead):
+        return None
+    right = ranked[0][1]
+    guessed = len(word) <= SHORT and right not in _usual_words()
+    return None if guessed or right in kept_words() else right
+
+
+def _is_known(word: str) -> bool:
+    if word in common_words() or word in _listed("known_en.txt"):
+        return True
+    stems = [word.removesuffix(suffix) for suffix in _SUFFIXES if word.endswith(suffix)]
+    forms = {form for stem in stems for form in (stem, stem + "e")}
+    forms |= {stem[:-1] for stem in stems if stem[-1:] == stem[-2:-1]}
+    if word.endswith("s") and word[-2:-1] != "s":
+        forms.add(word[:-1])
+    joined = ((word[:at], word[at:]) for at in range(SHORTEST, len(word) - SHORTEST + 1))
+    return any(len(form) > 3 and form in common_words() for form in forms) or any(
+        _is_part(first) and _is_part(second) for first, second in joined
+    )
+
+
+def _is_part(word: str) -> bool:
+    """Whether a word makes compounds; of three letters, only usual ones do."""
+    return word in _usual_words() or (len(word) > SHORTEST and word in common_words())
+
+
+def _near(word: str) -> dict[str, float]:
+    """Every spelling one slip away, with what that slip costs."""
+    costs: dict[str, float] = {}
+    usual = _usual_words()
+    for right, cost in _slips(word):
+        cost += _FIRST_LETTER * (right[:1] != word[:1]) + _USUAL * (right in usual)
+        costs[right] = min(cost, costs.get(right, cost))
+    return costs
+
+
+def _slips(word: str) -> Iterator[tuple[str, float]]:
+    """What a word may have been before one slip: letters swapped, added, left out, replaced."""
+    for at in range(len(word) + 1):
+        head, tail = word[:at], word[at:]
+        if len(tail) > 1 and tail[0] != tail[1]:
+            yield head + tail[1] + tail[0] + tail[2:], _SWAPPED
+        if tail:
+            yield head + tail[1:], _DOUBLED if head[-1:] == tail[0] else _SLIPPED
+        for letter in ascii_lowercase:
+            near = letter in (head[-1:], tail[:1])
+            yield head + letter + tail, _DOUBLED if near else _SLIPPED
+            if tail and letter != tail[0]:
+                beside = letter in _neighbours()[tail[0]]
+                yield head + letter + tail[1:], _SLIPPED if beside else _OTHER
+
+
+def _usual_words() -> frozenset[str]:
+    """Words that stand in most texts: of two that are equally near, such a one is meant."""
+    return _listed("usual_en.txt")
+
+
+@cache
+def _listed(name: str) -> frozenset[str]:
+    lines = files("falter.remedies").joinpath("data", name).read_text("utf-8").splitlines()
+    return frozenset(w for line in lines if not line.startswith("#") for w in line.split())
+
+
+@cache
+def _neighbours() -> dict[str, set[str]]:
+    """The keys beside each letter of an English keyboard."""
+    beside: dict[str, set[str]] = {letter: set() for letter in ascii_lowercase}
+    for row, letters in enumerate(_ROWS):
+        for at, letter in enumerate(letters):
+            below = _ROWS[row + 1] if row + 1 < len(_ROWS) else ""
+            for other in (letters[at + 1 : at + 2], below[at : at + 1], below[max(0, at - 1) : at]):
+                for key in other:
+                    beside[letter].add(key)
+                    beside[key].add(letter)
+    return beside

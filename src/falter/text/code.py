@@ -1,0 +1,345 @@
+"""Code with and without fences; of Python functions all is code but the prose of docstrings."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from falter.core.late_regex import late_regex
+from falter.core.records import Span
+
+_FENCE = late_regex(r"^[ \t]{0,12}(`{3,12}|~{3,12})([^\n]{0,200})$", re.MULTILINE)
+
+
+class FencedBlock(NamedTuple):
+    """A fenced block: the word behind its opening fence, and the lines inside.
+
+    The span includes the fences. A block that is never closed reaches to the end of the text.
+    """
+
+    span: Span
+    info: str
+    inside: Span
+    closed: bool
+
+
+def fenced_blocks(text: str) -> Iterator[FencedBlock]:
+    """The fenced blocks of a text, in order."""
+    if "```" not in text and "~~~" not in text:
+        return
+    opened: re.Match[str] | None = None
+    for match in _FENCE.finditer(text):
+        mark, info = match[1], match[2].strip()
+        if opened is None:
+            opened = match if mark[0] not in info else None
+        elif mark.startswith(opened[1]) and not info:
+            inside = (min(opened.end() + 1, match.start()), match.start())
+            span = (opened.start(), match.end())
+            yield FencedBlock(span, opened[2].strip(), inside, closed=True)
+            opened = None
+    if opened is not None:
+        inside = (min(opened.end() + 1, len(text)), len(text))
+        yield FencedBlock((opened.start(), len(text)), opened[2].strip(), inside, closed=False)
+
+
+def fences(text: str) -> list[Span]:
+    """The spans of fenced blocks, fences included."""
+    return [block.span for block in fenced_blocks(text)]
+
+
+# A line that begins like this may be code even without any unusual character.
+CODE_LINE_START = (
+    r"(?:import|from|return|def|class|else|try|pass|break|continue|yield|raise|assert|await)\b"
+)
+
+_PROSE = r"""[^\n"']*\b[a-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}"""  # three plain words in a row
+_STATEMENT = late_regex(
+    rf"""[ \t]*(?:
+      (?:async[ ]+)?def\s+\w+\s*\(
+    | class\s+\w+\s*(?:\([^()\n]*\))?\s*[:{{]\s*$
+    | from\s+[\w.]+\s+import\s+\S
+    | import\s+[\w.]+(?:\s+as\s+\w+)?(?:\s*,\s*[\w.]+){{0,20}}\s*;?\s*$
+    | assert\s+\w[^\n]*[=<>()\[\]] | raise\s+[A-Z]\w*(?:\(|\s*$) | yield\s+(?:from\s+)?[\w.]*[(\[]
+    | del\s+[\w.]+\[ | (?:global|nonlocal)\s+\w+\s*$ | await\s+[\w.]+\(
+    | return(?:\s+[^\s.?!]+)?\s*;?\s*$
+    | return\b[^\n]*[;()\[\]{{}}=+*/<>_"']
+    | (?:else|try|finally)\s*:\s*$ | (?:pass|break|continue)\s*;?\s*$
+    | (?:for\s+\w+(?:\s*,\s*\w+)*\s+in\s+\S+|while\s+\w+|except\s+\w+(?:\s+as\s+\w+)?)\s*:\s*$
+    | (?:\}}\s*)?(?:if|else[ ]if|for|while|switch|catch)\s*\([^\n]*\)\s*$
+    | (?:const|let|var|final|static|public|private|int|float|double|char|bool|string|auto)\s
+      [\w<>\[\], ]{{1,80}}(?:=|\()
+    | [A-Za-z_][\w.]*(?:\[[^\]\n]*\])?\s*(?::\s*[\w\[\], .|]+)?(?:[-+*/|&%:]|//|\*\*)?=(?!=)\s*
+      (?:["']|[rfb]["']|[\[({{][^\n]*[\])}}]\s*;?\s*$|(?!{_PROSE})(?![^\n]*[.?]\s*$)\S)
+    | \$[ ][a-z][\w./-]*(?:\s|$) | (?:>>>|\.\.\.)\s+\S | \#include\b | \#! | //[ ] | /\*
+    | @[a-z][\w.]*(?:\([^\n]*\))?\s*$
+    | (?:SELECT|INSERT[ ]INTO|UPDATE|DELETE[ ]FROM|CREATE[ ]TABLE)\s
+    | [A-Za-z_][\w.]{{0,80}}\((?!{_PROSE})[^\n]*\)\s*:?\s*$
+    )""",
+    re.VERBOSE,
+)
+_BLOCK = late_regex(r"[ \t]*(?:if|elif|while|for|with|except)\b[^\n]*[()\[\]=<>_]")
+_BODY = late_regex(
+    rf"""[ \t]*(?:(?:else|try|finally|except(?:\s+\w+(?:\s+as\s+\w+)?)?)
+      |(?:if|elif|while|for|with)\b(?!{_PROSE})[^\n]*)\s*:\s*$""",
+    re.VERBOSE,
+)
+_SHAPES = late_regex(r"[=(){}\[\]<>+*]")
+_ODD = late_regex(rf"[=(){{}}\[\];:@#/>$]|(?:^|\n)[ \t]*{CODE_LINE_START}|[A-Z]{{6}}")
+_LINE_LIMIT = 2_000
+
+
+def code_lines(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
+    """Runs of lines that look like code, from the line break before to the end of the last.
+
+    The indented lines below the head of a block are its body, whatever they look like. Line breaks
+    and indentation between two lines of code are code too: in Python they carry meaning.
+    """
+    if _ODD.search(text) is None:
+        return
+    first = last = -1  # the run so far
+    head = -1  # indentation of the block's head, if one is open
+    at = start
+    for line in text[start:end].split("\n"):
+        if line.strip():
+            inside = head >= 0 and indent(line) > head
+            if inside or is_code(line):
+                first = max(0, at - 1) if first < 0 else first
+                last = at + len(line)
+                if not inside:
+                    head = indent(line) if _BODY.match(line) else -1
+            else:
+                if first >= 0:
+                    yield first, last
+                first = head = -1
+        at += len(line) + 1
+    if first >= 0:
+        yield first, last
+
+
+def indent(line: str) -> int:
+    """How many white-space characters a line begins with."""
+    return len(line) - len(line.lstrip())
+
+
+def is_code(line: str) -> bool:
+    """Whether one line looks like code; a very long one does not."""
+    if len(line) > _LINE_LIMIT:
+        return False
+    last = line.rstrip()[-1:]
+    if last == "{":
+        return True
+    if last == ";" and _SHAPES.search(line):
+        return True
+    if last == ":" and _BLOCK.match(line):
+        return True
+    closes = last in ("}", "]", ")") and not line.strip(" \t}])")
+    return closes or _STATEMENT.match(line) is not None
+
+
+def braced(text: str) -> Iterator[Span]:
+    """Blocks of lines from one that ends with an opening brace to the one that closes it."""
+    if "{\n" not in text and "{ \n" not in text:
+        return
+    at = start = depth = 0
+    for line in text.split("\n"):
+        if depth == 0 and line.rstrip()[-1:] == "{":
+            start = at
+            depth = line.count("{") - line.count("}")
+            depth = max(depth, 1)  # } else {
+        elif depth > 0:
+            depth += line.count("{") - line.count("}")
+            if depth <= 0:
+                yield start, at + len(line.rstrip())
+                depth = 0
+        at += len(line) + 1
+
+
+# Python functions and classes without fences: all is code except the prose of docstrings
+
+_HEAD = late_regex(
+    r"^([ \t]*)(?:(?:async[ ]+)?def[ ]+(\w+)[ ]*\(|class[ ]+(\w+)[ ]*(?:\([^()\n]*\))?[ ]*:[ ]*$)",
+    re.MULTILINE,
+)
+_QUOTES = late_regex(r'"""|\'\'\'')
+_DOCSTRING = late_regex(r"[ \t]*[rRuU]?(\"\"\"|''')")
+_SIGNATURE_LINES = 60
+
+
+class PythonCode(NamedTuple):
+    """The lines from imports to the end of the last body, and the prose inside."""
+
+    span: Span
+    prose: tuple[Span, ...]
+    names: tuple[Span, ...]  # identifiers and examples in the prose
+
+
+def python_code(text: str) -> list[PythonCode]:
+    """Runs of Python lines that contain a `def` or a `class` with its body."""
+    if ("def " not in text and "class " not in text) or _HEAD.search(text) is None:
+        return []
+    lines = _Lines(text)
+    blocks: list[PythonCode] = []
+    number = 0
+    while number < len(lines.texts):
+        if _HEAD.match(lines.texts[number]) is None:
+            number += 1
+            continue
+        first = lines.before(
+            number, bisect_right(lines.starts, blocks[-1].span[1]) if blocks else 0
+        )
+        last, docstrings = lines.body(number)
+        blocks.append(_described(text, lines, first, last, docstrings))
+        number = last + 1
+    return blocks
+
+
+class _Lines:
+    """The lines of a text with their offsets."""
+
+    def __init__(self, text: str) -> None:
+        self.texts = text.split("\n")
+        self.starts: list[int] = []
+        at = 0
+        for line in self.texts:
+            self.starts.append(at)
+            at += len(line) + 1
+
+    def before(self, at: int, floor: int) -> int:
+        """The first of the code lines (imports, constants) that lead up to line `at`."""
+        first = at
+        while at > floor:
+            at -= 1
+            line = self.texts[at]
+            if line.strip() in ('"""', "'''"):
+                at = self._opening(at, floor)
+                if at < 0:
+                    break
+                first = at
+            elif is_code(line):
+                first = at
+            elif line.strip():
+                break
+        return first
+
+    def _opening(self, at: int, floor: int) -> int:
+        """The line `NAME = \"\"\"` of a constant that closes at line `at`, or -1."""
+        quotes = self.texts[at].strip()
+        for i in range(at - 1, max(floor, at - _SIGNATURE_LINES) - 1, -1):
+            if quotes in self.texts[i]:
+                return i if "=" in self.texts[i] else -1
+        return -1
+
+    def body(self, head: int) -> tuple[int, list[Span]]:
+        """The last line of the code that begins with a head, and its docstrings."""
+        depth = indent(self.texts[head])
+        at = last = self._signature(head)
+        docstrings: list[Span] = []
+        at += 1
+        while at < len(self.texts):
+            line = self.texts[at]
+            if not line.strip():
+                at += 1
+                continue
+            if indent(line) <= depth:
+                if not is_code(line):
+                    break
+                depth = min(depth, indent(line))
+            end, docstring = self._string(at)
+            if docstring is not None:
+                docstrings.append(docstring)
+            last, at = end, end + 1
+        return last, docstrings
+
+    def _signature(self, head: int) -> int:
+        depth = 0
+        for i in range(head, min(len(self.texts), head + _SIGNATURE_LINES)):
+            line = self.texts[i]
+            depth += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
+            if depth <= 0:
+                return i
+        return head
+
+    def _string(self, at: int) -> tuple[int, Span | None]:
+        """The line on which a triple-quoted string of line `at` ends; a docstring's inside."""
+        line = self.texts[at]
+        opening = _DOCSTRING.match(line)
+        marks = _QUOTES.findall(line)
+        if opening is None and (not marks or marks.count(marks[0]) % 2 == 0):
+            return at, None
+        quotes = marks[0]
+        start = opening.end() if opening else line.rindex(quotes) + 3
+        end, close = at, line.find(quotes, start)
+        while close < 0 and end + 1 < len(self.texts):
+            end += 1
+            close = self.texts[end].find(quotes)
+        inside = self.starts[end] + (close if close >= 0 else len(self.texts[end]))
+        return end, (self.starts[at] + start, inside) if opening else None
+
+
+_IDENTIFIER = late_regex(r"[^\W\d]\w*")
+_PARAMETERS = late_regex(r"def[ ]+\w+[ ]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+_PARAMETER = late_regex(r"(?:^|,)\s*\*{0,2}([^\W\d]\w*)")
+_BRACKETED = late_regex(r"\[[^\[\]]*\]")
+_CONSTANTS = ("True", "False", "None")
+# A quoted word or two: an example value, not an apostrophe.
+_QUOTED = late_regex(r"""(?<![\w)\]}'"`])(?:'[^'\n]{0,80}'|"[^"\n]{0,80}"|`[^`'\n]{1,80}')(?!\w)""")
+_FIELD = late_regex(r":\w+(?:[ ][\w\[\], |.*]+)?:|@\w+|(?<=\()(?:[a-z]+(?:, optional)?)(?=\):)")
+
+
+def _described(
+    text: str, lines: _Lines, first: int, last: int, docstrings: Sequence[Span]
+) -> PythonCode:
+    # Starts at the line break before: a space inserted behind it would indent the first line.
+    start = max(0, lines.starts[first] - 1)
+    end = lines.starts[last] + len(lines.texts[last])
+    if not text[end : end + 200].strip() and not text[end:].strip():
+        end = len(text)  # the completion goes on from here
+    if not docstrings:
+        return PythonCode((start, end), (), ())
+    heads, parameters = _names(text[start:end])
+    call = re.compile(rf"[\s*•>\-\d.)]{{0,20}}(?:{'|'.join(map(re.escape, heads))})\(")
+    prose = [
+        line
+        for docstring in docstrings
+        for line in _prose_lines(text, docstring)
+        if call.match(text, *line) is None
+    ]
+    names = {*heads, *parameters, *_CONSTANTS}
+    kept_names = [span for line in prose for span in _kept(text, line, names)]
+    return PythonCode((start, end), tuple(prose), tuple(kept_names))
+
+
+def _names(code: str) -> tuple[list[str], list[str]]:
+    """The names of functions and classes, and those of parameters."""
+    heads = [name for match in _HEAD.finditer(code) for name in match.groups()[1:] if name]
+    parameters: list[str] = []
+    for match in _PARAMETERS.finditer(code):
+        inside = match[1]
+        while (flat := _BRACKETED.sub("", inside)) != inside:  # no commas of Dict[str, int]
+            inside = flat
+        parameters += _PARAMETER.findall(inside)
+    return heads, parameters
+
+
+def _prose_lines(text: str, docstring: Span) -> Iterator[Span]:
+    """The written lines of a docstring that belong to no doctest, nor underline a heading."""
+    at, doctest = docstring[0], False
+    for line in text[docstring[0] : docstring[1]].split("\n"):
+        stripped = line.strip()
+        doctest = stripped.startswith(">>>") or (doctest and bool(stripped))
+        if stripped.strip("-=~") and not doctest:
+            start = at + indent(line)
+            yield start, start + len(stripped)
+        at += len(line) + 1
+
+
+def _kept(text: str, line: Span, names: set[str]) -> Iterator[Span]:
+    """Names, constants, quoted values and field marks in a line of prose."""
+    for match in _IDENTIFIER.finditer(text, *line):
+        if match[0] in names:
+            yield match.span()
+    for pattern in (_QUOTED, _FIELD):
+        for match in pattern.finditer(text, *line):
+            yield match.span()

@@ -1,0 +1,413 @@
+"""What a changed text must keep: protected spans, numbers, negations, quantifiers, and more."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cache, lru_cache
+from typing import Literal, NamedTuple, TypeVar
+
+from falter.core.late_regex import late_regex
+from falter.core.records import Span
+from falter.text.names import common_words, names
+from falter.text.protection import protect
+from falter.text.words import (
+    data_text,
+    edit_distance,
+    kept_words,
+    negations,
+    number_words,
+    quantifiers,
+)
+
+T = TypeVar("T")
+MAX_CACHED_CHARACTERS = 16_000
+"""Characters: what is longer is not worth its memory."""
+
+
+def cached_by_text(read: Callable[[str, str], T]) -> Callable[[str, str], T]:
+    """`read(text, language)`, which remembers the last 64 short texts. Do not change the result."""
+    remembered = lru_cache(maxsize=64)(read)
+
+    def once(text: str, language: str) -> T:
+        return (remembered if len(text) <= MAX_CACHED_CHARACTERS else read)(text, language)
+
+    return once
+
+
+# What turns a sentence round when it is lost: the parts of a passive, letters that are symbols
+
+_RELATION_TOKEN = late_regex(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
+
+_REACH = 6  # words between an auxiliary and its participle
+_CLAUSE_END = late_regex(r"[.,;:?!]|\n[ \t]*\n")
+
+
+class _Passives(NamedTuple):
+    """The signs of a passive in a language. Without its auxiliary, what is eaten eats."""
+
+    auxiliaries: frozenset[str]
+    participle: re.Pattern[str]
+    agents: frozenset[str]
+
+
+@cache
+def _signs(language: str) -> _Passives:
+    entry = json.loads(data_text("passives.json"))[language]
+    participles = "|".join((entry["participles"], *" ".join(entry.get("irregular", ())).split()))
+    return _Passives(
+        frozenset(entry["auxiliaries"].split()),
+        re.compile(rf"(?:{participles})\Z", re.IGNORECASE),
+        frozenset(entry["agents"].split()),
+    )
+
+
+def passive_auxiliaries(text: str, language: str = "en") -> list[Span]:
+    """The spans of auxiliaries with a participle behind them in the same clause."""
+    return [auxiliary.span() for auxiliary, _ in _passives(text, language)]
+
+
+def _find_passives(text: str, language: str) -> list[tuple[re.Match[str], re.Match[str]]]:
+    auxiliaries, participle, _ = _signs(language)
+    tokens = list(_RELATION_TOKEN.finditer(text))
+    lows = [token[0].lower() for token in tokens]
+    if "’" in text:
+        lows = [low.replace("’", "'") for low in lows]
+    found: list[tuple[re.Match[str], re.Match[str]]] = []
+    for n, low in enumerate(lows):
+        if low not in auxiliaries and not ("'" in low and _is_short(low, auxiliaries, language)):
+            continue
+        for ahead in range(n + 1, min(n + 1 + _REACH, len(tokens))):
+            if _CLAUSE_END.search(text, tokens[ahead - 1].end(), tokens[ahead].start()):
+                break
+            if tokens[ahead][0].islower() and participle.match(lows[ahead]):
+                found.append((tokens[n], tokens[ahead]))
+                break
+    return found
+
+
+def _is_short(low: str, auxiliaries: frozenset[str], language: str) -> bool:
+    """Whether it holds an auxiliary: *it's*, *wasn't*."""
+    ending = language == "en" and low.endswith(_SHORT_FORMS)
+    return ending or low.removesuffix("n't") in auxiliaries
+
+
+_passives = cached_by_text(_find_passives)
+_SHORT_FORMS = ("'s", "'re", "'m")
+
+
+def _low(token: re.Match[str]) -> str:
+    return token.group().replace("’", "'").lower()
+
+
+def lost_relations(before: str, after: str, language: str) -> list[str]:
+    """Passives whose participle is still there, without its auxiliary or without its agent.
+
+    A passive that became an active sentence has another form of the verb, and is no loss; nor is a
+    word that was misspelt, joined to the next or moved: only one that is gone.
+    """
+    passives = _passives(before, language)
+    if not passives or len(before.split()) == len(after.split()):
+        return []
+    still = Counter(_low(participle) for _, participle in _passives(after, language))
+    words = Counter(_low(token) for token in _RELATION_TOKEN.finditer(after))
+    gone = Counter(_low(token) for token in _RELATION_TOKEN.finditer(before)) - words
+    letters = _squeezed(after)
+    lost: list[str] = []
+    for auxiliary, participle in passives:
+        low = _low(participle)
+        if not words[low]:
+            continue
+        still[low] -= 1
+        if (
+            still[low] < 0
+            and gone[_low(auxiliary)]
+            and _with_next(before, auxiliary) not in letters
+        ):
+            lost.append(f"{_low(auxiliary)} … {low}")
+        agent = _agent(before, participle, language)
+        if agent is not None and not words[agent] and low + agent not in letters:
+            lost.append(f"{low} {agent}")
+    return lost
+
+
+_SPACED = late_regex(r"\S+")
+
+
+def _squeezed(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
+
+
+def _with_next(text: str, token: re.Match[str]) -> str:
+    """A word and the next one, joined: what merging and splitting words leave as it is."""
+    following = _SPACED.search(text, token.end())
+    return _squeezed(token.group() + ("" if following is None else following[0]))
+
+
+def _agent(text: str, participle: re.Match[str], language: str) -> str | None:
+    """The word for *by* behind a participle."""
+    following = _RELATION_TOKEN.search(text, participle.end())
+    low = "" if following is None else _low(following)
+    return low if low in _signs(language).agents else None
+
+
+# A letter by itself may be a symbol: the side a, the current I.
+_OTHER_SYMBOL = late_regex(r"(?<![\w'’.-])[b-hj-zB-HJ-Z](?![\w'’-])")
+_NO_ARTICLE = late_regex(
+    r"[ ](?:and|or|are|be|by|but|divided|equals?|for|from|gives?|has|if|in|is|minus|of|on|over|plus"
+    r"|such|that|then|times|to|was|were|when|where|which|with)\b|[^\s\w]"
+    r"|[ ][^\s\w$€£¥\"“‘'(\[{<*_`]|\Z|\n",
+)
+_LETTER = late_regex(r"(?<![\w'’-])[A-Za-z](?![\w'’-])")
+
+
+_BEFORE_WORD = ("", " ", "\n", '"', "“", "‘", "(")
+
+
+def letter_symbols(text: str) -> list[Span]:
+    """The spans of single letters that stand for something: no article and no pronoun."""
+    letters = list(_LETTER.finditer(text))
+    if not letters:
+        return []
+    others = _OTHER_SYMBOL.search(text) is not None
+    return [match.span() for match in letters if _is_symbol(text, match, others)]
+
+
+def _is_symbol(text: str, match: re.Match[str], others: bool) -> bool:
+    start, end = match.span()
+    if match.group() not in ("a", "A", "I"):
+        return True
+    if text[end : end + 1] not in (" ", "") or text[start - 1 : start] not in _BEFORE_WORD:
+        return match.group() != "I" or text[end : end + 1] in "=)]"
+    if match.group() == "I":
+        return False
+    return _NO_ARTICLE.match(text, end) is not None and (others or match.group() == "a")
+
+
+def lost_symbols(before: str, after: str) -> list[str]:
+    """Letters that stand for something, and stand there fewer times."""
+    old = Counter(before[start:end] for start, end in letter_symbols(before))
+    new = Counter(match.group() for match in _LETTER.finditer(after)) if old else Counter()
+    return list((old - new).elements())
+
+
+MeaningCheck = Literal[
+    "span", "number", "negation", "quantifier", "relation", "symbol", "word", "name"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeaningFlag:
+    """One difference in meaning: what was lost, or, behind a plus sign, what was added."""
+
+    check: MeaningCheck
+    lost: str
+
+
+def meaning_flags(before: str, after: str, language: str = "en") -> tuple[MeaningFlag, ...]:
+    """The losses of meaning that can be found without a model, in the order of the checks.
+
+    *span*: a protected span of `before` stands fewer times in `after`. *number*: a number in
+    figures or words is lost, changed or new (`1,000` and `1000` are the same, `five` and `5` are
+    not). *negation*: there are fewer or more of them; contracted and expanded ones count alike.
+    *quantifier*: one is lost. *relation*: a passive has its participle still, and no auxiliary or
+    no agent. *symbol*: a single letter that stands for something is lost. *word*: a common English
+    word became another by a letter or two. *name*: one is lost. A language without word lists
+    raises.
+    """
+    if len(before) + len(after) > MAX_CACHED_CHARACTERS:
+        return _flags(before, after, language)
+    return _known_flags(before, after, language)
+
+
+def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
+    spans = Counter(before[start:end].strip() for start, end in protect(before))
+    lost_spans = [text for text, count in spans.items() if after.count(text) < count]
+    losses: list[tuple[MeaningCheck, list[str]]] = [("span", lost_spans)]
+    old, new = _text_features(before, language), _text_features(after, language)
+    losses += [
+        ("number", [*_more(old.numbers, new.numbers), *_plus(_more(new.numbers, old.numbers))]),
+        ("negation", _negations(old.denials, new.denials)),
+        ("quantifier", list(_more(old.amounts, new.amounts))),
+        ("relation", lost_relations(before, after, language)),
+        ("symbol", lost_symbols(before, after) if language == "en" else []),
+        ("word", list(_other_words(old.wholes, new.wholes)) if language == "en" else []),
+        ("name", _lost_names(before, after, language)),
+    ]
+    return tuple(MeaningFlag(check=check, lost=text) for check, texts in losses for text in texts)
+
+
+class _Held(NamedTuple):
+    """What a text holds that is counted: its numbers, negations, quantifiers, and all its words."""
+
+    numbers: Counter[str]
+    denials: Counter[str]
+    amounts: Counter[str]
+    wholes: list[str]
+
+
+def _read(text: str, language: str) -> _Held:
+    words = _words(text, language)
+    return _Held(
+        _counted(words, _folded("number", language)) + _figures(text, language),
+        _counted(words, _folded("negation", language)),
+        _counted(words, _folded("quantifier", language)),
+        _WHOLE.findall(text.lower()),
+    )
+
+
+# Every recipe is held against the same few texts: each is read once.
+_text_features = cached_by_text(_read)
+
+
+# A report asks twice about the same two texts, of each model and for each form. Memory stays
+# bounded: at most 4,096 pairs, none of them long.
+_known_flags = lru_cache(maxsize=4_096)(_flags)
+
+
+def _negations(before: Counter[str], after: Counter[str]) -> list[str]:
+    """Negations lost or added, if their number differs: *no* may become *not any*."""
+    if before.total() > after.total():
+        return list(_more(before, after))
+    return _plus(_more(after, before)) if before.total() < after.total() else []
+
+
+def _more(larger: Counter[str], smaller: Counter[str]) -> Iterator[str]:
+    """What the larger has more of than the smaller."""
+    return (larger - smaller).elements()
+
+
+def _plus(added: Iterator[str]) -> list[str]:
+    return [f"+{text}" for text in added]
+
+
+def _counted(words: Counter[str], names: frozenset[str]) -> Counter[str]:
+    return Counter({word: count for word, count in words.items() if word in names})
+
+
+@cache
+def _folded(check: MeaningCheck, language: str) -> frozenset[str]:
+    source = {"number": number_words, "negation": negations, "quantifier": quantifiers}[check]
+    return frozenset(map(_fold, source(language)))
+
+
+def _fold(word: str) -> str:
+    """The word without case and with composed accents, so that AUSSER equals außer."""
+    return unicodedata.normalize("NFC", word).casefold()
+
+
+# No *one* in *2one* and no *not* in *not1ced*, which a scanner made of *zone* and *noticed*.
+_TOKEN = late_regex(
+    r"(?<![^\W_])(?<!\\)(?<![^\W\d_][\u0300-\u036f'’])[^\W\d_][^\W\d_\u0300-\u036f]*+"
+    r"(?:[\u0300-\u036f'’][^\W\d_]*+)*+(?![^\W_])"
+)
+
+
+def _words(text: str, language: str) -> Counter[str]:
+    words: Counter[str] = Counter()
+    for token, count in Counter(_TOKEN.findall(text)).items():
+        for word in _parts(token, language):
+            words[word] += count
+    return words
+
+
+@lru_cache(maxsize=16_384)
+def _parts(token: str, language: str) -> Sequence[str]:
+    """The words in a token: *isn't* holds *not*, *n'est* holds *ne*."""
+    word = _fold(token)
+    if "'" not in word and "’" not in word:
+        return [word]
+    parts = word.replace("’", "'").strip("'").split("'")
+    if language == "en" and parts[-1] == "t" and parts[-2:-1] and parts[-2].endswith("n"):
+        return ["not"]
+    return ["ne" if language == "fr" and part == "n" else part for part in parts]
+
+
+_FIGURES = late_regex(
+    # no w0rd, no 5km
+    r"(?<![\w.,!@|])(?:(?<![)\]])[-+−])?\d++(?:[.,\u00a0\u202f'’]\d++)*+"
+    r"(?![!@|$]?[^\W\d_])"
+)
+_SIGNED = late_regex(r"[A-Za-z\d@!$|+]*[@!$|+][A-Za-z\d@!$|+]*")
+_SUM = late_regex(r"[+$]?\d*[A-Za-z]?\d*(?:\+\d*[A-Za-z]?\d*)*")
+_GROUPED = {
+    True: late_regex(r"(?<=\d)[,\u00a0\u202f'’](?=\d{3}(?!\d))"),
+    False: late_regex(r"(?<=\d)[.\u00a0\u202f'’](?=\d{3}(?!\d))"),
+}
+
+
+def _figures(text: str, language: str) -> Counter[str]:
+    """The numbers in figures, with their sign and without marks between thousands."""
+    grouped = _GROUPED[language == "en"]
+    plain = _SIGNED.sub(_no_leet, text).replace("{,}", ",").replace("−", "-")  # as in LaTeX
+    return Counter(grouped.sub("", match[0]) for match in _FIGURES.finditer(plain))
+
+
+def _no_leet(match: re.Match[str]) -> str:
+    """Nothing for a word with signs for letters (*5+@r7*); a sum or a price as it is."""
+    piece = match[0]
+    return piece if piece == piece.upper() or _SUM.fullmatch(piece) is not None else " "
+
+
+_LETTERS, _WHOLE = late_regex(r"[^\W\d_]+"), late_regex(r"\w+")
+_MOST_COMPARED, _MOST_ALIGNED = 100, 400
+_ENDINGS = late_regex(r"(?:['’]s|es|s|ed|d|ing|ly|er|est|y|ies|e)\Z")
+
+
+def _other_words(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    """Words that became other common words by a letter or two, as *water → wager*.
+
+    Words that are gone are compared with new ones in their places. A text that is much longer or
+    shorter than before is another text, and nothing is said of its words.
+    """
+    gone, added = Counter(old) - Counter(new), Counter(new) - Counter(old)
+    if not gone or not added:
+        return
+    pairs: Iterable[tuple[str, str]] = ()
+    if len(old) == len(new):
+        pairs = zip(old, new, strict=True)
+    elif len(old) < _MOST_ALIGNED and len(new) < _MOST_ALIGNED:
+        pairs = _aligned(old, new)
+    for first, second in pairs:
+        if first in gone and second in added and _is_other_word(first, second):
+            yield f"{first} → {second}"
+
+
+def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Single words that stand in the place of single words."""
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "replace" and b - a == d - c == 1:
+            yield old[a], new[c]
+
+
+def _is_other_word(first: str, second: str) -> bool:
+    common = common_words()
+    if first not in common or second not in common or first in kept_words():
+        return False
+    if abs(len(first) - len(second)) > 2 or min(len(first), len(second)) < 3:
+        return False
+    if _ENDINGS.sub("", first) == _ENDINGS.sub("", second):
+        return False  # another form of the same word
+    return edit_distance(first, second) <= (1 if len(first) < 6 else 2)
+
+
+_names = cached_by_text(names)
+
+
+def _lost_names(before: str, after: str, language: str) -> list[str]:
+    """Names of which a word is no longer there, whatever its case."""
+    low = _fold(after)
+    words = set(_LETTERS.findall(low))
+    lost: list[str] = []
+    for start, end in _names(before, language):
+        parts = _LETTERS.findall(_fold(before[start:end]))
+        if not words.issuperset(parts) and not all(part in low for part in parts):
+            lost.append(before[start:end])
+            if len(lost) == _MOST_COMPARED:
+                break
+    return lost

@@ -1,0 +1,194 @@
+"""Names, and words that a text is about rather than made of: noise would change what is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from falter.core.late_regex import late_regex
+from falter.core.records import Span
+from falter.text.spans import merged
+from falter.text.words import data_text, edit_distance, word_set
+
+
+@cache
+def common_words(language: str = "en") -> frozenset[str]:
+    """About 40,000 common words in lower case; only English has such a list, others none."""
+    if language != "en":
+        return frozenset()
+    lines = data_text("words_en.txt").splitlines()
+    return frozenset(line for line in lines if not line.startswith("#"))
+
+
+# Names
+
+# The letter goes before the look behind it: a search for it is several times faster.
+_CAPITALISED = late_regex(
+    r"[A-ZÀ-ÖØ-Þ](?<![\w'’].)[^\W\d_]*+(?:['’-][^\W\d_]++)*+(?!\w)",
+)
+_OPENING = late_regex(
+    r"""(?:^|[.!?:…\n])["'“”‘’«„¿¡(\s]{0,8}\Z|(?:^|\n)[ \t]{0,6}(?:\(?\w{1,3}[.)]|[-*•])[ \t]+\Z"""
+)
+_TITLES = late_regex(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|St|Sr|Jr|Gen|Col|Lt|Rev|Mt|Ft|[A-Z])\.\s\Z")
+# Words that begin a sentence before a name, and are no part of it: *Is Paris …*, *In France …*.
+_OPENERS = word_set("sentence_openers")
+_JOINT = late_regex(r" (?:of |of the |de |de la |von |van |van der |du |da |di |del |la |le )?")
+_LONE = frozenset(["I", "I'm", "I've", "I'd", "I'll", "I’m", "I’ve", "I’d", "I’ll"])
+# In a headline only such words have no capital.
+_LOWER_WORD = late_regex(
+    r"(?<![\w'’])(?!(?:an?|and|at|by|de|for|from|in|la|of|on|or|the|to|vs|with)\b)[a-zß-öø-ÿ]"
+)
+
+
+def names(text: str, language: str = "en") -> tuple[Span, ...]:
+    """The spans of names: *Eve Moreau*, *France*, *Statue of Liberty*.
+
+    Words with a capital inside a sentence, those that begin one and are no common word or stand
+    before another capital, and what joins them. In a text where nearly every word has a capital,
+    those that are no common words. German, whose nouns have capitals, has none.
+    """
+    if language == "de":
+        return ()
+    found = [m for m in _CAPITALISED.finditer(text) if m[0] not in _LONE]
+    if not found:
+        return ()
+    inside = [not _begins(text, match.start()) for match in found]
+    if sum(inside) > 2 and _LOWER_WORD.search(text) is None:
+        return tuple(m.span() for m in found if _is_uncommon(m[0], language))
+    spans: list[Span] = []
+    for n, match in enumerate(found):
+        if inside[n] or _opens_with_name(text, found, inside, n, language):
+            start, end = match.span()
+            if spans and _JOINT.fullmatch(text, spans[-1][1], start):
+                start = spans.pop()[0]
+            spans.append((start, end))
+    return tuple(spans)
+
+
+def _begins(text: str, start: int) -> bool:
+    """Whether a sentence begins here; not after *Mr.* or an initial."""
+    if start == 0:
+        return True
+    if text[start - 1] == " " and (text[start - 2 : start - 1].isalnum() or text[start - 2] == ","):
+        return False
+    before = text[max(0, start - 12) : start]
+    return _OPENING.search(before) is not None and _TITLES.search(before) is None
+
+
+def _opens_with_name(
+    text: str, found: Sequence[re.Match[str]], inside: Sequence[bool], n: int, language: str
+) -> bool:
+    """Whether the first word of a sentence is a name or part of one."""
+    word, end = found[n][0], found[n].end()
+    if word.lower() in _OPENERS or len(word) == 1:
+        return False
+    following = n + 1 < len(found) and inside[n + 1]
+    if following and _JOINT.fullmatch(text, end, found[n + 1].start()):
+        return True
+    return language == "en" and _is_uncommon(word, language)
+
+
+def _is_uncommon(word: str, language: str) -> bool:
+    low = word.lower().partition("'")[0].partition("’")[0]
+    return low not in common_words(language) and low not in _OPENERS
+
+
+# Words that are mentioned
+
+_QUOTED = late_regex(r"""["“]([^"“”\n]{1,40})["”]|(?<!\w)['‘]([^'‘’\n]{1,30})['’](?!\w)""")
+_WORD_CUES = late_regex(
+    r"""\b(?:letters?|vowels?|consonants?|syllables?)\b(?:[ ]\w+){0,4}?[ ](?:in|of)[ ]
+        |\b(?:spell\w*|spelt|misspel\w*|pronounc\w*|capitali[sz]e\w?|hyphenate\w?)[ ]
+        |\b(?:rhymes?[ ]with|plural[ ](?:form[ ])?of|tense[ ]of|participle[ ]of
+            |(?:synonym|antonym|opposite|anagram|homophone|abbreviation)s?[ ](?:of|for)
+            |etymology[ ]of|definition[ ]of)[ ]
+        |\b(?:word|words|prefix|suffix|term|spelling)[ ](?:(?:of|for)[ ])?
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_CUE_STEM = late_regex(
+    r"[acdehloprstvwyACDEHLOPRSTVWY](?:etters?\b|owel|onsonant|yllable|pel|ronounc|apitali|yphenate|hyme"
+    r"|lural|ense of|articiple|ynonym|ntonym|pposite|nagram|omophone|bbreviation|tymology|efinition"
+    r"|ords?\b|refix|uffix|erm\b)"
+)
+_TARGET = late_regex(r"(?:(?:the|a|an|word|of|is|are|in)[ ]){0,3}([^\W\d_]{2,40})", re.IGNORECASE)
+_LINK = late_regex(r"[,]? (?:or|and|vs\.?|versus) (?=[^\W\d_]{4})")
+_LAST_WORD = late_regex(r"(?<!\w)[^\W\d_]{4,40}\Z")
+_FIRST_WORD = late_regex(r"[^\W\d_]{4,40}(?!\w)")
+_ANOTHER = late_regex(r"(?:,|,? and|,? or) ([^\W\d_]{2,40})(?!\w)")
+
+
+def mentioned_words(text: str) -> tuple[Span, ...]:
+    """The spans of words that a text asks about as words.
+
+    Those in quotation marks, those behind a cue (*letters in banana*), and two that are nearly
+    alike (*recieve or receive*).
+    """
+    spans: list[Span] = []
+    if '"' in text or "“" in text or "'" in text or "‘" in text:
+        spans += [match.span() for match in _QUOTED.finditer(text)]
+    if _CUE_STEM.search(text) is not None:
+        spans += _behind_cues(text)
+    if " or " in text or " and " in text or " v" in text:
+        spans += _alike(text)
+    return merged(spans) if spans else ()
+
+
+def _behind_cues(text: str) -> Iterator[Span]:
+    for cue in _WORD_CUES.finditer(text):
+        target = _TARGET.match(text, cue.end())
+        if target is not None:
+            yield target.span(1)
+            another = _ANOTHER.match(text, target.end()) if "ords " in cue[0] else None
+            if another is not None:
+                yield another.span(1)
+
+
+def _alike(text: str) -> Iterator[Span]:
+    for link in _LINK.finditer(text):
+        before = _LAST_WORD.search(text, max(0, link.start() - 41), link.start())
+        after = _FIRST_WORD.match(text, link.end())
+        if before is None or after is None:
+            continue
+        first, second = before[0].lower(), after[0].lower()
+        close = abs(len(first) - len(second)) < 3 and first[0] == second[0]
+        if close and first != second and edit_distance(first, second) < 3:
+            yield before.span()
+            yield after.span()
+
+
+# Words to be copied
+
+_CONTENT = late_regex(r"[^\W_]{2,40}")
+SHORT_ANSWER = 5
+
+
+def copied_words(text: str, answers: Sequence[str], *, each_word: bool) -> tuple[Span, ...]:
+    """Where answers stand in a text word for word, in any case.
+
+    With `each_word`, the words of an answer of at most five words count by themselves, but for
+    function words: an answer may have to be put together from the text.
+    """
+    low = text.lower()
+    spans: list[Span] = []
+    for answer in answers:
+        phrase = answer.strip().rstrip(".!?").lower()
+        if len(phrase) < 2:
+            continue
+        spans += _occurrences(low, phrase)
+        words = _CONTENT.findall(phrase) if each_word else []
+        if 1 < len(words) <= SHORT_ANSWER:
+            for word in words:
+                if len(word) > 3 and word not in _OPENERS:
+                    spans += _occurrences(low, word)
+    return merged(spans) if spans else ()
+
+
+def _occurrences(text: str, phrase: str) -> Iterator[Span]:
+    at = text.find(phrase)
+    while at >= 0:
+        end = at + len(phrase)
+        if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+            yield at, end
+        at = text.find(phrase, end)

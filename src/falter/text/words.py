@@ -1,0 +1,217 @@
+"""Words, sentences, and words whose loss changes the question."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+
+from falter.core.errors import InvalidValue, nearest
+from falter.core.late_regex import late_regex
+from falter.core.records import Span
+from falter.text.spans import uncovered
+
+
+def data_text(name: str) -> str:
+    """The text of a bundled file."""
+    return files("falter.text").joinpath("data", name).read_text(encoding="utf-8")
+
+
+def word_set(name: str) -> frozenset[str]:
+    """One of the small sets of words."""
+    entries: list[str] = json.loads(data_text("word_sets.json"))[name]
+    return frozenset(" ".join(entries).split())
+
+
+# A run of letters that touches no digit, no underscore, no combining accent, and no apostrophe
+# with a letter behind it.
+_WORD = late_regex(
+    r"(?<![\w\u0300-\u036f])(?<!\w['’])[^\W\d_]++(?![\w\u0300-\u036f])(?!['’]\w)",
+)
+
+# The same in one go, with the case that a natural word has, for text that is plain ASCII.
+_ASCII_WORD = late_regex(r"(?<!\w)(?<!\w')(?:[a-z]{2,}+|[A-Z][a-z]++|[aAI])(?!\w)(?!'\w)", re.ASCII)
+
+
+# Symbols only: 'in', 'bar' or 'mole' are words first. All single letters but these are taken as
+# variables, labels or units.
+_SINGLE = frozenset("aAI")
+_UNITS = word_set("units")
+
+
+def natural_words(
+    text: str, protected: Sequence[Span], unnatural: Container[str] = frozenset()
+) -> list[Span]:
+    """The spans of ordinary words, in order.
+
+    A natural word is alphabetic, lower-case or Title-case, outside every protected span, not
+    joined to a digit, underscore or apostrophe, no unit symbol, no single letter but *a* and *I*,
+    and not in `unnatural` (known misspellings, in lower case). Scripts without case have none:
+    their words are not found by looking at letters.
+    """
+    if text.isascii():
+        ordinary = [
+            match.span()
+            for match in _ASCII_WORD.finditer(text)
+            if (folded := match[0].lower()) not in _UNITS and folded not in unnatural
+        ]
+        return uncovered(ordinary, protected)
+    words: list[Span] = []
+    for match in _WORD.finditer(text):
+        word = match.group()
+        if word.islower():
+            folded = word
+        elif word.istitle():
+            folded = word.lower()
+        else:
+            continue
+        if len(word) == 1 and word not in _SINGLE:
+            continue
+        if folded not in _UNITS and folded not in unnatural:
+            words.append(match.span())
+    return uncovered(words, protected)
+
+
+_STOP = late_regex(
+    r"""(?P<point>[.!?…]{1,10}(?:[ \u00a0\u202f]?»|["'”“’)\]]){0,4})(?=\s|$)"""
+    r"""|(?P<wide>[。！？]+[」』”]?)|\n[ \t]*\n""",
+)
+_ABBREVIATION = late_regex(
+    r"""(?:(?<![^\W_])(?:[^\W\d_]|[A-Za-z]\.[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Gen|Col|Lt|Rev|Hon|Gov
+    |Sen|Rep|No|Nos|Fig|Figs|Eq|Sec|Ch|Vol|Ed|Eds|pp|vs|cf|al|ca|approx|Inc|Ltd|Co|Corp|Mt|Ave|Blvd
+    |Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec|etc|viz
+    |Abb|Bd|Hr|Kap|Nr|Str|Tel|[Vv]gl|bzw|erm|evtl|ggf|inkl|sog
+    |Mme|Mlle|chap|janv|févr|juil))\Z""",
+    re.VERBOSE,
+)
+_ORDINAL = late_regex(r"(?<!\w)\d{1,2}\Z")
+_GERMAN_DATE = late_regex(
+    r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
+    r"|Jahrhundert|Jh)\b"
+)
+_OPEN, _CLOSED = "「『", "」』"
+_QUOTED_ON = late_regex(r"[\u3041-\u3096、]")
+
+
+def sentences(text: str) -> list[Span]:
+    """The spans of sentences, without the white space around them.
+
+    A full stop ends one when white space or the end follows, unless an abbreviation or an initial
+    comes before it or a small letter after it. A blank line ends one too. A Japanese quotation is
+    not cut, nor parted from the words that say whose it is.
+    """
+    out: list[Span] = []
+    start = 0
+    for match in _STOP.finditer(text):
+        if match.group("point") and _goes_on(text, match):
+            continue
+        if match.group("wide") and _is_quoted(text, start, match.end()):
+            continue
+        _add(out, text, start, match.end())
+        start = match.end()
+    _add(out, text, start, len(text))
+    return out
+
+
+def _goes_on(text: str, match: re.Match[str]) -> bool:
+    rest = text[match.end() : match.end() + 40].lstrip()
+    if not rest:
+        return False
+    if rest[0].islower():
+        return True
+    before = text[max(0, match.start() - 8) : match.start()]
+    if match.group() != ".":
+        return False
+    if _ORDINAL.search(before):
+        return _GERMAN_DATE.match(rest) is not None
+    return _ABBREVIATION.search(before) is not None
+
+
+def _is_quoted(text: str, start: int, end: int) -> bool:
+    """Whether a Japanese stop is inside a quotation, or ends one that is part of a sentence."""
+    opened = sum(text.count(mark, start, end) for mark in _OPEN)
+    closed = sum(text.count(mark, start, end) for mark in _CLOSED)
+    if opened > closed:
+        return any(text.find(mark, end, end + 200) >= 0 for mark in _CLOSED)
+    return text[end - 1] in _CLOSED and _QUOTED_ON.match(text, end) is not None
+
+
+def _add(out: list[Span], text: str, start: int, end: int) -> None:
+    piece = text[start:end]
+    leading = len(piece) - len(piece.lstrip())
+    if leading < len(piece):
+        out.append((start + leading, start + len(piece.rstrip())))
+
+
+# Words whose loss changes the question: negations, quantifiers, number words
+
+KEPT_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
+
+
+def kept_words(language: str = "en") -> frozenset[str]:
+    """All words of the language that noise must not touch, in lower case.
+
+    Negations, quantifiers and number words, and a few others that could change the answer too:
+    *last*, and articles that are also the number one (*ein*, *une*).
+    """
+    return _union(language)
+
+
+def negations(language: str = "en") -> frozenset[str]:
+    """Words that deny or except: *not*, *kein*, *sans*."""
+    return _classes(language)["negations"]
+
+
+def quantifiers(language: str = "en") -> frozenset[str]:
+    """Words that say how much, how many or how often: *all*, *menos*, *selten*."""
+    return _classes(language)["quantifiers"]
+
+
+def number_words(language: str = "en") -> frozenset[str]:
+    """Cardinals, ordinals, fractions and multiples in words, inflected forms included."""
+    return _classes(language)["numbers"]
+
+
+@cache
+def _union(language: str) -> frozenset[str]:
+    return frozenset().union(*_classes(language).values())
+
+
+@cache
+def _classes(language: str) -> Mapping[str, frozenset[str]]:
+    if language not in KEPT_LANGUAGES:
+        close = nearest(language, KEPT_LANGUAGES) if isinstance(language, str) else None
+        hint = None if close is None else f"did you mean '{close}'?"
+        raise InvalidValue("language", language, f"one of: {', '.join(KEPT_LANGUAGES)}", hint=hint)
+    sections: dict[str, set[str]] = {}
+    section: set[str] = set()
+    for line in data_text(f"kept_{language}.txt").splitlines():
+        if line.startswith("["):
+            section = sections.setdefault(line.strip("[]"), set())
+        elif not line.startswith("#"):
+            section.update(line.split())
+    return {name: frozenset(words) for name, words in sections.items()}
+
+
+# How one spelling leads to another: the letters replaced, added, left out and swapped
+
+
+def edit_distance(first: str, second: str) -> int:
+    """The least number of letters replaced, added, left out, or swapped with their neighbour."""
+    return edit_costs(first, second)[-1][-1]
+
+
+def edit_costs(first: str, second: str) -> list[list[int]]:
+    """Distances between all beginnings of the two words (optimal string alignment)."""
+    rows = [list(range(len(second) + 1))]
+    for i, a in enumerate(first, start=1):
+        above, row = rows[-1], [i]
+        for j, b in enumerate(second, start=1):
+            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == second[j - 2] and first[i - 2] == b:
+                cost = min(cost, rows[i - 2][j - 2] + 1)
+            row.append(cost)
+        rows.append(row)
+    return rows
