@@ -334,8 +334,8 @@ NAMED: dict[str, set[str]] = {
     "report/exports/_inspect.py": {"inspect"},
     "scorers/judging.py": {"relevance"},
     "stats/_jackknife.py": {"identity"},
-    "tasks/_lm_eval_metrics.py": {"function"},
-    "tasks/_enterprise_data.py": {"enterprise"},
+    "integrations/lm_eval_task.py": {"function"},
+    "tasks/enterprise_data.py": {"enterprise"},
     "text/_relevance.py": {"rouge1"},
 }
 """What a module may name of other rooms: names, or all names that a room registers."""

@@ -16,9 +16,7 @@ from typing import Any
 
 from falter.core.records import SectionKind
 from falter.core.render import choice_block
-from falter.tasks._template import CHOICES, Piece
-
-__all__ = ["Segment", "cut", "listed", "with_cue", "written"]
+from falter.tasks.task import CHOICES, Piece
 
 FIRST = 0xE000
 MOST = 6000

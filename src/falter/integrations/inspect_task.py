@@ -18,10 +18,7 @@ from typing import Any
 from falter.core.errors import FalterError, MissingExtra, TaskError, UnknownName
 from falter.core.ids import digest, short
 from falter.core.records import Item
-from falter.tasks._task import Task
-from falter.tasks._template import LABELS, Piece, Template
-
-__all__ = ["load"]
+from falter.tasks.task import LABELS, Piece, Task, Template
 
 SYSTEM = Piece(kind="system", field="system")
 INPUT = Piece(kind="input", field="input")

@@ -9,10 +9,8 @@ from typing import Any
 from falter.core.errors import DuplicateName, TaskError, nearest
 from falter.core.ids import digest, short
 from falter.core.records import Item
-from falter.tasks._files import DataSpec, Row, TargetAs
-from falter.tasks._template import LABELS, Template
-
-__all__ = ["items_from_rows"]
+from falter.tasks.rows import DataSpec, Row, TargetAs
+from falter.tasks.task import LABELS, Template
 
 
 def items_from_rows(
