@@ -305,6 +305,8 @@ NAMED: dict[str, set[str]] = {
     "protocols/*/_scorings.py": {"choice_likelihood", "choice_likelihood_norm"},
     # A task says by name how it is scored; `experiment` turns that into an object.
     "tasks/*": {"scorers"},
+    # An adapter registers clients and tasks itself, and says how these tasks are scored.
+    "integrations/*": {"clients", "scorers", "tasks"},
     # How far each of the usual perturbations shifts the simulated model: numbers made up for them.
     "clients/simulated.py": {"perturbations"},
     # The same word for something else: weights, an encoding, methods, a coefficient, a column.
@@ -329,12 +331,10 @@ NAMED: dict[str, set[str]] = {
     "protocols/enterprise/_statistics.py": {"rougeL"},
     "protocols/_placing.py": {"numeric"},
     "protocols/_protocol.py": {"numeric"},
-    "readers/_read.py": {"lm-eval"},
     "report/exports/_hub.py": {"hf"},
     "report/exports/_inspect.py": {"inspect"},
     "scorers/judging.py": {"relevance"},
     "stats/_jackknife.py": {"identity"},
-    "integrations/lm_eval_task.py": {"function"},
     "tasks/enterprise_data.py": {"enterprise"},
     "text/_relevance.py": {"rouge1"},
 }

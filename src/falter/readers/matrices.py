@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.core.errors import TaskError, UsageError
-from falter.readers._cells import (
+from falter.readers.cells import (
     FAILED,
     MISSING,
     REFUSED,
@@ -22,10 +22,7 @@ from falter.readers._cells import (
     Coded,
     settle,
 )
-from falter.readers._columns import FILE, ColumnMap, resolve
-from falter.readers._table import column_names, line_of, read_columns
-
-__all__ = ["read_matrices"]
+from falter.readers.tables import FILE, ColumnMap, column_names, line_of, read_columns, resolve
 
 Roles = Mapping[str, tuple[str, ...]]
 Floats = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""What logs of different tools share: runs of a task."""
+"""Results in files: which reader a path needs, and what the logs of different tools share."""
 
 from __future__ import annotations
 
@@ -13,11 +13,26 @@ from typing import Literal
 
 import numpy as np
 
-from falter.core.errors import TaskError, UnknownName
-from falter.readers._cells import Cells, Coded, Names, as_numbers, settle
+from falter.core.errors import TaskError, UnknownName, UsageError
+from falter.core.registry import Registry
+from falter.readers.cells import (
+    Cells,
+    Coded,
+    Names,
+    Scale,
+    as_numbers,
+    check_names,
+    on_scale,
+    settle,
+)
+from falter.readers.matrices import read_matrices
+from falter.readers.tables import TABLES, ColumnMap, kind_of
 
-__all__ = ["CONDITION_FROM", "Log", "LogChoice", "cells_of", "is_chosen"]
-
+MOST_FILES = 100_000
+READABLE = (
+    "a .csv, .tsv or .parquet table of scores, lm-eval's samples_*.jsonl, Inspect's .eval or .json "
+    "logs, a run folder of HELM, DOVE's .parquet or .jsonl, or a folder of these"
+)
 CONDITION_FROM = ("auto", "folder", "task", "model", "args", "file")
 _KINDS = ("folder", "task", "model", "args", "file")
 
@@ -31,6 +46,111 @@ class LogChoice:
     tasks: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     condition_from: Literal["auto", "folder", "task", "model", "args", "file"] = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReader:
+    """A tool's logs: which files they are, and how they are read.
+
+    `takes` says whether a file is surely one of them, `may_take` whether one that nobody else takes
+    can be; it is asked where the user names the file itself. Of a folder all logs are those of the
+    reader with the lowest `order`; where `beside_tables`, its files are looked for with tables,
+    once there is no other log.
+    """
+
+    title: str
+    order: int
+    takes: Callable[[Path], bool]
+    read: Callable[[Sequence[Path], LogChoice], Cells]
+    may_take: Callable[[Path], bool] = lambda path: False
+    beside_tables: bool = False
+
+
+log_readers: Registry[LogReader] = Registry("reader of logs", "falter.logs")
+
+
+def _readers() -> list[LogReader]:
+    return sorted(log_readers, key=lambda reader: reader.order)
+
+
+def read_results(
+    paths: Sequence[Path],
+    columns: ColumnMap | None = None,
+    choice: LogChoice | None = None,
+    scale: Scale | None = None,
+) -> Cells:
+    """The results in files or folders of one kind, with scores between 0 and 1.
+
+    Scores that lie elsewhere need a `scale`; names that nearly pair are an error or a note.
+    """
+    return check_names(on_scale(_read(paths, columns or ColumnMap(), choice or LogChoice()), scale))
+
+
+def _read(paths: Sequence[Path], column_map: ColumnMap, choice: LogChoice) -> Cells:
+    if not paths:
+        raise UsageError("Nothing to analyse", hint=f"give {READABLE}")
+    kinds_and_files = [file for path in paths for file in _files(path)]
+    files = list(dict.fromkeys(file for _, file in kinds_and_files))
+    kinds = sorted({kind for kind, _ in kinds_and_files})
+    if len(kinds) > 1:
+        raise UsageError(
+            f"The files are of several kinds: {', '.join(kinds)}", hint="analyse one kind at a time"
+        )
+    if kinds == ["table"]:
+        return read_matrices(files, column_map)
+    _no_columns(column_map, kinds[0])
+    return next(own for own in log_readers if own.title == kinds[0]).read(files, choice)
+
+
+def _no_columns(columns: ColumnMap, kind: str) -> None:
+    for role in columns.named:
+        if role not in ("task", "model"):
+            raise UsageError(
+                f"--{role} names a column of a table, but these are {kind} logs",
+                hint="--metric, --filter and --condition-from are for logs",
+            )
+
+
+def _files(path: Path) -> list[tuple[str, Path]]:
+    """The files of a path with their kind."""
+    if path.is_dir():
+        return _below(path)
+    if not path.exists():
+        raise TaskError(f"{path} does not exist", hint=f"give {READABLE}")
+    kind = _kind(path) or next((own.title for own in _readers() if own.may_take(path)), None)
+    if kind is None:
+        why = "is not a kind of file that falter can read"
+        if path.name.startswith("results"):
+            why = "holds totals but no samples; lm-eval writes samples with --log_samples"
+        raise TaskError(f"{path} {why}", hint=f"give {READABLE}")
+    return [(kind, path)]
+
+
+def _kind(path: Path) -> str | None:
+    """The tool that surely wrote a file, or `table`."""
+    kind = next((reader.title for reader in _readers() if reader.takes(path)), None)
+    return kind or ("table" if kind_of(path) in TABLES else None)
+
+
+def _below(folder: Path) -> list[tuple[str, Path]]:
+    """The logs in a folder and below it, tables only if there is no log; links are not followed."""
+    files: list[Path] = []
+    for top, folders, names in os.walk(folder):
+        folders.sort()
+        files += [Path(top) / name for name in sorted(names)]
+        if len(files) > MOST_FILES:
+            raise TaskError(f"{folder} holds more than {MOST_FILES:,} files")
+    for reader in _readers():
+        logs = [file for file in files if not reader.beside_tables and reader.takes(file)]
+        if logs:
+            return [(reader.title, file) for file in logs]
+    kinds = [(kind, file) for file in files if (kind := _kind(file)) is not None]
+    if not kinds:
+        raise TaskError(f"{folder} holds no results", hint=f"give {READABLE}")
+    return kinds
+
+
+# Logs
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,7 +209,7 @@ def cells_of(logs: Sequence[Log], choice: LogChoice, notes: Sequence[str]) -> Ce
     chosen = [replace(log, folder=folder) for log, folder in zip(chosen, folders, strict=True)]
     chosen.sort(key=lambda log: (log.stamp, str(log.path)))
     condition_from = choice.condition_from
-    kind = _kind(chosen) if condition_from == "auto" else condition_from
+    kind = _kind_of_condition(chosen) if condition_from == "auto" else condition_from
     places, placing_notes = _placed(chosen, kind)
     return _settled(chosen, places, (*notes, *placing_notes))
 
@@ -97,7 +217,7 @@ def cells_of(logs: Sequence[Log], choice: LogChoice, notes: Sequence[str]) -> Ce
 Place = tuple[str, str, str]
 
 
-def _kind(logs: Sequence[Log]) -> str | None:
+def _kind_of_condition(logs: Sequence[Log]) -> str | None:
     """The tool's own; arguments where they differ for a model on a task; folders; nothing."""
     if any(log.condition for log in logs):
         return "condition"

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from falter.core.errors import TaskError, UnknownName
-from falter.readers._cells import MISSING, SCORED, Cells, finite
-from falter.readers._files import read_json
-from falter.readers._logs import Log, LogChoice, cells_of, is_chosen
-
-__all__ = ["HELM_FILES", "read_helm"]
+from falter.readers.cells import MISSING, SCORED, Cells, finite
+from falter.readers.results import Log, LogChoice, LogReader, cells_of, is_chosen
+from falter.readers.tables import read_json
 
 SCORES, ANSWERS, STATE, SPEC = (
     "per_instance_stats.json", "display_predictions.json", "scenario_state.json", "run_spec.json",
@@ -244,3 +242,6 @@ def _dict(value: Any, where: Path | str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TaskError(f"{where} is not a JSON object", hint="is it whole, and a file of HELM?")
     return value
+
+
+logs = LogReader(title="HELM", order=2, takes=lambda path: path.name in HELM_FILES, read=read_helm)

@@ -17,12 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from falter.core.errors import FalterError, TaskError
-from falter.readers._cells import MISSING, SCORED, Cells, finite
-from falter.readers._files import json_lines, kind_of
-from falter.readers._logs import Log, LogChoice, cells_of
-from falter.readers._table import column_names, parquet_rows
-
-__all__ = ["is_dove", "read_dove"]
+from falter.readers.cells import MISSING, SCORED, Cells, finite
+from falter.readers.results import Log, LogChoice, LogReader, cells_of
+from falter.readers.tables import column_names, json_lines, kind_of, parquet_rows
 
 _LIGHT = re.compile(r"dimensions?(?:_\d+)?\s*[:.]\s*(?P<name>.+)", re.IGNORECASE)
 # The parts of a full row that are read; its texts and token probabilities are not.
@@ -54,6 +51,8 @@ class _Answer:
 
 def is_dove(path: Path) -> bool:
     """Whether a JSONL or Parquet file has DOVE's fields; only its first row is looked at."""
+    if kind_of(path) not in ("parquet", "jsonl"):
+        return False
     try:
         names = _field_names(path)
     except (FalterError, StopIteration):  # the reader that opens it next says what is wrong
@@ -264,3 +263,6 @@ def _score(value: Any, line: str) -> float | None:
     if number is None:
         raise TaskError(f"{line} has {repr(value)[:40]} as score; expected a number")
     return number
+
+
+logs = LogReader(title="DOVE", order=4, takes=is_dove, read=read_dove, beside_tables=True)

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from falter.core.errors import TaskError, UnknownName
-from falter.readers._cells import MISSING, SCORED, UNPARSED, Cells, finite
-from falter.readers._files import json_lines, read_json
-from falter.readers._logs import Log, LogChoice, cells_of, is_chosen
-
-__all__ = ["is_samples", "read_lm_eval"]
+from falter.readers.cells import MISSING, SCORED, UNPARSED, Cells, finite
+from falter.readers.results import Log, LogChoice, LogReader, cells_of, is_chosen
+from falter.readers.tables import json_lines, kind_of, read_json
 
 _NAME = re.compile(
     r"samples_(?P<task>.+?)(?:_(?P<stamp>\d{4}-\d\d-\d\dT[\d.:-]+))?\.jsonl(?:\.gz)?$"
@@ -179,3 +177,12 @@ def _model(path: Path, stamp: str) -> str:
                 if isinstance(name, str) and name:
                     return name
     return path.absolute().parent.name
+
+
+logs = LogReader(
+    title="lm-eval",
+    order=1,
+    takes=is_samples,
+    may_take=lambda path: kind_of(path) == "jsonl",
+    read=read_lm_eval,
+)
