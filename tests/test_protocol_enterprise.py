@@ -23,7 +23,7 @@ from falter.figures import Grid, HeatMap
 from falter.measures import corrected_rate
 from falter.protocols import Part, UserSettings, _rubrics, placed_parts, protocols
 from falter.protocols.enterprise import _parts
-from falter.protocols.enterprise._published import overall_misfits, published_tables
+from falter.protocols.enterprise.published import overall_misfits, published_tables
 from falter.scorers.rating import read_rating
 from falter.stats import krippendorff_alpha
 from falter.store import Store

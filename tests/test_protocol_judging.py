@@ -18,11 +18,11 @@ from falter.core.errors import TaskError
 from falter.core.records import BASELINE, Estimate
 from falter.core.render import plain
 from falter.figures import Grid, HeatMap
-from falter.protocols._protocol import ScoredCell
-from falter.protocols._quoting import quoted
 from falter.protocols.brittlebench import _judging
-from falter.protocols.brittlebench._judged_quality import quality_figures
-from falter.protocols.brittlebench._judging import quality_task
+from falter.protocols.brittlebench.arms import quality_task
+from falter.protocols.brittlebench.judged_quality import quality_figures
+from falter.protocols.judging import quoted
+from falter.protocols.protocol import ScoredCell
 from falter.scorers.judging import DIMENSIONS, read_ratings
 from falter.tasks import tasks as registry
 from reasoning_samples import (

@@ -30,7 +30,7 @@ from falter.measures import (
     spread,
     table_summary,
 )
-from falter.protocols.enterprise._published import overall_misfits, published_tables
+from falter.protocols.enterprise.published import overall_misfits, published_tables
 from falter.stats import difference_in_drops, holm, mcnemar
 
 DATA = Path(__file__).parent / "data"

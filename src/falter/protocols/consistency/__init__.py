@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from falter.figures import Figure
-from falter.protocols._chapters import APPENDIX, chapter, findings
-from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
-from falter.protocols._tables import counts_grid
 from falter.protocols.consistency._answer import answer_sentences
-from falter.protocols.consistency._factors import factor_figures
 from falter.protocols.consistency._items import deviation_figures
 from falter.protocols.consistency._outputs import output_figures
 from falter.protocols.consistency._panels import panels_of_grid
 from falter.protocols.consistency._presets import PRESETS, notes_of, part_of
-from falter.protocols.consistency._regression import regression_figures
+from falter.protocols.consistency.factors import factor_figures, regression_figures
+from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
+from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings
 from falter.rewrites import Agreement
 
 __all__ = ["ConsistencyProtocol"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from falter.core.records import Estimate
 from falter.figures import Figure, Value
 from falter.figures import numbers as n
-from falter.protocols._chapters import grid_named
+from falter.protocols.tables import grid_named
 
 __all__ = ["answer_sentences"]
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from falter.figures import Column, Figure, Grid, Strip, Strips, Value
+from falter.figures import Figure, Grid, Strip, Strips, Value
 from falter.measures import item_std
 from falter.protocols.consistency._panels import GridPanel
+from falter.protocols.tables import figures_of
+
+declared = figures_of("consistency")
 
 __all__ = ["deviation_figures"]
 
@@ -30,27 +33,5 @@ def deviation_figures(panels: Sequence[GridPanel], level: float, seed: int) -> I
                 *(panel.signed(estimate) for estimate in estimates),
             )
         )
-    yield Strips(
-        name="item-deviations",
-        title="How far the score of an item spreads over the configurations",
-        text=("Only items whose score moves; the others are counted in the table below.",),
-        across="standard deviation of an item's scores",
-        strips=tuple(strips),
-        unit="coefficient",
-    )
-    yield Grid(
-        name="items-at-rest",
-        title="Items that move, and items that never do",
-        columns=(
-            Column(name="Model"),
-            Column(name="Data set"),
-            Column(name="Read by"),
-            Column(name="Items that move", unit="count"),
-            Column(name="Mean SD", unit="coefficient"),
-            Column(name="all right, %", unit="percent", over="Never moves"),
-            Column(name="all wrong, %", unit="percent", over="Never moves"),
-            Column(name="in between, %", unit="percent", over="Never moves"),
-        ),
-        rows=tuple(rows),
-        labels=3,
-    )
+    yield Strips(strips=tuple(strips), **declared("item-deviations"))
+    yield Grid(rows=tuple(rows), **declared("items-at-rest"))

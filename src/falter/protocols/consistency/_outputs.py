@@ -17,6 +17,9 @@ from falter.measures import (
     random_baseline,
 )
 from falter.protocols.consistency._panels import GridPanel
+from falter.protocols.tables import figures_of
+
+declared = figures_of("consistency")
 
 __all__ = ["output_figures"]
 
@@ -33,17 +36,7 @@ def output_figures(panels: Sequence[GridPanel], level: float) -> Iterator[Figure
     yield _main(panels, level)
     curves = tuple(_curve(panel, level) for panel in panels if panel.outputs is not None)
     if curves:
-        yield Curves(
-            name="consistency-curve",
-            title="Consistency falls with every configuration that is added",
-            text=(
-                "The share of items with the same answer in k configurations, averaged over all "
-                "choices of k. Compare models at the same k.",
-            ),
-            down="items with the same answer, %",
-            across="configurations",
-            curves=curves,
-        )
+        yield Curves(curves=curves, **declared("consistency-curve"))
     yield _drop_rates(panels, level)
 
 
@@ -74,32 +67,7 @@ def _main(panels: Sequence[GridPanel], level: float) -> Grid:
             )
         )
     over, luck = "Same answer everywhere, %", "By luck alone, %"
-    return Grid(
-        name="capability",
-        title="Capability and output consistency",
-        columns=(
-            *PANEL,
-            Column(name="Items", unit="count"),
-            Column(name="Configurations", unit="count"),
-            Column(name="Capability, %", unit="percent", about="the mean score over all of them"),
-            Column(name="all items", unit="percent", over=over),
-            Column(name="and right", unit="percent", over=over),
-            Column(name="and wrong", unit="percent", over=over),
-            Column(name="items alike", unit="percent", over=luck,
-                   about="capability to the power of the number of configurations"),
-            Column(name="items unlike", unit="percent", over=luck,
-                   about="items as different as these are: a beta-binomial distribution"),
-        ),
-        rows=tuple(rows),
-        labels=3,
-        text=(
-            "Capability is the mean score over all configurations. An answer that could not be "
-            "read equals no other.",
-            "By luck alone: how often every configuration would be right if they were asked "
-            "independently. The paper takes all items as equally hard; items that differ agree "
-            "more often than that by themselves, so the second number is the one to compare with.",
-        ),
-    )  # fmt: skip
+    return Grid(rows=tuple(rows), **declared("capability"))  # fmt: skip
 
 
 def _same(panel: GridPanel, same: object) -> list[Estimate | None]:
@@ -147,21 +115,4 @@ def _drop_rates(panels: Sequence[GridPanel], level: float) -> Grid:
             if convention == "paper":
                 cells += [rate.skipped]
         rows.append((panel.model, panel.task, panel.scorer, *cells))
-    return Grid(
-        name="drop-rates",
-        title="Performance drop rate, by three conventions",
-        columns=(
-            *PANEL,
-            Column(name="PromptBench's, %", unit="percent", about="1 − perturbed/original"),
-            Column(name="as printed, %", unit="percent", about="1 − original/perturbed, by item"),
-            Column(name="skipped", unit="count", about="ratios that would have divided by 0"),
-            Column(name="between any two, %", unit="percent", about="size of the relative change"),
-        ),
-        rows=tuple(rows),
-        labels=3,
-        text=(
-            "The first configuration counts as the original. PromptBench's convention is positive "
-            "for a loss. As printed in the paper the rate divides by the perturbed score: a loss "
-            "is undefined and a gain counts as 100 %, so read it for comparison only.",
-        ),
-    )
+    return Grid(rows=tuple(rows), **declared("drop-rates"))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from falter.analysis import OUTCOMES, Table, model_names
 from falter.core.records import Estimate
-from falter.protocols._protocol import PartResult
+from falter.protocols.protocol import PartResult
 
 __all__ = ["GridPanel", "panels_of_grid"]
 

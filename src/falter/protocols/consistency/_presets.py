@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from falter.protocols._protocol import Part, UserSettings
+from falter.protocols.protocol import Part, UserSettings
 
 __all__ = ["GRID", "PRESETS", "Preset", "notes_of", "part_of"]
 

@@ -7,17 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from falter.core.records import Estimate
 from falter.figures import Figure
 from falter.figures import numbers as n
-from falter.protocols._chapters import APPENDIX, chapter, findings, grid_named
-from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
-from falter.protocols._tables import counts_grid
-from falter.protocols.enterprise._figures import main_figures, run_figures, size_figures
-from falter.protocols.enterprise._judging import judged_task, main_results, most_calls
 from falter.protocols.enterprise._notes import notes_of
-from falter.protocols.enterprise._parts import PRESETS, parts_of
-from falter.protocols.enterprise._published import published_figures
-from falter.protocols.enterprise._samples import sample_figures
-from falter.protocols.enterprise._scores import Scores
-from falter.protocols.enterprise._splits import split_figures, supplementary_figures
+from falter.protocols.enterprise.figures import (
+    main_figures,
+    run_figures,
+    sample_figures,
+    size_figures,
+)
+from falter.protocols.enterprise.pairs import judged_task, main_results, most_calls
+from falter.protocols.enterprise.parts import PRESETS, parts_of
+from falter.protocols.enterprise.published import published_figures
+from falter.protocols.enterprise.scores import Scores
+from falter.protocols.enterprise.splits import split_figures, supplementary_figures
+from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
+from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings, grid_named
 from falter.rewrites import Agreement
 from falter.tasks import Task
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from falter.protocols._rubrics import VERSION
-from falter.protocols.enterprise._parts import PRESETS
-from falter.protocols.enterprise._statistics import ALIKE
+from falter.protocols.enterprise.parts import PRESETS
+from falter.protocols.enterprise.scores import ALIKE
+from falter.protocols.judging import VERSION
 
 __all__ = ["notes_of"]
 
