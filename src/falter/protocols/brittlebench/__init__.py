@@ -8,14 +8,15 @@ from dataclasses import replace
 from falter.analysis import answer_figure, drops_at_once, meaning_grid, ranking_figures
 from falter.figures import Figure
 from falter.protocols.brittlebench.accuracies import (
+    dose_figures,
     negation_grid,
+    pair_figures,
     rating_figures,
     scoring_figures,
     spread_figures,
     variance_figures,
 )
 from falter.protocols.brittlebench.arms import quality_task
-from falter.protocols.brittlebench.doses import dose_figures, pair_figures
 from falter.protocols.brittlebench.judged_quality import quality_figures
 from falter.protocols.brittlebench.parts import PRESETS, notes_of, parts_of
 from falter.protocols.brittlebench.reasoning import reasoning_figures

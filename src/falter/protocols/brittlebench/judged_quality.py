@@ -58,7 +58,7 @@ def quality_figures(
     pairs = pairs_of(source.run.recipes)
     answers = {} if pairs is None else _answers(source, pairs)
     if pairs is None or not answers:
-        grid = Grid(rows=(), **declared("reasoning-quality"))
+        grid = Grid(rows=(), **declared("no-reasoning"))
         return (grid,)
     asked, ratings = _ratings(judged)
     models = {
@@ -136,7 +136,7 @@ class _Study:
             rows=tuple(
                 row for model, rated in self.models.items() for row in self._rows(model, rated)
             ),
-            **declared("reasoning-quality-none", text=self.about),
+            **declared("reasoning-quality", text=self.about),
         )
 
     def _rows(self, model: str, rated: _Rated) -> list[tuple[Value, ...]]:

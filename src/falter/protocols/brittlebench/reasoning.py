@@ -50,7 +50,7 @@ def reasoning_figures(result: PartResult, level: float, seed: int) -> tuple[Figu
     """The tables of a part that asks every condition without and with a chain of thought."""
     pairs = pairs_of(result.run.recipes)
     if pairs is None or not result.tables:
-        return (Grid(rows=(), **declared("chain-of-thought-none")),)
+        return (Grid(rows=(), **declared("no-chain-of-thought")),)
     study = _Study(result, pairs, level, seed)
     return (
         study.chain_of_thought(),

@@ -288,7 +288,7 @@ def sample_figures(scores: Scores) -> list[Figure]:
     rows = [row for model in scores.models for row in _rows(scores, model)]
     if not rows:
         return []
-    return [Grid(rows=tuple(rows), **declared("samples", EACH=EACH))]
+    return [Grid(rows=tuple(rows), **declared("samples", each=EACH))]
 
 
 def _rows(scores: Scores, model: str) -> Iterator[tuple[Value, ...]]:

@@ -235,7 +235,7 @@ def _split_table(
         rows=tuple(rows),
         text=text,
         **declared(
-            "published-2",
+            "published-part",
             columns=(Column(name=column, unit="percent") for column in columns),
             name=name,
         ),

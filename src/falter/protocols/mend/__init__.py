@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from falter.figures import Figure
-from falter.protocols.mend.figures import mend_figures
-from falter.protocols.mend.scores import (
+from falter.protocols.mend.remedies import (
     VOTE,
     PanelRemedies,
+    mend_figures,
     panels_of_remedies,
     parts_of,
     voters_of,

@@ -9,11 +9,15 @@ from falter.core.records import Estimate
 from falter.figures import Figure
 from falter.figures import numbers as n
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
-from falter.protocols.relevance.changes import change_figures, rewrite_figures
 from falter.protocols.relevance.human import CRITERIA, human_sheet, read_human_sheets
 from falter.protocols.relevance.judged import judged_figures, judged_task
 from falter.protocols.relevance.parts import GREEDY, PRESETS, SAMPLED, notes_of, parts_of
-from falter.protocols.relevance.summaries import scores_of, source_figures
+from falter.protocols.relevance.summaries import (
+    change_figures,
+    rewrite_figures,
+    scores_of,
+    source_figures,
+)
 from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings, grid_named
 from falter.rewrites import Agreement
 from falter.tasks import Task

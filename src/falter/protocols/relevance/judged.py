@@ -221,7 +221,6 @@ def _entailment_grid(
             rows.append(
                 (panel.model, panel.task, arm, mean.items, mean, change, menli, menli_change)
             )
-    nli, menli_name = "Entailment less contradiction", "with BERTScore, as in MENLI"
     return Grid(rows=tuple(rows), **declared("entailment", text=text))
 
 
