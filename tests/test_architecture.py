@@ -299,10 +299,10 @@ NAMED: dict[str, set[str]] = {
     "cli/_demo.py": {"basics", "smollm2", "perturbations"},
     # What the example file says.
     "experiment/_config.py": {"basics", "brittlebench", "choice_letter"},
-    "protocols/*/_parts.py": {"perturbations", "scorers", "tasks"},
-    "protocols/*/_presets.py": {"perturbations", "scorers", "tasks"},
-    "protocols/*/_negation.py": {"elimination", "elimination_control"},
-    "protocols/*/_scorings.py": {"choice_likelihood", "choice_likelihood_norm"},
+    "protocols/*/parts.py": {"perturbations", "scorers", "tasks"},
+    "protocols/consistency/__init__.py": {"perturbations", "scorers", "tasks"},
+    "protocols/mend/remedies.py": {"perturbations", "tasks"},
+    "protocols/brittlebench/accuracies.py": {"perturbations", "scorers"},
     # A task says by name how it is scored; `experiment` turns that into an object.
     "tasks/*": {"scorers"},
     # An adapter registers clients and tasks itself, and says how these tasks are scored.
@@ -322,12 +322,10 @@ NAMED: dict[str, set[str]] = {
     "measures/_deltas.py": {"similarity"},
     "perturbations/paraphrase.py": {"rouge1"},
     "experiment/_study.py": {"numeric"},
-    "protocols/*/_judg*.py": {"reasoning_quality"},
+    "protocols/brittlebench/*_quality.py": {"reasoning_quality"},
     "protocols/consistency/figures.py": {"exact"},
     "perturbations/_groups.py": {"brittlebench"},
     "perturbations/_tool*.py": {"function", "functions"},
-    "protocols/*/_notes.py": {"typos"},
-    "protocols/*/_ratings.py": {"exact"},
     "protocols/enterprise/scores.py": {"rougeL"},
     "protocols/protocol.py": {"numeric"},
     "report/exports/_hub.py": {"hf"},
