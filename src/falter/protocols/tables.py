@@ -1,4 +1,4 @@
-"""Tables of accuracy and drops: by model, group, perturbation and task."""
+"""What reports of protocols share: declared figures, chapters, tables of accuracy and drops."""
 
 from __future__ import annotations
 
@@ -15,272 +15,12 @@ from falter.measures import mean_over_tasks
 from falter.protocols.protocol import PartResult
 from falter.tasks import read_yaml
 
+APPENDIX = "Appendix"
 POINTS = "Drops are in points, each with its interval; a positive one is a loss."
 MEAN = "Every task counts the same. A mean over tasks is about these tasks, and items like theirs."
 
 
-class WayOfAsking(NamedTuple):
-    """A part with the words for how it was asked: `zero-shot`."""
-
-    how: str
-    result: PartResult
-
-
-Pick = Callable[[PanelResult], Estimate | None]
-
-
-def models_of(result: PartResult) -> list[str]:
-    """The names of the models of a part, in order; the same name twice carries an id."""
-    return list(dict.fromkeys(model_names(result.tables).values()))
-
-
-def panels_of(result: PartResult, model: str) -> list[PanelResult]:
-    """A model's panels, one for each task."""
-    names = model_names(result.tables)
-    return [
-        panel
-        for panel, table in zip(result.analysis.panels, result.tables, strict=True)
-        if names[table.panel.model.id] == model
-    ]
-
-
-def average(panels: Sequence[PanelResult], pick: Pick) -> Estimate | None:
-    """The mean of a number over a model's tasks; None where no task has it."""
-    estimates = [estimate for panel in panels if (estimate := pick(panel)) is not None]
-    return mean_over_tasks(estimates) if estimates else None
-
-
-def drops_grid(ways: Sequence[WayOfAsking]) -> Grid:
-    """The main table: a row for each model and way of asking."""
-    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
-    rows: list[tuple[Value, ...]] = []
-    for model, how, panels in _lines(ways):
-        cells = [average(panels, _group(group)) for group in groups]
-        rows.append(
-            (
-                model,
-                how,
-                average(panels, lambda p: p.baseline),
-                *cells,
-                average(panels, lambda p: p.micro),
-                average(panels, lambda p: p.macro),
-            )
-        )
-    tasks = list(dict.fromkeys(t.panel.task for way in ways for t in way.result.tables))
-    recipes = max((len(p.recipes) for way in ways for p in way.result.analysis.panels), default=0)
-    columns = (
-        Column(name="Model"),
-        Column(name="Asked"),
-        Column(name="Baseline, %", unit="percent"),
-        *(Column(name=_title(group), unit="points", over="Drop by group") for group in groups),
-        Column(name="Micro", unit="points", over="Average drop"),
-        Column(name="Macro", unit="points", over="Average drop"),
-    )
-    text = [
-        f"{POINTS} Mean over {_listed(tasks)}." if len(tasks) > 1 else f"{POINTS} On {tasks[0]}.",
-        f"Micro: mean over the {recipes} perturbations; macro: mean over their groups.",
-    ]
-    if len(tasks) > 1:
-        text.append(MEAN)
-    return Grid(
-        name="drops",
-        title="Accuracy and drops by model and group",
-        columns=columns,
-        rows=tuple(rows),
-        labels=2,
-        text=tuple(text),
-    )
-
-
-def group_grids(ways: Sequence[WayOfAsking]) -> tuple[Grid, ...]:
-    """One table a group: accuracy and drop under each of its perturbations."""
-    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
-    return tuple(_group_grid(ways, group) for group in groups)
-
-
-def _group_grid(ways: Sequence[WayOfAsking], group: str) -> Grid:
-    labels = list(
-        dict.fromkeys(
-            r.label
-            for way in ways
-            for p in way.result.analysis.panels
-            for r in p.recipes
-            if r.group == group
-        )
-    )
-    rows: list[tuple[Value, ...]] = []
-    for model, how, panels in _lines(ways):
-        cells: list[Value] = []
-        for label in labels:
-            cells.append(average(panels, _of(label, lambda r: r.accuracy)))
-            cells.append(average(panels, _of(label, lambda r: r.drop)))
-        baseline = average(panels, lambda p: p.baseline)
-        rows.append((model, how, baseline, *cells, average(panels, _group(group))))
-    columns = [
-        Column(name="Model"),
-        Column(name="Asked"),
-        Column(name="Baseline, %", unit="percent"),
-    ]
-    for label in labels:
-        columns.append(Column(name="Accuracy, %", unit="percent", over=label))
-        columns.append(Column(name="Drop", unit="points", over=label))
-    columns.append(Column(name="Drop", unit="points", over="Average"))
-    return Grid(
-        name=f"group-{group.replace(' ', '-')}",
-        title=_title(group),
-        columns=tuple(columns),
-        rows=tuple(rows),
-        labels=2,
-        text=(
-            f"{POINTS} Accuracy and drop are over the items that a perturbation really changed, so "
-            "they need not add up to the baseline, which is over all items.",
-        ),
-    )
-
-
-def tasks_grid(ways: Sequence[WayOfAsking]) -> Grid:
-    """The same task by task, with the other numbers of each panel."""
-    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
-    rows: list[tuple[Value, ...]] = []
-    for model, how, panels in _lines(ways):
-        for panel in panels:
-            rows.append(
-                (
-                    model,
-                    panel.panel.task,
-                    how,
-                    panel.items,
-                    panel.baseline,
-                    panel.subjects,
-                    *(_group(group)(panel) for group in groups),
-                    panel.micro,
-                    panel.brittleness,
-                    panel.noise_floor,
-                )
-            )
-    columns = (
-        Column(name="Model"),
-        Column(name="Task"),
-        Column(name="Asked"),
-        Column(name="Items", unit="count"),
-        Column(name="By question", unit="percent", over="Baseline, %"),
-        Column(name="Mean over subjects", unit="percent", over="Baseline, %"),
-        *(Column(name=_title(group), unit="points", over="Drop by group") for group in groups),
-        Column(name="Average drop", unit="points"),
-        Column(name="Brittleness, %", unit="percent"),
-        Column(name="Noise floor, %", unit="percent"),
-    )
-    return Grid(
-        name="tasks",
-        title="Task by task",
-        columns=columns,
-        rows=tuple(rows),
-        labels=3,
-        text=(
-            "Noise floor: the share of items whose outcome changes when the same prompt is asked "
-            "again.",
-        ),
-    )
-
-
-def recipes_grid(result: PartResult, name: str, title: str, text: Sequence[str] = ()) -> Grid:
-    """Model × task, with accuracy and drop under each recipe of a part."""
-    labels = list(dict.fromkeys(r.label for p in result.analysis.panels for r in p.recipes))
-    rows: list[tuple[Value, ...]] = []
-    for model in models_of(result):
-        for panel in panels_of(result, model):
-            cells: list[Value] = []
-            recipes = {recipe.label: recipe for recipe in panel.recipes}
-            for recipe in map(recipes.get, labels):
-                cells += (
-                    [recipe.accuracy, recipe.drop, recipe.counts.changed] if recipe else [None] * 3
-                )
-            rows.append((model, panel.panel.task, panel.baseline, *cells, panel.micro))
-    columns = [
-        Column(name="Model"),
-        Column(name="Task"),
-        Column(name="Baseline, %", unit="percent"),
-    ]
-    for label in labels:
-        columns.append(Column(name="Accuracy, %", unit="percent", over=label))
-        columns.append(Column(name="Drop", unit="points", over=label))
-        columns.append(Column(name="Changed", unit="count", over=label))
-    columns.append(Column(name="Drop", unit="points", over="Average"))
-    notes = [note for p in result.analysis.panels for note in p.notes if "chance" in note]
-    return Grid(
-        name=name,
-        title=title,
-        columns=tuple(columns),
-        rows=tuple(rows),
-        labels=2,
-        text=(POINTS, *text, *dict.fromkeys(notes)),
-    )
-
-
-def counts_grid(results: Sequence[PartResult]) -> Grid:
-    """How many cells of each part and recipe came out how; nothing is dropped silently."""
-    names = list(Counts.__dataclass_fields__)
-    rows: list[tuple[Value, ...]] = []
-    for result in results:
-        panels = result.analysis.panels
-        labels = list(dict.fromkeys(r.label for p in panels for r in p.recipes))
-        for label in labels:
-            counts = [r.counts for p in panels for r in p.recipes if r.label == label]
-            sums = [sum(getattr(c, name) for c in counts) for name in names]
-            rows.append((result.part.name, label, *sums))
-    kinds = {"changed", "unchanged", "not_applicable", "no_rewrite"}
-    return Grid(
-        name="counts",
-        title="What became of every prompt",
-        columns=(
-            Column(name="Part"),
-            Column(name="Perturbation"),
-            *(
-                Column(
-                    name=name.replace("_", " "),
-                    unit="count",
-                    over="Variants" if name in kinds else "Answers",
-                )
-                for name in names
-            ),
-        ),
-        rows=tuple(rows),
-        labels=2,
-        text=(
-            "Prompts that are unchanged, not applicable or without a rewrite are left out of both "
-            "sides of a drop. Failed requests are left out too; unreadable answers count by the "
-            "run's rule.",
-        ),
-    )
-
-
-def _lines(ways: Sequence[WayOfAsking]) -> Iterator[tuple[str, str, list[PanelResult]]]:
-    """Model by model, the ways of asking below each other."""
-    for model in dict.fromkeys(model for way in ways for model in models_of(way.result)):
-        for way in ways:
-            if panels := panels_of(way.result, model):
-                yield model, way.how, panels
-
-
-def _groups(result: PartResult) -> list[str]:
-    return list(dict.fromkeys(g.group for p in result.analysis.panels for g in p.groups))
-
-
-def _group(name: str) -> Pick:
-    return lambda panel: next((g.drop for g in panel.groups if g.group == name), None)
-
-
-def _of(label: str, pick: Callable[[RecipeResult], Estimate]) -> Pick:
-    return lambda panel: next((pick(r) for r in panel.recipes if r.label == label), None)
-
-
-def _title(group: str) -> str:
-    return group[:1].upper() + group[1:]
-
-
-def _listed(tasks: Sequence[str]) -> str:
-    shown = ", ".join(tasks[:8])
-    return f"{shown} and {len(tasks) - 8} more" if len(tasks) > 8 else shown
+# What figures are called and say
 
 
 @cache
@@ -338,10 +78,10 @@ def _sentences(
             yield sentence.format(**values)
 
 
-# Chapters of a protocol's report, and the words that it begins with.
+declared = figures_of("")
 
 
-APPENDIX = "Appendix"
+# Chapters, and the words that a report begins with
 
 
 def chapter(title: str, figures: Iterable[Figure], *, folded: bool = False) -> tuple[Figure, ...]:
@@ -374,3 +114,200 @@ def findings(
 def grid_named(figures: Iterable[Figure], name: str) -> Grid | None:
     """The table of this name, where there is one."""
     return next((f for f in figures if isinstance(f, Grid) and f.name == name), None)
+
+
+# Accuracy and drops
+
+
+class WayOfAsking(NamedTuple):
+    """A part with the words for how it was asked: `zero-shot`."""
+
+    how: str
+    result: PartResult
+
+
+Pick = Callable[[PanelResult], Estimate | None]
+
+
+def models_of(result: PartResult) -> list[str]:
+    """The names of the models of a part, in order; the same name twice carries an id."""
+    return list(dict.fromkeys(model_names(result.tables).values()))
+
+
+def panels_of(result: PartResult, model: str) -> list[PanelResult]:
+    """A model's panels, one for each task."""
+    names = model_names(result.tables)
+    return [
+        panel
+        for panel, table in zip(result.analysis.panels, result.tables, strict=True)
+        if names[table.panel.model.id] == model
+    ]
+
+
+def average(panels: Sequence[PanelResult], pick: Pick) -> Estimate | None:
+    """The mean of a number over a model's tasks; None where no task has it."""
+    estimates = [estimate for panel in panels if (estimate := pick(panel)) is not None]
+    return mean_over_tasks(estimates) if estimates else None
+
+
+def drops_grid(ways: Sequence[WayOfAsking]) -> Grid:
+    """The main table: a row for each model and way of asking."""
+    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
+    rows: list[tuple[Value, ...]] = []
+    for model, how, panels in _lines(ways):
+        cells = [average(panels, _group(group)) for group in groups]
+        rows.append(
+            (
+                model,
+                how,
+                average(panels, lambda p: p.baseline),
+                *cells,
+                average(panels, lambda p: p.micro),
+                average(panels, lambda p: p.macro),
+            )
+        )
+    tasks = list(dict.fromkeys(t.panel.task for way in ways for t in way.result.tables))
+    recipes = max((len(p.recipes) for way in ways for p in way.result.analysis.panels), default=0)
+    text = [
+        f"{POINTS} Mean over {_listed(tasks)}." if len(tasks) > 1 else f"{POINTS} On {tasks[0]}.",
+        f"Micro: mean over the {recipes} perturbations; macro: mean over their groups.",
+    ]
+    if len(tasks) > 1:
+        text.append(MEAN)
+    return Grid(rows=tuple(rows), **declared("drops", _drop_columns(groups), text))
+
+
+def group_grids(ways: Sequence[WayOfAsking]) -> tuple[Grid, ...]:
+    """One table a group: accuracy and drop under each of its perturbations."""
+    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
+    return tuple(_group_grid(ways, group) for group in groups)
+
+
+def _group_grid(ways: Sequence[WayOfAsking], group: str) -> Grid:
+    labels = list(
+        dict.fromkeys(
+            r.label
+            for way in ways
+            for p in way.result.analysis.panels
+            for r in p.recipes
+            if r.group == group
+        )
+    )
+    rows: list[tuple[Value, ...]] = []
+    for model, how, panels in _lines(ways):
+        cells: list[Value] = []
+        for label in labels:
+            cells.append(average(panels, _of(label, lambda r: r.accuracy)))
+            cells.append(average(panels, _of(label, lambda r: r.drop)))
+        baseline = average(panels, lambda p: p.baseline)
+        rows.append((model, how, baseline, *cells, average(panels, _group(group))))
+    columns = [column for label in labels for column in _recipe_columns(label)]
+    name = group.replace(" ", "-")
+    return Grid(rows=tuple(rows), **declared("group", columns, name=name, title=_title(group)))
+
+
+def tasks_grid(ways: Sequence[WayOfAsking]) -> Grid:
+    """The same task by task, with the other numbers of each panel."""
+    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
+    rows: list[tuple[Value, ...]] = []
+    for model, how, panels in _lines(ways):
+        for panel in panels:
+            rows.append(
+                (
+                    model,
+                    panel.panel.task,
+                    how,
+                    panel.items,
+                    panel.baseline,
+                    panel.subjects,
+                    *(_group(group)(panel) for group in groups),
+                    panel.micro,
+                    panel.brittleness,
+                    panel.noise_floor,
+                )
+            )
+    return Grid(rows=tuple(rows), **declared("tasks", _drop_columns(groups)))
+
+
+def recipes_grid(result: PartResult, name: str, title: str, text: Sequence[str] = ()) -> Grid:
+    """Model × task, with accuracy and drop under each recipe of a part."""
+    labels = list(dict.fromkeys(r.label for p in result.analysis.panels for r in p.recipes))
+    rows: list[tuple[Value, ...]] = []
+    for model in models_of(result):
+        for panel in panels_of(result, model):
+            cells: list[Value] = []
+            recipes = {recipe.label: recipe for recipe in panel.recipes}
+            for recipe in map(recipes.get, labels):
+                cells += (
+                    [recipe.accuracy, recipe.drop, recipe.counts.changed] if recipe else [None] * 3
+                )
+            rows.append((model, panel.panel.task, panel.baseline, *cells, panel.micro))
+    columns: list[Column] = []
+    for label in labels:
+        columns += [*_recipe_columns(label), Column(name="Changed", unit="count", over=label)]
+    notes = [note for p in result.analysis.panels for note in p.notes if "chance" in note]
+    text = (*text, *dict.fromkeys(notes))
+    return Grid(rows=tuple(rows), **declared("recipes", columns, text, name=name, title=title))
+
+
+def counts_grid(results: Sequence[PartResult]) -> Grid:
+    """How many cells of each part and recipe came out how; nothing is dropped silently."""
+    names = list(Counts.__dataclass_fields__)
+    rows: list[tuple[Value, ...]] = []
+    for result in results:
+        panels = result.analysis.panels
+        labels = list(dict.fromkeys(r.label for p in panels for r in p.recipes))
+        for label in labels:
+            counts = [r.counts for p in panels for r in p.recipes if r.label == label]
+            sums = [sum(getattr(c, name) for c in counts) for name in names]
+            rows.append((result.part.name, label, *sums))
+    variants = {"changed", "unchanged", "not_applicable", "no_rewrite"}
+    columns = (
+        Column(
+            name=name.replace("_", " "),
+            unit="count",
+            over="Variants" if name in variants else "Answers",
+        )
+        for name in names
+    )
+    return Grid(rows=tuple(rows), **declared("counts", columns))
+
+
+def _drop_columns(groups: Sequence[str]) -> list[Column]:
+    return [Column(name=_title(group), unit="points", over="Drop by group") for group in groups]
+
+
+def _recipe_columns(label: str) -> list[Column]:
+    return [
+        Column(name="Accuracy, %", unit="percent", over=label),
+        Column(name="Drop", unit="points", over=label),
+    ]
+
+
+def _lines(ways: Sequence[WayOfAsking]) -> Iterator[tuple[str, str, list[PanelResult]]]:
+    """Model by model, the ways of asking below each other."""
+    for model in dict.fromkeys(model for way in ways for model in models_of(way.result)):
+        for way in ways:
+            if panels := panels_of(way.result, model):
+                yield model, way.how, panels
+
+
+def _groups(result: PartResult) -> list[str]:
+    return list(dict.fromkeys(g.group for p in result.analysis.panels for g in p.groups))
+
+
+def _group(name: str) -> Pick:
+    return lambda panel: next((g.drop for g in panel.groups if g.group == name), None)
+
+
+def _of(label: str, pick: Callable[[RecipeResult], Estimate]) -> Pick:
+    return lambda panel: next((pick(r) for r in panel.recipes if r.label == label), None)
+
+
+def _title(group: str) -> str:
+    return group[:1].upper() + group[1:]
+
+
+def _listed(tasks: Sequence[str]) -> str:
+    shown = ", ".join(tasks[:8])
+    return f"{shown} and {len(tasks) - 8} more" if len(tasks) > 8 else shown

@@ -298,12 +298,7 @@ def regression_figures(panels: Sequence[GridPanel], level: float, seed: int) -> 
         for name, line in _lines(points, level, seed):
             rows.append((scorer, name, len(points), *_numbers(line)))
     if not rows:
-        text = (
-            f"A line through capability and consistency needs {FEWEST} points, each a model on a "
-            "data set; add models or data sets."
-        )
-        yield Statement(name="regression", title="Does robustness come with competence?",
-                        text=(text,), kind="note")  # fmt: skip
+        yield Statement(**declared("no-regression", fewest=FEWEST))
         return
     yield Grid(rows=tuple(rows), **declared("regression"))
 

@@ -90,16 +90,10 @@ def _robustness(scores: Scores, by_model: Scored) -> Grid:
         )
         rows.append((model, *(scores.signed(e, model=model) for e in overall), *cells))
     columns = (
-        Column(name="Model"),
-        Column(name="Mean of categories", unit="percent", over="Overall, strict"),
-        Column(name="All pairs", unit="percent", over="Overall, strict"),
-        Column(name="As in the paper", unit="percent", over="Overall, valid"),
-        *(
-            Column(name=title_of(name), unit="percent", over="Robustness, strict")
-            for name in scores.categories
-        ),
+        Column(name=title_of(name), unit="percent", over="Robustness, strict")
+        for name in scores.categories
     )
-    return Grid(columns=columns, rows=tuple(rows), **declared("robustness"))
+    return Grid(rows=tuple(rows), **declared("robustness", columns))
 
 
 def _colours(scores: Scores, by_model: Scored) -> HeatMap:
@@ -117,20 +111,6 @@ def _colours(scores: Scores, by_model: Scored) -> HeatMap:
         ),
         **declared("categories"),
     )
-
-
-_DELTAS = (
-    Column(name="Pairs", unit="count"),
-    Column(name="Strict", unit="percent", over="Content delta, %"),
-    Column(name="Valid", unit="percent", over="Content delta, %"),
-    Column(name="Strict", unit="percent", over="Quality delta, %"),
-    Column(name="Valid", unit="percent", over="Quality delta, %"),
-    Column(name="Worse", unit="percent", over="Of pairs that differ, %"),
-    Column(name="Better", unit="percent", over="Of pairs that differ, %"),
-    Column(name="Mixed", unit="percent", over="Of pairs that differ, %"),
-    Column(name="Strict", unit="percent", over="Robustness, %"),
-    Column(name="Valid", unit="percent", over="Robustness, %"),
-)
 
 
 def _cells(scores: Scores, found: RobustnessScore, name: str, **group: str) -> list[Value]:
@@ -170,14 +150,9 @@ def split_grid(
             continue
         about = dict(zip(map(str.lower, headings), labels, strict=True))
         rows.append((*labels, *_cells(scores, found, BASELINE, **about)))
-    return Grid(
-        name=name,
-        title=title,
-        columns=(*(Column(name=heading) for heading in headings), *_DELTAS),
-        rows=tuple(rows),
-        labels=len(headings),
-        text=tuple(text),
-    )
+    columns = [Column(name=heading) for heading in headings]
+    settings = declared("split", columns, text, name=name, title=title)
+    return Grid(rows=tuple(rows), labels=len(headings), **settings)
 
 
 def _difficulty(scores: Scores, by_model: Scored) -> Grid:
@@ -196,22 +171,7 @@ def _difficulty(scores: Scores, by_model: Scored) -> Grid:
         spreads = (line.mean_run_sd, line.pooled_run_sd, line.sd_across_models)
         numbers = (line.mean, line.drop, *spreads)
         rows.append((title_of(name), line.models, *map(_bare, numbers)))
-    points = Column(name="Drop from baseline", unit="points")
-    return Grid(
-        name="difficulty",
-        title="Which categories are hard",
-        columns=(
-            Column(name="Category"),
-            Column(name="Models", unit="count"),
-            Column(name="Mean robustness, %", unit="percent"),
-            points,
-            Column(name="mean over models", unit="percent", over="Spread over runs"),
-            Column(name="pooled", unit="percent", over="Spread over runs"),
-            Column(name="of models", unit="percent", over="Spread"),
-        ),
-        rows=tuple(rows),
-        text=("Unweighted means over models, strict; from the hardest category to the easiest.",),
-    )
+    return Grid(rows=tuple(rows), **declared("difficulty"))
 
 
 def _bare(value: float | None) -> Estimate:

@@ -51,29 +51,7 @@ def judges_figures(scores: Scores) -> list[Figure]:
         else "The deltas of this report use the median of the judges' verdicts, the lower middle "
         "one where an even number could be read."
     )
-    return [
-        Grid(
-            name="judges",
-            title="How far the judges agree",
-            columns=(
-                Column(name="Question"),
-                Column(name="Judges"),
-                Column(name="Rated by two or more", unit="count"),
-                Column(name="Krippendorff's alpha", unit="coefficient"),
-                Column(name="Weighted kappa", unit="coefficient"),
-            ),
-            rows=tuple(rows),
-            labels=2,
-            text=(
-                counted,
-                "Alpha takes the ratings 1 to 3 as ordered; kappa weighs a difference of two four "
-                "times as much as one of one. 1 is full agreement, 0 what chance gives. Intervals "
-                "are over what was rated: its items recur, so they are somewhat too narrow.",
-                "Judges that agree may all be wrong: 'falter judge calibrate' compares one with "
-                "people.",
-            ),
-        )
-    ]
+    return [Grid(rows=tuple(rows), **declared("judges", text=[counted]))]
 
 
 def _rows(
