@@ -49,7 +49,7 @@ class _Answer:
     line: str
 
 
-def is_dove(path: Path) -> bool:
+def _is_dove(path: Path) -> bool:
     """Whether a JSONL or Parquet file has DOVE's fields; only its first row is looked at."""
     if kind_of(path) not in ("parquet", "jsonl"):
         return False
@@ -265,4 +265,4 @@ def _score(value: Any, line: str) -> float | None:
     return number
 
 
-logs = LogReader(title="DOVE", order=4, takes=is_dove, read=read_dove, beside_tables=True)
+logs = LogReader(title="DOVE", order=4, takes=_is_dove, read=read_dove, beside_tables=True)

@@ -19,9 +19,6 @@ from falter.readers.cells import FAILED, MISSING, SCORED, UNPARSED, Cells, finit
 from falter.readers.results import Log, LogChoice, LogReader, cells_of, is_chosen
 from falter.readers.tables import kind_of, read_json
 
-# Members of a zip archive, each read with a bound; Zstandard too, which zipfile does not know.
-
-
 MOST_MEMBERS = 2_000_000
 MOST_MEMBER = 512 * 2**20
 MOST_TOTAL = 8 * 2**30
@@ -121,7 +118,7 @@ NO_ANSWER = "N"
 Sample = Mapping[str, Any]
 
 
-def is_log(value: Any) -> bool:
+def _is_log(value: Any) -> bool:
     """Whether a JSON value is an Inspect log."""
     header = value.get("eval") if isinstance(value, dict) else None
     return isinstance(header, dict) and "task" in header
@@ -137,7 +134,7 @@ def read_inspect(paths: Sequence[Path], choice: LogChoice) -> Cells:
 def _read(path: Path, choice: LogChoice, notes: list[str]) -> Log:
     if path.suffix.lower() != ".eval":
         whole = read_json(path)
-        if not is_log(whole):
+        if not _is_log(whole):
             raise TaskError(f"{path} is not an Inspect log", hint="its 'eval' names no task")
         samples = whole.get("samples")
         return _log(path, whole, _listed(samples, path), choice, notes)
@@ -182,7 +179,7 @@ def _header(opened: Archive) -> Sample:
     for name in ("header.json", "_journal/start.json"):
         if name in opened:
             head = _json(opened, name)
-            if is_log(head):
+            if _is_log(head):
                 return dict(head)
     raise TaskError(f"{opened.path} has no header", hint="is it an Inspect log?")
 

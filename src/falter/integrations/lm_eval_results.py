@@ -24,7 +24,7 @@ _NO_METRICS = frozenset(
 )  # fmt: skip
 
 
-def is_samples(path: Path) -> bool:
+def _is_samples(path: Path) -> bool:
     """Whether a file has the name of logged samples."""
     return _NAME.match(path.name) is not None
 
@@ -182,7 +182,7 @@ def _model(path: Path, stamp: str) -> str:
 logs = LogReader(
     title="lm-eval",
     order=1,
-    takes=is_samples,
+    takes=_is_samples,
     may_take=lambda path: kind_of(path) == "jsonl",
     read=read_lm_eval,
 )

@@ -20,7 +20,7 @@ from falter.core.records import Choicewise, Item
 from falter.integrations.prompt_pieces import FORMATS, Segment, cut, listed, with_cue, written
 from falter.tasks.task import CHOICES, LABELS, Piece, Task, Template
 
-# Which scorer measures the same as a harness task's metric.
+# Scorers that measure the same as a harness task's metric
 
 
 NUMBER = "7341"
@@ -30,7 +30,7 @@ LENIENT = {"ignore_case", "ignore_punctuation"}
 _NUMERIC = re.compile(r"[-+]?\$?[\d,]*\.?\d+\.?")
 
 
-def scorer_for(task: Any, targets: Sequence[str]) -> str | None:
+def _scorer_for(task: Any, targets: Sequence[str]) -> str | None:
     """The scorer's name, None for plain accuracy.
 
     If no scorer measures the same, the name describes the harness's metric; no scorer has that
@@ -211,7 +211,7 @@ def _joined(name: str, parts: Mapping[str, Any]) -> Task:
             _question(task, doc, f"{part}, document {n}", tags)
             for n, doc in enumerate(task.eval_docs)
         ]
-    scorer = _same(parts, "metric", lambda t: scorer_for(t, [str(q.target) for q in questions]))
+    scorer = _same(parts, "metric", lambda t: _scorer_for(t, [str(q.target) for q in questions]))
     listing, questions = _with_list(questions)
     pieces, fields = written([question.segments for question in questions])
     template = Template(pieces=pieces, delimiter=delimiter)

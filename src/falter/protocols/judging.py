@@ -1,4 +1,7 @@
-"""What a judge is asked, in our own words. A changed text needs a new version."""
+"""Texts for judges, in our own words, and the marks of quoted material.
+
+A changed text needs a new version.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +41,6 @@ AGAIN = (
     'Reply with nothing but {"rating": 1}, {"rating": 2} or {"rating": 3}: no reason, no '
     "other word."
 )
-
-
-# Material shown to a judge, marked so that no line of it passes for one of the rubric.
 
 
 def quoted(text: str, longest: int) -> str:

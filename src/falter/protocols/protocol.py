@@ -1,4 +1,4 @@
-"""What a protocol is: parts, each an experiment, and the figures that are made of them."""
+"""A protocol: parts, each an experiment, and the figures that are made of them."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Protocol(ABC):
 protocols: Registry[Protocol] = Registry("protocol", "falter.protocols")
 
 
-# A protocol's parts, with the user's own tasks, data and limit put in.
+# Parts with the user's own tasks, data and limit
 
 
 _KINDS: dict[TaskKind, str] = {
@@ -212,7 +212,7 @@ def _obstacle(part: Part, tasks: list[str], settings: UserSettings) -> str | Non
     return None
 
 
-# A run by itself: the one part of a study that no protocol made.
+# A run without a protocol, as a study of one part
 
 
 class _SingleRun(Protocol):

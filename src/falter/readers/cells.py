@@ -203,7 +203,7 @@ def as_numbers(values: Iterable[float | None]) -> Floats:
     return np.array([math.nan if v is None else float(v) for v in values], dtype=np.float64)
 
 
-# Scores between 0 and 1, whatever scale they were given on.
+# Scales
 
 
 # A limit beyond this is a slip of the keyboard, and a score beyond it an overflow.
@@ -283,7 +283,7 @@ def _refusal(cells: Cells, outside: NDArray[np.bool_], scale: Scale | None) -> t
     )
 
 
-# Names that differ only in white space, in case or by `.0`, and so would not pair.
+# Names that would not pair: they differ only in white space, in case or by `.0`
 
 
 _POINT_ZERO = re.compile(r"(-?\d+)\.0+")

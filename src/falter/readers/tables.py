@@ -29,7 +29,7 @@ def kind_of(path: Path) -> str:
     return path.name.lower().removesuffix(".gz").rpartition(".")[2]
 
 
-class Bounded(io.RawIOBase):
+class _Bounded(io.RawIOBase):
     """A file that raises once it has given more than a number of bytes, however it is packed."""
 
     def __init__(self, files: Sequence[IO[bytes]], path: Path, most: int) -> None:
@@ -66,7 +66,7 @@ def bounded(path: Path, most: int = MOST_BYTES) -> io.BufferedReader:
         ) from error
     packed = path.suffix.lower() == ".gz"
     files: list[Any] = [gzip.GzipFile(fileobj=file), file] if packed else [file]
-    return io.BufferedReader(Bounded(files, path, most), 2**20)
+    return io.BufferedReader(_Bounded(files, path, most), 2**20)
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -114,7 +114,7 @@ def _lenient(data: bytes, where: str, error: Exception) -> Any:
         raise TaskError(f"{where} is not JSON: {error}", hint="is the file whole?") from error
 
 
-# The role of every column: as the user names it, else by the usual names.
+# Roles of columns: as the user names them, else by the usual names
 
 
 Layout = Literal["auto", "long", "wide"]
@@ -226,7 +226,7 @@ def _usual(usual: Sequence[str], names: Sequence[str]) -> str | None:
     return next((plain[name] for name in usual if name in plain), None)
 
 
-# CSV, TSV and Parquet files as columns of numbered texts; pyarrow where there is one, else csv.
+# Columns of numbered texts; by pyarrow where there is one, else by csv
 
 
 TABLES = ("csv", "tsv", "parquet")

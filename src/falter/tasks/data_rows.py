@@ -70,7 +70,7 @@ class Record:
 
     def texts(self, column: str) -> list[str]:
         """A list of texts."""
-        texts = as_texts(self[column])
+        texts = _as_texts(self[column])
         if not texts:
             raise self.unexpected(column, self[column], "a list of texts")
         return texts
@@ -124,7 +124,7 @@ def content_key(name: str, fields: Mapping[str, str], choices: tuple[str, ...]) 
     return short(digest(name, dict(fields), choices), 16)
 
 
-def as_texts(value: Any) -> list[str] | None:
+def _as_texts(value: Any) -> list[str] | None:
     """The value if it is a list of texts."""
     good = isinstance(value, list) and all(isinstance(v, str) for v in value)
     return value if good else None
@@ -160,7 +160,7 @@ def _texts_and_labels(listed: Any) -> tuple[list[str] | None, list[str] | None]:
         listed = {part: [choice.get(part) for choice in listed] for part in ("text", "label")}
     if not isinstance(listed, dict):
         return None, None
-    return as_texts(listed.get("text")), as_texts(listed.get("label"))
+    return _as_texts(listed.get("text")), _as_texts(listed.get("label"))
 
 
 def mathqa(row: Record) -> Item:
@@ -242,7 +242,7 @@ def _mc1_targets(row: Record) -> dict[str, int]:
     value = row["mc1_targets"]
     targets: dict[str, int] = value if isinstance(value, dict) else {}
     if targets.keys() == {"choices", "labels"}:
-        texts, labels = as_texts(value["choices"]), value["labels"]
+        texts, labels = _as_texts(value["choices"]), value["labels"]
         paired = texts is not None and isinstance(labels, list) and len(texts) == len(labels)
         targets = dict(zip(texts or (), labels, strict=True)) if paired else {}
     if len(targets) < 2 or not all(flag in (0, 1) for flag in targets.values()):
@@ -369,7 +369,7 @@ def _summary_text(row: Record, columns: tuple[str, ...]) -> str:
     value: Any = row[name]
     if name == "prediction" and isinstance(value, list) and value and isinstance(value[0], dict):
         value = value[0].get("text")
-    listed = as_texts(value)
+    listed = _as_texts(value)
     if listed is not None:
         value = " ".join(text.strip() for text in (listed[:1] if name in SUMMARY else listed))
     if value is None or (isinstance(value, str) and not value.strip()):

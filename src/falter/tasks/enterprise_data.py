@@ -36,9 +36,9 @@ class Source:
         return self.rows.get(ENGLISH, {})
 
 
-def bundled_text(domain: str, file: str) -> str | None:
+def _bundled_text(domain: str, file: str) -> str | None:
     """A file of a bundled domain; None if there is no such domain."""
-    if domain not in bundled_domains():
+    if domain not in _bundled_domains():
         return None
     return _data().joinpath(domain, file).read_text("utf-8")
 
@@ -48,7 +48,7 @@ def _data() -> Traversable:
 
 
 @cache
-def bundled_domains() -> tuple[str, ...]:
+def _bundled_domains() -> tuple[str, ...]:
     """The domains that come with falter."""
     return tuple(sorted(entry.name for entry in _data().iterdir() if entry.is_dir()))
 
@@ -82,7 +82,7 @@ def read_source(place: str) -> Source:
     A folder has one file an item, translations in folders below named by language. Whatever is
     wrong with the items is said at once.
     """
-    return _bundled(place) if place in bundled_domains() else _read(place)
+    return _bundled(place) if place in _bundled_domains() else _read(place)
 
 
 @cache
@@ -91,7 +91,7 @@ def _bundled(domain: str) -> Source:
 
 
 def _read(place: str) -> Source:
-    if place in bundled_domains():
+    if place in _bundled_domains():
         found = list(_folder(_data().joinpath(place, "items")))
     else:
         path = Path(place)
@@ -101,12 +101,12 @@ def _read(place: str) -> Source:
         elif path.is_file():
             found = list(_lines(path))
         else:
-            known = ", ".join(bundled_domains())
+            known = ", ".join(_bundled_domains())
             raise TaskError(
                 f"There are no enterprise items at '{place}'",
                 hint=f"a bundled domain ({known}), a folder of YAML files or a JSONL file",
             )
-    faults = [*item_faults(found)]
+    faults = [*_item_faults(found)]
     if faults:
         shown = "\n".join(f"- {fault}" for fault in faults[:MOST_SHOWN])
         more = f"\n- and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
@@ -166,7 +166,7 @@ def read_yaml(text: str) -> Any:
 # What can be wrong
 
 
-def item_faults(found: Sequence[tuple[str, str, Any]]) -> Iterator[str]:
+def _item_faults(found: Sequence[tuple[str, str, Any]]) -> Iterator[str]:
     """Everything that is wrong with items, given as (where, language, content)."""
     complete: list[tuple[str, str, Row]] = []
     for where, language, row in found:
@@ -278,7 +278,7 @@ def _translation_faults(row: Row, english: Mapping[str, Row]) -> Iterator[str]:
         yield "has other slots than in English"
 
 
-# Rules for items that a model wrote: lengths, order, sources, and no leak between the tasks.
+# Rules for items that a model wrote: lengths, order, sources, no leak between the tasks
 
 
 Domain = Mapping[str, Any]
@@ -295,7 +295,7 @@ _CITED = re.compile(r"\[([^\[\]]+)\]")
 
 def read_domain(place: str) -> Domain:
     """A domain by its bundled name, or a YAML file with `name`, `description` and `areas`."""
-    text = bundled_text(place, "domain.yaml")
+    text = _bundled_text(place, "domain.yaml")
     if text is None:
         path = Path(place)
         if not path.is_file():
@@ -313,7 +313,7 @@ def read_domain(place: str) -> Domain:
 
 def read_issues(place: str, domain: Domain) -> list[Row]:
     """Issues of a bundled domain or of a JSONL file: `key`, `area`, `issue`, all faults at once."""
-    text = bundled_text(place, "issues.jsonl")
+    text = _bundled_text(place, "issues.jsonl")
     if text is None:
         path = Path(place)
         if not path.is_file():
@@ -348,7 +348,7 @@ def read_issues(place: str, domain: Domain) -> list[Row]:
 
 def rule_faults(row: Any) -> list[str]:
     """Everything that is wrong with one item in English, by structure and by rule."""
-    faults = [fault.removeprefix("item: ") for fault in item_faults([("item", "en", row)])]
+    faults = [fault.removeprefix("item: ") for fault in _item_faults([("item", "en", row)])]
     return faults or [*_sizes(row), *_order(row), *_sources(row), *_leaks(row)]
 
 

@@ -87,10 +87,10 @@ def read_rows(path: str | Path) -> list[Row]:
                 f"The data file {path} is not a kind of file that falter can read",
                 hint=_SPREADSHEET if kind in _SPREADSHEETS else f"use {_READABLE}",
             )
-    return checked_rows(rows, f"The data file {path}", str(path))
+    return _checked_rows(rows, f"The data file {path}", str(path))
 
 
-def checked_rows(rows: list[Row], what: str, where: str) -> list[Row]:
+def _checked_rows(rows: list[Row], what: str, where: str) -> list[Row]:
     """The rows, if there are any and an item can hold what is in them."""
     if not rows:
         raise TaskError(f"{what} has no rows", hint="give a file with at least one")
@@ -279,7 +279,7 @@ def read_template_file(path: str | Path) -> str:
         ) from error
 
 
-# Rows that are in memory already: a list of mappings, or a data frame.
+# Rows in memory: a list of mappings, or a data frame
 
 
 """What begins the name of rows that are no file."""
@@ -305,7 +305,7 @@ def offer_rows(data: Any) -> str:
     rows = [_row(row, number) for number, row in enumerate(_plain_rows(data), start=1)]
     if not rows:
         raise TaskError("The data are empty", hint="give at least one row")
-    checked_rows(rows, ABOUT, ABOUT)
+    _checked_rows(rows, ABOUT, ABOUT)
     name = f"{MEMORY}{short(digest('rows', json.dumps(rows)), 16)}"
     _OFFERED[name] = rows
     return name

@@ -16,9 +16,6 @@ from falter.core.records import Choicewise, Item, Program, Prompt, Section, Sect
 from falter.core.registry import Registry
 from falter.core.render import choice_block
 
-# Prompt templates: the template's own words are instruction, the substituted fields are input.
-
-
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}|\{([A-Za-z_][\w.-]*)\}")
 _PARTS: dict[str, tuple[SectionKind, SectionKind]] = {
     # part of a structured template -> kind of its own words, kind of what is substituted
@@ -118,7 +115,7 @@ class Template:
 
     def build(self, item: Item) -> Prompt:
         """The item's prompt."""
-        labels = labels_for(item)
+        labels = _labels_for(item)
         block = choice_block(labels, item.choices, self.choice_format)
         counts: dict[str, int] = {}
         sections = []
@@ -163,7 +160,7 @@ def _schema(text: str | None) -> AnswerSchema | None:
     return None if text is None else from_json(AnswerSchema, json.loads(text))
 
 
-def labels_for(item: Item) -> tuple[str, ...]:
+def _labels_for(item: Item) -> tuple[str, ...]:
     """A, B, C … for as many options as the item has."""
     return tuple(LABELS[: len(item.choices)])
 

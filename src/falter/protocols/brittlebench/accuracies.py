@@ -1,4 +1,4 @@
-"""Where the variance is: brittleness of models and of tasks, and the spread of accuracies."""
+"""Tables of accuracies: variance, ways of scoring, negation, doses and pairs; and the raters."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def spread_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
     return (Strips(strips=tuple(strips), **declared("distribution")),)
 
 
-# The same answers scored in two ways: by the likelihood of an option, raw and per character.
+# By the likelihood of an option, raw and per character
 
 
 RAW, EVEN = "choice_likelihood", "choice_likelihood_norm"
@@ -136,7 +136,7 @@ def scoring_figures(ways: Sequence[WayOfAsking], level: float) -> tuple[Figure, 
     return (Grid(rows=tuple(rows), **declared("scorings")),)
 
 
-# What a negation costs: asking for the wrong one of two options instead of the right one.
+# Asking for the wrong one of two options
 
 
 ASKS_FOR_THE_RIGHT, ASKS_FOR_THE_WRONG = "elimination_control", "elimination"
@@ -163,7 +163,7 @@ def _column(table: Table, label: str) -> int | None:
     return next((n for n, recipe in enumerate(table.recipes) if recipe.label == label), None)
 
 
-# How good the paraphrases are: how far people and judges agree about them.
+# Agreement about the paraphrases
 
 
 def rating_figures(agreement: Agreement | None) -> tuple[Figure, ...]:
@@ -208,7 +208,7 @@ def _estimates(pair: Pair) -> tuple[Value, ...]:
     )
 
 
-# Stronger and stronger: accuracy against the number of edits.
+# Accuracy against the number of edits
 
 
 Floats = NDArray[np.float64]
@@ -298,7 +298,7 @@ def _summary(curve: IntensityCurve) -> tuple[Value, ...]:
     )
 
 
-# One perturbation after another: the heat map of ordered pairs, interaction and asymmetry.
+# One perturbation after another
 
 
 def pair_figures(result: PartResult, level: float, *, strict: bool) -> tuple[Figure, ...]:

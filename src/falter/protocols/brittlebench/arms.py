@@ -1,4 +1,6 @@
-"""The two arms of a reasoning part: every recipe beside the same one with a chain of thought."""
+"""The two arms of a reasoning part: every recipe with and without a chain of thought; the judge's
+task made of its answers.
+"""
 
 from __future__ import annotations
 
@@ -245,7 +247,7 @@ class Signer:
         return replace(estimate, group=group, seed=self.seed, signature=" | ".join(parts))
 
 
-# The task that a judge of reasoning is given, made of a part's answers.
+# The judge's task
 
 
 TASK = "reasoning_quality"

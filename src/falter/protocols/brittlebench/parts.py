@@ -232,7 +232,7 @@ def _reasoning(preset: Preset, settings: UserSettings) -> Iterator[Part]:
             )
 
 
-# What brittlebench takes from its paper, and what is our choice where the paper is silent.
+# Notes: from the paper, or our choice where it is silent
 
 
 _PAPER = (

@@ -19,9 +19,6 @@ from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, 
 from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings
 from falter.rewrites import Agreement
 
-# The grid of the paper, and which tasks are asked in it.
-
-
 GRID: Mapping[str, tuple[Any, ...]] = {
     "template": ("own", "other"),
     "demonstrations": (2, 4),

@@ -1,4 +1,4 @@
-"""Capability and output consistency of every panel, beside what luck alone would give."""
+"""Figures of a grid: capability and consistency, what explains them, factors, items, the answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from falter.protocols.protocol import PartResult
 from falter.protocols.tables import figures_of, grid_named
 from falter.stats import Anova, anova
 
-# The panels of a grid: scores and outputs, items × configurations.
+# Panels: scores and outputs, items × configurations
 
 
 Floats = NDArray[np.float64]
@@ -200,7 +200,7 @@ def _drop_rates(panels: Sequence[GridPanel], level: float) -> Grid:
     return Grid(rows=tuple(rows), **declared("drop-rates"))
 
 
-# How much the score of one item spreads; items that never move are kept apart.
+# Spread of the score of an item; items that never move are kept apart
 
 
 def deviation_figures(panels: Sequence[GridPanel], level: float, seed: int) -> Iterator[Figure]:
@@ -226,7 +226,7 @@ def deviation_figures(panels: Sequence[GridPanel], level: float, seed: int) -> I
     yield Grid(rows=tuple(rows), **declared("items-at-rest"))
 
 
-# Which factor of the grid moves the score: analysis of variance, and the mean at every level.
+# Factors: analysis of variance, and the mean at every level
 
 
 def factor_figures(panels: Sequence[GridPanel], level: float) -> Iterator[Figure]:
@@ -345,7 +345,7 @@ def _numbers(line: RobustnessRegression) -> tuple[Value, ...]:
     )
 
 
-# The first sentences of the report: the protocol's question, then each model on each data set.
+# The first sentences: the protocol's question, then each model on each data set
 
 
 MOST_PANELS = 6

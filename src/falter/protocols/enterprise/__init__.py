@@ -24,9 +24,6 @@ from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings, gr
 from falter.rewrites import Agreement
 from falter.tasks import Task
 
-# What the enterprise protocol takes from its paper, and what is our choice.
-
-
 _PAPER = (
     "From the paper: four tasks, five categories and the baseline asked twice, a judge that rates "
     "pairs of replies 1 to 3, measures of quality below 3, content delta, quality delta and their "

@@ -1,4 +1,4 @@
-"""Tables of the enterprise protocol: robustness by category, deltas, difficulty, tasks, runs."""
+"""Tables of the enterprise protocol: robustness by category, deltas, difficulty, runs, samples."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def size_figures(scores: Scores) -> list[Figure]:
     return [Curves(curves=tuple(curves), **declared("size"))]
 
 
-# Replies side by side: what is behind the numbers of each category.
+# Samples of replies, side by side
 
 
 EACH = 3

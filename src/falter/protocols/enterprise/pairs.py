@@ -1,4 +1,4 @@
-"""Pairs of replies: each with the reply to the clean prompt that it is compared with."""
+"""Pairs of replies, each with the reply to the clean prompt, and the tasks of a judge of them."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _reply(answered: ScoredCell) -> Reply | None:
     return Reply(text, answer_parts(text, form or schema.form, schema))
 
 
-# The tasks that a judge is given: do two replies say the same, and how good is each of them?
+# Judging: do two replies say the same, and how good is each of them?
 
 
 SAME = 3.0

@@ -25,7 +25,7 @@ from falter.protocols.tables import figures_of
 
 declared = figures_of("enterprise")
 
-__all__ = ["Printed", "mean_of_six", "overall_misfits", "published_figures", "published_tables"]
+__all__ = ["Printed", "_mean_of_six", "overall_misfits", "published_figures", "published_tables"]
 
 SIX = tuple(name for name in CATEGORIES if name != COMPOUND)
 ROUNDING = 0.0101
@@ -70,7 +70,7 @@ def published_tables() -> Mapping[str, PrintedTable]:
     return tables
 
 
-def mean_of_six(row: Mapping[str, Printed | None]) -> float:
+def _mean_of_six(row: Mapping[str, Printed | None]) -> float:
     """The mean of the six categories of a printed row, the baseline among them."""
     known = {name: number.mean for name in SIX if (number := row[name]) is not None}
     mean = run_summary([known], baseline=BASELINE).mean_incl_baseline.mean
@@ -84,8 +84,8 @@ def overall_misfits() -> dict[str, tuple[float, float]]:
     for model, row in published_tables()["overall"].items():
         overall = row["overall"]
         assert overall is not None
-        if model not in _AVERAGES and abs(overall.mean - mean_of_six(row)) > ROUNDING:
-            misfits[model] = (overall.mean, mean_of_six(row))
+        if model not in _AVERAGES and abs(overall.mean - _mean_of_six(row)) > ROUNDING:
+            misfits[model] = (overall.mean, _mean_of_six(row))
     return misfits
 
 
@@ -102,7 +102,7 @@ def _overall(scores: Scores) -> Grid:
     for model, row in table.items():
         numbers = (row[name] for name in ("overall", "content_delta", "quality_delta", *SIX))
         overall, *others = map(_shown, numbers)
-        rows.append((model, "paper", overall, f"{mean_of_six(row):.2f}", *others))
+        rows.append((model, "paper", overall, f"{_mean_of_six(row):.2f}", *others))
     models = len([model for model in table if model not in _AVERAGES])
     named = ", ".join(f"{name} {said:.2f} for {mean:.2f}" for name, (said, mean) in misfits.items())
     return Grid(

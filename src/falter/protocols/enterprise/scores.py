@@ -1,4 +1,4 @@
-"""Pairs with their ratings, and the deltas and robustness made of them."""
+"""Pairs with their ratings, by a judge or counted; deltas and robustness made of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from falter.protocols.protocol import PartResult
 from falter.scorers import entity_match, json_rouge, rouge
 from falter.scorers.parts import gold_slots
 
-# Comparing replies without a judge: ROUGE-L, JSON-aware ROUGE-L, facts, sources, figures.
+# Without a judge: ROUGE-L, JSON-aware ROUGE-L, facts, sources, figures
 
 
 ALIKE, NEARLY = 0.7, 0.4
@@ -64,7 +64,7 @@ def aligned_likeness(pair: Pair) -> float | None:
     ).value
 
 
-def rated_likeness(pair: Pair) -> float | None:
+def _rated_likeness(pair: Pair) -> float | None:
     """1, 2 or 3 from the aligned likeness, or from that of the texts where one is not read."""
     value = aligned_likeness(pair)
     value = likeness(pair) if value is None else value
@@ -182,7 +182,7 @@ class Ratings:
         if pair.same:
             return SAME
         if not self.judged:
-            return rated_likeness(pair)
+            return _rated_likeness(pair)
         return NAN if pair.key in self.unread else self.similarity.get(pair.key)
 
     def metrics(self, pair: Pair) -> list[tuple[float, float]]:

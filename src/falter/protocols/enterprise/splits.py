@@ -1,4 +1,4 @@
-"""The same numbers by format, language, pair of languages, task and perturbation."""
+"""Deltas by format, language, task and perturbation; likeness, verdicts, agreement of judges."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from falter.protocols.tables import figures_of
 from falter.scorers import semantic_similarities
 from falter.stats import KrippendorffAlpha, WeightedKappa, krippendorff_alpha, weighted_kappa
 
-# How far several judges agree on what they all rated.
+# Agreement of judges
 
 
 LABELS = (1.0, 2.0, 3.0)
 _QUESTIONS = ((COMPARING, "Do two replies say the same?"), (RATING, "How good is it?"))
 
 
-def judges_figures(scores: Scores) -> list[Figure]:
+def _judges_figures(scores: Scores) -> list[Figure]:
     """Agreement of all judges and of every two of them; nothing for a single judge."""
     judges = scores.ratings.judges
     if len(judges) < 2:
@@ -274,7 +274,7 @@ def _bare(value: float | None) -> Estimate:
 
 def supplementary_figures(scores: Scores) -> list[Figure]:
     """ROUGE-L, its JSON-aware form and MiniLM beside the ratings, and what the judge's were."""
-    return [*_likenesses(scores), *_judge(scores), *judges_figures(scores)]
+    return [*_likenesses(scores), *_judge(scores), *_judges_figures(scores)]
 
 
 def _likenesses(scores: Scores) -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""Scores with each remedy less those without it, item by item; votes are counted here."""
+"""Remedies compared: the parts, votes, scores with each less those without it, and the report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from falter.protocols.protocol import Part, PartResult, UserSettings
 from falter.protocols.tables import figures_of
 from falter.remedies import remedies, remedy_from
 
-# A vote: one item asked in several ways, and the answer that most of them give.
+# Votes: one item asked in several ways
 
 
 VOTE = "vote"
@@ -49,7 +49,7 @@ def voters_of(name: str) -> tuple[str, ...] | None:
     return voters
 
 
-def ballots_of(result: PartResult) -> Mapping[tuple[str, ...], Ballot]:
+def _ballots_of(result: PartResult) -> Mapping[tuple[str, ...], Ballot]:
     """The scores of a part, panel by panel."""
     ballots: dict[tuple[str, ...], dict[Place, Score]] = {}
     for scored in result.cells():
@@ -80,7 +80,7 @@ def _voted_answer(score: Score) -> str:
     return " ".join((score.extracted or "").casefold().split())
 
 
-def voted_matrix(table: Table, ballots: Sequence[Ballot], *, strict: bool) -> NDArray[np.float64]:
+def _voted_matrix(table: Table, ballots: Sequence[Ballot], *, strict: bool) -> NDArray[np.float64]:
     """Items x recipes of the table: the mean score of the votes over draws and repeats.
 
     Where an answer of the first voter, to the prompt as it comes, did not arrive, none is counted.
@@ -176,7 +176,7 @@ class _Arm:
         if not self.ballots:
             return table, table.matrix(strict=strict)
         cast = [ballots.get(_key(table), {}) for ballots in self.ballots]
-        return table, voted_matrix(table, cast, strict=strict)
+        return table, _voted_matrix(table, cast, strict=strict)
 
     def cost(self, key: tuple[str, ...]) -> Cost:
         """What an answer costs more than without the remedy."""
@@ -213,7 +213,7 @@ def _arms(results: Sequence[PartResult]) -> list[_Arm]:
                 parts=parts,
                 sizes=tuple(sizes[part.part.name] for part in parts),
                 base=base,
-                ballots=() if voters is None else tuple(map(ballots_of, parts)),
+                ballots=() if voters is None else tuple(map(_ballots_of, parts)),
             )
         )
     return arms
@@ -304,7 +304,7 @@ def _sizes(result: PartResult) -> Sizes:
     return {key: (tokens / n, size / n) for key, (n, tokens, size) in totals.items()}
 
 
-# The parts: prompts as they are, the same ones after each remedy, and the votes of several.
+# Parts
 
 
 AS_IS = "as_is"
@@ -349,7 +349,7 @@ def _name(remedy: str) -> str:
     return remedy if remedy in remedies else f"own: {' '.join(remedy.split())[:40]}"
 
 
-# What the report shows: the claim first, then every remedy, then the two halves.
+# Report: the claim, every remedy, the two halves
 
 
 declared = figures_of("mend")

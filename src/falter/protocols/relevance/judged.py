@@ -1,4 +1,4 @@
-"""Figures of a judge's part: ratings and entailment of the summaries, arm by arm."""
+"""The task of a judge of summaries, and figures of its ratings and of entailment, arm by arm."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from falter.protocols.tables import figures_of
 from falter.scorers import summary_rating
 from falter.tasks import Task, Template
 
-# What a judge is shown of the summaries of a part: to rate them, or to say what follows.
+# The judge's task
 
 
 LONGEST_ARTICLE, LONGEST_SUMMARY = 24_000, 4_000
@@ -56,7 +56,7 @@ def judged_task(part: Part, source: PartResult) -> Task:
         first = {"expected": quoted(_expected(summary), LONGEST_SUMMARY)}
         if not entails:
             first = {"article": quoted(article, LONGEST_ARTICLE)}
-        key = judging_key(source, part.name, summary, expected=expected)
+        key = _judging_key(source, part.name, summary, expected=expected)
         items[key] = Item(
             task=f"summary_{part.name}",
             key=key,
@@ -83,7 +83,7 @@ def judged_task(part: Part, source: PartResult) -> Task:
     )
 
 
-def judging_key(source: PartResult, task: str, summary: Summary, *, expected: bool) -> str:
+def _judging_key(source: PartResult, task: str, summary: Summary, *, expected: bool) -> str:
     """The key of a judged pair: the same article with the same summary is one item."""
     text = _expected(summary) if expected else " ".join(summary.sentences)
     return short(digest("judged", source.run.id, task, summary.task, summary.item, text), 16)
@@ -159,7 +159,7 @@ def _panels(source: PartResult, part: str, numbers: Mapping[str, float]) -> Iter
         for arm, expected in ((summary.arm, False), (EXPECTED, True)):
             if expected and (part != RATING or summary.arm != ORIGINAL or summary.repeat):
                 continue
-            key = judging_key(source, part, summary, expected=expected)
+            key = _judging_key(source, part, summary, expected=expected)
             if key in numbers:
                 arms.setdefault(arm, {}).setdefault(summary.item, []).append(numbers[key])
     for (model, task), arms in found.items():

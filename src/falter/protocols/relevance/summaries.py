@@ -1,4 +1,4 @@
-"""The summaries of a part, one by one, and the panels of their scores."""
+"""Summaries of a part: their scores, where they come from, and what rewording does to them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Scores:
         return replace(estimate, group={**estimate.group, **group}, signature=self.signature)
 
 
-def arm_of(recipe: Recipe) -> str:
+def _arm_of(recipe: Recipe) -> str:
     """What was done to the article, in words."""
     if not recipe.steps:
         return AGAIN if recipe.repeat else ORIGINAL
@@ -95,7 +95,7 @@ def arm_of(recipe: Recipe) -> str:
 
 def arms_of(result: PartResult) -> tuple[str, ...]:
     """The arms of a part, the original first."""
-    return tuple(arm_of(recipe) for recipe in result.run.recipes)
+    return tuple(_arm_of(recipe) for recipe in result.run.recipes)
 
 
 def scores_of(result: PartResult) -> tuple[Scores, ...]:
@@ -146,7 +146,7 @@ def summaries_of(result: PartResult) -> Iterator[Summary]:
                 model=model,
                 task=task,
                 variant=variant,
-                arm=arm_of(recipe),
+                arm=_arm_of(recipe),
                 repeat=repeat,
                 key=cell.key,
                 sentences=tuple(kept),
@@ -159,7 +159,7 @@ def article_of(variant: Variant) -> str:
     return "\n\n".join(s.text for s in sections if s.kind in ("document", "input")).strip()
 
 
-# From which sentences of the article the summaries are taken, before and after rewording.
+# Sources: the sentences that summaries are taken from, before and after rewording
 
 
 declared = figures_of("relevance")
@@ -312,7 +312,7 @@ def _share_grid(rows: list[tuple[Value, ...]]) -> Grid:
     )
 
 
-# How much the scores change when the article is reworded, beside the controls.
+# Changes of the scores, beside the controls
 
 
 RELEVANT, IRRELEVANT, TOP = (
@@ -392,7 +392,7 @@ def _net(
     )
 
 
-# Whether the reworded sentences still say the same, and what the rewriter did not manage.
+# Rewrites: do they say the same, and what did the rewriter not manage?
 
 
 BANK = "sentence"
@@ -420,7 +420,7 @@ def _pairs(result: PartResult) -> tuple[dict[tuple[str, str], dict[str, list[Pai
             originals[task, item] = shown
         elif (task, item) in originals and variant.status == "changed":
             before = originals[task, item]
-            pairs.setdefault((task, arm_of(variant.recipe)), {})[item] = [
+            pairs.setdefault((task, _arm_of(variant.recipe)), {})[item] = [
                 (" ".join(before[slice(*c.old)]), " ".join(shown[slice(*c.new)]))
                 for c in changes_between(before, shown)
             ]
