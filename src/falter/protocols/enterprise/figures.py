@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from falter.core.records import Estimate, EstimateStatus
 from falter.figures import Column, Curve, Curves, Figure, Grid, HeatMap, Statement, Value
-from falter.measures import RobustnessScore, category_difficulty, run_summary
+from falter.measures import CategoryScore, RobustnessScore, category_difficulty, run_summary
 from falter.protocols.enterprise.pairs import Pair, Reply
 from falter.protocols.enterprise.parts import BASELINE, CROSSLINGUAL, kind_of
 from falter.protocols.enterprise.scores import ALIKE, TOLERANCE, Scores
@@ -113,10 +113,9 @@ def _colours(scores: Scores, by_model: Scored) -> HeatMap:
     )
 
 
-def _cells(scores: Scores, found: RobustnessScore, name: str, **group: str) -> list[Value]:
+def _cells(scores: Scores, found: CategoryScore, **group: str) -> list[Value]:
     """The numbers of one line of a table of deltas."""
-    category = found.categories[name]
-    content, quality, overall = category.content, category.quality, category.overall
+    content, quality, overall = found.content, found.quality, found.overall
     estimates = (
         content.strict, content.valid, quality.strict, quality.valid, quality.worse,
         quality.better, quality.mixed, overall.strict, overall.valid,
@@ -126,7 +125,7 @@ def _cells(scores: Scores, found: RobustnessScore, name: str, **group: str) -> l
 
 def _deltas(scores: Scores, by_model: Scored) -> Grid:
     rows: list[tuple[Value, ...]] = [
-        (model, title_of(name), *_cells(scores, found, name, model=model, category=name))
+        (model, title_of(name), *_cells(scores, found.categories[name], model=model, category=name))
         for model, found in by_model.items()
         for name in scores.categories
         if name in found.categories
@@ -145,11 +144,11 @@ def split_grid(
     """A table of deltas with a line for each selection of pairs."""
     rows: list[tuple[Value, ...]] = []
     for labels, pairs in lines.items():
-        found = scores.score(pairs, by=BASELINE)
+        found = scores.as_one(pairs)
         if found is None:
             continue
         about = dict(zip(map(str.lower, headings), labels, strict=True))
-        rows.append((*labels, *_cells(scores, found, BASELINE, **about)))
+        rows.append((*labels, *_cells(scores, found, **about)))
     columns = [Column(name=heading) for heading in headings]
     settings = declared("split", columns, text, name=name, title=title)
     return Grid(rows=tuple(rows), labels=len(headings), **settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -12,7 +12,6 @@ from falter.core.records import Estimate
 from falter.figures import Column, Figure, Grid, Value
 from falter.measures import run_summary
 from falter.protocols.enterprise.figures import title_of
-from falter.protocols.enterprise.pairs import Pair
 from falter.protocols.enterprise.parts import (
     BASELINE,
     CATEGORIES,
@@ -138,10 +137,10 @@ def _how(scores: Scores) -> list[str]:
 def _own_numbers(scores: Scores, model: str) -> list[Value]:
     """The mean of six, both deltas and the six categories of a model that was run."""
     pairs = [pair for pair in scores.of_model(model) if pair.category in SIX]
-    by_category, as_one = scores.score(pairs), scores.score(pairs, by=BASELINE)
-    if by_category is None or as_one is None:
+    by_category, whole = scores.score(pairs), scores.as_one(pairs)
+    if by_category is None or whole is None:
         return [None] * (3 + len(SIX))
-    categories, whole = by_category.categories, as_one.categories[BASELINE]
+    categories = by_category.categories
     complete = set(categories) == set(SIX)
     estimates: list[Estimate | None] = [
         by_category.valid.mean_incl_baseline if complete else None,
@@ -153,71 +152,30 @@ def _own_numbers(scores: Scores, model: str) -> list[Value]:
 
 
 def _formats(scores: Scores) -> Grid:
-    return _split_table(
-        scores,
-        "formats",
-        "Robustness by format: the paper's and yours",
-        lambda model, form: _robustness(
-            scores,
-            model,
-            [
-                pair
-                for pair in scores.of_model(model)
-                if pair.category == FORMAT
-                and (pair.recipe.output_format or "").upper() == form.upper()
-            ],
-        ),
-        (
-            "Its table 5, in percent, for the nine models that it lists; N/A where no reply was "
-            "valid. Yours leave out replies that could not be read, as the paper seems to; "
-            "`formats` counts them too.",
-        ),
-    )
+    def own(model: str, form: str) -> Estimate | None:
+        found = scores.as_one(
+            pair
+            for pair in scores.of_model(model)
+            if pair.category == FORMAT and (pair.recipe.output_format or "").upper() == form.upper()
+        )
+        return None if found is None else found.overall.valid
+
+    return _split_table(scores, "formats", own)
 
 
 def _languages(scores: Scores) -> Grid:
-    return _split_table(
-        scores,
-        "languages",
-        "Quality delta by language: the paper's and yours",
-        lambda model, language: _quality(
-            scores,
-            model,
-            [
-                pair
-                for pair in scores.of_model(model)
-                if pair.category == MULTILINGUAL and pair.languages[1] == CODES.get(language)
-            ],
-        ),
-        (
-            "Its table 4, in percent; lower is better. The paper names Canadian French among its "
-            "languages and prints a column of Portuguese instead, which has no counterpart here. "
-            "Yours leave out replies that could not be read.",
-        ),
-    )
+    def own(model: str, language: str) -> Estimate | None:
+        found = scores.as_one(
+            pair
+            for pair in scores.of_model(model)
+            if pair.category == MULTILINGUAL and pair.languages[1] == CODES.get(language)
+        )
+        return None if found is None else found.quality.valid
+
+    return _split_table(scores, "languages", own)
 
 
-def _robustness(scores: Scores, model: str, pairs: Sequence[Pair]) -> Value:
-    found = scores.score(pairs, by=BASELINE)
-    if found is None:
-        return None
-    return scores.signed(found.categories[BASELINE].overall.valid, model=model)
-
-
-def _quality(scores: Scores, model: str, pairs: Sequence[Pair]) -> Value:
-    found = scores.score(pairs, by=BASELINE)
-    if found is None:
-        return None
-    return scores.signed(found.categories[BASELINE].quality.valid, model=model)
-
-
-def _split_table(
-    scores: Scores,
-    name: str,
-    title: str,
-    own: Callable[[str, str], Value],
-    text: tuple[str, ...],
-) -> Grid:
+def _split_table(scores: Scores, name: str, own: Callable[[str, str], Estimate | None]) -> Grid:
     """A printed table; `own` gives the number of a model of the run for one of its columns."""
     table = published_tables()[name]
     columns = list(next(iter(table.values())))
@@ -225,21 +183,14 @@ def _split_table(
     for model in scores.models:
         numbers = [own(model, column) for column in columns]
         if any(number is not None for number in numbers):
-            rows.append((model, "yours", *numbers))
+            signed = (None if e is None else scores.signed(e, model=model) for e in numbers)
+            rows.append((model, "yours", *signed))
     rows += [
         (model, "paper", *(_shown(row[column]) for column in columns))
         for model, row in table.items()
     ]
-    return Grid(
-        title=title,
-        rows=tuple(rows),
-        text=text,
-        **declared(
-            "published-part",
-            columns=(Column(name=column, unit="percent") for column in columns),
-            name=name,
-        ),
-    )
+    shown = (Column(name=column, unit="percent") for column in columns)
+    return Grid(rows=tuple(rows), **declared(f"published-{name}", shown))
 
 
 def _shown(number: Printed | None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from falter.core.ids import short
 from falter.core.records import Estimate, Run
-from falter.measures import RatedPairs, RobustnessScore, robustness_score
+from falter.measures import CategoryScore, RatedPairs, RobustnessScore, robustness_score
 from falter.protocols.enterprise.pairs import (
     SAME,
     Pair,
@@ -277,13 +277,21 @@ class Scores:
     def of_model(self, model: str) -> list[Pair]:
         return [p for p in self.pairs if p.model == model and p.category in self.categories]
 
-    def score(self, pairs: Iterable[Pair], *, by: str = "category") -> RobustnessScore | None:
-        """Deltas and robustness of pairs, by category or all as one; None without any."""
+    def score(self, pairs: Iterable[Pair]) -> RobustnessScore | None:
+        """Deltas and robustness of pairs by category; None without any."""
         groups: dict[str, list[Pair]] = {}
         for pair in pairs:
-            groups.setdefault(pair.category if by == "category" else by, []).append(pair)
-        ordered = sorted(groups, key=lambda name: CATEGORIES.index(name) if by == "category" else 0)
-        rated = {name: self.rated(groups[name]) for name in ordered}
+            groups.setdefault(pair.category, []).append(pair)
+        return self._scored({name: groups[name] for name in sorted(groups, key=CATEGORIES.index)})
+
+    def as_one(self, pairs: Iterable[Pair]) -> CategoryScore | None:
+        """Deltas and robustness of pairs, all as one category; None without any."""
+        whole = list(pairs)
+        score = self._scored({BASELINE: whole} if whole else {})
+        return None if score is None else score.categories[BASELINE]
+
+    def _scored(self, groups: Mapping[str, Sequence[Pair]]) -> RobustnessScore | None:
+        rated = {name: self.rated(pairs) for name, pairs in groups.items()}
         if not rated:
             return None
         return robustness_score(

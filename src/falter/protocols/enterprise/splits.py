@@ -156,10 +156,10 @@ def _formats(scores: Scores) -> Iterator[Figure]:
             rows.append((model, "plain text", *_parsed(scores, replies, model), None, None, None))
     for (model, form), pairs in lines.items():
         replies = [p.candidate for p in pairs if p.candidate is not None]
-        found = scores.score(pairs, by=BASELINE)
+        found = scores.as_one(pairs)
         if found is None:
             continue
-        overall = found.categories[BASELINE].overall
+        overall = found.overall
         about = {"model": model, "format": form}
         none = not any(reply.parts is not None for reply in replies)
         valid: Value = "N/A" if none else scores.signed(overall.valid, **about)
@@ -170,7 +170,7 @@ def _formats(scores: Scores) -> Iterator[Figure]:
                 *_parsed(scores, replies, model),
                 valid,
                 scores.signed(overall.strict, **about),
-                found.categories[BASELINE].quality.valid,
+                found.quality.valid,
             )
         )
     if not rows:
@@ -197,9 +197,9 @@ def _languages(scores: Scores) -> Iterator[Figure]:
     languages = list(dict.fromkeys(language for _, language in lines))
     deltas: dict[str, dict[str, Estimate]] = {}
     for (model, language), pairs in lines.items():
-        found = scores.score(pairs, by=BASELINE)
+        found = scores.as_one(pairs)
         if found is not None:
-            delta = found.categories[BASELINE].quality.strict
+            delta = found.quality.strict
             deltas.setdefault(model, {})[language] = scores.signed(
                 delta, model=model, language=language
             )
@@ -257,10 +257,10 @@ def _crosslingual(scores: Scores) -> Iterator[Figure]:
 
 
 def _cell(scores: Scores, model: str, pairs: Sequence[Pair]) -> Estimate | None:
-    found = scores.score(pairs, by=BASELINE)
+    found = scores.as_one(pairs)
     if found is None:
         return None
-    return scores.signed(found.categories[BASELINE].overall.strict, model=model)
+    return scores.signed(found.overall.strict, model=model)
 
 
 def _bare(value: float | None) -> Estimate:
