@@ -20,14 +20,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str, split: str) -> None:
         raise TaskError(f"no hub for {name}")
 
-    few = {name: (8, row) for name, (_, row) in sizes._ROWS.items()}
+    few = {name: {**size, "rows": 8} for name, size in sizes.sizes().items()}
     monkeypatch.setattr(data_sets, "read_hub", missing)
-    monkeypatch.setattr(sizes, "_ROWS", few)
+    monkeypatch.setattr(sizes, "sizes", lambda: few)
 
 
 def test_every_described_data_set_goes_through_its_own_reader() -> None:
     """As many items as rows, none like another; outside of a plan nothing is described."""
-    for name in sizes._ROWS:
+    for name in sizes.sizes():
         with sized_by_description() as described:
             task = tasks.get(name)(None)
         assert len({item.id for item in task.items}) == 8, name

@@ -1,4 +1,4 @@
-"""Inspect's logs: `.eval` archives and `.json` files."""
+"""Inspect's logs: `.eval` archives, Zstandard among them, and `.json` files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells as columns: one place a (model, task, item, condition, run), names as numbers."""
+"""Cells as columns: one place a (model, task, item, condition, run); their scale and names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files of others, read within bounds: no line, text or archive member can fill the memory."""
+"""Tables in files, read within bounds: columns, and which role each has.
+
+No line, text or archive member can fill the memory.
+"""
 
 from __future__ import annotations
 

@@ -169,8 +169,9 @@ def mathqa(row: Record) -> Item:
     letters = "abcde"[: len(options)]
     if not isinstance(answer, str) or len(answer) != 1 or answer not in letters:
         raise row.unexpected("correct", answer, f"one of the letters {', '.join(letters)}")
-    fields = {"question": row.text("Problem")}
-    return row.item(None, fields, letters.index(answer), options, row.tags("category"))
+    fields, category = {"question": row.text("Problem")}, row.row.get("category")
+    tags = (category,) if isinstance(category, str) else ()
+    return row.item(None, fields, letters.index(answer), options, tags)
 
 
 def _mathqa_options(row: Record, text: str) -> tuple[str, ...]:

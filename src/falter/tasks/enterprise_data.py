@@ -36,13 +36,6 @@ class Source:
         return self.rows.get(ENGLISH, {})
 
 
-def _bundled_text(domain: str, file: str) -> str | None:
-    """A file of a bundled domain; None if there is no such domain."""
-    if domain not in _bundled_domains():
-        return None
-    return _data().joinpath(domain, file).read_text("utf-8")
-
-
 def _data() -> Traversable:
     return resources.files("falter.tasks").joinpath("data", "enterprise")
 
@@ -293,18 +286,20 @@ COUNTS = {
 _CITED = re.compile(r"\[([^\[\]]+)\]")
 
 
+def _text(place: str, file: str, missing: str, hint: str) -> str:
+    """A file of a bundled domain, or the file at this place."""
+    if place in _bundled_domains():
+        return _data().joinpath(place, file).read_text("utf-8")
+    path = Path(place)
+    if not path.is_file():
+        raise TaskError(missing, hint=hint)
+    return path.read_text("utf-8")
+
+
 def read_domain(place: str) -> Domain:
     """A domain by its bundled name, or a YAML file with `name`, `description` and `areas`."""
-    text = _bundled_text(place, "domain.yaml")
-    if text is None:
-        path = Path(place)
-        if not path.is_file():
-            raise TaskError(
-                f"There is no domain '{place}'",
-                hint="a bundled one (it, hr), or a YAML file with name, description and areas",
-            )
-        text = path.read_text("utf-8")
-    domain = read_yaml(text)
+    hint = "a bundled one (it, hr), or a YAML file with name, description and areas"
+    domain = read_yaml(_text(place, "domain.yaml", f"There is no domain '{place}'", hint))
     lacking = [n for n in ("name", "description", "areas") if not (domain or {}).get(n)]
     if not isinstance(domain, dict) or lacking:
         raise TaskError(f"The domain '{place}' lacks {', '.join(lacking)}")
@@ -313,12 +308,8 @@ def read_domain(place: str) -> Domain:
 
 def read_issues(place: str, domain: Domain) -> list[Row]:
     """Issues of a bundled domain or of a JSONL file: `key`, `area`, `issue`, all faults at once."""
-    text = _bundled_text(place, "issues.jsonl")
-    if text is None:
-        path = Path(place)
-        if not path.is_file():
-            raise TaskError(f"There are no issues at '{place}'", hint="a JSONL file, or it, hr")
-        text = path.read_text("utf-8")
+    missing = f"There are no issues at '{place}'"
+    text = _text(place, "issues.jsonl", missing, "a JSONL file, or it, hr")
     rows: list[Row] = []
     faults: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""Rows from JSONL, JSON, CSV, TSV and Parquet files, and from the hub."""
+"""Rows of data: from JSONL, JSON, CSV, TSV and Parquet files, the hub, or memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tasks: a set of items, a template for each way of asking, and the scorer that fits."""
+"""Tasks: items, a template for each way of asking, the scorer; and prompt templates.
+
+A template's own words are instruction, what is put in its places is input.
+"""
 
 from __future__ import annotations
 
