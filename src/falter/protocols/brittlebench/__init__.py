@@ -34,8 +34,6 @@ from falter.protocols.tables import (
 from falter.rewrites import Agreement
 from falter.tasks import Task
 
-__all__ = ["Brittlebench"]
-
 MAIN = ("zero-shot", "few-shot")
 
 

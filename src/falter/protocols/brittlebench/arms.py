@@ -232,6 +232,11 @@ class Signer:
         self.run, self.seed = result.run, seed
         self.strict = counts_unread_as_wrong(result)
 
+    @property
+    def unread(self) -> str:
+        """What answers that could not be read are, in words."""
+        return "wrong" if self.strict else "left out"
+
     def __call__(self, estimate: Estimate, **group: str) -> Estimate:
         run = self.run
         parts = (

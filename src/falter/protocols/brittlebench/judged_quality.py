@@ -33,8 +33,6 @@ from falter.stats import average_ranks
 
 declared = figures_of("brittlebench")
 
-__all__ = ["quality_figures"]
-
 Floats = NDArray[np.float64]
 Ratings = Mapping[str, tuple[float, ...]]
 Unit = tuple[str, str]
@@ -197,7 +195,7 @@ class _Study:
             **declared(
                 "quality-and-correctness",
                 text=self.about,
-                counted="wrong" if self.sign.strict else "left out",
+                unread=self.sign.unread,
             ),
         )
 

@@ -25,8 +25,6 @@ from falter.stats import (
 
 declared = figures_of("brittlebench")
 
-__all__ = ["mixed_effects_grid"]
-
 Floats = NDArray[np.float64]
 LINEAR_CELLS = 8_000
 LOGISTIC_CELLS = 200_000

@@ -34,16 +34,11 @@ from falter.stats import difference_in_drops, holm, mcnemar, sign_flip_test
 
 declared = figures_of("brittlebench")
 
-__all__ = ["reasoning_figures"]
-
 Floats = NDArray[np.float64]
 Row = tuple[Value, ...]
 
 # A sum of thousands of signs is normal to many digits, and each draw of them takes its time.
 FLIPS, MANY, FEWER_FLIPS = 9_999, 2_000, 1_999
-NO_PAIR = (
-    "No prompt was asked both with and without a chain of thought, so there is nothing to compare."
-)
 
 
 def reasoning_figures(result: PartResult, level: float, seed: int) -> tuple[Figure, ...]:
@@ -70,10 +65,13 @@ class _Study:
 
     def chain_of_thought(self) -> Grid:
         """Per model and task: accuracy, the paired cells, the mean drops."""
+        alone = []
+        if self.pairs.alone:
+            names = ", ".join(self.pairs.alone)
+            alone.append(f"Not shown, because they were not asked in both arms: {names}.")
         return Grid(
             rows=tuple(self._overview(arms) for of_model in self.arms for arms in of_model),
-            text=self._explanation(),
-            **declared("chain-of-thought"),
+            **declared("chain-of-thought", text=alone, unread=self.sign.unread),
         )
 
     def mitigation(self) -> Grid:
@@ -98,28 +96,6 @@ class _Study:
             rows=tuple(row for of_model in self.arms for row in self._failures(of_model[-1])),
             **declared("extraction-failures"),
         )
-
-    def _explanation(self) -> tuple[str, ...]:
-        rule = "wrong" if self.sign.strict else "left out"
-        lines = [
-            "Gain: accuracy with a chain of thought minus accuracy without it, over all pairs of "
-            "answers to the same prompt, clean and perturbed. All tasks means all of their items.",
-            "McNemar's χ² (no correction) is the paper's. It treats the answers to one item under "
-            "several conditions as independent, so its p is mostly too small. p by items flips "
-            "the signs of all answers to an item together; the gain's interval is clustered in "
-            "the same way.",
-            "Difference: the mean drop over the perturbations without a chain of thought minus "
-            "that with it. Above 0, the chain of thought softens them. Saved: the difference as a "
-            "share of the drop without.",
-            f"Answers that could not be read are {rule}. Prompts that a perturbation left as they "
-            "were are not counted under it.",
-        ]
-        if self.pairs.alone:
-            lines.append(
-                "Not shown, because they were not asked in both arms: "
-                f"{', '.join(self.pairs.alone)}."
-            )
-        return tuple(lines)
 
     def _overview(self, arms: Arms) -> Row:
         about = {"model": arms.model, "task": arms.task}
@@ -291,10 +267,6 @@ class _Study:
         if softened is not None:
             saved = tuple(self._drops(way(softened), condition=condition)[2] for way in ways)
         return (arms.model, condition, *shares, shift, shift.p_value, *gains, *saved)
-
-
-_CELLS = "All conditions, answer by answer"
-_DROPS = "Mean drop over the perturbations"
 
 
 def _paired_drops(arms: Arms) -> tuple[Floats, Floats]:

@@ -114,9 +114,6 @@ def notes_of(preset: str) -> tuple[str, ...]:
     return tuple(notes)
 
 
-__all__ = ["ConsistencyProtocol"]
-
-
 class ConsistencyProtocol(Protocol):
     """A grid of templates, demonstrations, noises and temperatures; capability, output
     consistency, and whether the one is more than the other."""

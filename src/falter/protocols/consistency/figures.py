@@ -284,7 +284,6 @@ def _levels(panels: Sequence[GridPanel], level: float) -> Grid:
 
 
 FEWEST = 3
-PAPER = "the paper has slope 1.05 and R² 0.924 over 54 points"
 
 
 def regression_figures(panels: Sequence[GridPanel], level: float, seed: int) -> Iterator[Figure]:

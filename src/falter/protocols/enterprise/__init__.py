@@ -58,8 +58,6 @@ def _pairs(languages: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{shown} and {wanted}" for shown, wanted in languages)
 
 
-__all__ = ["Enterprise"]
-
 MOST_ROWS = 6
 
 

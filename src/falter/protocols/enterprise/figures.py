@@ -18,15 +18,6 @@ declared = figures_of("enterprise")
 Scored = Mapping[str, RobustnessScore]
 _TITLES = {CROSSLINGUAL: "Cross-lingual"}
 _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z])", re.IGNORECASE)
-_HOW = (
-    "Robustness is 1 − content delta × quality delta: the share of pairs of replies whose content "
-    "and quality did not both change. A reply is compared with the same model's reply to the "
-    "clean prompt, a reply in a format with the one in plain text."
-)
-_STRICT = (
-    "Strict: a reply that cannot be read counts as changed. Valid: it is left out, as in the "
-    "paper, which hides replies that broke their format."
-)
 
 
 def title_of(category: str) -> str:
@@ -53,15 +44,8 @@ def _method(scores: Scores) -> list[Figure]:
     if scores.ratings.judged:
         return []
     if all(pair.missing or pair.unread or pair.same for pair in scores.pairs):
-        nothing = ("No two replies that could be read differ, so there was nothing to compare.",)
-        return [Statement(name="method", title="How replies were compared", text=nothing)]
-    text = [
-        f"No judge was named, so two replies count as the same from a ROUGE-L of {ALIKE:g}, part "
-        "by part, and quality is what can be counted: slots and facts against the gold, sources, "
-        "numbers and codes that stand in the material. A measure that moves by more than "
-        f"{TOLERANCE:g} has changed. The paper found such numbers to miss changes of meaning; "
-        "name a model with --judge for its own figures.",
-    ]
+        return [Statement(**declared("nothing-compared"))]
+    text = []
     if any(pair.crosses for pair in scores.pairs):
         names = " and ".join(title_of(name) for name in scores.not_compared)
         hidden = f" {names}: not shown." if names else ""
@@ -69,9 +53,7 @@ def _method(scores: Scores) -> list[Figure]:
             "Replies in another language are not compared with English ones: words do not overlap, "
             f"and the encoder MiniLM reads English only. Only a judge can do that.{hidden}"
         )
-    return [
-        Statement(name="method", title="Compared without a judge", text=tuple(text), kind="warning")
-    ]
+    return [Statement(**declared("method", text=text, alike=ALIKE, tolerance=TOLERANCE))]
 
 
 def _robustness(scores: Scores, by_model: Scored) -> Grid:
@@ -211,13 +193,11 @@ def run_figures(scores: Scores) -> list[Figure]:
         flagged += [f"run {n + 1} of {model} lacks {', '.join(x)}"
                     for n, x in summary.flagged.items()]  # fmt: skip
     names = ("Mean of categories", *(title_of(name) for name in scores.categories))
-    columns = [Column(name="Model")]
-    for name in names:
-        columns += [Column(name="mean", unit="percent", over=name)]
-        columns += [Column(name="SD", unit="percent", over=name)]
-    text = [f"Robustness over {len(scores.runs)} runs, strict; standard deviation with n − 1."]
-    text += [f"{'; '.join(flagged)}: left out of the mean of categories."] if flagged else []
-    return [Grid(columns=tuple(columns), rows=tuple(rows), text=tuple(text), **declared("runs"))]
+    columns = (
+        Column(name=kind, unit="percent", over=name) for name in names for kind in ("mean", "SD")
+    )
+    text = [f"{'; '.join(flagged)}: left out of the mean of categories."] if flagged else []
+    return [Grid(rows=tuple(rows), **declared("runs", columns, text, runs=len(scores.runs)))]
 
 
 def size_figures(scores: Scores) -> list[Figure]:

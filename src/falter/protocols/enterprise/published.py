@@ -24,8 +24,6 @@ from falter.protocols.tables import figures_of
 
 declared = figures_of("enterprise")
 
-__all__ = ["Printed", "_mean_of_six", "overall_misfits", "published_figures", "published_tables"]
-
 SIX = tuple(name for name in CATEGORIES if name != COMPOUND)
 ROUNDING = 0.0101
 """Printed to two decimals, computed from others with two decimals: one unit of the last place."""

@@ -17,8 +17,6 @@ from falter.protocols.protocol import PartResult
 from falter.protocols.relevance.summaries import EXPECTED, ORIGINAL, article_of, summaries_of
 from falter.rewrites import guarded
 
-__all__ = ["CRITERIA", "human_sheet", "read_human_sheets"]
-
 CRITERIA: Mapping[str, tuple[int, int]] = {
     "faithfulness": (0, 1),
     "coherence": (1, 5),

@@ -8,17 +8,6 @@ from typing import Any
 
 from falter.protocols.protocol import Part, UserSettings
 
-__all__ = [
-    "ENTAILMENT",
-    "GREEDY",
-    "PRESETS",
-    "RATING",
-    "RECIPES",
-    "SAMPLED",
-    "notes_of",
-    "parts_of",
-]
-
 _WHERE = {"scope": ["document", "input"]}
 RECIPES = (
     {"paraphrase_relevant": _WHERE},
