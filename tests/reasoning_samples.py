@@ -29,7 +29,7 @@ from falter.core.records import (
     VariantStatus,
 )
 from falter.experiment import carry_out_study, open_result, read_study, study_in
-from falter.protocols._protocol import Part, PartResult, ScoredCell
+from falter.protocols.protocol import Part, PartResult, ScoredCell
 from falter.scorers import scorers
 from falter.scorers.judging import DIMENSIONS
 from falter.store import Store, StoredCell

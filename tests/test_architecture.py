@@ -299,12 +299,14 @@ NAMED: dict[str, set[str]] = {
     "cli/_demo.py": {"basics", "smollm2", "perturbations"},
     # What the example file says.
     "experiment/_config.py": {"basics", "brittlebench", "choice_letter"},
-    "protocols/*/_parts.py": {"perturbations", "scorers", "tasks"},
-    "protocols/*/_presets.py": {"perturbations", "scorers", "tasks"},
-    "protocols/*/_negation.py": {"elimination", "elimination_control"},
-    "protocols/*/_scorings.py": {"choice_likelihood", "choice_likelihood_norm"},
+    "protocols/*/parts.py": {"perturbations", "scorers", "tasks"},
+    "protocols/consistency/__init__.py": {"perturbations", "scorers", "tasks"},
+    "protocols/mend/remedies.py": {"perturbations", "tasks"},
+    "protocols/brittlebench/accuracies.py": {"perturbations", "scorers"},
     # A task says by name how it is scored; `experiment` turns that into an object.
     "tasks/*": {"scorers"},
+    # An adapter registers clients and tasks itself, and says how these tasks are scored.
+    "integrations/*": {"clients", "scorers", "tasks"},
     # How far each of the usual perturbations shifts the simulated model: numbers made up for them.
     "clients/simulated.py": {"perturbations"},
     # The same word for something else: weights, an encoding, methods, a coefficient, a column.
@@ -320,22 +322,18 @@ NAMED: dict[str, set[str]] = {
     "measures/enterprise.py": {"similarity"},
     "perturbations/paraphrase.py": {"rouge1"},
     "experiment/_study.py": {"numeric"},
-    "protocols/*/_judg*.py": {"reasoning_quality"},
-    "protocols/consistency/_regression.py": {"exact"},
+    "protocols/brittlebench/[aj]*.py": {"reasoning_quality"},
+    "protocols/consistency/figures.py": {"exact"},
     "perturbations/recipes.py": {"brittlebench"},
     "perturbations/tool*.py": {"function", "functions"},
-    "protocols/*/_notes.py": {"typos"},
-    "protocols/*/_ratings.py": {"exact"},
-    "protocols/enterprise/_statistics.py": {"rougeL"},
-    "protocols/_placing.py": {"numeric"},
-    "protocols/_protocol.py": {"numeric"},
-    "readers/_read.py": {"lm-eval"},
+    "protocols/enterprise/scores.py": {"rougeL"},
+    "protocols/judging.py": {"similarity"},
+    "protocols/protocol.py": {"numeric"},
     "report/exports/_hub.py": {"hf"},
     "report/exports/_inspect.py": {"inspect"},
     "scorers/judging.py": {"relevance"},
     "stats/resampling.py": {"identity"},
-    "tasks/_lm_eval_metrics.py": {"function"},
-    "tasks/_enterprise_data.py": {"enterprise"},
+    "tasks/enterprise_data.py": {"enterprise"},
     "text/relevance.py": {"rouge1"},
 }
 """What a module may name of other rooms: names, or all names that a room registers."""

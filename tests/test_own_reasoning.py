@@ -16,7 +16,7 @@ from falter.core.rng import Rng
 from falter.experiment import read_experiment, resolve
 from falter.experiment._recipes import recipe_from
 from falter.perturbations import framed, parse_step, perturbations, prompt_perturbation
-from falter.protocols.brittlebench._arms import pairs_of
+from falter.protocols.brittlebench.arms import pairs_of
 from falter.store import Store
 from falter.testing import Scripted
 from falter.testing.properties import check_perturbation

@@ -19,7 +19,7 @@ from falter.perturbations import Applied, apply_recipe, parse_step, perturb, per
 from falter.perturbations.python_source import camel
 from falter.scorers._sandbox import Job, Sandbox, Verdict
 from falter.scorers.code import complete
-from falter.tasks.benchmarks import humaneval
+from falter.tasks.data_sets import humaneval
 
 DATA = Path(__file__).parent / "data" / "HumanEval.jsonl.gz"
 NAMES = ("camel_case", "to_class", "remove_type_hints")

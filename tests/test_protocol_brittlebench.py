@@ -26,7 +26,7 @@ from falter.experiment import (
 from falter.figures import Bars, Curves, Grid, HeatMap, Statement, Strips, estimates
 from falter.measures import intensity_curve
 from falter.protocols import Part, Unavailable, UserSettings, placed_parts, protocols
-from falter.protocols.brittlebench._doses import _lost
+from falter.protocols.brittlebench.accuracies import _lost
 from falter.report.words import colour
 from falter.store import Store, find_study, studies, verify
 

@@ -16,7 +16,7 @@ from falter.experiment import Result, read_experiment, read_study, study_in
 from falter.figures import Grid
 from falter.measures import random_baseline
 from falter.protocols import UserSettings, protocols
-from falter.protocols.consistency._presets import PRESETS
+from falter.protocols.consistency import PRESETS
 from falter.tasks import tasks
 
 PAPER_GRID = {

@@ -21,9 +21,9 @@ from falter.core.records import Estimate, Recipe, Request, Response, Step
 from falter.experiment import Result, open_result, prepare, read_study, rewriting_experiments
 from falter.figures import Grid, HeatMap
 from falter.measures import corrected_rate
-from falter.protocols import Part, UserSettings, _rubrics, placed_parts, protocols
-from falter.protocols.enterprise import _parts
-from falter.protocols.enterprise._published import overall_misfits, published_tables
+from falter.protocols import Part, UserSettings, judging, placed_parts, protocols
+from falter.protocols.enterprise import parts
+from falter.protocols.enterprise.published import overall_misfits, published_tables
 from falter.scorers.rating import read_rating
 from falter.stats import krippendorff_alpha
 from falter.store import Store
@@ -31,12 +31,12 @@ from falter.store import Store
 CHANGED = "CHANGED beyond all recognition now"
 
 
-QUICK = _parts.PRESETS["quick"]
+QUICK = parts.PRESETS["quick"]
 WIDER = replace(
     QUICK,
     recipes=(
         *("whitespace", "spelling", "move_context"),
-        *(_parts.REFERENCE_FORM, "format_json", "format_xml", "spelling+whitespace"),
+        *(parts.REFERENCE_FORM, "format_json", "format_xml", "spelling+whitespace"),
     ),
     crosslingual=tuple(product(("en", "de"), repeat=2)),
 )
@@ -45,7 +45,7 @@ WIDER = replace(
 @pytest.fixture(autouse=True)
 def patch(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """The preset `quick` with recipes and pairs of languages enough to compare them."""
-    monkeypatch.setitem(_parts.PRESETS, "quick", WIDER)  # type: ignore[arg-type]
+    monkeypatch.setitem(parts.PRESETS, "quick", WIDER)  # type: ignore[arg-type]
     return monkeypatch
 
 
@@ -82,11 +82,11 @@ def placed(**settings: Any) -> tuple[Part, ...]:
 
 def test_the_presets_have_every_category(patch: pytest.MonkeyPatch) -> None:
     """The judge's parts only where there is one; 9 × 9 pairs of languages and five runs."""
-    patch.setitem(_parts.PRESETS, "quick", QUICK)  # type: ignore[arg-type]
+    patch.setitem(parts.PRESETS, "quick", QUICK)  # type: ignore[arg-type]
     recipes = [r for part in placed(preset="quick") for r in part.experiment["recipes"]]
     steps = [[name.partition(":")[0] for name in r.split("+")] for r in recipes if r != "identity"]
     chains = [Recipe(label="", steps=tuple(Step(name=n, version=1) for n in c)) for c in steps]
-    assert {_parts.category_of(chain) for chain in chains} == {*_parts.CATEGORIES[1:]}
+    assert {parts.category_of(chain) for chain in chains} == {*parts.CATEGORIES[1:]}
     assert "identity" in recipes
     assert [p.name for p in placed(preset="quick")] == ["main", "languages"]
     main, languages, *judging = placed(preset="paper", judge=True)
@@ -158,8 +158,11 @@ def test_broken_xml_is_not_available_in_one_figure_and_penalised_in_the_other(
         return text[:-2] if request.variant.recipe.output_format == "xml" else text
 
     scripted(patch, "writer", write)
-    forms = replace(_parts.PRESETS["quick"], recipes=(_parts.REFERENCE_FORM, *_parts.FORMS))
-    patch.setitem(_parts.PRESETS, "quick", forms)  # type: ignore[arg-type]
+    forms = replace(
+        parts.PRESETS["quick"],
+        recipes=(parts.REFERENCE_FORM, *parts.FORMS),
+    )
+    patch.setitem(parts.PRESETS, "quick", forms)  # type: ignore[arg-type]
     result = study(tmp_path, limit=1)
     xml = line(result, "formats", "scripted:writer", "XML")
     assert (xml["Replies"], xml["Parsed"]) == (4, 0)
@@ -235,7 +238,7 @@ def test_what_a_judge_cannot_say_is_asked_once_more_and_then_counted(
         if "CHANGED beyond all recognition now whitespace" in text:
             cut = '{"rating": 3, "explanation": "They'
             return Response(key="", text=cut, finish_reason="length")
-        return '{"rating": 1}' if _rubrics.AGAIN in text else "They differ somewhat."
+        return '{"rating": 1}' if judging.AGAIN in text else "They differ somewhat."
 
     scripted(patch, "writer", writer(change))
     scripted(patch, "umpire", hesitant)

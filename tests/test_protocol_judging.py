@@ -18,11 +18,11 @@ from falter.core.errors import TaskError
 from falter.core.records import BASELINE, Estimate
 from falter.core.render import plain
 from falter.figures import Grid, HeatMap
-from falter.protocols._protocol import ScoredCell
-from falter.protocols._quoting import quoted
-from falter.protocols.brittlebench import _judging
-from falter.protocols.brittlebench._judged_quality import quality_figures
-from falter.protocols.brittlebench._judging import quality_task
+from falter.protocols.brittlebench import arms
+from falter.protocols.brittlebench.arms import quality_task
+from falter.protocols.brittlebench.judged_quality import quality_figures
+from falter.protocols.judging import quoted
+from falter.protocols.protocol import ScoredCell
 from falter.scorers.judging import DIMENSIONS, read_ratings
 from falter.tasks import tasks as registry
 from reasoning_samples import (
@@ -375,7 +375,7 @@ def test_who_judged_is_said_and_whether_it_is_anybody() -> None:
 
 
 def test_the_simulated_client_knows_the_field_that_asks_for_ratings() -> None:
-    assert RATINGS == _judging.RATINGS
+    assert RATINGS == arms.RATINGS
 
 
 def test_a_run_and_its_judge(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from falter.experiment import summary_ratings, summary_sheet
 from falter.measures import geval_score
 from falter.perturbations import RewritePerturbation, perturbations
 from falter.protocols import UserSettings, placed_parts, protocols
-from falter.protocols.relevance._sources import changes_between, place_in_original
+from falter.protocols.relevance.summaries import changes_between, place_in_original
 from falter.rewrites import hand_written
 from falter.scorers import scorers
 from falter.scorers.summary_rating import ENTAILMENT, RATINGS, option_chances

@@ -29,7 +29,7 @@ from falter.measures import (
     table_summary,
 )
 from falter.measures.relevance import best_arms
-from falter.protocols.enterprise._published import overall_misfits, published_tables
+from falter.protocols.enterprise.published import overall_misfits, published_tables
 from falter.stats import difference_in_drops, holm, mcnemar
 
 DATA = Path(__file__).parent / "data"

@@ -15,9 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from falter.core.errors import DuplicateName, FalterError, TaskError, UnknownName, UsageError
-from falter.readers import Cells, Coded, ColumnMap, read_results
-from falter.readers import _files as files
-from falter.readers import _table as table
+from falter.readers import Cells, Coded, ColumnMap, read_results, tables
 
 DATA = Path(__file__).parent / "data"
 LLMBAR = DATA / "llmbar_long.csv.gz"
@@ -253,9 +251,9 @@ def test_pyarrow_and_pure_python_read_the_same(
     writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerows([("id", "condition", "score"), *found])
     path = write(tmp_path, file.getvalue())
-    names = table.column_names(path)
+    names = tables.column_names(path)
     wanted = ["id", "score", "condition"]
-    one, other = table.read_columns(path, names, wanted), table._plain(path, names, wanted)
+    one, other = tables.read_columns(path, names, wanted), tables._plain(path, names, wanted)
     for name in wanted:
         assert one[name].names == other[name].names
         assert one[name].codes.tolist() == other[name].codes.tolist()
@@ -299,7 +297,7 @@ def test_an_archive_that_unpacks_without_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A few kilobytes that would become a gigabyte stop at the bound, whoever reads them."""
-    monkeypatch.setattr(files.bounded, "__defaults__", (2**20,))
+    monkeypatch.setattr(tables.bounded, "__defaults__", (2**20,))
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"id,score\n" + b"a,1\n" * 2**20))
     assert path.stat().st_size < 2**15
@@ -308,14 +306,14 @@ def test_an_archive_that_unpacks_without_end_is_refused(
 
 
 def test_a_line_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "LONGEST", 2**16)
+    monkeypatch.setattr(tables, "LONGEST", 2**16)
     path = write(tmp_path, "id,score\n" + "x" * 2**17)
     with pytest.raises(TaskError, match="line of more than"):
         read_results([path])
 
 
 def test_more_cells_than_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import falter.readers._cells as cells
+    import falter.readers.cells as cells
 
     monkeypatch.setattr(cells, "MOST_CELLS", 1)
     with pytest.raises(TaskError, match="2 cells are more than 1"):

@@ -11,7 +11,7 @@ import pytest
 from falter.core.errors import DuplicateName, TaskError
 from falter.experiment import analyze_files
 from falter.readers import Cells, LogChoice, read_results
-from falter.readers._cells import MISSING, SCORED
+from falter.readers.cells import MISSING, SCORED
 
 ENUMERATORS = ("capitals", "numbers")
 SEPARATORS = ("\n", ", ")

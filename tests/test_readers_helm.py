@@ -12,7 +12,7 @@ import pytest
 from falter.core.errors import TaskError, UnknownName
 from falter.experiment import analyze_files
 from falter.readers import Cells, ColumnMap, LogChoice, read_results
-from falter.readers._cells import MISSING, SCORED
+from falter.readers.cells import MISSING, SCORED
 
 TYPOS = {"name": "typos", "robustness": True, "computed_on": "perturbed", "prob": 0.05}
 DIALECT = {"name": "dialect", "fairness": True, "prob": 1.0, "source_class": "SAE"}

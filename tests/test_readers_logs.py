@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from falter.core.errors import DuplicateName, FalterError, MissingExtra, TaskError, UnknownName
+from falter.integrations import inspect_results as archives
 from falter.readers import Cells, ColumnMap, LogChoice, Scale, read_results
-from falter.readers import _archive as archives
 
 LOGS = Path(__file__).parent / "data" / "logs"
 LM_EVAL, INSPECT = LOGS / "lm_eval", LOGS / "inspect"

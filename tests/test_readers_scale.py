@@ -10,7 +10,7 @@ from falter.cli._main import _run
 from falter.core.errors import InvalidValue, TaskError
 from falter.experiment import analyze_files
 from falter.readers import Scale, read_results, scale_of
-from falter.readers._cells import MISSING, SCORED
+from falter.readers.cells import MISSING, SCORED
 
 Capture = pytest.CaptureFixture[str]
 

@@ -17,7 +17,7 @@ from falter.core.render import plain
 from falter.experiment import read_experiment, resolve
 from falter.measures import RemedyScores, confirmed_remedy
 from falter.protocols import voters_of
-from falter.protocols.mend._vote import voted
+from falter.protocols.mend.remedies import voted
 from falter.remedies import remedies, remedy_from
 
 SOME = {"task": "basics:core", "limit": 8, "recipes": ["typos", "pad_newlines"]}

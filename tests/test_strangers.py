@@ -12,8 +12,8 @@ from falter.cli._main import _run
 from falter.core.errors import FalterError, TaskError, UsageError, printable
 from falter.experiment import read_experiment, read_settings
 from falter.experiment._permits import check_permits
-from falter.tasks import _files as files
 from falter.tasks import read_rows
+from falter.tasks import rows as files
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)

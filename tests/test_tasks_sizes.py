@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from falter.cli._main import cli
 from falter.core.errors import FalterError, TaskError
-from falter.tasks import _published, _sizes, sized_by_description, tasks
+from falter.tasks import data_sets, sized_by_description, sizes, tasks
 
 
 @pytest.fixture(autouse=True)
@@ -20,14 +20,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str, split: str) -> None:
         raise TaskError(f"no hub for {name}")
 
-    few = {name: (8, row) for name, (_, row) in _sizes._ROWS.items()}
-    monkeypatch.setattr(_published, "read_hub", missing)
-    monkeypatch.setattr(_sizes, "_ROWS", few)
+    few = {name: {**size, "rows": 8} for name, size in sizes.sizes().items()}
+    monkeypatch.setattr(data_sets, "read_hub", missing)
+    monkeypatch.setattr(sizes, "sizes", lambda: few)
 
 
 def test_every_described_data_set_goes_through_its_own_reader() -> None:
     """As many items as rows, none like another; outside of a plan nothing is described."""
-    for name in _sizes._ROWS:
+    for name in sizes.sizes():
         with sized_by_description() as described:
             task = tasks.get(name)(None)
         assert len({item.id for item in task.items}) == 8, name
@@ -70,7 +70,7 @@ def test_a_plan_looks_at_some_rows_and_multiplies(
         return calls, read, written, [row["items"] for row in rows]
 
     whole, six = sums(), sums("--limit", "6")
-    monkeypatch.setattr(_sizes, "MOST", 4)
+    monkeypatch.setattr(sizes, "MOST", 4)
     for some, all_ in ((sums(), whole), (sums("--limit", "6"), six)):
         assert some[0] == all_[0] and some[2:] == all_[2:]
         assert some[1] == pytest.approx(all_[1], rel=0.01)

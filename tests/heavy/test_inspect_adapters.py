@@ -28,7 +28,7 @@ from falter.core.errors import (
 )
 from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 from falter.experiment import read_experiment, resolve
-from falter.tasks.inspect_ai import load
+from falter.integrations.inspect_task import load
 
 # Inspect passes tenacity, its retry library, a parameter that newer ones have renamed.
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is:DeprecationWarning")

@@ -16,9 +16,9 @@ import falter
 from falter.core import render
 from falter.core.errors import FalterError, TaskError, UnknownName
 from falter.experiment import read_experiment, resolve
+from falter.integrations.lm_eval_task import load
+from falter.integrations.prompt_pieces import cut
 from falter.tasks import Task
-from falter.tasks._pieces import cut
-from falter.tasks.lm_eval import load
 
 QUESTIONS = [
     {"q": " Where do penguins live?", "opts": ["at the south pole", "in trees"], "gold": 0},

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from falter.core.lazy_room import door
 
 if TYPE_CHECKING:
-    from falter.protocols._placing import placed_parts
-    from falter.protocols._protocol import (
+    from falter.protocols.judging import AGAIN, OUTPUT, PREFERENCE, SIMILARITY, quoted
+    from falter.protocols.mend import MEND, VOTE, confirmed, voters_of
+    from falter.protocols.protocol import (
+        SINGLE_RUN,
         Need,
         Part,
         PartResult,
@@ -17,12 +19,10 @@ if TYPE_CHECKING:
         TaskKind,
         Unavailable,
         UserSettings,
+        placed_parts,
         protocols,
     )
-    from falter.protocols._quoting import quoted
-    from falter.protocols._rubrics import AGAIN, OUTPUT, PREFERENCE, SIMILARITY
-    from falter.protocols._single import SINGLE_RUN
-    from falter.protocols._tables import (
+    from falter.protocols.tables import (
         WayOfAsking,
         average,
         counts_grid,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         recipes_grid,
         tasks_grid,
     )
-    from falter.protocols.mend import MEND, VOTE, confirmed, voters_of
 
 __all__ = [
     "AGAIN",

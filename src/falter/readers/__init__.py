@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 from falter.core.lazy_room import door
 
 if TYPE_CHECKING:
-    from falter.readers._cells import Cells, Coded
-    from falter.readers._columns import ColumnMap
-    from falter.readers._logs import CONDITION_FROM, LogChoice
-    from falter.readers._read import read_results
-    from falter.readers._scale import Scale, scale_of
+    from falter.readers.cells import Cells, Coded, Scale, scale_of
+    from falter.readers.results import CONDITION_FROM, LogChoice, read_results
+    from falter.readers.tables import ColumnMap
 
 __all__ = [
     "CONDITION_FROM",

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from falter.tasks._enterprise_data import read_yaml
-from falter.tasks._enterprise_rules import Domain, read_domain, read_issues, rule_faults
-from falter.tasks._files import (
+from falter.tasks.enterprise_data import Domain, read_domain, read_issues, read_yaml, rule_faults
+from falter.tasks.items import items_from_rows
+from falter.tasks.rows import (
     DataSpec,
-    read_hub,
-    read_rows,
-    read_template_file,
-)
-from falter.tasks._items import items_from_rows
-from falter.tasks._memory import (
     in_memory,
     is_rows,
     offer_rows,
+    read_hub,
+    read_rows,
+    read_template_file,
     rows_at,
     source_name,
     target_column,
 )
-from falter.tasks._sizes import Described, sized_by_description
-from falter.tasks._task import Task, hash_order, pick, tasks
-from falter.tasks._template import Piece, Template
+from falter.tasks.sizes import Described, sized_by_description
+from falter.tasks.task import Piece, Task, Template, hash_order, pick, tasks
 
 __all__ = [
     "DataSpec",

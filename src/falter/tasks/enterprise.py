@@ -16,60 +16,19 @@ from falter.core.answers import AnswerKey, AnswerSchema
 from falter.core.codec import to_json
 from falter.core.errors import TaskError, UnknownName
 from falter.core.records import Item, SectionKind
-from falter.tasks._enterprise_data import (
+from falter.tasks.enterprise_data import (
     ENGLISH,
     LANGUAGES,
     Row,
     Source,
     prompt_texts,
     read_source,
+    words,
 )
-from falter.tasks._task import Task
-from falter.tasks._template import SCHEMA, Piece, Template
-
-__all__ = ["case", "chat", "questions", "slots"]
+from falter.tasks.task import SCHEMA, Piece, Task, Template
 
 TRANSLATED = "translated"
 LISTED = ("key_events", "people", "references")
-DOCUMENT = {
-    "en": "Document", "de": "Dokument", "es": "Documento", "fr": "Document", "fr-CA": "Document",
-    "it": "Documento", "ja": "文書", "nl": "Document", "pt-BR": "Documento",
-}  # fmt: skip
-EMPTY = {
-    "en": "none", "de": "keine", "es": "ninguno", "fr": "aucune", "fr-CA": "aucune",
-    "it": "nessuno", "ja": "なし", "nl": "geen", "pt-BR": "nenhum",
-}  # fmt: skip
-AS_JSON = {
-    "en": "Reply with one JSON object and nothing else. Its keys, in English, are:",
-    "de": "Antworte mit einem JSON-Objekt und nichts anderem. Seine Schlüssel, auf Englisch, sind:",
-    "es": "Responde con un objeto JSON y nada más. Sus claves, en inglés, son:",
-    "fr": "Répondez par un objet JSON et rien d'autre. Ses clés, en anglais, sont :",
-    "fr-CA": "Répondez par un objet JSON et rien d'autre. Ses clés, en anglais, sont :",
-    "it": "Rispondi con un oggetto JSON e nient'altro. Le sue chiavi, in inglese, sono:",
-    "ja": "1つのJSONオブジェクトだけで答えてください。キーは英語で、次のとおりです：",
-    "nl": "Antwoord met één JSON-object en niets anders. De sleutels, in het Engels, zijn:",
-    "pt-BR": "Responda com um objeto JSON e nada mais. As chaves, em inglês, são:",
-}
-SLOTS_AS_JSON = {
-    "en": "Reply with one JSON object and nothing else. Its keys are the names of the slots; a "
-    "slot without a value is null.",
-    "de": "Antworte mit einem JSON-Objekt und nichts anderem. Seine Schlüssel sind die Namen der "
-    "Felder; ein Feld ohne Wert ist null.",
-    "es": "Responde con un objeto JSON y nada más. Sus claves son los nombres de los campos; un "
-    "campo sin valor es null.",
-    "fr": "Répondez par un objet JSON et rien d'autre. Ses clés sont les noms des champs ; un "
-    "champ sans valeur est null.",
-    "fr-CA": "Répondez par un objet JSON et rien d'autre. Ses clés sont les noms des cases ; une "
-    "case sans valeur est null.",
-    "it": "Rispondi con un oggetto JSON e nient'altro. Le sue chiavi sono i nomi dei campi; un "
-    "campo senza valore è null.",
-    "ja": "1つのJSONオブジェクトだけで答えてください。キーは各項目の名前で、"
-    "値のない項目はnullとします。",
-    "nl": "Antwoord met één JSON-object en niets anders. De sleutels zijn de namen van de velden; "
-    "een veld zonder waarde is null.",
-    "pt-BR": "Responda com um objeto JSON e nada mais. As chaves são os nomes dos campos; um campo "
-    "sem valor é null.",
-}
 _HEADINGS = re.compile(r"[:：]\s*(.+?)[.。]")
 
 
@@ -107,9 +66,9 @@ def _load(name: str, argument: str | None) -> Task:
 
 def _read_argument(name: str, argument: str | None) -> tuple[Source, str, bool]:
     """`it`, `hr,translated`, `it,de`, `FOLDER,fr-CA`: where the items are, language, which."""
-    place, *words = (argument or "it").split(",")
+    place, *choices = (argument or "it").split(",")
     language, translated = ENGLISH, False
-    for word in words:
+    for word in choices:
         if word == TRANSLATED:
             translated = True
         elif word in LANGUAGES:
@@ -144,7 +103,7 @@ def _schema(kind: _Kind, row: Row, language: str) -> AnswerSchema:
             ),
             plain=plain,
             lines=True,
-            empty=EMPTY[language],
+            empty=words(language)["empty"],
         )
     named = _HEADINGS.search(plain)
     titles = re.split(r",\s*|、", named[1]) if named else []
@@ -183,8 +142,10 @@ def _template(kind: _Kind, language: str) -> Template:
 def _as_json(texts: Mapping[str, Any], language: str) -> str:
     keys = texts["structured"]["keys"]
     if keys == "slots":
-        return SLOTS_AS_JSON[language]
-    return "\n".join([AS_JSON[language], *(f"- {name}: {about}" for name, about in keys.items())])
+        return words(language)["slots_as_json"]
+    return "\n".join(
+        [words(language)["as_json"], *(f"- {name}: {about}" for name, about in keys.items())]
+    )
 
 
 def _translations(kind: _Kind, source: Source) -> dict[str, dict[str, str]]:
@@ -218,7 +179,7 @@ def _chat_fields(row: Row, language: str) -> dict[str, str]:
 
 
 def _question_fields(row: Row, language: str) -> dict[str, str]:
-    word = DOCUMENT[language]
+    word = words(language)["document"]
     texts = [f"{word} {d['id']}: {d['title']}\n{d['text'].strip()}" for d in row["documents"]]
     return {"question": row["question"], "documents": "\n\n".join(texts)}
 

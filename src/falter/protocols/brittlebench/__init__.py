@@ -7,31 +7,32 @@ from dataclasses import replace
 
 from falter.analysis import answer_figure, drops_at_once, meaning_grid, ranking_figures
 from falter.figures import Figure
-from falter.protocols._chapters import APPENDIX, chapter
-from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
-from falter.protocols._tables import (
+from falter.protocols.brittlebench.accuracies import (
+    dose_figures,
+    negation_grid,
+    pair_figures,
+    rating_figures,
+    scoring_figures,
+    spread_figures,
+    variance_figures,
+)
+from falter.protocols.brittlebench.arms import quality_task
+from falter.protocols.brittlebench.judged_quality import quality_figures
+from falter.protocols.brittlebench.parts import PRESETS, notes_of, parts_of
+from falter.protocols.brittlebench.reasoning import reasoning_figures
+from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
+from falter.protocols.tables import (
+    APPENDIX,
     WayOfAsking,
+    chapter,
     counts_grid,
     drops_grid,
     group_grids,
     recipes_grid,
     tasks_grid,
 )
-from falter.protocols.brittlebench._doses import dose_figures
-from falter.protocols.brittlebench._judged_quality import quality_figures
-from falter.protocols.brittlebench._judging import quality_task
-from falter.protocols.brittlebench._negation import negation_grid
-from falter.protocols.brittlebench._notes import notes_of
-from falter.protocols.brittlebench._pairs import pair_figures
-from falter.protocols.brittlebench._parts import PRESETS, parts_of
-from falter.protocols.brittlebench._ratings import rating_figures
-from falter.protocols.brittlebench._reasoning import reasoning_figures
-from falter.protocols.brittlebench._scorings import scoring_figures
-from falter.protocols.brittlebench._variance import spread_figures, variance_figures
 from falter.rewrites import Agreement
 from falter.tasks import Task
-
-__all__ = ["Brittlebench"]
 
 MAIN = ("zero-shot", "few-shot")
 

@@ -2,22 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from falter.figures import Figure
-from falter.protocols._chapters import APPENDIX, chapter, findings
-from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
-from falter.protocols._tables import counts_grid
-from falter.protocols.consistency._answer import answer_sentences
-from falter.protocols.consistency._factors import factor_figures
-from falter.protocols.consistency._items import deviation_figures
-from falter.protocols.consistency._outputs import output_figures
-from falter.protocols.consistency._panels import panels_of_grid
-from falter.protocols.consistency._presets import PRESETS, notes_of, part_of
-from falter.protocols.consistency._regression import regression_figures
+from falter.protocols.consistency.figures import (
+    answer_sentences,
+    deviation_figures,
+    factor_figures,
+    output_figures,
+    panels_of_grid,
+    regression_figures,
+)
+from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
+from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings
 from falter.rewrites import Agreement
 
-__all__ = ["ConsistencyProtocol"]
+GRID: Mapping[str, tuple[Any, ...]] = {
+    "template": ("own", "other"),
+    "demonstrations": (2, 4),
+    "noise": ("none", "replace_spaces", "pad_random:count=70"),
+    "temperature": (0.2, 0.6),
+}
+"""2 × 2 × 3 × 2 = 24 configurations; the first of each factor together is configuration 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """Tasks, how many items of each, and how each is read: as in the paper first, then by label."""
+
+    tasks: tuple[str, ...]
+    limit: int
+    scorers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+_WORD = ("exact", "named_answer")
+_LETTER = ("exact_letter", "choice_letter")
+
+PRESETS: Mapping[str, Preset] = {
+    "quick": Preset(
+        tasks=("basics:core", "imdb_pairs"),
+        limit=6,
+        scorers={"basics:core": _LETTER, "imdb_pairs": _WORD},
+    ),
+    "bundled": Preset(
+        tasks=("imdb_pairs", "mmlu_four", "llmbar"),
+        limit=100,
+        scorers={"imdb_pairs": _WORD, "mmlu_four": _LETTER, "llmbar": _LETTER},
+    ),
+    "paper": Preset(
+        tasks=("imdb", "boolq", "mmlu", "mmlu_pro", "gpqa", "rewardbench"),
+        limit=100,
+        scorers={
+            "imdb": _WORD,
+            "boolq": _WORD,
+            "mmlu": _LETTER,
+            "mmlu_pro": _LETTER,
+            "gpqa": _LETTER,
+            "rewardbench": _LETTER,
+        },
+    ),
+}
+
+
+def part_of(settings: UserSettings) -> Part:
+    """The grid on the preset's tasks, or on the user's own."""
+    preset = PRESETS[settings.preset]
+    scorer = settings.scorer
+    if scorer is None:
+        scorer = _written(settings) if settings.tasks else dict(preset.scorers)
+    return Part(
+        name="grid",
+        title="A grid of configurations",
+        experiment={
+            "tasks": list(preset.tasks),
+            "limit": preset.limit,
+            "grid": {factor: list(levels) for factor, levels in GRID.items()},
+            **({"scorer": scorer} if scorer else {}),
+        },
+        needs=("text",),
+    )
+
+
+def _written(settings: UserSettings) -> dict[str, tuple[str, ...]]:
+    """Scorers of written answers: a temperature says nothing of likelihoods."""
+    known = {name: names for preset in PRESETS.values() for name, names in preset.scorers.items()}
+    return {
+        name: known.get(name) or known.get(name.partition(":")[0], ("choice_letter",))
+        for name, kind in settings.tasks
+        if kind == "choices"
+    }
+
+
+def notes_of(preset: str) -> tuple[str, ...]:
+    """What the preset takes from the paper, and what it chooses."""
+    notes = [
+        "From the paper: 2 templates, 2 and 4 demonstrations, three noises (none, every space a "
+        "tab, 70 random characters at both ends), temperatures 0.2 and 0.6; answers compared after "
+        "lower-casing and stripping.",
+        "Our choice: the words of both templates, the demonstrations (drawn with the seed), and "
+        "the first configuration as the original one.",
+    ]
+    if preset == "bundled":
+        notes.append(
+            "IMDB pairs, four MMLU subjects and LLMBar stand in for the paper's data sets; LLMBar "
+            "is not RewardBench."
+        )
+    if preset == "quick":
+        notes.append("Quick: easy questions and film reviews, a few items each.")
+    return tuple(notes)
 
 
 class ConsistencyProtocol(Protocol):

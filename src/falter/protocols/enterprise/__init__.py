@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from falter.core.records import Estimate
 from falter.figures import Figure
 from falter.figures import numbers as n
-from falter.protocols._chapters import APPENDIX, chapter, findings, grid_named
-from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
-from falter.protocols._tables import counts_grid
-from falter.protocols.enterprise._figures import main_figures, run_figures, size_figures
-from falter.protocols.enterprise._judging import judged_task, main_results, most_calls
-from falter.protocols.enterprise._notes import notes_of
-from falter.protocols.enterprise._parts import PRESETS, parts_of
-from falter.protocols.enterprise._published import published_figures
-from falter.protocols.enterprise._samples import sample_figures
-from falter.protocols.enterprise._scores import Scores
-from falter.protocols.enterprise._splits import split_figures, supplementary_figures
+from falter.protocols.enterprise.figures import (
+    main_figures,
+    run_figures,
+    sample_figures,
+    size_figures,
+)
+from falter.protocols.enterprise.pairs import judged_task, main_results, most_calls
+from falter.protocols.enterprise.parts import PRESETS, parts_of
+from falter.protocols.enterprise.published import published_figures
+from falter.protocols.enterprise.scores import ALIKE, Scores
+from falter.protocols.enterprise.splits import split_figures, supplementary_figures
+from falter.protocols.judging import VERSION
+from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
+from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings, grid_named
 from falter.rewrites import Agreement
 from falter.tasks import Task
 
-__all__ = ["Enterprise"]
+_PAPER = (
+    "From the paper: four tasks, five categories and the baseline asked twice, a judge that rates "
+    "pairs of replies 1 to 3, measures of quality below 3, content delta, quality delta and their "
+    "product, temperature 0, formats against plain text.",
+    f"Our choice where the paper is silent, or our own: data and prompts; rubrics of our own "
+    f"(version {VERSION}); replies that are the same to the letter are rated 3 unasked; a verdict "
+    "that cannot be read is asked for once more; without a judge a ROUGE-L of "
+    f"{ALIKE:g} stands in for a rating of 3; chains of two perturbations as a seventh category.",
+    "Unlike the paper: the headline is the mean of the perturbed categories, without the baseline; "
+    "replies that cannot be read count as changed. The paper's own way stands beside both: for 7 "
+    "of its 11 models the printed Overall is the mean of six category scores, the baseline's among "
+    "them.",
+)
+
+
+def notes_of(preset: str) -> tuple[str, ...]:
+    """In sentences, for the plan and the report."""
+    chosen = PRESETS[preset]
+    if preset != "quick":
+        return _PAPER
+    return (
+        f"Preset quick: every category, with some of its recipes, on {chosen.items} items of each "
+        f"task and {chosen.translated} for languages: {', '.join(chosen.multilingual)}, and input "
+        f"and answer in {_pairs(chosen.crosslingual)}. It shows that everything works; intervals "
+        "are wide or cannot be had.",
+        *_PAPER,
+    )
+
+
+def _pairs(languages: Iterable[tuple[str, str]]) -> str:
+    """Such as "en and de, de and en"."""
+    return ", ".join(f"{shown} and {wanted}" for shown, wanted in languages)
+
 
 MOST_ROWS = 6
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from falter.figures import Figure
-from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
-from falter.protocols.mend._figures import mend_figures
-from falter.protocols.mend._parts import parts_of
-from falter.protocols.mend._scores import PanelRemedies, panels_of_remedies
-from falter.protocols.mend._vote import VOTE, voters_of
+from falter.protocols.mend.remedies import (
+    VOTE,
+    PanelRemedies,
+    mend_figures,
+    panels_of_remedies,
+    parts_of,
+    voters_of,
+)
+from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.rewrites import Agreement
 
 __all__ = ["MEND", "VOTE", "confirmed", "voters_of"]

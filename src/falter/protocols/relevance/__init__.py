@@ -8,17 +8,17 @@ from dataclasses import replace
 from falter.core.records import Estimate
 from falter.figures import Figure
 from falter.figures import numbers as n
-from falter.protocols._chapters import APPENDIX, chapter, findings, grid_named
-from falter.protocols._protocol import Part, PartResult, Protocol, UserSettings, protocols
-from falter.protocols._tables import counts_grid
-from falter.protocols.relevance._changes import change_figures
-from falter.protocols.relevance._human import CRITERIA, human_sheet, read_human_sheets
-from falter.protocols.relevance._judged import judged_figures
-from falter.protocols.relevance._judging import judged_task
-from falter.protocols.relevance._parts import GREEDY, PRESETS, SAMPLED, notes_of, parts_of
-from falter.protocols.relevance._replies import scores_of
-from falter.protocols.relevance._rewrites import rewrite_figures
-from falter.protocols.relevance._sources import source_figures
+from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
+from falter.protocols.relevance.human import CRITERIA, human_sheet, read_human_sheets
+from falter.protocols.relevance.judged import judged_figures, judged_task
+from falter.protocols.relevance.parts import GREEDY, PRESETS, SAMPLED, notes_of, parts_of
+from falter.protocols.relevance.summaries import (
+    change_figures,
+    rewrite_figures,
+    scores_of,
+    source_figures,
+)
+from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings, grid_named
 from falter.rewrites import Agreement
 from falter.tasks import Task
 

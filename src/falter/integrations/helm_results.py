@@ -1,0 +1,247 @@
+"""HELM's run folders: `per_instance_stats.json`, and what stands beside it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from falter.core.errors import TaskError, UnknownName
+from falter.readers.cells import MISSING, SCORED, Cells, finite
+from falter.readers.results import Log, LogChoice, LogReader, cells_of, is_chosen
+from falter.readers.tables import read_json
+
+SCORES, ANSWERS, STATE, SPEC = (
+    "per_instance_stats.json", "display_predictions.json", "scenario_state.json", "run_spec.json",
+)  # fmt: skip
+HELM_FILES = (SCORES, ANSWERS, STATE)
+# The condition of an instance that was not changed.
+UNCHANGED = "baseline"
+# The metrics that say whether an answer is right, the first that a run has.
+USUAL = (
+    "exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match",
+    "final_number_exact_match", "math_equiv_chain_of_thought", "f1_score", "ifeval_strict_accuracy",
+)  # fmt: skip
+# Of a description of a perturbation, what does not change the prompt.
+_NOT_THE_PROMPT = ("name", "robustness", "fairness", "computed_on", "seed")
+Perturbation = tuple[tuple[str, str], ...]
+_MODEL_ARGUMENTS = ("model=", "model_deployment=", "data_augmentation=")
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """One answer: an instance, a description of a perturbation, a trial."""
+
+    item: str
+    perturbation: Perturbation
+    seed: int | None
+    trial: int
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One folder."""
+
+    folder: Path
+    task: str
+    model: str
+    stats: dict[_Key, dict[str, float | None]]
+    answers: Mapping[_Key, str] = field(default_factory=dict)
+
+
+def read_helm(paths: Sequence[Path], choice: LogChoice) -> Cells:
+    """The run folders as cells: a perturbation is a condition, an unchanged instance `baseline`.
+
+    The trials (other demonstrations) and the seeds of a perturbation are runs. A folder that HELM
+    has not finished holds no scores: it is left out with a note, and an error if all are so.
+    """
+    folders = list(dict.fromkeys(path.parent for path in paths))
+    finished = [folder for folder in folders if (folder / SCORES).is_file()]
+    if not finished:
+        raise TaskError(
+            f"{folders[0]} holds no {SCORES}", hint="HELM writes it at the end of a run: finish it"
+        )
+    notes = [f"{f.name} holds no {SCORES} and was left out." for f in folders if f not in finished]
+    logs: list[Log] = []
+    for folder in finished:
+        run = _read(folder)
+        about = Log(path=folder / SCORES, task=run.task, model=run.model, stamp="", scorer="")
+        logs += _logs(run, choice) if is_chosen(about, choice) else [about]
+    notes.append(f"A condition is a perturbation of HELM; '{UNCHANGED}' is none.")
+    return cells_of(logs, choice, notes)
+
+
+def _read(folder: Path) -> _Run:
+    task, model = _named(folder)
+    stats = _stats(folder / SCORES)
+    if not stats:
+        raise TaskError(f"{folder / SCORES} holds no instance", hint="was the run finished?")
+    return _Run(folder=folder, task=task, model=model, stats=stats, answers=_answers(folder))
+
+
+def _named(folder: Path) -> tuple[str, str]:
+    """Task and model, from the specification of the run, else from the name of the folder."""
+    name, model = folder.name, ""
+    if (folder / SPEC).is_file():
+        spec = _dict(read_json(folder / SPEC), folder / SPEC)
+        name = str(spec.get("name") or name)
+        adapter = spec.get("adapter_spec")
+        model = str(adapter.get("model") or "") if isinstance(adapter, dict) else ""
+    scenario, _, rest = name.partition(":")
+    arguments = rest.split(",") if rest else []
+    of_model = next((a for a in arguments if a.startswith("model=")), "")
+    own = [a for a in arguments if not a.startswith(_MODEL_ARGUMENTS)]
+    task = f"{scenario}:{','.join(own)}" if own else scenario
+    return task, model or of_model.removeprefix("model=") or "unnamed"
+
+
+def _stats(path: Path) -> dict[_Key, dict[str, float | None]]:
+    """The mean of every metric of every answer. Metrics of one answer may stand in several rows."""
+    found: defaultdict[_Key, dict[str, float | None]] = defaultdict(dict)
+    for place, row in _rows(read_json(path), path):
+        key = _key(row, row.get("perturbation"), place)
+        stats = row.get("stats")
+        if not isinstance(stats, list):
+            raise TaskError(f"{place} has no list of stats", hint="is the file whole?")
+        own = found[key]
+        for stat in stats:
+            name, mean = _stat(stat, place)
+            known = own.setdefault(name, mean)
+            if known != mean:
+                raise TaskError(
+                    f"{place} has two values of '{name}' for instance '{key.item}': {known} and "
+                    f"{mean}"
+                )
+    return dict(found)
+
+
+def _stat(stat: Any, place: str) -> tuple[str, float | None]:
+    """A metric and its mean; None where nothing was counted."""
+    about = stat.get("name") if isinstance(stat, dict) else None
+    name = about.get("name") if isinstance(about, dict) else None
+    if not isinstance(name, str):
+        raise TaskError(f"{place} has a stat without a name", hint="is it a file of HELM?")
+    mean = stat.get("mean")
+    if mean is None or not stat.get("count", 1) or mean != mean:
+        return name, None
+    number = finite(mean)
+    if number is None:
+        raise TaskError(f"{place} has {repr(mean)[:40]} as {name}; expected a number")
+    return name, number
+
+
+def _key(row: Mapping[str, Any], perturbation: Any, place: str) -> _Key:
+    item, trial = row.get("instance_id"), row.get("train_trial_index", 0)
+    if not isinstance(item, (str, int)) or item == "":
+        raise TaskError(f"{place} has no instance_id", hint="is it a file of HELM?")
+    if not isinstance(trial, int) or not 0 <= trial <= 100_000:
+        raise TaskError(f"{place} has the train_trial_index {str(trial)[:20]!r}")
+    if perturbation is None:
+        return _Key(str(item), (), None, trial)
+    described = perturbation if isinstance(perturbation, dict) else {}
+    if not isinstance(described.get("name"), str):
+        raise TaskError(f"{place} has a perturbation without a name")
+    rest = sorted((k, str(v)[:40]) for k, v in described.items() if k not in _NOT_THE_PROMPT)
+    seed = described.get("seed")
+    named = (("name", described["name"]), *rest)
+    return _Key(str(item), named, seed if isinstance(seed, int) else None, trial)
+
+
+def _answers(folder: Path) -> dict[_Key, str]:
+    """The answers, from the predictions, else from the requests; none where neither is there."""
+    found: dict[_Key, str] = {}
+    if (folder / ANSWERS).is_file():
+        for place, row in _rows(read_json(folder / ANSWERS), folder / ANSWERS):
+            text = row.get("mapped_output") or row.get("predicted_text")
+            if isinstance(text, str) and text:
+                found[_key(row, row.get("perturbation"), place)] = text
+        return found
+    if not (folder / STATE).is_file():
+        return {}
+    state = _dict(read_json(folder / STATE), folder / STATE)
+    twice = set()
+    for place, row in _rows(state.get("request_states"), folder / STATE):
+        instance = _dict(row.get("instance"), folder / STATE)
+        about = {**row, "instance_id": instance.get("id")}
+        key = _key(about, instance.get("perturbation"), place)
+        text = _completion(row)
+        # One request an option: none of them is the answer.
+        twice |= {key} if key in found else set()
+        if text:
+            found[key] = text
+    return {key: text for key, text in found.items() if key not in twice}
+
+
+def _completion(row: Mapping[str, Any]) -> str | None:
+    result = row.get("result")
+    completions = result.get("completions") if isinstance(result, dict) else None
+    first = completions[0] if isinstance(completions, list) and completions else None
+    text = first.get("text") if isinstance(first, dict) else None
+    if not isinstance(text, str) or not text.strip():
+        return None
+    mapping = row.get("output_mapping")
+    mapped = mapping.get(text.strip()) if isinstance(mapping, dict) else None
+    return mapped if isinstance(mapped, str) else text
+
+
+def _logs(run: _Run, choice: LogChoice) -> Iterator[Log]:
+    """A log for every condition."""
+    scorer = _metric(run, choice.metric)
+    labels = _labels({key.perturbation for key in run.stats})
+    by_label: defaultdict[str, list[_Key]] = defaultdict(list)
+    for key in run.stats:
+        by_label[labels[key.perturbation]].append(key)
+    for label in sorted(by_label, key=lambda label: label != UNCHANGED):
+        log = Log(path=run.folder / SCORES, task=run.task, model=run.model, stamp="",
+                  scorer=scorer, condition=label)  # fmt: skip
+        seeds = sorted({key.seed for key in by_label[label] if key.seed is not None})
+        for key in by_label[label]:
+            value = run.stats[key].get(scorer)
+            outcome = MISSING if value is None else SCORED
+            draw = 0 if key.seed is None else seeds.index(key.seed)
+            log.add(key.item, value, outcome, run.answers.get(key), line=f"instance {key.item}",
+                    epoch=key.trial * max(1, len(seeds)) + draw)  # fmt: skip
+        yield log
+
+
+def _labels(described: set[Perturbation]) -> dict[Perturbation, str]:
+    """The name of a perturbation, with its parameters where there are several of the name."""
+    names = [of[0][1] for of in described if of]
+    labels: dict[Perturbation, str] = {(): UNCHANGED}
+    for about in described - {()}:
+        name = about[0][1]
+        several = names.count(name) > 1 or name == UNCHANGED
+        labels[about] = " ".join([name, *(f"{k}={v}" for k, v in about[1:] if several)])
+    return labels
+
+
+def _metric(run: _Run, chosen: str | None) -> str:
+    names = sorted({name for stats in run.stats.values() for name in stats})
+    if chosen is not None and chosen not in names:
+        raise UnknownName(f"metric of {run.folder.name}", chosen, names)
+    usual = next((name for name in USUAL if name in names), None)
+    if chosen is None and usual is None:
+        raise TaskError(
+            f"{run.folder / SCORES} has none of the usual metrics",
+            hint=f"name one with --metric: {', '.join(names[:20])}",
+        )
+    return chosen or str(usual)
+
+
+def _rows(value: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not isinstance(value, list):
+        raise TaskError(f"{path} holds no list", hint="is it whole, and a file of HELM?")
+    for number, row in enumerate(value, start=1):
+        place = f"{path}, entry {number}"
+        yield place, _dict(row, place)
+
+
+def _dict(value: Any, where: Path | str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TaskError(f"{where} is not a JSON object", hint="is it whole, and a file of HELM?")
+    return value
+
+
+logs = LogReader(title="HELM", order=2, takes=lambda path: path.name in HELM_FILES, read=read_helm)

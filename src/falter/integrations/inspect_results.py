@@ -1,0 +1,300 @@
+"""Inspect's logs: `.eval` archives, Zstandard among them, and `.json` files."""
+
+from __future__ import annotations
+
+import io
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from falter.core.errors import MissingExtra, TaskError, UnknownName
+from falter.readers.cells import FAILED, MISSING, SCORED, UNPARSED, Cells, finite
+from falter.readers.results import Log, LogChoice, LogReader, cells_of, is_chosen
+from falter.readers.tables import kind_of, read_json
+
+MOST_MEMBERS = 2_000_000
+MOST_MEMBER = 512 * 2**20
+MOST_TOTAL = 8 * 2**30
+ZSTANDARD = 93
+_BROKEN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError)
+
+
+class Archive:
+    """The members of a zip file by name. What unpacks to more than the bounds is an error."""
+
+    def __init__(self, path: Path, file: zipfile.ZipFile) -> None:
+        self.path, self._file = path, file
+        self._members = {member.filename: member for member in file.infolist()}
+        if len(self._members) > MOST_MEMBERS:
+            raise TaskError(f"{path} holds more than {MOST_MEMBERS:,} files")
+        self._left = MOST_TOTAL
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def names(self, start: str) -> list[str]:
+        """The members below a folder, in the order of their names."""
+        return sorted(n for n in self._members if n.startswith(start) and n.endswith(".json"))
+
+    def read(self, name: str) -> bytes:
+        """One member as a whole."""
+        member = self._members[name]
+        where = f"{self.path}, {name}"
+        limit = min(MOST_MEMBER, self._left)
+        if member.file_size > limit:
+            raise TaskError(f"{where} unpacks to more than {limit:,} bytes")
+        try:
+            with self._open(member) as stream:
+                data: bytes = stream.read(limit + 1)
+        except _BROKEN as error:
+            raise TaskError(f"{where} cannot be read: {error}", hint="is it whole?") from error
+        if len(data) > limit:
+            raise TaskError(f"{where} unpacks to more than {limit:,} bytes")
+        self._left -= len(data)
+        return data
+
+    def _open(self, member: zipfile.ZipInfo) -> Any:
+        if member.compress_type != ZSTANDARD:
+            return self._file.open(member)
+        return _zstandard(io.BytesIO(self._packed(member)))
+
+    def _packed(self, member: zipfile.ZipInfo) -> bytes:
+        """The bytes as they lie in the file, behind a local header of 30 bytes and two names."""
+        file = self._file.fp
+        if file is None or member.compress_size > MOST_MEMBER:
+            raise zipfile.BadZipFile("its size is out of bounds")
+        file.seek(member.header_offset)
+        head = file.read(30)
+        if len(head) < 30 or head[:4] != b"PK\x03\x04":
+            raise zipfile.BadZipFile("its header is not where it should be")
+        name, extra = struct.unpack("<HH", head[26:30])
+        file.seek(name + extra, 1)
+        return file.read(member.compress_size)
+
+
+@contextmanager
+def archive(path: Path) -> Iterator[Archive]:
+    """Open a zip file for reading."""
+    try:
+        file = zipfile.ZipFile(path)
+    except _BROKEN as error:
+        raise TaskError(f"{path} is not an Inspect log: {error}", hint="is it whole?") from error
+    with file:
+        yield Archive(path, file)
+
+
+def _zstandard(packed: io.BytesIO) -> Any:
+    """Python 3.14's own, else a package that can."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+
+        return zstd.ZstdFile(packed)
+    except ImportError:
+        pass
+    try:
+        from backports import zstd as backport  # type: ignore[import-not-found,unused-ignore]
+
+        return backport.ZstdFile(packed)
+    except ImportError:
+        pass
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        feature = "Reading an Inspect log that is packed with Zstandard"
+        raise MissingExtra(feature, "parquet", "pyarrow") from error
+    return pa.input_stream(packed, compression="zstd")
+
+
+# Correct, partial, incorrect. N means that the scorer could not find an answer.
+GRADES = {"C": 1.0, "P": 0.5, "I": 0.0}
+NO_ANSWER = "N"
+Sample = Mapping[str, Any]
+
+
+def _is_log(value: Any) -> bool:
+    """Whether a JSON value is an Inspect log."""
+    header = value.get("eval") if isinstance(value, dict) else None
+    return isinstance(header, dict) and "task" in header
+
+
+def read_inspect(paths: Sequence[Path], choice: LogChoice) -> Cells:
+    """The logs as cells: a sample's id is the item, its epoch the run."""
+    notes: list[str] = []
+    logs = [_read(path, choice, notes) for path in paths]
+    return cells_of(logs, choice, notes)
+
+
+def _read(path: Path, choice: LogChoice, notes: list[str]) -> Log:
+    if path.suffix.lower() != ".eval":
+        whole = read_json(path)
+        if not _is_log(whole):
+            raise TaskError(f"{path} is not an Inspect log", hint="its 'eval' names no task")
+        samples = whole.get("samples")
+        return _log(path, whole, _listed(samples, path), choice, notes)
+    with archive(path) as opened:
+        head = _header(opened)
+        return _log(path, head, list(_samples(opened)), choice, notes)
+
+
+def _log(
+    path: Path, head: Sample, samples: Sequence[Sample], choice: LogChoice, notes: list[str]
+) -> Log:
+    about = head["eval"]
+    args = about.get("task_args")
+    log = Log(
+        path=path,
+        task=str(about.get("task", path.stem)),
+        model=str(about.get("model", "unknown")),
+        stamp=str(about.get("created", "")),
+        scorer="",
+        args={str(k): _short(v) for k, v in args.items()} if isinstance(args, dict) else {},
+    )
+    if not is_chosen(log, choice):
+        return log
+    status = head.get("status", "started")
+    if status != "success":
+        notes.append(f"{path.name} has the status '{status}', so samples may be missing.")
+    if not samples:
+        raise TaskError(f"{path} holds no sample", hint="was it run with --no-log-samples?")
+    log.scorer = _scorer(samples, choice.metric, path)
+    for place, sample in enumerate(samples, start=1):
+        _add(log, sample, log.scorer, place)
+    return log
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+    return text[:80]
+
+
+def _header(opened: Archive) -> Sample:
+    """The header, or what an unfinished log starts with."""
+    for name in ("header.json", "_journal/start.json"):
+        if name in opened:
+            head = _json(opened, name)
+            if _is_log(head):
+                return dict(head)
+    raise TaskError(f"{opened.path} has no header", hint="is it an Inspect log?")
+
+
+def _samples(opened: Archive) -> Iterator[Sample]:
+    """The summaries, which hold the scores; else those of the journal; else the samples."""
+    if "summaries.json" in opened:
+        yield from _listed(_json(opened, "summaries.json"), opened.path)
+        return
+    journal = opened.names("_journal/summaries/")
+    for name in journal:
+        yield from _listed(_json(opened, name), opened.path)
+    if not journal:
+        for name in opened.names("samples/"):
+            yield from _listed([_json(opened, name)], opened.path)
+
+
+def _json(opened: Archive, name: str) -> Any:
+    data = opened.read(name)
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
+    import json
+
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise TaskError(f"{opened.path}, {name} is not JSON: {error}") from error
+
+
+def _listed(value: Any, path: Path) -> list[Sample]:
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(sample, dict) for sample in value):
+        raise TaskError(f"{path} holds no list of samples", hint="is it whole?")
+    return value
+
+
+def _scores(sample: Sample) -> Iterable[tuple[str, Any, Any]]:
+    """Name, value and answer of every score; a score of several values is several scores."""
+    scores = sample.get("scores")
+    if not isinstance(scores, dict):
+        return
+    for name, score in scores.items():
+        value = score.get("value") if isinstance(score, dict) else score
+        answer = score.get("answer") if isinstance(score, dict) else None
+        if isinstance(value, dict):
+            yield from ((f"{name}.{key}", part, answer) for key, part in value.items())
+        else:
+            yield str(name), value, answer
+
+
+def _scorer(samples: Sequence[Sample], metric: str | None, path: Path) -> str:
+    """The score to use: the one named, else the first."""
+    names = list(dict.fromkeys(name for s in samples for name, _, _ in _scores(s)))
+    if metric is not None and metric not in names:
+        raise UnknownName(f"score of {path.name}", metric, names)
+    if not names:
+        raise TaskError(f"{path} has no score", hint="score it: inspect score LOG --scorer …")
+    return names[0] if metric is None else metric
+
+
+def _add(log: Log, sample: Sample, scorer: str, place: int) -> None:
+    where = f"sample {place}"
+    if "id" not in sample:
+        raise TaskError(f"{log.path}, {where} has no id")
+    epoch = sample.get("epoch", 1)
+    if not isinstance(epoch, int) or not 1 <= epoch <= 100_000:
+        raise TaskError(f"{log.path}, {where} has the epoch {str(epoch)[:20]!r}")
+    score = next((s for s in _scores(sample) if s[0] == scorer), None)
+    value, outcome, output = _judged(sample, score, f"{log.path}, {where}")
+    log.add(str(sample["id"]), value, outcome, output, line=where, epoch=epoch - 1)
+
+
+def _judged(
+    sample: Sample, score: tuple[str, Any, Any] | None, where: str
+) -> tuple[float | None, int, str | None]:
+    """Value, outcome and answer: an error is a failure, no answer is unparsed, never wrong."""
+    if score is None or score[1] is None:
+        return None, FAILED if sample.get("error") else MISSING, None
+    name, value, answer = score
+    if value == NO_ANSWER:
+        return None, UNPARSED, None
+    number = GRADES.get(value) if isinstance(value, str) else value
+    if isinstance(value, str) and number is None:
+        number = _number(value)
+    known = finite(number)
+    if known is None:
+        raise TaskError(
+            f"{where} has {str(value)[:40]!r} as {name}; expected C, P, I, N or a number",
+            hint="name another score with --metric",
+        )
+    if math.isnan(known):
+        return None, MISSING, None
+    return known, SCORED, answer if isinstance(answer, str) and answer else None
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _is_named_like_a_log(path: Path) -> bool:
+    """lm-eval's results end in .json too, and so does Inspect's own list of logs."""
+    ending = kind_of(path)
+    return ending == "eval" or (ending == "json" and not path.name.startswith("results"))
+
+
+logs = LogReader(
+    title="Inspect",
+    order=3,
+    takes=lambda path: _is_named_like_a_log(path) and path.name != "logs.json",
+    may_take=_is_named_like_a_log,
+    read=read_inspect,
+)

@@ -1,0 +1,234 @@
+"""A foreign prompt cut into sections: which words come from the row, and which surround them.
+
+The function that writes the prompt is called twice: with the row, and with each text of the row
+replaced by one private character. Where those characters appear, the row's texts belong. The
+result is checked against the first prompt, so the pieces always add up to that prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Any
+
+from falter.core.records import SectionKind
+from falter.core.render import choice_block
+from falter.tasks.task import CHOICES, Piece
+
+FIRST = 0xE000
+MOST = 6000
+PRIVATE = re.compile(f"([{chr(FIRST)}-{chr(FIRST + MOST)}])")
+TELLING = 6
+FORMATS = ("{label}. {text}\n", "({label}) {text}\n", "{label}) {text}\n", "{label}: {text}\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A stretch of one row's prompt; `field` names the row's text, None for the words around it."""
+
+    text: str
+    kind: SectionKind = "instruction"
+    field: str | None = None
+
+
+def cut(text: str, row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[Segment]:
+    """The text's segments; all of it is input if no field of the row can be recognised."""
+    leaves = dict(_named(_leaves(row, "")))
+    parts = None if PRIVATE.search(text) or len(leaves) > MOST else _marked(row, write)
+    captured = parts and _captured(text, parts, list(leaves.items()))
+    segments = (
+        captured or _searched(text, leaves) or [Segment(text=text, kind="input", field="text")]
+    )
+    return [s for s in _numbered(segments) if s.text or s.field]
+
+
+def with_cue(segments: Sequence[Segment]) -> list[Segment]:
+    """The last words are the answer cue when they end in a colon."""
+    *rest, last = segments
+    if last.field is None and last.text.rstrip().endswith(":"):
+        last = replace(last, kind="cue")
+    return [*rest, last]
+
+
+def listed(
+    segments: Sequence[Segment], labels: Sequence[str], line: str
+) -> tuple[list[Segment], tuple[str, ...]] | None:
+    """The segments with the options' list as one of them, and the options; None without a list."""
+    marks = [line.partition("{text}")[0].format(label=label) for label in labels]
+    span = 2 * len(labels)
+    for start, before in enumerate(segments):
+        run = segments[start : start + span]
+        if len(run) < span or not re.search(rf"(^|\n){re.escape(marks[0])}$", before.text):
+            continue
+        words, texts = run[0::2], tuple(s.text for s in run[1::2])
+        between = [f"\n{mark}" for mark in marks[1:]]
+        block = choice_block(labels, texts, line)
+        if [s.text for s in words[1:]] == between and all(s.field is None for s in words):
+            head = replace(before, text=before.text[: -len(marks[0])])
+            whole = marks[0] + "".join(s.text for s in run[1:])
+            if whole == block and all(s.field for s in run[1::2]):
+                options = Segment(text=block, kind="choices", field=CHOICES)
+                kept_segments = [*segments[:start], head, options, *segments[start + span :]]
+                return [s for s in kept_segments if s.text or s.field], texts
+    return None
+
+
+def written(rows: Sequence[Sequence[Segment]]) -> tuple[tuple[Piece, ...], list[dict[str, str]]]:
+    """One template for all rows, and each row's fields.
+
+    Rows with the same words share them; if the words differ too, every segment becomes a field.
+    """
+    shapes = {tuple((s.kind, s.field, s.text if s.field is None else "") for s in r) for r in rows}
+    if len(shapes) == 1:
+        pieces = [_piece(s) for s in rows[0]]
+        return tuple(pieces), [{s.field: s.text for s in r if s.field} for r in rows]
+    slots = _slots({tuple(s.kind for s in row): None for row in rows})
+    names = [CHOICES if kind == "choices" else f"part_{n}" for n, kind in enumerate(slots, 1)]
+    fields = []
+    for row in rows:
+        texts, rest = dict.fromkeys(names, ""), list(row)
+        for name, kind in zip(names, slots, strict=True):
+            if rest and rest[0].kind == kind:
+                texts[name] = rest.pop(0).text
+        fields.append(texts)
+    kinds = zip(names, slots, strict=True)
+    return tuple(Piece(kind=_input_kind(kind), field=name) for name, kind in kinds), fields
+
+
+def _piece(segment: Segment) -> Piece:
+    if segment.field is None:
+        return Piece(kind=segment.kind, text=segment.text)
+    return Piece(kind=_input_kind(segment.kind), field=segment.field)
+
+
+def _input_kind(kind: SectionKind) -> SectionKind:
+    return "input" if kind == "choices" else kind
+
+
+def _slots(kinds: Iterable[tuple[SectionKind, ...]]) -> list[SectionKind]:
+    """A sequence of kinds that contains every row's sequence."""
+    slots: list[SectionKind] = []
+    for row in kinds:
+        merged: list[SectionKind] = []
+        for tag, a, b, c, d in SequenceMatcher(None, slots, row, autojunk=False).get_opcodes():
+            merged += slots[a:b]
+            merged += row[c:d] if tag != "equal" else ()
+        slots = merged
+    return slots
+
+
+# Finding the fields
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Every text in a row with its path."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, (list, tuple)):
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, f"{name}.{number}")
+
+
+def _named(leaves: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The leaves under unique names that a template can use."""
+    used = {CHOICES}
+    for path, text in leaves:
+        name = re.sub(r"[^\w.-]", "_", path)
+        name = name if re.match(r"[A-Za-z_]", name) else f"_{name}"
+        while name in used:
+            name += "_"
+        used.add(name)
+        yield name, text
+
+
+def _marked(row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[str] | None:
+    """The prompt written from private characters, split at them; None if that fails."""
+    count = iter(range(FIRST, FIRST + MOST))
+
+    def marks(value: Any) -> Any:
+        if isinstance(value, str):
+            return chr(next(count))
+        if isinstance(value, Mapping):
+            return {key: marks(inner) for key, inner in value.items()}
+        return [marks(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+    try:
+        marked = write(marks(row))
+    except Exception:
+        return None  # the function reads the texts, so placeholders break it
+    parts = PRIVATE.split(marked) if isinstance(marked, str) else []
+    return parts if len(parts) > 1 else None
+
+
+def _captured(
+    text: str, parts: Sequence[str], leaves: Sequence[tuple[str, str]]
+) -> list[Segment] | None:
+    """The words and the texts between them: the row's, whole or trimmed, or whatever is there."""
+    words = parts[0::2]
+    fields = [leaves[ord(mark) - FIRST] for mark in parts[1::2]]
+    for values in ([v for _, v in fields], [v.strip() for _, v in fields]):
+        if _woven(words, values) == text:
+            break
+    else:
+        between = _between(text, words)
+        if between is None:
+            return None
+        values = between
+    segments = [Segment(text=words[0])]
+    for (name, _), value, after in zip(fields, values, words[1:], strict=True):
+        segments += [Segment(text=value, kind="input", field=name), Segment(text=after)]
+    return segments
+
+
+def _woven(words: Sequence[str], values: Sequence[str]) -> str:
+    return words[0] + "".join(v + w for v, w in zip(values, words[1:], strict=True))
+
+
+def _between(text: str, words: Sequence[str]) -> list[str] | None:
+    """The texts between the words; each word counts where it first occurs, the last at the end."""
+    first, *middle, last = words
+    end = len(text) - len(last)
+    if not text.startswith(first) or not text.endswith(last) or end < len(first):
+        return None
+    places, position = [(0, len(first))], len(first)
+    for word in middle:
+        start = text.find(word, position, end)
+        if start < 0:
+            return None
+        position = start + len(word)
+        places.append((start, position))
+    places.append((end, len(text)))
+    return [text[before[1] : after[0]] for before, after in pairwise(places)]
+
+
+def _searched(text: str, leaves: Mapping[str, str]) -> list[Segment]:
+    """The row's longer texts where they first occur in the text, the longest first."""
+    spans: list[tuple[int, int, str]] = []
+    for name, value in sorted(leaves.items(), key=lambda leaf: -len(leaf[1])):
+        value = value.strip()
+        at = text.find(value) if len(value) >= TELLING else -1
+        if at >= 0 and all(at >= end or at + len(value) <= start for start, end, _ in spans):
+            spans.append((at, at + len(value), name))
+    segments, position = [], 0
+    for start, end, name in sorted(spans):
+        segments.append(Segment(text=text[position:start]))
+        segments.append(Segment(text=text[start:end], kind="input", field=name))
+        position = end
+    return [*segments, Segment(text=text[position:])] if spans else []
+
+
+def _numbered(segments: Sequence[Segment]) -> Iterator[Segment]:
+    """Repeated fields get names of their own, since their texts may differ."""
+    counts: dict[str, int] = {}
+    for segment in segments:
+        if segment.field is not None:
+            counts[segment.field] = counts.get(segment.field, 0) + 1
+            if counts[segment.field] > 1:
+                segment = replace(segment, field=f"{segment.field}_{counts[segment.field]}")
+        yield segment

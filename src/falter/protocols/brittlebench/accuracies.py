@@ -1,0 +1,384 @@
+"""Tables of accuracies: variance, ways of scoring, negation, doses and pairs; and the raters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis import Table, brittleness_bars, model_names
+from falter.core.interfaces import Case
+from falter.core.records import Estimate
+from falter.figures import (
+    Bar,
+    Bars,
+    Column,
+    Curve,
+    Curves,
+    Figure,
+    Grid,
+    HeatMap,
+    Strip,
+    Strips,
+    Value,
+)
+from falter.measures import (
+    ComposedPair,
+    IntensityCurve,
+    accuracy,
+    accuracy_drop,
+    composition,
+    intensity_curve,
+    mean_over_tasks,
+)
+from falter.protocols.protocol import PartResult
+from falter.protocols.tables import WayOfAsking, figures_of, models_of, panels_of
+from falter.rewrites import Agreement, Coefficient, Pair
+from falter.scorers import scorers
+from falter.stats import holm
+
+declared = figures_of("brittlebench")
+
+
+def variance_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
+    """Stacked bars for models and for tasks.
+
+    Where every model has one task, or every task one model, there is nothing to sum: the bars are
+    those of the panels.
+    """
+    pooled = brittleness_bars([(way.how, way.result.analysis) for way in ways])
+    names = {figure.name for figure in pooled}
+    figures = list(pooled)
+    for of in ("model", "task"):
+        if f"brittleness-{of}s" not in names:
+            figures += _panels(ways, of)
+    return tuple(sorted(figures, key=lambda figure: figure.name))
+
+
+def _panels(ways: Sequence[WayOfAsking], of: str) -> list[Figure]:
+    bars = []
+    for way in ways:
+        tail = f", {way.how}" if len(ways) > 1 else ""
+        for model in models_of(way.result):
+            for panel in panels_of(way.result, model):
+                plugin = panel.components["plugin"]
+                bars.append(
+                    Bar(
+                        label=(model if of == "model" else panel.panel.task) + tail,
+                        parts=(plugin["data"], plugin["pert"], plugin["run"]),
+                        share=panel.brittleness,
+                    )
+                )
+    if not bars:
+        return []
+    return [Bars(bars=tuple(bars), **declared("brittleness", of=of))]
+
+
+def spread_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
+    """Accuracies as asked and as perturbed, one dot a task, or a task and perturbation."""
+    strips = []
+    for model in dict.fromkeys(m for way in ways for m in models_of(way.result)):
+        for way in ways:
+            label = f"{model}, {way.how}" if len(ways) > 1 else model
+            before: list[tuple[str, float]] = []
+            after: list[tuple[str, float]] = []
+            for panel in panels_of(way.result, model):
+                task = panel.panel.task
+                if panel.baseline.value is not None:
+                    before.append((task, panel.baseline.value))
+                for recipe in panel.recipes:
+                    if recipe.accuracy.value is not None:
+                        after.append((f"{task}, {recipe.label}", recipe.accuracy.value))
+            strips.append(Strip(label=label, kind="original", values=tuple(before)))
+            strips.append(Strip(label=label, kind="perturbed", values=tuple(after)))
+    if not any(strip.values for strip in strips):
+        return ()
+    return (Strips(strips=tuple(strips), **declared("distribution")),)
+
+
+# By the likelihood of an option, raw and per character
+
+
+RAW, EVEN = "choice_likelihood", "choice_likelihood_norm"
+
+
+def scoring_figures(ways: Sequence[WayOfAsking], level: float) -> tuple[Figure, ...]:
+    """Baseline accuracy, raw and per character, where options were scored by likelihood."""
+    both = (scorers.get(RAW), scorers.get(EVEN))
+    rows: list[tuple[Value, ...]] = []
+    for way in ways:
+        values: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        for answered in way.result.cells():
+            cell = answered.cell
+            if answered.panel.scorer not in (RAW, EVEN) or cell.variant.recipe.perturbs:
+                continue
+            if cell.response is None or cell.variant.recipe.repeat or cell.repeat:
+                continue
+            case = Case(variant=cell.variant, response=cell.response)
+            scores = [scorer.score(case).value for scorer in both]
+            raw, even = (np.nan if score is None else score for score in scores)
+            place = answered.panel.model.label, answered.panel.task
+            values.setdefault(place, []).append((raw, even))
+        for (model, task), pairs in values.items():
+            raws, evens = np.array(pairs).T
+            rows.append(
+                (
+                    model, task, way.how,
+                    accuracy(raws, level=level),
+                    accuracy(evens, level=level),
+                )
+            )  # fmt: skip
+    if not rows:
+        return ()
+    return (Grid(rows=tuple(rows), **declared("scorings")),)
+
+
+# Asking for the wrong one of two options
+
+
+ASKS_FOR_THE_RIGHT, ASKS_FOR_THE_WRONG = "elimination_control", "elimination"
+
+
+def negation_grid(result: PartResult, level: float, *, strict: bool) -> tuple[Figure, ...]:
+    """How much accuracy is lost when the wrong option of two is asked for instead of the right."""
+    names = model_names(result.tables)
+    rows: list[tuple[Value, ...]] = []
+    for table in result.tables:
+        right, wrong = _column(table, ASKS_FOR_THE_RIGHT), _column(table, ASKS_FOR_THE_WRONG)
+        if right is None or wrong is None:
+            continue
+        values, changed = table.matrix(strict=strict), table.changed()
+        both = changed[:, right] & changed[:, wrong]
+        cost = accuracy_drop(values[both, right], values[both, wrong], level=level)
+        rows.append((names[table.panel.model.id], table.panel.task, cost))
+    if not rows:
+        return ()
+    return (Grid(rows=tuple(rows), **declared("negation")),)
+
+
+def _column(table: Table, label: str) -> int | None:
+    return next((n for n, recipe in enumerate(table.recipes) if recipe.label == label), None)
+
+
+# Agreement about the paraphrases
+
+
+def rating_figures(agreement: Agreement | None) -> tuple[Figure, ...]:
+    """How far people and judges agree about the rewrites; nothing without two of them."""
+    if agreement is None or not (agreement.pairs or agreement.judges):
+        return ()
+    rows: list[tuple[Value, ...]] = [
+        (pair.first, pair.second, pair.items, *_estimates(pair))
+        for pair in (*agreement.pairs, *agreement.judges)
+    ]
+    names = ("kappa, weighted", "alpha", "exact", "mean difference", "Spearman")
+    return (
+        Grid(
+            rows=tuple(rows),
+            **declared(
+                "paraphrase-quality",
+                columns=(Column(name=name, unit="coefficient") for name in names),
+                samples=agreement.samples,
+            ),
+        ),
+    )
+
+
+def _estimates(pair: Pair) -> tuple[Value, ...]:
+    coefficients: dict[str, Coefficient] = {
+        "kappa": pair.kappa,
+        "krippendorff_alpha": pair.alpha,
+        "exact": pair.exact,
+        "mean_difference": pair.difference,
+        "spearman": pair.spearman,
+    }
+    return tuple(
+        Estimate(
+            measure=measure,
+            value=coefficient.value,
+            status=coefficient.status,
+            low=coefficient.low,
+            high=coefficient.high,
+            items=coefficient.items,
+        )
+        for measure, coefficient in coefficients.items()
+    )
+
+
+# Accuracy against the number of edits
+
+
+Floats = NDArray[np.float64]
+
+
+def dose_figures(
+    result: PartResult, level: float, seed: int, *, strict: bool
+) -> tuple[Figure, ...]:
+    """A chart for each perturbation with a line for each model, and the curves in numbers."""
+    names = model_names(result.tables)
+    curves: list[Curve] = []
+    rows: list[tuple[Value, ...]] = []
+    for step in _steps(result.tables):
+        for model in dict.fromkeys(names.values()):
+            by_task = {
+                table.panel.task: _curve(table, step, level, seed, strict=strict)
+                for table in result.tables
+                if names[table.panel.model.id] == model and len(_doses(table, step)) > 1
+            }
+            if not by_task:
+                continue
+            curves.append(Curve(label=model, points=_mean(list(by_task.values())), facet=step))
+            rows += [(step, model, task, *_summary(curve)) for task, curve in by_task.items()]
+    if not curves:
+        return ()
+    tasks = ", ".join(dict.fromkeys(t.panel.task for t in result.tables))
+    return (
+        Curves(curves=tuple(curves), **declared("intensity", tasks=tasks)),
+        Grid(rows=tuple(rows), **declared("intensity-summary")),
+    )
+
+
+def _steps(tables: Sequence[Table]) -> list[str]:
+    names = (r.steps[0].name for t in tables for r in t.recipes if len(r.steps) == 1)
+    return list(dict.fromkeys(names))
+
+
+def _doses(table: Table, step: str) -> dict[float, int]:
+    """The column of every dose; the baseline is dose 0."""
+    columns = {0.0: 0}
+    for n, recipe in enumerate(table.recipes):
+        if len(recipe.steps) == 1 and recipe.steps[0].name == step:
+            count = recipe.steps[0].params.get("count")
+            if count is not None:
+                columns[float(count)] = n
+    return columns
+
+
+def _curve(table: Table, step: str, level: float, seed: int, *, strict: bool) -> IntensityCurve:
+    """A text without a place for an edit keeps its baseline score at every dose."""
+    doses = _doses(table, step)
+    values: Floats = table.carry(table.matrix(strict=strict))[:, list(doses.values())]
+    return intensity_curve(list(doses), values, clusters=table.clusters, level=level, seed=seed)
+
+
+def _mean(curves: Sequence[IntensityCurve]) -> tuple[tuple[float, Estimate], ...]:
+    """A model's points: means over its tasks, at the doses that all of them have."""
+    doses = [x for x in curves[0].levels if all(x in curve.levels for curve in curves)]
+    return tuple(
+        (x, mean_over_tasks([curve.means[curve.levels.index(x)] for curve in curves]))
+        for x in doses
+    )
+
+
+def _lost(slope: Estimate) -> Estimate:
+    """A slope of the score as a loss: in points, + is worse."""
+    low, high = slope.high, slope.low
+    return replace(
+        slope,
+        value=None if slope.value is None else -slope.value,
+        low=None if low is None else -low,
+        high=None if high is None else -high,
+        measure=f"{slope.measure}, as a loss",
+    )
+
+
+def _summary(curve: IntensityCurve) -> tuple[Value, ...]:
+    steepest = curve.steepest
+    between = "" if steepest is None else f"{steepest[0]:g} and {steepest[1]:g}"
+    return (
+        _lost(curve.slope),
+        curve.spearman,
+        curve.auc,
+        curve.retained,
+        curve.largest_step,
+        between,
+    )
+
+
+# One perturbation after another
+
+
+def pair_figures(result: PartResult, level: float, *, strict: bool) -> tuple[Figure, ...]:
+    """For each model and task: drops of ordered pairs, their interactions, and what order does."""
+    names, figures = model_names(result.tables), list[Figure]()
+    for number, table in enumerate(result.tables, start=1):
+        about = f"{names[table.panel.model.id]} on {table.panel.task}"
+        singles, pairs = _columns(table)
+        if not pairs:
+            continue
+        values: Floats = np.where(table.changed(), table.matrix(strict=strict), np.nan)
+        values[:, 0] = table.matrix(strict=strict)[:, 0]
+        composed = composition(
+            values[:, 0],
+            {name: values[:, n] for name, n in singles.items()},
+            {pair: values[:, n] for pair, n in pairs.items()},
+            clusters=table.clusters,
+            level=level,
+        )
+        tail = "" if len(result.tables) == 1 else f"-{number}"
+        alone = {
+            name: accuracy_drop(values[:, 0], values[:, n], level=level)
+            for name, n in singles.items()
+        }
+        figures += _maps(composed, alone, about, tail)
+        figures.append(_order(composed, about, tail))
+    return tuple(figures)
+
+
+def _columns(table: Table) -> tuple[dict[str, int], dict[tuple[str, str], int]]:
+    singles: dict[str, int] = {}
+    pairs: dict[tuple[str, str], int] = {}
+    for n, recipe in enumerate(table.recipes):
+        names = tuple(step.name for step in recipe.steps)
+        if len(names) == 1:
+            singles[names[0]] = n
+        elif len(names) == 2:
+            pairs[names[0], names[1]] = n
+    return singles, pairs
+
+
+def _maps(
+    composed: tuple[ComposedPair, ...], alone: dict[str, Estimate], about: str, tail: str
+) -> list[Figure]:
+    """The drop after each pair and its interaction; `alone` are the drops of the diagonal."""
+    by_pair = {(pair.first, pair.second): pair for pair in composed}
+
+    def drop(first: str, second: str) -> Estimate | None:
+        return alone[first] if first == second else by_pair[first, second].drop
+
+    def interaction(first: str, second: str) -> Estimate | None:
+        return None if first == second else by_pair[first, second].interaction
+
+    cells = {
+        kind: tuple(tuple(pick(a, b) for b in alone) for a in alone)
+        for kind, pick in (("drop", drop), ("interaction", interaction))
+    }
+    return [
+        HeatMap(
+            rows=tuple(alone),
+            columns=tuple(alone),
+            cells=cells["drop"],
+            **declared("pairs", tail=tail, about=about),
+        ),
+        HeatMap(
+            rows=tuple(alone),
+            columns=tuple(alone),
+            cells=cells["interaction"],
+            **declared("pairs-interaction", tail=tail, about=about),
+        ),
+    ]
+
+
+def _order(composed: tuple[ComposedPair, ...], about: str, tail: str) -> Grid:
+    by_pair = {(pair.first, pair.second): pair for pair in composed}
+    names = list(dict.fromkeys(pair.first for pair in composed))
+    pairs = list(combinations(names, 2))
+    adjusted = holm([by_pair[pair].asymmetry.p_value for pair in pairs])
+    rows: list[tuple[Value, ...]] = [
+        (a, b, by_pair[a, b].drop, by_pair[b, a].drop, by_pair[a, b].asymmetry, p)
+        for (a, b), p in zip(pairs, adjusted, strict=True)
+    ]
+    return Grid(rows=tuple(rows), **declared("pairs-order", tail=tail, about=about))

@@ -1,0 +1,336 @@
+"""The two arms of a reasoning part: every recipe with and without a chain of thought; the judge's
+task made of its answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis import OUTCOMES, UNREADABLE, Table, model_names
+from falter.core.errors import TaskError
+from falter.core.ids import short
+from falter.core.records import Estimate, Item, Prompt, Recipe
+from falter.protocols.judging import quoted, rubric
+from falter.protocols.protocol import PartResult, ScoredCell
+from falter.scorers import without_sequel
+from falter.scorers.judging import DIMENSIONS
+from falter.tasks import Task, Template
+
+CLEAN = "clean"
+ALL_TASKS = "all tasks"
+SCORED = OUTCOMES.index("scored")
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Columns of a run's recipes that differ by a chain of thought alone, the clean pair first.
+
+    `names` are those of the perturbations, `alone` the labels of those without a partner.
+    """
+
+    names: tuple[str, ...]
+    plain: tuple[int, ...]
+    thought: tuple[int, ...]
+    alone: tuple[str, ...]
+
+
+def pairs_of(recipes: Sequence[Recipe]) -> Pairs | None:
+    """Each recipe and its partner; None where no recipe adds only a chain of thought.
+
+    The partner has the same steps, and those that ask for reasoning besides. Of two partners (the
+    chain of thought before and after a perturbation), the first counts.
+    """
+    plain: dict[str, int] = {}
+    thought: dict[str, int] = {}
+    for n, recipe in enumerate(recipes):
+        (thought if recipe.reasons else plain).setdefault(_without_reasoning(recipe), n)
+    shared = [key for key in plain if key in thought]
+    clean = next((key for key in shared if not recipes[plain[key]].perturbs), None)
+    if clean is None:
+        return None
+    keys = [clean, *(key for key in shared if key != clean)]
+    used = {column for key in keys for column in (plain[key], thought[key])}
+    return Pairs(
+        names=(CLEAN, *(recipes[plain[key]].label for key in keys[1:])),
+        plain=tuple(plain[key] for key in keys),
+        thought=tuple(thought[key] for key in keys),
+        alone=tuple(r.label for n, r in enumerate(recipes) if r.perturbs and n not in used),
+    )
+
+
+def reasoning_of(answered: ScoredCell) -> str | None:
+    """What was written where a chain of thought was asked for; None elsewhere.
+
+    Where some step of the recipe had nothing to change, the prompt is the clean one.
+    """
+    cell = answered.cell
+    variant = cell.variant
+    if cell.response is None or variant.status != "changed" or not variant.recipe.reasons:
+        return None
+    text = without_sequel(cell.response.text or "", variant.prompt, reasoned=True).strip()
+    return text or None
+
+
+def _without_reasoning(recipe: Recipe) -> str:
+    """What a recipe and its partner have in common."""
+    sampling = {k: v for k, v in (recipe.sampling or {}).items() if k != "max_tokens"}
+    steps = tuple(step for step in recipe.steps if not step.reasons)
+    return replace(recipe, steps=steps, sampling=sampling or None).id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Arms:
+    """One model's answers to the same prompts, items × conditions × realisations, in both arms.
+
+    Condition 0 is the clean prompt. Scores are NaN where there is none, and where a step of the
+    recipe had nothing to change in an item; outcomes are -1 there. `units` are what is independent:
+    items, or clusters of them. `rows` names every item's task.
+    """
+
+    model: str
+    task: str
+    names: tuple[str, ...]
+    plain: Floats
+    thought: Floats
+    plain_outcome: NDArray[np.int8]
+    thought_outcome: NDArray[np.int8]
+    units: tuple[Hashable, ...]
+    rows: tuple[str, ...]
+    clustered: bool
+
+    @property
+    def perturbations(self) -> tuple[str, ...]:
+        return self.names[1:]
+
+    @property
+    def clusters(self) -> tuple[Hashable, ...] | None:
+        """The unit of every item, where it is not the item itself."""
+        return self.units if self.clustered else None
+
+    def cells(self, *arrays: NDArray[Any]) -> tuple[list[NDArray[Any]], list[Hashable] | None]:
+        """The arrays as vectors over cells, and the unit of every cell; None if each is its own."""
+        each = int(np.prod(arrays[0].shape[1:]))
+        vectors = [array.reshape(-1) for array in arrays]
+        if each == 1 and not self.clustered:
+            return vectors, None
+        return vectors, [unit for unit in self.units for _ in range(each)]
+
+    def only(self, places: Sequence[int]) -> Arms:
+        """The same arms of some conditions."""
+        at = list(places)
+        return replace(
+            self,
+            names=tuple(self.names[n] for n in at),
+            plain=self.plain[:, at],
+            thought=self.thought[:, at],
+            plain_outcome=self.plain_outcome[:, at],
+            thought_outcome=self.thought_outcome[:, at],
+        )
+
+    def both_read(self) -> Arms:
+        """The same arms over the cells that were read in both, as the paper counts."""
+        read = (self.plain_outcome == SCORED) & (self.thought_outcome == SCORED)
+        return replace(
+            self,
+            plain=np.where(read, self.plain, np.nan),
+            thought=np.where(read, self.thought, np.nan),
+        )
+
+    def counted_wrong(self) -> Arms:
+        """The same arms with every answer that could not be read as a wrong one."""
+        plain, thought = (
+            np.where(np.isin(outcome, UNREADABLE), 0.0, values)
+            for outcome, values in (
+                (self.plain_outcome, self.plain),
+                (self.thought_outcome, self.thought),
+            )
+        )
+        return replace(self, plain=plain, thought=thought)
+
+
+def counts_unread_as_wrong(result: PartResult) -> bool:
+    """The run's rule for answers that could not be read; else they are left out."""
+    return bool(result.run.experiment["unparsed"] == "wrong")
+
+
+def arms_of(result: PartResult, pairs: Pairs) -> Iterator[tuple[Arms, ...]]:
+    """For every model its arms on each task, and on all tasks together where there are several.
+
+    Together means all of their items, each counting the same.
+    """
+    strict = counts_unread_as_wrong(result)
+    names = model_names(result.tables)
+    for identity, model in names.items():
+        tables = [table for table in result.tables if table.panel.model.id == identity]
+        by_task = [_arms(table, model, pairs, strict) for table in tables]
+        yield (*by_task, _together(by_task)) if len(by_task) > 1 else tuple(by_task)
+
+
+def _arms(table: Table, model: str, pairs: Pairs, strict: bool) -> Arms:
+    plain, thought = list(pairs.plain), list(pairs.thought)
+    changed = table.changed()
+    # Only cells whose recipe did what its name says, in both arms: else they compare other prompts.
+    valid = changed[:, thought]
+    valid[:, 1:] &= changed[:, plain[1:]]
+    values = table.scores(strict=strict)
+    task = table.panel.task
+    units = table.items if table.clusters is None else table.clusters
+    return Arms(
+        model=model,
+        task=task,
+        names=pairs.names,
+        plain=np.where(valid[:, :, None], values[:, plain], np.nan),
+        thought=np.where(valid[:, :, None], values[:, thought], np.nan),
+        plain_outcome=_outcome(table, plain, valid),
+        thought_outcome=_outcome(table, thought, valid),
+        units=tuple((task, unit) for unit in units),
+        rows=(task,) * len(table.items),
+        clustered=table.clusters is not None,
+    )
+
+
+def _outcome(table: Table, columns: list[int], valid: Flags) -> NDArray[np.int8]:
+    """The outcomes, -1 where the recipe did not do what it is named for."""
+    outcome = table.outcome[:, columns].astype(np.int8)
+    return np.where(valid[:, :, None], outcome, np.int8(-1))
+
+
+def _together(arms: Sequence[Arms]) -> Arms:
+    return replace(
+        arms[0],
+        task=ALL_TASKS,
+        plain=np.concatenate([a.plain for a in arms]),
+        thought=np.concatenate([a.thought for a in arms]),
+        plain_outcome=np.concatenate([a.plain_outcome for a in arms]),
+        thought_outcome=np.concatenate([a.thought_outcome for a in arms]),
+        units=tuple(unit for a in arms for unit in a.units),
+        rows=tuple(row for a in arms for row in a.rows),
+        clustered=any(a.clustered for a in arms),
+    )
+
+
+def mean_over_places(values: Floats) -> Floats:
+    """Items × conditions: the mean over the realisations that have a score."""
+    scored = ~np.isnan(values)
+    count = scored.sum(axis=2)
+    total = np.where(scored, values, 0.0).sum(axis=2)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+
+
+class Signer:
+    """Stamps estimates with what they are about and how they were made."""
+
+    def __init__(self, result: PartResult, seed: int) -> None:
+        self.run, self.seed = result.run, seed
+        self.strict = counts_unread_as_wrong(result)
+
+    @property
+    def unread(self) -> str:
+        """What answers that could not be read are, in words."""
+        return "wrong" if self.strict else "left out"
+
+    def __call__(self, estimate: Estimate, **group: str) -> Estimate:
+        run = self.run
+        parts = (
+            f"falter {run.version}",
+            f"run {short(run.id)}",
+            *group.values(),
+            f"draws {run.draws}",
+            f"repeats {run.repeats}",
+            f"unparsed {'wrong' if self.strict else 'excluded'}",
+            f"level {estimate.level:g}",
+            f"seed {self.seed}",
+        )
+        return replace(estimate, group=group, seed=self.seed, signature=" | ".join(parts))
+
+
+# The judge's task
+
+
+TASK = "reasoning_quality"
+RATINGS = "ratings_wanted"
+LONGEST_QUESTION, LONGEST = 12_000, 8_000
+_SHOWN = ("instruction", "input", "document")
+
+_PARTS = {
+    "instruction": rubric("reasoning"),
+    "input": "The question:\n{question}\n{options}\nThe reasoning:\n{reasoning}\n",
+    "output_format": (
+        f"Reply with one JSON object and nothing else. Its keys are {{{RATINGS}}}; every value is "
+        "a whole number from 0 to 100."
+    ),
+}
+
+
+def quality_task(source: PartResult) -> Task:
+    """One item for every different answer of a part that asked for a chain of thought.
+
+    Its key is the request's. The judge sees the clean question and not the perturbed one, so that
+    it cannot rate the prompt, and the options as the model saw them, because the reasoning names
+    their labels. It does not see which option is right: a judge who knows that rates the answer
+    and calls it reasoning, and quality could then not be compared with correctness. The reasoning
+    may still echo a perturbed word.
+    """
+    questions: dict[tuple[str, str], str] = {}
+    for answered in source.cells():
+        variant = answered.cell.variant
+        if not variant.recipe.perturbs:
+            place = answered.panel.task, variant.item.key
+            questions.setdefault(place, _question(variant.prompt, variant.item))
+    items: dict[str, Item] = {}
+    for answered in source.cells():
+        cell, text = answered.cell, reasoning_of(answered)
+        if text is None or cell.key in items:
+            continue
+        item = cell.variant.item
+        question = questions.get((answered.panel.task, item.key)) or _of_fields(item)
+        items[cell.key] = Item(
+            task=TASK,
+            key=cell.key,
+            fields={
+                "question": quoted(question, LONGEST_QUESTION),
+                "options": _options(cell.variant.prompt, item),
+                "reasoning": quoted(text, LONGEST),
+                RATINGS: ", ".join(DIMENSIONS),
+            },
+        )
+    if not items:
+        raise TaskError(
+            f"The part '{source.part.name}' has no reasoning to judge",
+            hint="it must ask for a chain of thought, and at least one answer must have arrived",
+        )
+    return Task(
+        name=TASK,
+        items=tuple(items.values()),
+        templates={"open": Template.parse(_PARTS)},
+        scorer=TASK,
+    )
+
+
+def _question(prompt: Prompt, item: Item) -> str:
+    """The instruction, input and documents, without options, output format and cue."""
+    text = "".join(s.text for s in prompt.sections if s.kind in _SHOWN).strip()
+    return text or _of_fields(item)
+
+
+def _of_fields(item: Item) -> str:
+    return "\n\n".join(item.fields.values())
+
+
+def _options(prompt: Prompt, item: Item) -> str:
+    """The options in the order and with the labels that the model saw, with their heading."""
+    if not item.choices:
+        return ""
+    choices, labels = prompt.choices, prompt.labels
+    if sorted(choices) != sorted(item.choices) or len(labels) != len(choices):
+        choices, labels = item.choices, tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(item.choices)])
+    lines = (f"{a}. {text}" for a, text in zip(labels, choices, strict=True))
+    return f"\nThe options:\n{quoted(chr(10).join(lines), LONGEST_QUESTION)}\n"

@@ -1,0 +1,337 @@
+"""Figures of a judge's ratings: quality under perturbations, its dimensions, and correctness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis import model_names
+from falter.core.records import Estimate, Score
+from falter.figures import Figure, Grid, HeatMap, Value
+from falter.measures import (
+    accuracy,
+    accuracy_drop,
+    association,
+    contrast,
+    mean_score,
+    micro_average,
+)
+from falter.protocols.brittlebench.arms import (
+    Pairs,
+    Signer,
+    counts_unread_as_wrong,
+    pairs_of,
+    reasoning_of,
+)
+from falter.protocols.protocol import PartResult
+from falter.protocols.tables import figures_of
+from falter.scorers.judging import DIMENSIONS, read_ratings
+from falter.stats import average_ranks
+
+declared = figures_of("brittlebench")
+
+Floats = NDArray[np.float64]
+Ratings = Mapping[str, tuple[float, ...]]
+Unit = tuple[str, str]
+OVERALL = DIMENSIONS.index("overall")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """A piece of reasoning: its item and condition, the request's key, the answer's score."""
+
+    unit: Unit
+    condition: int
+    key: str
+    value: float
+
+
+def quality_figures(
+    source: PartResult, judged: PartResult, level: float, seed: int
+) -> tuple[Figure, ...]:
+    """Three figures of the judge's ratings of a part's reasoning. Calls no model."""
+    pairs = pairs_of(source.run.recipes)
+    answers = {} if pairs is None else _answers(source, pairs)
+    if pairs is None or not answers:
+        grid = Grid(rows=(), **declared("no-reasoning"))
+        return (grid,)
+    asked, ratings = _ratings(judged)
+    models = {
+        model: _Rated(of_model, pairs.names, asked, ratings) for model, of_model in answers.items()
+    }
+    study = _Study(models, Signer(source, seed), _judges(source, judged), level, seed)
+    return (study.quality(), study.dimensions(), study.correctness())
+
+
+class _Rated:
+    """Answers with their ratings as shares of 100: items × conditions × dimensions, and one by one.
+
+    An item's rating in a condition is the mean over its different answers there.
+    """
+
+    def __init__(
+        self,
+        answers: Sequence[_Answer],
+        names: tuple[str, ...],
+        asked: frozenset[str],
+        ratings: Ratings,
+    ) -> None:
+        place = {unit: n for n, unit in enumerate(dict.fromkeys(a.unit for a in answers))}
+        shape = len(place), len(names)
+        none = (np.nan,) * len(DIMENSIONS)
+        self.names, self.units = names, tuple(place)
+        self.item = np.array([place[a.unit] for a in answers], dtype=np.intp)
+        self.condition = np.array([a.condition for a in answers], dtype=np.intp)
+        self.each = np.array([ratings.get(a.key, none) for a in answers], dtype=np.float64)
+        self.value = np.array([a.value for a in answers], dtype=np.float64)
+        self.asked = np.array([a.key in asked for a in answers], dtype=np.bool_)
+        self.quality = np.stack([self._table(d, shape) for d in self.each.T], axis=2)
+        both = ~np.isnan(self.value + self.overall)  # an answer that is scored and rated
+        self.right = self._table(np.where(both, self.value, np.nan), shape)
+        self.rated_right = self._table(np.where(both, self.overall, np.nan), shape)
+
+    @property
+    def overall(self) -> Floats:
+        """The overall rating of every answer."""
+        return np.asarray(self.each[:, OVERALL])
+
+    def counts(self, conditions: Sequence[int]) -> tuple[int, int, int]:
+        """Pieces of reasoning, those with a rating, those whose rating could not be read."""
+        here = np.isin(self.condition, conditions)
+        rated = here & ~np.isnan(self.overall)
+        return int(here.sum()), int(rated.sum()), int((here & self.asked & ~rated).sum())
+
+    def _table(self, values: Floats, shape: tuple[int, int]) -> Floats:
+        """Items × conditions: the mean over the different answers of a cell."""
+        known = ~np.isnan(values)
+        at = self.item[known], self.condition[known]
+        total, count = np.zeros(shape), np.zeros(shape)
+        np.add.at(total, at, values[known])
+        np.add.at(count, at, 1.0)
+        return np.asarray(np.where(count > 0, total / np.maximum(count, 1.0), np.nan))
+
+
+class _Study:
+    """The ratings of every model, as figures."""
+
+    def __init__(
+        self,
+        models: Mapping[str, _Rated],
+        sign: Signer,
+        about: tuple[str, ...],
+        level: float,
+        seed: int,
+    ) -> None:
+        self.models, self.sign, self.about = models, sign, about
+        self.level, self.seed = level, seed
+
+    def quality(self) -> Grid:
+        """Per model and condition: counts, the mean rating, what is lost to the clean prompt."""
+        return Grid(
+            rows=tuple(
+                row for model, rated in self.models.items() for row in self._rows(model, rated)
+            ),
+            **declared("reasoning-quality", text=self.about),
+        )
+
+    def _rows(self, model: str, rated: _Rated) -> list[tuple[Value, ...]]:
+        table = rated.quality[:, :, OVERALL]
+        rows: list[tuple[Value, ...]] = []
+        for n, name in enumerate(rated.names):
+            about = {"model": model, "condition": name}
+            mean = _named(accuracy(table[:, n], level=self.level), "reasoning_quality")
+            drop = None
+            if n:
+                loss = accuracy_drop(table[:, 0], table[:, n], level=self.level)
+                drop = self.sign(_named(loss, "quality_drop"), **about)
+            counts = rated.counts([n])
+            rows.append((model, name, *counts, self.sign(mean, **about), *_with_p(drop)))
+        if len(rated.names) > 2:
+            about = {"model": model, "condition": "all perturbations"}
+            mean = _named(mean_score(table[:, 1:], level=self.level), "reasoning_quality")
+            loss = micro_average(table[:, :1] - table[:, 1:], level=self.level)
+            drop = self.sign(_named(loss, "quality_drop"), **about)
+            mean = self.sign(mean, **about)
+            counts = rated.counts(range(1, len(rated.names)))
+            rows.append((model, "all perturbations", *counts, mean, *_with_p(drop)))
+        return rows
+
+    def dimensions(self) -> HeatMap:
+        """How the ratings of one dimension go with those of another, over all models."""
+        units = list(dict.fromkeys(unit for rated in self.models.values() for unit in rated.units))
+        place = {unit: n for n, unit in enumerate(units)}
+        layers = []
+        for rated in self.models.values():
+            layer = np.full((len(units), *rated.quality.shape[1:]), np.nan)
+            layer[[place[unit] for unit in rated.units]] = rated.quality
+            layers.append(layer)
+        cube = np.concatenate(layers, axis=1)
+        ranks = np.stack([_ranked(cube[:, :, d]) for d in range(len(DIMENSIONS))], axis=2)
+        numbers = range(len(DIMENSIONS))
+        return HeatMap(rows=DIMENSIONS, columns=DIMENSIONS, cells=tuple(
+                tuple(
+                    None if row == column
+                    else self._correlation(ranks, "spearman", row, column) if row > column
+                    else self._correlation(cube, "pearson", row, column)
+                    for column in numbers
+                )
+                for row in numbers
+            ), **declared("quality-dimensions", text=self.about))  # fmt: skip
+
+    def _correlation(self, cube: Floats, kind: str, first: int, second: int) -> Estimate:
+        correlation = association(
+            cube[:, :, first], cube[:, :, second], level=self.level, seed=self.seed
+        ).overall
+        correlation = replace(correlation, measure=f"quality.{kind}", conditions=cube.shape[1])
+        return self.sign(correlation, first=DIMENSIONS[first], second=DIMENSIONS[second])
+
+    def correctness(self) -> Grid:
+        """Per model: the quality of right and of wrong answers."""
+        return Grid(
+            rows=tuple(self._correctness(model, rated) for model, rated in self.models.items()),
+            **declared(
+                "quality-and-correctness",
+                text=self.about,
+                unread=self.sign.unread,
+            ),
+        )
+
+    def _correctness(self, model: str, rated: _Rated) -> tuple[Value, ...]:
+        about = {"model": model}
+        right, wrong = (
+            np.where(rated.value == truth, rated.overall, np.nan) for truth in (1.0, 0.0)
+        )
+        units = [int(n) for n in rated.item]
+        means = (
+            self.sign(
+                _named(accuracy(side, clusters=units, level=self.level), "reasoning_quality"),
+                **about,
+            )
+            for side in (right, wrong)
+        )
+        gap = self.sign(_gap(right, wrong, units, self.level), **about)
+        together = association(rated.rated_right, rated.right, level=self.level, seed=self.seed)
+        return (
+            model,
+            int((~np.isnan(right)).sum()),
+            int((~np.isnan(wrong)).sum()),
+            *means,
+            gap,
+            gap.p_value,
+            self.sign(together.overall, **about),
+            self.sign(together.within, **about),
+        )
+
+
+def _gap(right: Floats, wrong: Floats, units: Sequence[int], level: float) -> Estimate:
+    """The mean of the right minus that of the wrong, the cells of one unit together."""
+    gap = contrast(np.column_stack([right, wrong]), [1.0, -1.0], clusters=units, level=level)
+    rated = ~np.isnan(right) | ~np.isnan(wrong)
+    clusters = len(np.unique(np.asarray(units)[rated]))
+    return Estimate(
+        measure="quality_gap",
+        value=gap.value,
+        status=gap.status,
+        estimand="mean quality of right answers - of wrong answers, items like these",
+        low=gap.interval.low,
+        high=gap.interval.high,
+        level=level,
+        p_value=gap.p_value,
+        method=f"{gap.interval.method}; p: t",
+        items=clusters,
+        conditions=2,
+        excluded=gap.excluded,
+        clusters=gap.clusters,
+        design_effect=gap.design_effect,
+    )
+
+
+def _answers(source: PartResult, pairs: Pairs) -> dict[str, list[_Answer]]:
+    """The different pieces of reasoning of every model.
+
+    Where a perturbation changed nothing, the request is that of the clean prompt, and it counts
+    there.
+    """
+    names = model_names(source.tables)
+    places = {source.run.recipes[n].id: at for at, n in enumerate(pairs.thought)}
+    strict = counts_unread_as_wrong(source)
+    by_model: dict[str, dict[tuple[Unit, str], _Answer]] = {}
+    for answered in source.cells():
+        cell = answered.cell
+        condition = places.get(cell.variant.recipe.id)
+        if condition is None or reasoning_of(answered) is None:
+            continue
+        unit = answered.panel.task, cell.variant.item.key
+        answers = by_model.setdefault(names[answered.panel.model.id], {})
+        known = answers.get((unit, cell.key))
+        if known is None or condition < known.condition:
+            answers[unit, cell.key] = _Answer(
+                unit=unit,
+                condition=condition,
+                key=cell.key,
+                value=_value(answered.score, strict),
+            )
+    return {model: list(answers.values()) for model, answers in by_model.items()}
+
+
+def _value(score: Score | None, strict: bool) -> float:
+    if score is not None and score.value is not None:
+        return score.value
+    unread = score is not None and score.outcome in ("unparsed", "truncated", "refused")
+    return 0.0 if unread and strict else np.nan
+
+
+def _ratings(judged: PartResult) -> tuple[frozenset[str], Ratings]:
+    """What was to be rated, and the ratings that could be read: means over judges and repeats.
+
+    Ratings given to a perturbed version of the judge's own prompt are ignored.
+    """
+    asked: set[str] = set()
+    replies: dict[str, list[tuple[int, ...]]] = {}
+    for answered in judged.cells():
+        variant, score = answered.cell.variant, answered.score
+        if variant.recipe.perturbs:
+            continue
+        asked.add(variant.item.key)
+        if score is None or score.outcome != "scored":
+            continue
+        ratings = read_ratings(score.extracted or "")
+        if ratings is not None:
+            replies.setdefault(variant.item.key, []).append(tuple(ratings[d] for d in DIMENSIONS))
+    return frozenset(asked), {
+        key: tuple((np.mean(rows, axis=0) / 100.0).tolist()) for key, rows in replies.items()
+    }
+
+
+def _judges(source: PartResult, judged: PartResult) -> tuple[str, ...]:
+    """Which models judged, and what that means for the ratings."""
+    models = {panel.model.id: panel.model for panel in judged.run.panels}.values()
+    lines = [f"Judge: {', '.join(model.label for model in models)}."]
+    if any(model.simulated for model in models):
+        lines.append(
+            "A simulated judge makes its ratings up: they say nothing about the reasoning, and "
+            "only show what the tables look like."
+        )
+    own = {panel.model.id for panel in source.run.panels} & {model.id for model in models}
+    if own:
+        lines.append("A judge that rates its own reasoning may be kinder to it.")
+    return tuple(lines)
+
+
+def _ranked(table: Floats) -> Floats:
+    """The same table with average ranks over all of its cells."""
+    ranks = np.full(table.shape, np.nan)
+    known = ~np.isnan(table)
+    ranks[known] = average_ranks(table[known])
+    return ranks
+
+
+def _named(estimate: Estimate, measure: str) -> Estimate:
+    return replace(estimate, measure=measure)
+
+
+def _with_p(drop: Estimate | None) -> tuple[Value, Value]:
+    return (None, None) if drop is None else (drop, drop.p_value)

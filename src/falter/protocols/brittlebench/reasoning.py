@@ -1,0 +1,299 @@
+"""With and without a chain of thought: accuracy, drops, what is saved, what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis import UNREADABLE
+from falter.core.records import Estimate
+from falter.figures import Figure, Grid, Value
+from falter.measures import (
+    accuracy,
+    accuracy_drop,
+    differential_failure,
+    micro_average,
+    relative_change,
+)
+from falter.protocols.brittlebench.arms import (
+    SCORED,
+    Arms,
+    Pairs,
+    Signer,
+    arms_of,
+    mean_over_places,
+    pairs_of,
+)
+from falter.protocols.brittlebench.mixed_models import mixed_effects_grid
+from falter.protocols.protocol import PartResult
+from falter.protocols.tables import figures_of
+from falter.stats import difference_in_drops, holm, mcnemar, sign_flip_test
+
+declared = figures_of("brittlebench")
+
+Floats = NDArray[np.float64]
+Row = tuple[Value, ...]
+
+# A sum of thousands of signs is normal to many digits, and each draw of them takes its time.
+FLIPS, MANY, FEWER_FLIPS = 9_999, 2_000, 1_999
+
+
+def reasoning_figures(result: PartResult, level: float, seed: int) -> tuple[Figure, ...]:
+    """The tables of a part that asks every condition without and with a chain of thought."""
+    pairs = pairs_of(result.run.recipes)
+    if pairs is None or not result.tables:
+        return (Grid(rows=(), **declared("no-chain-of-thought")),)
+    study = _Study(result, pairs, level, seed)
+    return (
+        study.chain_of_thought(),
+        study.mitigation(),
+        mixed_effects_grid([arms[-1] for arms in study.arms], study.sign, level, seed),
+        study.extraction_failures(),
+    )
+
+
+class _Study:
+    """A part with both of its arms, model by model."""
+
+    def __init__(self, result: PartResult, pairs: Pairs, level: float, seed: int) -> None:
+        self.pairs, self.level, self.seed = pairs, level, seed
+        self.sign = Signer(result, seed)
+        self.arms = tuple(arms_of(result, pairs))
+
+    def chain_of_thought(self) -> Grid:
+        """Per model and task: accuracy, the paired cells, the mean drops."""
+        alone = []
+        if self.pairs.alone:
+            names = ", ".join(self.pairs.alone)
+            alone.append(f"Not shown, because they were not asked in both arms: {names}.")
+        return Grid(
+            rows=tuple(self._overview(arms) for of_model in self.arms for arms in of_model),
+            **declared("chain-of-thought", text=alone, unread=self.sign.unread),
+        )
+
+    def mitigation(self) -> Grid:
+        """Per model and perturbation, over all tasks: how much less is lost."""
+        rows: list[Row] = []
+        for arms in (of_model[-1] for of_model in self.arms):
+            drops = [
+                (name, *self._drops(arms.only([0, n]), perturbation=name))
+                for n, name in enumerate(arms.names)
+                if n
+            ]
+            adjusted = holm([difference.p_value for _, _, _, difference in drops])
+            rows += [
+                (arms.model, name, plain, thought, difference, difference.p_value, p)
+                for (name, plain, thought, difference), p in zip(drops, adjusted, strict=True)
+            ]
+        return Grid(rows=tuple(rows), **declared("mitigation"))
+
+    def extraction_failures(self) -> Grid:
+        """Per model and condition: what could not be read, and the headline both ways."""
+        return Grid(
+            rows=tuple(row for of_model in self.arms for row in self._failures(of_model[-1])),
+            **declared("extraction-failures"),
+        )
+
+    def _overview(self, arms: Arms) -> Row:
+        about = {"model": arms.model, "task": arms.task}
+        plain, thought = mean_over_places(arms.plain), mean_over_places(arms.thought)
+        without, with_it = (
+            self.sign(accuracy(side[:, 0], clusters=arms.clusters, level=self.level), **about)
+            for side in (plain, thought)
+        )
+        gain = self._gain(arms, flips=True)
+        softened: Row = (None,) * 5
+        if arms.perturbations:
+            plain_drop, thought_drop, difference = self._drops(arms)
+            saved = self._saved(arms)
+            softened = (plain_drop, thought_drop, difference, difference.p_value, saved)
+        return (
+            arms.model,
+            arms.task,
+            without,
+            with_it,
+            *self._counts(arms),
+            gain,
+            gain.p_value,
+            *softened,
+        )
+
+    def _counts(self, arms: Arms) -> Row:
+        """Pairs, those right in one arm only, and McNemar's test; None for scores in between."""
+        paired = ~np.isnan(arms.plain - arms.thought)
+        plain, thought = arms.plain[paired], arms.thought[paired]
+        if not np.isin((plain, thought), (0.0, 1.0)).all():
+            return (len(plain), None, None, None, None)
+        only_with = int(((thought == 1.0) & (plain == 0.0)).sum())
+        only_without = int(((thought == 0.0) & (plain == 1.0)).sum())
+        test = mcnemar(only_without, only_with)
+        return (len(plain), only_with, only_without, test.chi2, test.chi2_p)
+
+    def _gain(self, arms: Arms, *, flips: bool = False, **about: str) -> Estimate:
+        """Accuracy with minus accuracy without, cell by cell; units are what is independent."""
+        (thought, plain), units = arms.cells(arms.thought, arms.plain)
+        gain = accuracy_drop(thought, plain, clusters=units, level=self.level)
+        p_value, method = gain.p_value, gain.method
+        if flips and gain.value is not None:
+            draws = FLIPS if len(arms.units) <= MANY else FEWER_FLIPS
+            test = sign_flip_test(
+                thought, plain, clusters=units, replications=draws, seed=self.seed
+            )
+            how = "all" if test.exact else f"{test.flips:,}"
+            p_value, method = test.p_value, f"{method.partition(';')[0]}; p: {how} sign flips"
+        items = int((~np.isnan(arms.plain - arms.thought)).any(axis=(1, 2)).sum())
+        return self.sign(
+            replace(
+                gain,
+                measure="chain_of_thought_gain",
+                estimand="score(chain of thought) - score(none) over the cells of both, these "
+                "conditions, items like these",
+                p_value=p_value,
+                method=method,
+                items=items,
+                conditions=2 * len(arms.names),
+                excluded=len(arms.units) - items,
+            ),
+            model=arms.model,
+            task=arms.task,
+            **about,
+        )
+
+    def _drops(self, arms: Arms, **about: str) -> tuple[Estimate, Estimate, Estimate]:
+        """Over the items × perturbations that have all four scores: both drops, the difference."""
+        plain, thought = mean_over_places(arms.plain), mean_over_places(arms.thought)
+        clusters, about = arms.clusters, {"model": arms.model, "task": arms.task, **about}
+        means = (
+            replace(
+                micro_average(drops, baseline=side[:, 0], clusters=clusters, level=self.level),
+                measure="mean_drop",
+            )
+            for drops, side in zip(_paired_drops(arms), (plain, thought), strict=True)
+        )
+        without, with_it = (self.sign(mean, **about) for mean in means)
+        result = difference_in_drops(
+            plain[:, 0],
+            plain[:, 1:],
+            thought[:, 0],
+            thought[:, 1:],
+            clusters=clusters,
+            level=self.level,
+        )
+        difference = Estimate(
+            measure="difference_in_drops",
+            value=result.value,
+            status=result.status,
+            estimand=result.estimand,
+            low=result.interval.low,
+            high=result.interval.high,
+            level=self.level,
+            p_value=result.p_value,
+            method=f"{result.interval.method}; p: t",
+            items=result.items,
+            conditions=2 * len(arms.names),
+            excluded=result.excluded,
+        )
+        return without, with_it, self.sign(difference, **about)
+
+    def _saved(self, arms: Arms) -> Estimate:
+        """1 - drop with/drop without: one number per item, so that it is the ratio of the means."""
+        plain, thought = (_item_shares(drops) for drops in _paired_drops(arms))
+        change = relative_change(
+            plain, thought, clusters=arms.clusters, level=self.level, seed=self.seed
+        )
+        saved = replace(
+            change,
+            measure="mitigation",
+            estimand="drop without - drop with, as a share of the drop without, items like these",
+            conditions=2 * len(arms.names),
+        )
+        if change.value is not None:
+            if np.nanmean(plain) > 0.0:
+                # What is saved is a fall from one drop to the other: signs and ends are swapped.
+                saved = replace(
+                    saved,
+                    value=-change.value,
+                    low=None if change.high is None else -change.high,
+                    high=None if change.low is None else -change.low,
+                )
+            else:
+                saved = replace(
+                    saved,
+                    value=None,
+                    status="undefined_zero_denominator",
+                    low=None,
+                    high=None,
+                    method="none: nothing is lost without a chain of thought",
+                )
+        return self.sign(saved, model=arms.model, task=arms.task)
+
+    def _failures(self, arms: Arms) -> Iterator[Row]:
+        for n, name in enumerate(arms.names):
+            yield self._failure_row(arms.only([n]), arms.only([0, n]) if n else None, name)
+        if len(arms.names) > 1:
+            yield self._failure_row(arms, arms, "all conditions")
+
+    def _failure_row(self, arms: Arms, softened: Arms | None, condition: str) -> Row:
+        """One row: shares of unread answers, the gain and the difference in drops, both ways."""
+        about = {"model": arms.model, "task": arms.task, "condition": condition}
+        (plain, thought), units = arms.cells(
+            _unread(arms.plain_outcome), _unread(arms.thought_outcome)
+        )
+        shares = (
+            self.sign(
+                replace(
+                    accuracy(flags, clusters=units, level=self.level),
+                    measure="unreadable",
+                    estimand="share of answers that cannot be read, items like these",
+                ),
+                **about,
+            )
+            for flags in (plain, thought)
+        )
+        shift = differential_failure(plain, thought, clusters=units, level=self.level)
+        shift = self.sign(
+            replace(
+                shift,
+                estimand="failures(chain of thought) - failures(none), items like these",
+            ),
+            **about,
+        )
+        ways: Sequence[Callable[[Arms], Arms]] = (Arms.counted_wrong, Arms.both_read)
+        gains = (self._gain(way(arms), condition=condition) for way in ways)
+        saved: Row = (None, None)
+        if softened is not None:
+            saved = tuple(self._drops(way(softened), condition=condition)[2] for way in ways)
+        return (arms.model, condition, *shares, shift, shift.p_value, *gains, *saved)
+
+
+def _paired_drops(arms: Arms) -> tuple[Floats, Floats]:
+    """Items × perturbations of both drops, NaN where one of the four scores is missing."""
+    plain, thought = (
+        side[:, :1] - side[:, 1:] for side in map(mean_over_places, (arms.plain, arms.thought))
+    )
+    paired = ~np.isnan(plain + thought)
+    return (np.where(paired, plain, np.nan), np.where(paired, thought, np.nan))
+
+
+def _item_shares(drops: Floats) -> Floats:
+    """A number per item whose mean over items is the mean over conditions of their mean drops.
+
+        x_i = Σ_c d_ic · N/(n_c C)
+
+    N items have a drop, n_c of them under condition c of C. A ratio of two such means can then be
+    resampled by items.
+    """
+    known = ~np.isnan(drops)
+    drops, known = drops[:, known.any(axis=0)], known[:, known.any(axis=0)]
+    rows = known.any(axis=1)
+    weights = rows.sum() / np.maximum(1, known.sum(axis=0)) / max(1, known.shape[1])
+    return np.asarray(np.where(rows, np.where(known, drops, 0.0) @ weights, np.nan))
+
+
+def _unread(outcome: NDArray[np.int8]) -> Floats:
+    """1 where an answer could not be read, 0 where it was scored, NaN where none arrived."""
+    unread = np.isin(outcome, UNREADABLE)
+    return np.where(outcome == SCORED, 0.0, np.where(unread, 1.0, np.nan))

@@ -1,0 +1,271 @@
+"""Tables of the enterprise protocol: robustness by category, deltas, difficulty, runs, samples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from falter.core.records import Estimate, EstimateStatus
+from falter.figures import Column, Curve, Curves, Figure, Grid, HeatMap, Statement, Value
+from falter.measures import CategoryScore, RobustnessScore, category_difficulty, run_summary
+from falter.protocols.enterprise.pairs import Pair, Reply
+from falter.protocols.enterprise.parts import BASELINE, CROSSLINGUAL, kind_of
+from falter.protocols.enterprise.scores import ALIKE, TOLERANCE, Scores
+from falter.protocols.tables import figures_of
+
+declared = figures_of("enterprise")
+
+Scored = Mapping[str, RobustnessScore]
+_TITLES = {CROSSLINGUAL: "Cross-lingual"}
+_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z])", re.IGNORECASE)
+
+
+def title_of(category: str) -> str:
+    """`Cross-lingual`."""
+    return _TITLES.get(category, category.capitalize())
+
+
+def main_figures(scores: Scores) -> list[Figure]:
+    """How it was compared, the table of models and categories, its colours, and the deltas."""
+    by_model = {
+        model: found
+        for model in scores.models
+        if (found := scores.score(scores.of_model(model))) is not None
+    }
+    figures: list[Figure] = _method(scores)
+    if not by_model:
+        return figures
+    figures += [_robustness(scores, by_model), _colours(scores, by_model)]
+    figures += [_deltas(scores, by_model), _difficulty(scores, by_model)]
+    return figures
+
+
+def _method(scores: Scores) -> list[Figure]:
+    if scores.ratings.judged:
+        return []
+    if all(pair.missing or pair.unread or pair.same for pair in scores.pairs):
+        return [Statement(**declared("nothing-compared"))]
+    text = []
+    if any(pair.crosses for pair in scores.pairs):
+        names = " and ".join(title_of(name) for name in scores.not_compared)
+        hidden = f" {names}: not shown." if names else ""
+        text.append(
+            "Replies in another language are not compared with English ones: words do not overlap, "
+            f"and the encoder MiniLM reads English only. Only a judge can do that.{hidden}"
+        )
+    return [Statement(**declared("method", text=text, alike=ALIKE, tolerance=TOLERANCE))]
+
+
+def _robustness(scores: Scores, by_model: Scored) -> Grid:
+    rows: list[tuple[Value, ...]] = []
+    for model, found in by_model.items():
+        cells = [
+            scores.signed(found.categories[name].overall.strict, model=model, category=name)
+            if name in found.categories
+            else None
+            for name in scores.categories
+        ]
+        overall = (
+            found.strict.mean_excl_baseline,
+            found.strict.overall_formula,
+            found.valid.mean_incl_baseline,
+        )
+        rows.append((model, *(scores.signed(e, model=model) for e in overall), *cells))
+    columns = (
+        Column(name=title_of(name), unit="percent", over="Robustness, strict")
+        for name in scores.categories
+    )
+    return Grid(rows=tuple(rows), **declared("robustness", columns))
+
+
+def _colours(scores: Scores, by_model: Scored) -> HeatMap:
+    return HeatMap(
+        rows=tuple(by_model),
+        columns=tuple(title_of(name) for name in scores.categories),
+        cells=tuple(
+            tuple(
+                scores.signed(found.categories[name].overall.strict, model=model, category=name)
+                if name in found.categories
+                else None
+                for name in scores.categories
+            )
+            for model, found in by_model.items()
+        ),
+        **declared("categories"),
+    )
+
+
+def _cells(scores: Scores, found: CategoryScore, **group: str) -> list[Value]:
+    """The numbers of one line of a table of deltas."""
+    content, quality, overall = found.content, found.quality, found.overall
+    estimates = (
+        content.strict, content.valid, quality.strict, quality.valid, quality.worse,
+        quality.better, quality.mixed, overall.strict, overall.valid,
+    )  # fmt: skip
+    return [content.strict.items, *(scores.signed(e, **group) for e in estimates)]
+
+
+def _deltas(scores: Scores, by_model: Scored) -> Grid:
+    rows: list[tuple[Value, ...]] = [
+        (model, title_of(name), *_cells(scores, found.categories[name], model=model, category=name))
+        for model, found in by_model.items()
+        for name in scores.categories
+        if name in found.categories
+    ]
+    return Grid(rows=tuple(rows), **declared("deltas"))
+
+
+def split_grid(
+    scores: Scores,
+    name: str,
+    title: str,
+    headings: Sequence[str],
+    lines: Mapping[tuple[str, ...], Sequence[Pair]],
+    text: Sequence[str] = (),
+) -> Grid:
+    """A table of deltas with a line for each selection of pairs."""
+    rows: list[tuple[Value, ...]] = []
+    for labels, pairs in lines.items():
+        found = scores.as_one(pairs)
+        if found is None:
+            continue
+        about = dict(zip(map(str.lower, headings), labels, strict=True))
+        rows.append((*labels, *_cells(scores, found, **about)))
+    columns = [Column(name=heading) for heading in headings]
+    settings = declared("split", columns, text, name=name, title=title)
+    return Grid(rows=tuple(rows), labels=len(headings), **settings)
+
+
+def _difficulty(scores: Scores, by_model: Scored) -> Grid:
+    """Categories from the hardest, with three kinds of spread."""
+    values = {
+        model: {name: found.categories[name].overall.strict.value for name in found.categories}
+        for model, found in by_model.items()
+    }
+    sds = {model: _run_sds(scores, model) for model in by_model}
+    table = category_difficulty(values, sds, baseline=BASELINE)
+    ordered = sorted(table, key=lambda name: (table[name].mean is None, table[name].mean or 0.0))
+    ordered.sort(key=lambda name: name != BASELINE)
+    rows: list[tuple[Value, ...]] = []
+    for name in ordered:
+        line = table[name]
+        spreads = (line.mean_run_sd, line.pooled_run_sd, line.sd_across_models)
+        numbers = (line.mean, line.drop, *spreads)
+        rows.append((title_of(name), line.models, *map(_bare, numbers)))
+    return Grid(rows=tuple(rows), **declared("difficulty"))
+
+
+def _bare(value: float | None) -> Estimate:
+    status: EstimateStatus = "insufficient_data" if value is None else "ok"
+    return Estimate(measure="category_difficulty", value=value, status=status)
+
+
+def _per_run(scores: Scores, model: str) -> list[dict[str, float | None]]:
+    runs: list[dict[str, float | None]] = []
+    for run in scores.runs:
+        found = scores.score(pair for pair in scores.of_model(model) if pair.run == run)
+        if found is not None:
+            runs.append({n: c.overall.strict.value for n, c in found.categories.items()})
+    return runs
+
+
+def _run_sds(scores: Scores, model: str) -> dict[str, float | None]:
+    if len(scores.runs) < 2:
+        return {}
+    summary = run_summary(_per_run(scores, model), baseline=BASELINE)
+    return {name: spread.sd for name, spread in summary.categories.items()}
+
+
+def run_figures(scores: Scores) -> list[Figure]:
+    """Mean and standard deviation over runs; nothing for a single run."""
+    if len(scores.runs) < 2:
+        return []
+    rows: list[tuple[Value, ...]] = []
+    flagged: list[str] = []
+    for model in scores.models:
+        summary = run_summary(_per_run(scores, model), baseline=BASELINE)
+        cells: list[Value] = []
+        for name in scores.categories:
+            spread = summary.categories.get(name)
+            cells += [_bare(spread.mean if spread else None), _bare(spread.sd if spread else None)]
+        overall = summary.mean_excl_baseline
+        rows.append((model, _bare(overall.mean), _bare(overall.sd), *cells))
+        flagged += [f"run {n + 1} of {model} lacks {', '.join(x)}"
+                    for n, x in summary.flagged.items()]  # fmt: skip
+    names = ("Mean of categories", *(title_of(name) for name in scores.categories))
+    columns = (
+        Column(name=kind, unit="percent", over=name) for name in names for kind in ("mean", "SD")
+    )
+    text = [f"{'; '.join(flagged)}: left out of the mean of categories."] if flagged else []
+    return [Grid(rows=tuple(rows), **declared("runs", columns, text, runs=len(scores.runs)))]
+
+
+def size_figures(scores: Scores) -> list[Figure]:
+    """Robustness against the number of parameters, where the names of two models say it."""
+    curves: list[Curve] = []
+    for model in scores.models:
+        size, found = _SIZE.search(model), scores.score(scores.of_model(model))
+        if size is None or found is None:
+            continue
+        billions = float(size[1]) / (1000 if size[2].lower() == "m" else 1)
+        estimate = scores.signed(found.strict.mean_excl_baseline, model=model)
+        curves.append(Curve(label=model, points=((billions, estimate),)))
+    if len(curves) < 2:
+        return []
+    return [Curves(curves=tuple(curves), **declared("size"))]
+
+
+# Samples of replies, side by side
+
+
+EACH = 3
+LONGEST = 600
+
+
+def sample_figures(scores: Scores) -> list[Figure]:
+    """Up to three pairs of every category and model, those that differ most first."""
+    rows = [row for model in scores.models for row in _rows(scores, model)]
+    if not rows:
+        return []
+    return [Grid(rows=tuple(rows), **declared("samples", each=EACH))]
+
+
+def _rows(scores: Scores, model: str) -> Iterator[tuple[Value, ...]]:
+    for name in scores.categories:
+        rated = [
+            (rating, pair)
+            for pair in scores.of_model(model)
+            if pair.category == name and (rating := scores.rating(pair)) is not None
+        ]
+        rated.sort(key=lambda both: (both[0] != both[0], both[0], both[1].recipe.label))
+        for rating, pair in rated[:EACH]:
+            yield (
+                model,
+                title_of(name),
+                pair.recipe.label,
+                pair.task,
+                pair.item,
+                int(rating) if rating == rating else None,
+                _measures(scores, pair, rating),
+                _text(pair.reference),
+                _text(pair.candidate),
+            )
+
+
+def _measures(scores: Scores, pair: Pair, rating: float) -> str:
+    """`faithfulness 3 → 2`, of pairs that differ."""
+    if not rating < 3:
+        return ""
+    kind = kind_of(pair.task)
+    names = (kind.judged if scores.ratings.judged else ()) or kind.counted
+    values = zip(names, scores.metrics(pair), strict=True)
+    return "; ".join(f"{name} {_number(a)} → {_number(b)}" for name, (a, b) in values)
+
+
+def _number(value: float) -> str:
+    return f"{value:.2g}" if value == value else "?"
+
+
+def _text(reply: Reply | None) -> str:
+    text = "" if reply is None else reply.text.strip()
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

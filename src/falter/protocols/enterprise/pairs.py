@@ -1,0 +1,342 @@
+"""Pairs of replies, each with the reply to the clean prompt, and the tasks of a judge of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+
+from falter.core.errors import TaskError
+from falter.core.ids import digest
+from falter.core.records import Item, Prompt, Recipe
+from falter.protocols.enterprise.parts import (
+    AGAIN,
+    COMPARING,
+    FORMAT,
+    RATING,
+    REFERENCE_FORM,
+    category_of,
+    kind_of,
+    languages_of,
+    name_of,
+)
+from falter.protocols.judging import AGAIN as BRIEFLY
+from falter.protocols.judging import OUTPUT, QUALITY, SIMILARITY, VERSION, quoted
+from falter.protocols.protocol import Part, PartResult, ScoredCell
+from falter.scorers import answer_parts
+from falter.scorers.rating import RATINGS
+from falter.tasks import Task, Template
+
+_MATERIAL = ("input", "document")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model wrote; `parts` are None where the reply is not in the form asked for."""
+
+    text: str
+    parts: Mapping[str, str] | None
+
+    @property
+    def shown(self) -> str:
+        """The reply without its markup where it could be read, else as it is."""
+        if self.parts is None:
+            return self.text.strip()
+        return "\n".join(f"{name}: {text}" for name, text in self.parts.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two replies to one item; None where nothing arrived. `material` is what both are about.
+
+    `run` counts the repeats from 0. `target` is the item's gold under the recipe, `sources` the
+    documents that answer.
+    """
+
+    model: str
+    task: str
+    item: str
+    recipe: Recipe
+    category: str
+    run: int
+    reference: Reply | None
+    candidate: Reply | None
+    material: str
+    target: str | None
+    reference_target: str | None
+    sources: tuple[str, ...]
+    choices: tuple[str, ...]
+
+    @property
+    def missing(self) -> bool:
+        """Whether a reply never arrived."""
+        return self.reference is None or self.candidate is None
+
+    @property
+    def unread(self) -> bool:
+        """Whether one reply can be read and the other cannot; of formats, the new one cannot."""
+        if self.reference is None or self.candidate is None:
+            return False
+        if self.category == FORMAT:
+            return self.candidate.parts is None
+        return (self.reference.parts is None) != (self.candidate.parts is None)
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The language of the input, and of the answer."""
+        return languages_of(self.recipe)
+
+    @property
+    def crosses(self) -> bool:
+        """Whether the two replies are in different languages."""
+        return self.languages[1] != "en"
+
+    @property
+    def same(self) -> bool:
+        """Whether the replies are the same to the letter, so that nobody need compare them."""
+        assert self.reference is not None and self.candidate is not None
+        if self.reference.text.strip() == self.candidate.text.strip():
+            return True
+        parts = self.reference.parts
+        return parts is not None and parts == self.candidate.parts
+
+    @property
+    def key(self) -> str:
+        """What a judge sees of the pair, as a key."""
+        assert self.reference is not None and self.candidate is not None
+        return digest("replies", VERSION, self.reference.shown, self.candidate.shown)
+
+    def rating_key(self, measure: str, reply: Reply) -> str:
+        """What a judge of one measure sees of one of the replies, as a key."""
+        return digest("reply", VERSION, measure, self.material, reply.shown)
+
+
+def pairs_in(results: Sequence[PartResult]) -> tuple[Pair, ...]:
+    """Every pair of the parts whose prompt really changed, or was asked again."""
+    return tuple(pair for result in results for pair in _pairs(result))
+
+
+def replies_to(result: PartResult, recipe: str) -> Iterator[tuple[str, str, Reply | None]]:
+    """The model, the task and every reply under the recipe with this label."""
+    for answered in result.cells():
+        variant = answered.cell.variant
+        if variant.recipe.label == recipe and variant.status in ("changed", "baseline"):
+            yield answered.panel.model.label, answered.panel.task, _reply(answered)
+
+
+def _pairs(result: PartResult) -> Iterator[Pair]:
+    places: dict[tuple[str, str, str], dict[tuple[str, int], ScoredCell]] = {}
+    repeats = result.run.repeats
+    for answered in result.cells():
+        variant = answered.cell.variant
+        if variant.draw:
+            continue
+        place = answered.panel.model.label, name_of(answered.panel.task), variant.item.key
+        run = answered.cell.repeat - variant.recipe.repeat * repeats
+        places.setdefault(place, {})[variant.recipe.label, run] = answered
+    clean = result.run.recipes[0].label
+    for (model, task, item), cells in places.items():
+        for (label, run), answered in cells.items():
+            variant = answered.cell.variant
+            category = category_of(variant.recipe)
+            changed = variant.status == "changed" or variant.recipe.repeat
+            if category is None or label == REFERENCE_FORM or not changed:
+                continue
+            base = cells.get((REFERENCE_FORM if category == FORMAT else clean, run))
+            origin = cells.get((clean, run)) or base
+            if base is None or origin is None:
+                continue
+            prompt, original = variant.prompt, origin.cell.variant.prompt
+            schema = prompt.schema
+            yield Pair(
+                model=model,
+                task=task,
+                item=item,
+                recipe=variant.recipe,
+                category=category,
+                run=run,
+                reference=_reply(base),
+                candidate=_reply(answered),
+                material=_material(original),
+                target=None if prompt.target is None else str(prompt.target),
+                reference_target=None if original.target is None else str(original.target),
+                sources=_sources(variant.item.fields.get("sources", "")),
+                choices=() if schema is None else tuple(k.name for k in schema.keys if k.choices),
+            )
+
+
+def _material(prompt: Prompt) -> str:
+    """What the user gave: the case, the chat, the question with its documents."""
+    texts = [s.text.strip() for s in prompt.sections if s.kind in _MATERIAL and s.text.strip()]
+    return "\n\n".join(texts)
+
+
+def _sources(text: str) -> tuple[str, ...]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return ()
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _reply(answered: ScoredCell) -> Reply | None:
+    cell = answered.cell
+    if cell.response is None or cell.response.failure is not None or cell.response.text is None:
+        return None
+    text, schema = cell.response.text, cell.variant.prompt.schema
+    form = cell.variant.recipe.output_format
+    if schema is None:
+        return Reply(text, {"reply": text.strip()} if form is None and text.strip() else None)
+    return Reply(text, answer_parts(text, form or schema.form, schema))
+
+
+# Judging: do two replies say the same, and how good is each of them?
+
+
+SAME = 3.0
+_UNREADABLE = ("unparsed", "truncated", "refused")
+LONGEST_MATERIAL, LONGEST_REPLY = 16_000, 6_000
+
+
+def main_results(results: Mapping[str, PartResult]) -> list[PartResult]:
+    """The parts that ask the models themselves."""
+    return [result for result in results.values() if result.part.judges is None]
+
+
+def judged_task(part: Part, results: Mapping[str, PartResult]) -> Task:
+    """The items of a stage: every different pair, or every different reply with a measure.
+
+    The second stage has the replies of pairs rated below 3. Asked again are the verdicts of a stage
+    that could not be read.
+    """
+    if part.name.endswith(AGAIN):
+        stage = part.name.removesuffix(AGAIN)
+        items = _unread(results[stage]) if stage in results else ()
+        return _task(part.name, items, BRIEFLY, "every verdict could be read")
+    pairs = pairs_in(main_results(results))
+    if part.name == COMPARING:
+        return _task(part.name, _comparisons(pairs), OUTPUT, "no two replies differ")
+    items = _quality(pairs, ratings_of(results, COMPARING))
+    return _task(part.name, items, OUTPUT, "no pair of replies that a judge rates is below 3")
+
+
+def most_calls(part: Part, cells: Mapping[tuple[str, str], int]) -> int:
+    """The most calls of a stage: a pair for each cell, and each measure of both of its replies."""
+    if part.name.startswith(COMPARING):
+        return sum(cells.values())
+    return sum(2 * len(kind_of(task).judged) * count for (_, task), count in cells.items())
+
+
+def _task(name: str, items: Iterable[Item], output: str, nothing: str) -> Task:
+    by_key = {item.key: item for item in items}
+    if not by_key:
+        raise TaskError(nothing[:1].upper() + nothing[1:])
+    parts = {"instruction": "{rubric}", "input": "{shown}", "output_format": output}
+    cloze = {"instruction": "{rubric}", "input": "{shown}", "cue": "\nThe rating is"}
+    return Task(
+        name=name,
+        items=tuple(by_key.values()),
+        templates={"open": Template.parse(parts), "cloze": Template.parse(cloze)},
+    )
+
+
+def _comparisons(pairs: Iterable[Pair]) -> Iterable[Item]:
+    for pair in pairs:
+        if pair.missing or pair.unread or pair.same:
+            continue
+        assert pair.reference is not None and pair.candidate is not None
+        first, second = (
+            quoted(reply.shown or "(empty)", LONGEST_REPLY)
+            for reply in (pair.reference, pair.candidate)
+        )
+        shown = f"The first reply:\n{first}\n\nThe second reply:\n{second}\n"
+        yield _item(COMPARING, pair.key, SIMILARITY, shown)
+
+
+def _quality(pairs: Iterable[Pair], similarity: Mapping[str, float]) -> Iterable[Item]:
+    for pair in pairs:
+        if pair.missing or pair.unread or pair.same or similarity.get(pair.key, SAME) >= SAME:
+            continue
+        assert pair.reference is not None and pair.candidate is not None
+        for measure in kind_of(pair.task).judged:
+            for reply in (pair.reference, pair.candidate):
+                yield _item(
+                    RATING, pair.rating_key(measure, reply), QUALITY[measure], _rated(pair, reply)
+                )
+
+
+def _rated(pair: Pair, reply: Reply) -> str:
+    material = quoted(pair.material, LONGEST_MATERIAL)
+    text = quoted(reply.shown or "(empty)", LONGEST_REPLY)
+    return f"The material:\n{material}\n\nThe reply:\n{text}\n"
+
+
+def _item(task: str, key: str, rubric: str, shown: str) -> Item:
+    return Item(task=task, key=key, fields={"rubric": rubric, "shown": shown}, choices=RATINGS)
+
+
+def _unread(result: PartResult, judges: Sequence[str] = ()) -> Iterable[Item]:
+    """The items whose verdicts could not be read, of these judges or of any."""
+    for answered in result.cells():
+        if judges and answered.panel.model.label not in judges:
+            continue
+        if answered.score is not None and answered.score.outcome in _UNREADABLE:
+            yield answered.cell.variant.item
+
+
+def judges_of(results: Mapping[str, PartResult], stage: str) -> list[str]:
+    """The judges of a stage as the user named them; nobody where it was not run."""
+    panels = results[stage].run.panels if stage in results else ()
+    return list(dict.fromkeys(panel.model.label for panel in panels))
+
+
+def ratings_by_judge(results: Mapping[str, PartResult], stage: str) -> dict[str, dict[str, float]]:
+    """Each judge's verdicts by key, the second try where the first could not be read."""
+    ratings: dict[str, dict[str, float]] = {judge: {} for judge in judges_of(results, stage)}
+    for name in (stage, stage + AGAIN):
+        if name not in results:
+            continue
+        for answered in results[name].cells():
+            score = answered.score
+            if score is not None and score.outcome == "scored" and score.extracted:
+                own = ratings[answered.panel.model.label]
+                own.setdefault(answered.cell.variant.item.key, float(score.extracted))
+    return ratings
+
+
+def ratings_of(results: Mapping[str, PartResult], stage: str) -> dict[str, float]:
+    """The verdicts that count, by key: of three judges or more the median, else the first's.
+
+    Of an even number of verdicts the median is the lower middle one, so that it is one of them.
+    """
+    by_judge = ratings_by_judge(results, stage)
+    counting = [by_judge[judge] for judge in _counting(list(by_judge))]
+    keys = dict.fromkeys(key for own in counting for key in own)
+    return {key: median_low([own[key] for own in counting if key in own]) for key in keys}
+
+
+def _counting(judges: Sequence[str]) -> Sequence[str]:
+    """The judges whose verdicts are counted with: all from three on, else the first."""
+    return judges if len(judges) > 2 else judges[:1]
+
+
+def unread_of(results: Mapping[str, PartResult], stage: str) -> set[str]:
+    """The keys of a stage for which no verdict that counts could be read, at either try."""
+    judges = _counting(judges_of(results, stage))
+    names = [name for name in (stage, stage + AGAIN) if name in results]
+    unread = {item.key for name in names for item in _unread(results[name], judges)}
+    return unread - set(ratings_of(results, stage))
+
+
+def verdicts_of(results: Mapping[str, PartResult], stage: str) -> dict[str, tuple[int, int, int]]:
+    """For each judge: verdicts of a stage asked for, read at once, and read at the second try."""
+    if stage not in results:
+        return {}
+    asked = {a.cell.variant.item.key for a in results[stage].cells()}
+    at_once = ratings_by_judge({stage: results[stage]}, stage)
+    in_all = ratings_by_judge(results, stage)
+    return {
+        judge: (len(asked), len(at_once[judge]), len(in_all[judge]) - len(at_once[judge]))
+        for judge in in_all
+    }

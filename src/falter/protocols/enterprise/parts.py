@@ -1,0 +1,166 @@
+"""The experiments of the enterprise protocol: tasks, recipes by category, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from falter.core.records import Recipe
+from falter.protocols.protocol import Part, UserSettings
+
+TASKS = ("enterprise_case", "enterprise_chat", "enterprise_questions", "enterprise_slots")
+LANGUAGES = ("es", "fr", "fr-CA", "de", "nl", "it", "ja", "pt-BR")
+ALL = ("en", *LANGUAGES)
+BASELINE, GENERAL, POSITIONAL = "baseline", "general", "positional"
+FORMAT, MULTILINGUAL, CROSSLINGUAL, COMPOUND = "format", "multilingual", "crosslingual", "compound"
+CATEGORIES = (BASELINE, GENERAL, POSITIONAL, FORMAT, MULTILINGUAL, CROSSLINGUAL, COMPOUND)
+REFERENCE_FORM = "format_text"
+COMPARING, RATING, AGAIN = "comparing", "rating", "-again"
+RULES = ("whitespace", "spelling", "punctuation", "casing")
+REWRITES = ("paraphrase_free", "tone")
+POSITIONS = (
+    "move_context", "move_output_instructions", "reorder_bullets", "reorder_documents",
+    "mixed_positions",
+)  # fmt: skip
+FORMS = ("format_json", "format_yaml", "format_xml", "format_markdown", "format_html")
+COMPOUNDS = ("spelling+whitespace", "casing+mixed_positions")
+_CATEGORY = {
+    **dict.fromkeys((*RULES, *REWRITES), GENERAL),
+    **dict.fromkeys(POSITIONS, POSITIONAL),
+    **dict.fromkeys((REFERENCE_FORM, *FORMS), FORMAT),
+    "translate": MULTILINGUAL,
+    "crosslingual": CROSSLINGUAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What the replies of a task are rated on, by a judge and without one."""
+
+    name: str
+    judged: tuple[str, ...]
+    counted: tuple[str, ...]
+
+
+SUMMARY = Kind("summary", ("faithfulness", "completeness"), ("grounded", "covered"))
+ANSWER = Kind(
+    "answer",
+    ("faithfulness", "completeness", "relevance", "citations", "conciseness"),
+    ("facts", "sources", "grounded"),
+)
+SLOTS = Kind("slots", (), ("entity_f1", "rouge_l"))
+OTHER = Kind("reply", ("faithfulness", "completeness"), ("grounded", "covered"))
+_KINDS = {
+    "enterprise_case": SUMMARY,
+    "enterprise_chat": SUMMARY,
+    "enterprise_questions": ANSWER,
+    "enterprise_slots": SLOTS,
+}
+
+
+def kind_of(task: str) -> Kind:
+    """How the replies of a task are rated; those of others like summaries."""
+    return _KINDS.get(task.partition(":")[0], OTHER)
+
+
+def name_of(task: str) -> str:
+    """A task's name without the choice of items that are translated: `enterprise_case`, `…:hr`."""
+    return task.replace(",translated", "").removesuffix(":it")
+
+
+def category_of(recipe: Recipe) -> str | None:
+    """The category of a recipe; None for the clean prompt itself."""
+    if not recipe.steps:
+        return BASELINE if recipe.repeat else None
+    return COMPOUND if len(recipe.steps) > 1 else _CATEGORY.get(recipe.steps[0].name, GENERAL)
+
+
+def languages_of(recipe: Recipe) -> tuple[str, str]:
+    """The languages of the input and of the answer that a recipe asks for."""
+    step = recipe.steps[0] if recipe.steps else None
+    category = category_of(recipe)
+    if step is None or category not in (MULTILINGUAL, CROSSLINGUAL):
+        return "en", "en"
+    if category == MULTILINGUAL:
+        return str(step.params["to"]), str(step.params["to"])
+    return str(step.params["input"]), str(step.params["answer"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """Recipes, items of a task in each part, languages, and how often everything is asked.
+
+    A cross-lingual pair is the language of the input and that of the answer.
+    """
+
+    recipes: tuple[str, ...]
+    items: int | None
+    translated: int | None
+    multilingual: tuple[str, ...]
+    crosslingual: tuple[tuple[str, str], ...]
+    runs: int
+
+
+PRESETS: Mapping[str, Preset] = {
+    "quick": Preset(
+        recipes=("spelling", "move_context", REFERENCE_FORM, "format_xml", "spelling+whitespace"),
+        items=2,
+        translated=1,
+        multilingual=("es",),
+        crosslingual=(("en", "de"), ("de", "en")),
+        runs=1,
+    ),
+    "paper": Preset(
+        recipes=(*RULES, *REWRITES, *POSITIONS, REFERENCE_FORM, *FORMS, *COMPOUNDS),
+        items=None,
+        translated=None,
+        multilingual=LANGUAGES,
+        crosslingual=tuple(product(ALL, ALL)),
+        runs=5,
+    ),
+}
+
+
+def parts_of(settings: UserSettings) -> Iterator[Part]:
+    """The parts in the order in which they run, then those of a judge."""
+    preset = PRESETS[settings.preset]
+    runs = settings.repeats or preset.runs
+    recipes = ["identity", *preset.recipes]
+    yield _part("main", "Wording, position and format", TASKS, recipes, preset.items, runs)
+    recipes = [f"translate:to={language}" for language in preset.multilingual]
+    recipes += [
+        f"crosslingual:input={shown},answer={wanted}" for shown, wanted in preset.crosslingual
+    ]
+    tasks = [f"{name}:it,translated" for name in TASKS]
+    yield _part("languages", "Languages", tasks, recipes, preset.translated, runs)
+    if settings.judge:
+        yield from _judging()
+
+
+def _part(
+    name: str,
+    title: str,
+    tasks: Sequence[str],
+    recipes: Sequence[str],
+    limit: int | None,
+    runs: int,
+) -> Part:
+    experiment: dict[str, Any] = {"recipes": list(recipes), "tasks": list(tasks), "repeats": runs}
+    if limit is not None:
+        experiment["limit"] = limit
+    return Part(name=name, title=title, experiment=experiment, takes=("open",), needs=("text",))
+
+
+def _judging() -> Iterator[Part]:
+    """Each stage, and those of its verdicts that could not be read asked for once more."""
+    again = "those that could not be read, once more"
+    for name, judges, title in (
+        (COMPARING, "main", "Do two replies say the same?"),
+        (COMPARING + AGAIN, COMPARING, f"Do two replies say the same: {again}"),
+        (RATING, "main", "The quality of replies that differ"),
+        (RATING + AGAIN, RATING, f"The quality of replies that differ: {again}"),
+    ):
+        experiment = {"scorer": "rating_of_three", "repeats": 1}
+        yield Part(name=name, title=title, experiment=experiment, judges=judges)

@@ -1,0 +1,195 @@
+"""The tables that the paper prints, with the models of a run in their first rows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from falter.core.records import Estimate
+from falter.figures import Column, Figure, Grid, Value
+from falter.measures import run_summary
+from falter.protocols.enterprise.figures import title_of
+from falter.protocols.enterprise.parts import (
+    BASELINE,
+    CATEGORIES,
+    COMPOUND,
+    FORMAT,
+    MULTILINGUAL,
+)
+from falter.protocols.enterprise.scores import Scores
+from falter.protocols.tables import figures_of
+
+declared = figures_of("enterprise")
+
+SIX = tuple(name for name in CATEGORIES if name != COMPOUND)
+ROUNDING = 0.0101
+"""Printed to two decimals, computed from others with two decimals: one unit of the last place."""
+CODES = {
+    "German": "de",
+    "Spanish": "es",
+    "French": "fr",
+    "Italian": "it",
+    "Japanese": "ja",
+    "Dutch": "nl",
+    "Brazilian Portuguese": "pt-BR",
+}
+_AVERAGES = ("Average", "Mean")
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A number as it is printed, in percent: mean and standard deviation over five runs."""
+
+    mean: float
+    sd: float | None
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f}" + ("" if self.sd is None else f" ± {self.sd:.2f}")
+
+
+PrintedTable = Mapping[str, Mapping[str, Printed | None]]
+"""Model → column → number; None where N/A is printed."""
+
+
+@cache
+def published_tables() -> Mapping[str, PrintedTable]:
+    """`overall`, `formats` and `languages`: tables 2, 5 and 4 of the paper."""
+    file = resources.files("falter.protocols.enterprise") / "data" / "published.tsv"
+    lines = [line for line in file.read_text("utf-8").splitlines() if not line.startswith("#")]
+    tables: dict[str, dict[str, dict[str, Printed | None]]] = {}
+    for row in csv.DictReader(lines, delimiter="\t"):
+        sd = float(row["sd"]) if row["sd"] else None
+        number = Printed(float(row["mean"]), sd) if row["mean"] else None
+        tables.setdefault(row["table"], {}).setdefault(row["model"], {})[row["column"]] = number
+    return tables
+
+
+def _mean_of_six(row: Mapping[str, Printed | None]) -> float:
+    """The mean of the six categories of a printed row, the baseline among them."""
+    known = {name: number.mean for name in SIX if (number := row[name]) is not None}
+    mean = run_summary([known], baseline=BASELINE).mean_incl_baseline.mean
+    assert mean is not None
+    return mean
+
+
+def overall_misfits() -> dict[str, tuple[float, float]]:
+    """The models whose printed Overall is not the mean of their six categories, with both."""
+    misfits: dict[str, tuple[float, float]] = {}
+    for model, row in published_tables()["overall"].items():
+        overall = row["overall"]
+        assert overall is not None
+        if model not in _AVERAGES and abs(overall.mean - _mean_of_six(row)) > ROUNDING:
+            misfits[model] = (overall.mean, _mean_of_six(row))
+    return misfits
+
+
+def published_figures(scores: Scores) -> list[Figure]:
+    """The paper's tables of categories, formats and languages, each with the run's own models."""
+    return [_overall(scores), _formats(scores), _languages(scores)]
+
+
+def _overall(scores: Scores) -> Grid:
+    table, misfits = published_tables()["overall"], overall_misfits()
+    rows: list[tuple[Value, ...]] = [
+        (model, "yours", None, *_own_numbers(scores, model)) for model in scores.models
+    ]
+    for model, row in table.items():
+        numbers = (row[name] for name in ("overall", "content_delta", "quality_delta", *SIX))
+        overall, *others = map(_shown, numbers)
+        rows.append((model, "paper", overall, f"{_mean_of_six(row):.2f}", *others))
+    models = len([model for model in table if model not in _AVERAGES])
+    named = ", ".join(f"{name} {said:.2f} for {mean:.2f}" for name, (said, mean) in misfits.items())
+    return Grid(
+        rows=tuple(rows),
+        **declared(
+            "published",
+            columns=(
+                Column(name=title_of(name), unit="percent", over="Robustness") for name in SIX
+            ),
+            text=_how(scores),
+            fitting=models - len(misfits),
+            models=models,
+            others=len(misfits),
+            named=named,
+        ),
+    )
+
+
+def _how(scores: Scores) -> list[str]:
+    text = [
+        "Yours are read in the paper's way: replies that could not be read are left out, and the "
+        "six categories alone count, without chains of perturbations. The mean of six is empty "
+        "where one of them is missing."
+    ]
+    if not scores.ratings.judged:
+        text.append(
+            "Yours were compared by counting, without a judge; the paper had one. The two sorts of "
+            "numbers do not mean the same."
+        )
+    return text
+
+
+def _own_numbers(scores: Scores, model: str) -> list[Value]:
+    """The mean of six, both deltas and the six categories of a model that was run."""
+    pairs = [pair for pair in scores.of_model(model) if pair.category in SIX]
+    by_category, whole = scores.score(pairs), scores.as_one(pairs)
+    if by_category is None or whole is None:
+        return [None] * (3 + len(SIX))
+    categories = by_category.categories
+    complete = set(categories) == set(SIX)
+    estimates: list[Estimate | None] = [
+        by_category.valid.mean_incl_baseline if complete else None,
+        whole.content.valid,
+        whole.quality.valid,
+        *(categories[name].overall.valid if name in categories else None for name in SIX),
+    ]
+    return [None if e is None else scores.signed(e, model=model) for e in estimates]
+
+
+def _formats(scores: Scores) -> Grid:
+    def own(model: str, form: str) -> Estimate | None:
+        found = scores.as_one(
+            pair
+            for pair in scores.of_model(model)
+            if pair.category == FORMAT and (pair.recipe.output_format or "").upper() == form.upper()
+        )
+        return None if found is None else found.overall.valid
+
+    return _split_table(scores, "formats", own)
+
+
+def _languages(scores: Scores) -> Grid:
+    def own(model: str, language: str) -> Estimate | None:
+        found = scores.as_one(
+            pair
+            for pair in scores.of_model(model)
+            if pair.category == MULTILINGUAL and pair.languages[1] == CODES.get(language)
+        )
+        return None if found is None else found.quality.valid
+
+    return _split_table(scores, "languages", own)
+
+
+def _split_table(scores: Scores, name: str, own: Callable[[str, str], Estimate | None]) -> Grid:
+    """A printed table; `own` gives the number of a model of the run for one of its columns."""
+    table = published_tables()[name]
+    columns = list(next(iter(table.values())))
+    rows: list[tuple[Value, ...]] = []
+    for model in scores.models:
+        numbers = [own(model, column) for column in columns]
+        if any(number is not None for number in numbers):
+            signed = (None if e is None else scores.signed(e, model=model) for e in numbers)
+            rows.append((model, "yours", *signed))
+    rows += [
+        (model, "paper", *(_shown(row[column]) for column in columns))
+        for model, row in table.items()
+    ]
+    shown = (Column(name=column, unit="percent") for column in columns)
+    return Grid(rows=tuple(rows), **declared(f"published-{name}", shown))
+
+
+def _shown(number: Printed | None) -> str:
+    return "N/A" if number is None else str(number)

@@ -1,0 +1,337 @@
+"""Deltas by format, language, task and perturbation; likeness, verdicts, agreement of judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.core.errors import FalterError
+from falter.core.records import Estimate
+from falter.figures import Column, Figure, Grid, HeatMap, Value
+from falter.measures import accuracy, table_summary
+from falter.protocols.enterprise.figures import split_grid, title_of
+from falter.protocols.enterprise.pairs import Pair, Reply, ratings_by_judge, replies_to, verdicts_of
+from falter.protocols.enterprise.parts import (
+    BASELINE,
+    COMPARING,
+    CROSSLINGUAL,
+    FORMAT,
+    MULTILINGUAL,
+    RATING,
+    REFERENCE_FORM,
+)
+from falter.protocols.enterprise.scores import Scores, aligned_likeness, likeness
+from falter.protocols.tables import figures_of
+from falter.scorers import semantic_similarities
+from falter.stats.agreement import Agreement, krippendorff_alpha, weighted_kappa
+
+# Agreement of judges
+
+
+LABELS = (1.0, 2.0, 3.0)
+_QUESTIONS = ((COMPARING, "Do two replies say the same?"), (RATING, "How good is it?"))
+
+
+def _judges_figures(scores: Scores) -> list[Figure]:
+    """Agreement of all judges and of every two of them; nothing for a single judge."""
+    judges = scores.ratings.judges
+    if len(judges) < 2:
+        return []
+    rows = [
+        row
+        for stage, question in _QUESTIONS
+        for row in _rows(scores, question, ratings_by_judge(scores.by_name, stage))
+    ]
+    counted = (
+        f"The deltas of this report use the verdicts of {judges[0]}, the first that was named."
+        if len(judges) == 2
+        else "The deltas of this report use the median of the judges' verdicts, the lower middle "
+        "one where an even number could be read."
+    )
+    return [Grid(rows=tuple(rows), **declared("judges", text=[counted]))]
+
+
+def _rows(
+    scores: Scores, question: str, by_judge: Mapping[str, Mapping[str, float]]
+) -> Iterator[tuple[Value, ...]]:
+    """All judges together where there are more than two, then every two of them."""
+    judges = list(by_judge)
+    groups = [judges] if len(judges) > 2 else []
+    for group in [*groups, *map(list, combinations(judges, 2))]:
+        table = _table([by_judge[judge] for judge in group])
+        alpha = krippendorff_alpha(table, "ordinal", level=scores.level, seed=scores.seed)
+        kappa = weighted_kappa(table, LABELS, level=scores.level, seed=scores.seed)
+        name = " and ".join(group) if len(group) == 2 else f"all {len(group)}"
+        about = {"question": question, "judges": name}
+        yield (
+            question,
+            name,
+            alpha.items,
+            _estimate(scores, "krippendorff_alpha", alpha, **about),
+            _estimate(scores, "weighted_kappa", kappa, **about),
+        )
+
+
+def _table(
+    ratings: Sequence[Mapping[str, float]],
+) -> NDArray[np.float64]:
+    """What was rated × judges, NaN where a verdict is missing."""
+    keys = sorted({key for own in ratings for key in own})
+    rows = [[own.get(key, float("nan")) for own in ratings] for key in keys]
+    return np.array(rows, dtype=float).reshape(len(keys), len(ratings))
+
+
+def _estimate(scores: Scores, measure: str, found: Agreement, **group: str) -> Estimate:
+    estimate = Estimate(
+        measure=measure,
+        value=found.value,
+        low=found.interval.low,
+        high=found.interval.high,
+        level=found.interval.level,
+        method=found.interval.method,
+        status=found.status,
+        items=found.items,
+        excluded=found.excluded,
+    )
+    return scores.signed(estimate, **group)
+
+
+declared = figures_of("enterprise")
+
+Key = Callable[[Pair], str]
+
+
+def split_figures(scores: Scores) -> list[Figure]:
+    """Formats, languages, the cross-lingual heat maps, tasks and perturbations."""
+    figures: list[Figure] = [*_formats(scores), *_languages(scores), *_crosslingual(scores)]
+    figures.append(
+        split_grid(
+            scores,
+            "tasks",
+            "Task by task",
+            ("Model", "Task"),
+            _lines(scores, lambda pair: pair.task),
+            ("All categories but the baseline.",),
+        )
+    )
+    figures.append(
+        split_grid(
+            scores,
+            "perturbations",
+            "Perturbation by perturbation",
+            ("Model", "Perturbation"),
+            _lines(scores, lambda pair: pair.recipe.label, baseline=True),
+        )
+    )
+    return figures
+
+
+def _lines(
+    scores: Scores, key: Key, *, baseline: bool = False, category: str | None = None
+) -> dict[tuple[str, ...], list[Pair]]:
+    """Pairs by model and something else."""
+    lines: dict[tuple[str, ...], list[Pair]] = {}
+    for model in scores.models:
+        for pair in scores.of_model(model):
+            if pair.category == BASELINE and not baseline:
+                continue
+            if category is None or pair.category == category:
+                lines.setdefault((model, key(pair)), []).append(pair)
+    return lines
+
+
+def _formats(scores: Scores) -> Iterator[Figure]:
+    """Robustness by format with how many replies were in it; none at all is N/A."""
+    lines = _lines(scores, lambda pair: _form(pair), category=FORMAT)
+    rows: list[tuple[Value, ...]] = []
+    free = [reply for result in scores.main for reply in replies_to(result, REFERENCE_FORM)]
+    for model in scores.models:
+        replies = [reply for name, _, reply in free if name == model and reply is not None]
+        if replies:
+            rows.append((model, "plain text", *_parsed(scores, replies, model), None, None, None))
+    for (model, form), pairs in lines.items():
+        replies = [p.candidate for p in pairs if p.candidate is not None]
+        found = scores.as_one(pairs)
+        if found is None:
+            continue
+        overall = found.overall
+        about = {"model": model, "format": form}
+        none = not any(reply.parts is not None for reply in replies)
+        valid: Value = "N/A" if none else scores.signed(overall.valid, **about)
+        rows.append(
+            (
+                model,
+                form,
+                *_parsed(scores, replies, model),
+                valid,
+                scores.signed(overall.strict, **about),
+                found.quality.valid,
+            )
+        )
+    if not rows:
+        return
+    rows.sort(key=lambda row: scores.models.index(str(row[0])))
+    yield Grid(rows=tuple(rows), **declared("formats"))
+
+
+def _form(pair: Pair) -> str:
+    return (pair.recipe.output_format or pair.recipe.label).upper()
+
+
+def _parsed(scores: Scores, replies: Sequence[Reply], model: str) -> tuple[Value, ...]:
+    read = [reply.parts is not None for reply in replies]
+    share = accuracy([float(x) for x in read], level=scores.level)
+    return len(read), sum(read), scores.signed(share, model=model)
+
+
+def _languages(scores: Scores) -> Iterator[Figure]:
+    """Quality delta by language, with the mean, the worst and the range, as in the paper."""
+    lines = _lines(scores, lambda pair: pair.languages[1], category=MULTILINGUAL)
+    if not lines:
+        return
+    languages = list(dict.fromkeys(language for _, language in lines))
+    deltas: dict[str, dict[str, Estimate]] = {}
+    for (model, language), pairs in lines.items():
+        found = scores.as_one(pairs)
+        if found is not None:
+            delta = found.quality.strict
+            deltas.setdefault(model, {})[language] = scores.signed(
+                delta, model=model, language=language
+            )
+    plain = {m: {name: e.value for name, e in row.items()} for m, row in deltas.items()}
+    summary = table_summary(plain)
+    rows: list[tuple[Value, ...]] = [
+        (
+            model,
+            *(row.get(language) for language in languages),
+            ", ".join(summary.worst[model]) or "–",
+            _bare(summary.ranges[model]),
+        )
+        for model, row in deltas.items()
+    ]
+    if len(rows) > 1:
+        means = (_bare(summary.means.get(language)) for language in languages)
+        rows.append(("Mean", *means, "", None))
+    yield Grid(
+        rows=tuple(rows),
+        **declared(
+            "languages",
+            columns=(
+                Column(name=name, unit="percent", over="Quality delta, %") for name in languages
+            ),
+        ),
+    )
+    yield split_grid(
+        scores,
+        "languages-deltas",
+        "Language by language",
+        ("Model", "Language"),
+        lines,
+    )
+
+
+def _crosslingual(scores: Scores) -> Iterator[Figure]:
+    """For each model a heat map of robustness: language of the input × language of the answer."""
+    for number, model in enumerate(scores.models, 1):
+        pairs = [p for p in scores.of_model(model) if p.category == CROSSLINGUAL]
+        if not pairs:
+            continue
+        shown = list(dict.fromkeys(pair.languages[0] for pair in pairs))
+        wanted = list(dict.fromkeys(pair.languages[1] for pair in pairs))
+        cells = [
+            [_cell(scores, model, [p for p in pairs if p.languages == (a, b)]) for b in wanted]
+            for a in shown
+        ]
+        tail = "" if len(scores.models) == 1 else f"-{number}"
+        yield HeatMap(
+            rows=tuple(shown),
+            columns=tuple(wanted),
+            cells=tuple(map(tuple, cells)),
+            **declared("cross-lingual", tail=tail, model=model),
+        )
+
+
+def _cell(scores: Scores, model: str, pairs: Sequence[Pair]) -> Estimate | None:
+    found = scores.as_one(pairs)
+    if found is None:
+        return None
+    return scores.signed(found.overall.strict, model=model)
+
+
+def _bare(value: float | None) -> Estimate:
+    if value is None:
+        return Estimate(measure="table_summary", value=None, status="insufficient_data")
+    return Estimate(measure="table_summary", value=value)
+
+
+# Beside the ratings
+
+
+def supplementary_figures(scores: Scores) -> list[Figure]:
+    """ROUGE-L, its JSON-aware form and MiniLM beside the ratings, and what the judge's were."""
+    return [*_likenesses(scores), *_judge(scores), *_judges_figures(scores)]
+
+
+def _likenesses(scores: Scores) -> Iterator[Figure]:
+    rows: list[tuple[Value, ...]] = []
+    cosines = True
+    for model in scores.models:
+        for name in scores.categories:
+            pairs = [p for p in scores.of_model(model) if p.category == name and not p.missing]
+            pairs = [p for p in pairs if not p.crosses]
+            if not pairs:
+                continue
+            about = {"model": model, "category": name}
+            cells: list[Value] = [
+                _mean(scores, [measure(pair) for pair in pairs], **about)
+                for measure in (likeness, aligned_likeness)
+            ]
+            similar = _cosines(pairs) if cosines else None
+            cosines = similar is not None
+            cells.append(None if similar is None else _mean(scores, similar, **about))
+            rows.append((model, title_of(name), len(pairs), *cells))
+    if rows:
+        text = "Means over pairs in one language. JSON-aware: part by part, where both were read."
+        yield Grid(
+            rows=tuple(rows),
+            text=(text,) if cosines else (text, "No encoder is installed, so there is no cosine."),
+            **declared("likeness"),
+        )
+
+
+def _mean(scores: Scores, values: Sequence[float | None], **group: str) -> Estimate:
+    numbers = [value for value in values if value is not None]
+    mean = sum(numbers) / len(numbers) if numbers else None
+    estimate = Estimate(
+        measure="likeness",
+        value=mean,
+        status="ok" if numbers else "insufficient_data",
+        items=len(numbers),
+        excluded=len(values) - len(numbers),
+    )
+    return scores.signed(estimate, **group)
+
+
+def _cosines(pairs: Sequence[Pair]) -> list[float | None] | None:
+    """MiniLM's cosines; None without the encoder."""
+    first = [pair.candidate.shown for pair in pairs if pair.candidate is not None]
+    second = [pair.reference.shown for pair in pairs if pair.reference is not None]
+    try:
+        return semantic_similarities(first, second)
+    except FalterError:
+        return None
+
+
+def _judge(scores: Scores) -> Iterator[Figure]:
+    """How many verdicts were asked for and read, at once and at the second try."""
+    rows: list[tuple[Value, ...]] = []
+    for stage, title in ((COMPARING, "Do two replies say the same?"), (RATING, "How good is it?")):
+        for judge, counts in verdicts_of(scores.by_name, stage).items():
+            asked, at_once, again = counts
+            rows.append((judge, title, asked, at_once, again, asked - at_once - again))
+    if rows:
+        same = sum(1 for p in scores.pairs if not p.missing and not p.unread and p.same)
+        yield Grid(rows=tuple(rows), **declared("verdicts", same=same))

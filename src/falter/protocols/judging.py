@@ -1,0 +1,63 @@
+"""Texts for judges, in our own words, and the marks of quoted material.
+
+A changed text needs a new version.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+from falter.tasks import read_yaml
+
+VERSION = 1
+
+
+@cache
+def rubric(name: str) -> str:
+    """A text of `rubrics.yaml`."""
+    texts: Mapping[str, str] = read_yaml(
+        resources.files("falter.protocols").joinpath("rubrics.yaml").read_text("utf-8")
+    )
+    return texts[name]
+
+
+def _rating(name: str) -> str:
+    return f"{rubric(name)}\n{rubric('material')}"
+
+
+SIMILARITY, PREFERENCE = _rating("similarity"), _rating("preference")
+QUALITY: Mapping[str, str] = {
+    name: _rating(name)
+    for name in ("faithfulness", "completeness", "relevance", "citations", "conciseness")
+}
+OUTPUT = (
+    'Reply with one JSON object and nothing else: {"rating": N, "reason": "..."}, where N is 1, '
+    "2 or 3 and the reason is one short sentence."
+)
+AGAIN = (
+    'Reply with nothing but {"rating": 1}, {"rating": 2} or {"rating": 3}: no reason, no '
+    "other word."
+)
+
+
+def quoted(text: str, longest: int) -> str:
+    """The text with `|` before every line, so that none can pass for a line of the rubric.
+
+    Control characters become spaces; of a long text the beginning and the end are shown.
+    """
+    if len(text) <= longest:
+        return _lines(text)
+    head, tail = longest * 5 // 8, longest * 3 // 8
+    gap = f"[{len(text) - head - tail:,} characters are left out here]"
+    return f"{_lines(text[:head])}\n{gap}\n{_lines(text[-tail:])}"
+
+
+def _lines(text: str) -> str:
+    lines = (
+        "".join(" " if unicodedata.category(c) in ("Cc", "Cs") else c for c in line)
+        for line in text.splitlines()
+    )
+    return "\n".join(f"| {line}" for line in lines)

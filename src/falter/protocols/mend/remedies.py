@@ -1,0 +1,460 @@
+"""Remedies compared: the parts, votes, scores with each less those without it, and the report."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis import OUTCOMES, UNREADABLE, Table, model_names
+from falter.core.errors import DuplicateName, InvalidValue
+from falter.core.records import Estimate, Score
+from falter.core.render import plain
+from falter.figures import Column, Figure, Grid, Statement, Value
+from falter.figures.numbers import points, whole
+from falter.measures import ConfirmedRemedy, RemedyEffect, RemedyScores, confirmed_remedy
+from falter.protocols.protocol import Part, PartResult, UserSettings
+from falter.protocols.tables import figures_of
+from falter.remedies import remedies, remedy_from
+
+# Votes: one item asked in several ways
+
+
+VOTE = "vote"
+USUAL = ("delimiters", "restate")
+"""Besides the prompt as it comes: two other wordings, so that three answers are asked for."""
+
+Place = tuple[str, str, int, int]
+Ballot = Mapping[Place, Score]
+"""The scores of one panel by item, recipe, draw and repeat."""
+
+
+def voters_of(name: str) -> tuple[str, ...] | None:
+    """The remedies whose answers vote beside that to the prompt as it comes; None for no vote.
+
+    `vote` has its usual voters, `vote:a+b` these.
+    """
+    kind, mark, named = name.partition(":")
+    if kind != VOTE or "{" in name:
+        return None
+    voters = tuple(named.split("+")) if mark else USUAL
+    if not all(voters) or VOTE in voters:
+        raise InvalidValue("remedy", name, "a vote of remedies, as in vote:restate+delimiters")
+    if len(set(voters)) < len(voters):
+        raise DuplicateName(f"A voter of '{name}' is named twice", hint="each has one vote")
+    return voters
+
+
+def _ballots_of(result: PartResult) -> Mapping[tuple[str, ...], Ballot]:
+    """The scores of a part, panel by panel."""
+    ballots: dict[tuple[str, ...], dict[Place, Score]] = {}
+    for scored in result.cells():
+        if scored.score is not None:
+            panel, cell = scored.panel, scored.cell
+            variant = cell.variant
+            place = (variant.item.id, variant.recipe.id, variant.draw, cell.repeat)
+            of_panel = ballots.setdefault((panel.task, panel.model.id, panel.scorer), {})
+            of_panel[place] = scored.score
+    return ballots
+
+
+def voted(scores: Sequence[Score]) -> Score:
+    """The score of the answer that most voters give; unread answers do not vote.
+
+    Of answers with equally many votes it is the one of the earliest voter. Without any readable
+    answer it is the first voter's score.
+    """
+    read = [score for score in scores if score.outcome == "scored"]
+    if not read:
+        return scores[0]
+    votes = Counter(map(_voted_answer, read))
+    most = max(votes.values())
+    return next(score for score in read if votes[_voted_answer(score)] == most)
+
+
+def _voted_answer(score: Score) -> str:
+    return " ".join((score.extracted or "").casefold().split())
+
+
+def _voted_matrix(table: Table, ballots: Sequence[Ballot], *, strict: bool) -> NDArray[np.float64]:
+    """Items x recipes of the table: the mean score of the votes over draws and repeats.
+
+    Where an answer of the first voter, to the prompt as it comes, did not arrive, none is counted.
+    """
+    rows = {item: n for n, item in enumerate(table.item_ids)}
+    columns = {recipe.id: n for n, recipe in enumerate(table.recipes)}
+    total = np.zeros((len(rows), len(columns)))
+    count = np.zeros_like(total)
+    for place in ballots[0]:
+        score = voted([ballot[place] for ballot in ballots if place in ballot])
+        value = score.value
+        if value is None and strict and OUTCOMES.index(score.outcome) in UNREADABLE:
+            value = 0.0
+        at = rows.get(place[0]), columns.get(place[1])
+        if value is not None and None not in at:
+            total[at] += value
+            count[at] += 1
+    matrix: NDArray[np.float64] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return matrix
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What an answer costs more with a remedy: characters of its prompts, tokens, and its calls.
+
+    `tokens` are None where nobody counted them, or options were scored instead of replies written.
+    """
+
+    tokens: float | None
+    characters: float
+    calls: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelRemedies:
+    """One model on one task: how much it loses as it is, and what every remedy does about it."""
+
+    model: str
+    task: str
+    items: int
+    recipes: tuple[str, ...]
+    loss: Estimate | None
+    result: ConfirmedRemedy
+    costs: Mapping[str, Cost]
+    remedies: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        """`smollm2 on basics`."""
+        return f"{self.model} on {self.task}"
+
+
+def panels_of_remedies(results: Sequence[PartResult]) -> tuple[PanelRemedies, ...]:
+    """A result for each panel of the first part, which has no remedy.
+
+    What is confirmed in several panels is confirmed for all of them at once.
+    """
+    first, *others = results
+    if not others:
+        return ()
+    names = model_names(first.tables)
+    arms = _arms(results)
+    scores = [_scores(arms, n, first) for n in range(len(first.tables))]
+    alone = [_confirmed(first, n, of_panel) for n, of_panel in enumerate(scores)]
+    picked = sum(result.picked is not None for result in alone)
+    together = [_confirmed(first, n, of_panel, picked) for n, of_panel in enumerate(scores)]
+    return tuple(
+        _panel(first, n, arms, names[table.panel.model.id], together[n])
+        for n, table in enumerate(first.tables)
+    )
+
+
+Sizes = Mapping[tuple[str, ...], tuple[float, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Arm:
+    """A remedy with the parts whose answers it takes: one, or those of several that vote."""
+
+    name: str
+    remedy: str
+    parts: tuple[PartResult, ...]
+    sizes: tuple[Sizes, ...]
+    base: Sizes
+    ballots: tuple[Mapping[tuple[str, ...], Ballot], ...] = ()
+
+    def scores(self, n: int, *, strict: bool) -> tuple[Table, Floats]:
+        """The table of the n-th panel, and the scores by item and recipe."""
+        table = self.parts[0].tables[n]
+        if not self.ballots:
+            return table, table.matrix(strict=strict)
+        cast = [ballots.get(_key(table), {}) for ballots in self.ballots]
+        return table, _voted_matrix(table, cast, strict=strict)
+
+    def cost(self, key: tuple[str, ...]) -> Cost:
+        """What an answer costs more than without the remedy."""
+        tokens, sizes = zip(*(size[key] for size in self.sizes), strict=True)
+        base_tokens, base_size = self.base[key]
+        counted = base_tokens > 0 and all(tokens)
+        return Cost(
+            tokens=sum(tokens) - base_tokens if counted else None,
+            characters=sum(sizes) - base_size,
+            calls=len(self.parts),
+        )
+
+
+def _arms(results: Sequence[PartResult]) -> list[_Arm]:
+    """The remedies in their order; a vote that lacks a voter is left out."""
+    first = results[0]
+    sizes = {result.part.name: _sizes(result) for result in results}
+    base = sizes[first.part.name]
+    by_name = {result.part.name: result for result in results}
+    arms = []
+    for result in results[1:]:
+        name = result.part.name
+        voters = voters_of(name)
+        remedy = str(result.part.experiment.get("remedy", name))
+        parts: tuple[PartResult, ...] = (result,)
+        if voters is not None:
+            if not all(voter in by_name for voter in voters):
+                continue
+            parts = (first, *(by_name[voter] for voter in voters))
+        arms.append(
+            _Arm(
+                name=name,
+                remedy=remedy,
+                parts=parts,
+                sizes=tuple(sizes[part.part.name] for part in parts),
+                base=base,
+                ballots=() if voters is None else tuple(map(_ballots_of, parts)),
+            )
+        )
+    return arms
+
+
+def _scores(arms: Sequence[_Arm], n: int, first: PartResult) -> dict[str, RemedyScores]:
+    strict = first.analysis.unparsed == "wrong"
+    table = first.tables[n]
+    return {arm.name: _less(table, *arm.scores(n, strict=strict), strict=strict) for arm in arms}
+
+
+def _confirmed(
+    first: PartResult, n: int, scores: Mapping[str, RemedyScores], together: int = 1
+) -> ConfirmedRemedy:
+    table, analysis = first.tables[n], first.analysis
+    return confirmed_remedy(
+        scores,
+        table.items,
+        seed=analysis.seed,
+        clusters=table.clusters,
+        level=analysis.level,
+        together=max(1, together),
+    )
+
+
+def _panel(
+    first: PartResult, n: int, arms: Sequence[_Arm], model: str, result: ConfirmedRemedy
+) -> PanelRemedies:
+    table, analysis = first.tables[n], first.analysis
+    panel = analysis.panels[n]
+
+    def sign(name: str, effect: RemedyEffect, half: str) -> RemedyEffect:
+        group = {"task": table.panel.task, "model": model, "remedy": name, "items": half}
+
+        def stamped(estimate: Estimate) -> Estimate:
+            return replace(estimate, group=group, seed=analysis.seed, signature=panel.signature)
+
+        return RemedyEffect(gain=stamped(effect.gain), clean=stamped(effect.clean))
+
+    second = result.on_second
+    signed = replace(
+        result,
+        effects={name: sign(name, e, "all") for name, e in result.effects.items()},
+        on_first={name: sign(name, e, "first half") for name, e in result.on_first.items()},
+        on_second=None if second is None else sign(result.picked or "", second, "second half"),
+    )
+    return PanelRemedies(
+        model=model,
+        task=table.panel.task,
+        items=len(table.items),
+        recipes=tuple(table.recipes[column].label for column in table.columns),
+        loss=panel.micro,
+        result=signed,
+        costs={arm.name: arm.cost(_key(table)) for arm in arms},
+        remedies={arm.name: arm.remedy for arm in arms},
+    )
+
+
+def _less(without: Table, with_remedy: Table, scores: Floats, *, strict: bool) -> RemedyScores:
+    """The scores with a remedy less those without, for the items of the table without one."""
+    before = without.matrix(strict=strict)
+    rows = {item: n for n, item in enumerate(with_remedy.item_ids)}
+    places = [rows.get(item, -1) for item in without.item_ids]
+    after = scores[places]
+    after[[place < 0 for place in places]] = np.nan
+    more = after - before
+    gain = np.where(without.changed(), more, np.nan)[:, without.columns]
+    return RemedyScores(gain=gain, clean=more[:, 0])
+
+
+def _key(table: Table) -> tuple[str, ...]:
+    return table.panel.task, table.panel.model.id, table.panel.scorer
+
+
+def _sizes(result: PartResult) -> Sizes:
+    """Tokens of a call and characters of a prompt by panel, in the mean."""
+    totals: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for scored in result.cells():
+        response = scored.cell.response
+        if response is None:
+            continue
+        panel = scored.panel
+        total = totals[panel.task, panel.model.id, panel.scorer]
+        total[0] += 1
+        if not response.scores:  # of options that are scored, some engines count no prompt
+            total[1] += response.usage.prompt_tokens + response.usage.completion_tokens
+        total[2] += len(plain(scored.cell.variant.prompt))
+    return {key: (tokens / n, size / n) for key, (n, tokens, size) in totals.items()}
+
+
+# Parts
+
+
+AS_IS = "as_is"
+TASK, LIMIT = "basics", 60
+RECIPES = ("pad_newlines", "typos")
+
+
+def parts_of(settings: UserSettings) -> tuple[Part, ...]:
+    """One part without a remedy and one for each; all have the same recipes, items and draws."""
+    own: dict[str, Any] = {"recipes": list(settings.recipes or RECIPES)}
+    if not settings.tasks:
+        own |= {"tasks": [TASK], "limit": LIMIT}
+    if settings.scorer is not None:
+        own["scorer"] = settings.scorer
+    if settings.demonstrations is not None:
+        own["demonstrations"] = settings.demonstrations
+    names = settings.remedies or (*remedies.names(), VOTE)
+    for name in names:
+        if names.count(name) > 1:
+            raise DuplicateName(
+                f"The remedy '{name}' is named twice", hint="name every remedy once"
+            )
+    votes = {name: voters for name in names if (voters := voters_of(name)) is not None}
+    single = [name for name in names if name not in votes]
+    asked = dict.fromkeys((*single, *(voter for voters in votes.values() for voter in voters)))
+    return (
+        Part(name=AS_IS, title="As it is", experiment=own),
+        *(_part(name, own) for name in asked),
+        # The first voter's answers are those to the prompts as they are; the others are above.
+        *(Part(name=name, title=f"With {name}", experiment=own) for name in votes),
+    )
+
+
+def _part(remedy: str, own: dict[str, Any]) -> Part:
+    remedy_from(remedy)  # a wrong name raises here
+    name = _name(remedy)
+    return Part(name=name, title=f"With {name}", experiment=own | {"remedy": remedy})
+
+
+def _name(remedy: str) -> str:
+    """A registered name; a text of one's own is named by its beginning."""
+    return remedy if remedy in remedies else f"own: {' '.join(remedy.split())[:40]}"
+
+
+# Report: the claim, every remedy, the two halves
+
+
+declared = figures_of("mend")
+
+PANEL = (Column(name="Model"), Column(name="Task"), Column(name="Remedy"))
+EFFECTS = (Column(name="Gain", unit="gain"), Column(name="Clean prompts", unit="gain"))
+
+
+def mend_figures(panels: Sequence[PanelRemedies]) -> tuple[Figure, ...]:
+    """The answer, the table of all remedies, and how the claim came about."""
+    if not panels:
+        return ()
+    return (_answer(panels), _table(panels), _halves(panels))
+
+
+def _answer(panels: Sequence[PanelRemedies]) -> Statement:
+    several = len(panels) > 1
+    text: list[str] = []
+    for panel in panels:
+        first, *rest = _said(panel)
+        text += [f"{panel.title}: {first}" if several else first, *rest]
+    return Statement(text=tuple(text), **declared("remedies-answer"))
+
+
+def _said(panel: PanelRemedies) -> list[str]:
+    result = panel.result
+    count, of = len(result.effects), " and ".join(panel.recipes)
+    if result.helps and result.picked is not None and result.on_second is not None:
+        effect = result.on_second
+        return [
+            f"{result.picked} helps: under {of} it gains {_shown(effect.gain)} points on items "
+            "that it was not picked on.",
+            f"On the clean prompts of these items it changes the score by {_shown(effect.clean)} "
+            "points.",
+            f"It was picked from {count} on {whole(result.halves[0])} items and confirmed on the "
+            f"other {whole(result.halves[1])}.",
+        ]
+    none = f"None of {count} remedies is shown to help under {of}."
+    if result.picked is None:
+        return [
+            none,
+            f"On the {whole(result.halves[0])} items that pick, no remedy gains more than chance "
+            f"and loses at most {100 * result.margin:g} points on clean prompts.",
+        ]
+    gain = "" if result.on_second is None else f": {_shown(result.on_second.gain)} points"
+    return [
+        none,
+        f"{result.picked} was picked on {whole(result.halves[0])} items and not confirmed on the "
+        f"other {whole(result.halves[1])}{gain}.",
+    ]
+
+
+def _shown(estimate: Estimate) -> str:
+    value = points(estimate.value)
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value} [{points(estimate.low)}, {points(estimate.high)}]"
+
+
+def _table(panels: Sequence[PanelRemedies]) -> Grid:
+    rows: list[tuple[Value, ...]] = []
+    for panel in panels:
+        result = panel.result
+        for name, effect in result.effects.items():
+            cost = panel.costs[name]
+            rows.append(
+                (panel.model, panel.task, name, effect.gain, effect.clean, cost.calls, cost.tokens,
+                 cost.characters, _outcome(result, name))
+            )  # fmt: skip
+    lost = [
+        f"{panel.title} loses {_shown(panel.loss)} points without a remedy."
+        for panel in panels
+        if panel.loss is not None and panel.loss.value is not None
+    ]
+    return Grid(rows=tuple(rows), **declared("remedies", text=lost))  # fmt: skip
+
+
+def _together(panels: Sequence[PanelRemedies]) -> list[str]:
+    picked = sum(panel.result.picked is not None for panel in panels)
+    if picked < 2:
+        return []
+    return [
+        f"The intervals on the second half hold for the {whole(picked)} remedies that were picked "
+        "at once (Bonferroni), so that the bound is on any false claim among them."
+    ]
+
+
+def _outcome(result: ConfirmedRemedy, name: str) -> str:
+    if name != result.picked:
+        return "not picked"
+    return "helps, confirmed" if result.helps else "picked, not confirmed"
+
+
+def _halves(panels: Sequence[PanelRemedies]) -> Grid:
+    rows: list[tuple[Value, ...]] = []
+    for panel in panels:
+        result = panel.result
+        for name, effect in result.on_first.items():
+            use = "picked" if name == result.picked else ""
+            rows.append((panel.model, panel.task, name, "first", effect.gain, effect.clean, use))
+        if result.on_second is not None:
+            gain, clean = result.on_second.gain, result.on_second.clean
+            use = "confirmed" if result.helps else "not confirmed"
+            rows.append((panel.model, panel.task, result.picked, "second", gain, clean, use))
+    margin = 100 * panels[0].result.margin
+    return Grid(
+        rows=tuple(rows), **declared("remedies-halves", text=_together(panels), margin=margin)
+    )

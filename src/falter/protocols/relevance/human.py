@@ -1,0 +1,173 @@
+"""The sheet on which people rate summaries without knowing whose they are, out and in."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from falter.core.errors import UsageError
+from falter.core.ids import digest, short, step_seed
+from falter.core.rng import Rng
+from falter.measures import HumanEvaluation, human_evaluation
+from falter.protocols.protocol import PartResult
+from falter.protocols.relevance.summaries import EXPECTED, ORIGINAL, article_of, summaries_of
+from falter.rewrites import guarded
+
+CRITERIA: Mapping[str, tuple[int, int]] = {
+    "faithfulness": (0, 1),
+    "coherence": (1, 5),
+    "relevance": (1, 5),
+}
+"""What is rated, with the lowest and the highest number, as in Askari et al."""
+
+LONGEST_CELL = 1 << 24
+ONE = "a sheet is of one rater, who rates each summary once"
+COLUMNS = ("row", "article", "summary", *CRITERIA)
+ARMS = (EXPECTED, ORIGINAL, "relevant sentences")
+MOST = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A summary to rate: whose it is stays out of the sheet."""
+
+    name: str
+    arm: str
+    item: tuple[str, str, str]
+    article: str
+    summary: str
+
+
+def human_sheet(result: PartResult, *, articles: int = MOST, seed: int = 0) -> str:
+    """CSV with three summaries of each article, in an order that says nothing.
+
+    The expected one, that of the original and that of the article with relevant sentences reworded,
+    of articles that have all three; `articles` of them for each model and data set. Raters fill in
+    faithfulness (0 or 1), coherence and relevance (1 to 5); a copy for each rater.
+    """
+    rows = list(_rows(result, articles, seed))
+    if not rows:
+        raise UsageError("No article has a summary both as it stood and reworded, so none is rated")
+    sheet = io.StringIO()
+    sheet.write("\ufeff")
+    table = csv.writer(sheet)
+    table.writerow(COLUMNS)
+    rng = Rng(step_seed(seed, "human sheet", 1, 0, result.run.id, 0))
+    for place in rng.order(len(rows)):
+        row = rows[place]
+        table.writerow([row.name, guarded(row.article), guarded(row.summary), *[""] * 3])
+    return sheet.getvalue()
+
+
+def read_human_sheets(
+    result: PartResult,
+    sheets: Mapping[str, str],
+    *,
+    articles: int = MOST,
+    seed: int = 0,
+    level: float = 0.95,
+) -> dict[tuple[str, str], HumanEvaluation]:
+    """What raters wrote, by model and data set; several raters of a summary are averaged first.
+
+    `sheets` are the texts of the files by name; `articles` and `seed` those of the sheet. A row
+    that the sheet did not have, or a number outside its scale, is an error; an empty cell is not
+    rated.
+    """
+    rows = {row.name: row for row in _rows(result, articles, seed)}
+    given: dict[tuple[str, str], list[float]] = {}
+    for file, text in sheets.items():
+        rated: set[str] = set()
+        for number, line in enumerate(_lines(file, text), 2):
+            where = f"{file}, line {number}"
+            if line["row"] in rated:
+                raise UsageError(f"{where}: row '{line['row']}' stands there twice", hint=ONE)
+            rated.add(line["row"])
+            if line["row"] not in rows:
+                raise UsageError(
+                    f"{where}: the sheet has no row '{line.get('row')}'",
+                    hint="read it with the run, the articles and the seed that it was made with",
+                )
+            for criterion, value in _ratings(line, where):
+                given.setdefault((line["row"], criterion), []).append(value)
+    panels = dict.fromkeys(row.item[:2] for row in rows.values())
+    return {panel: _evaluation(panel, list(rows.values()), given, level) for panel in panels}
+
+
+def _lines(file: str, text: str) -> list[dict[str, str]]:
+    """The lines of a sheet, which has to have the columns that were given out."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
+    reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""), restval="")
+    try:
+        lines = list(reader)
+    except csv.Error as error:
+        raise UsageError(f"{file} is no sheet: {error}", hint="save it as CSV again") from error
+    lacking = [name for name in ("row", *CRITERIA) if name not in (reader.fieldnames or ())]
+    if lacking:
+        raise UsageError(
+            f"{file} has no column '{lacking[0]}'",
+            hint=f"columns, with commas between them: {', '.join(COLUMNS)}",
+        )
+    return lines
+
+
+def _ratings(line: Mapping[str, str | None], where: str) -> Iterator[tuple[str, float]]:
+    for criterion, (low, high) in CRITERIA.items():
+        written = (line.get(criterion) or "").strip()
+        if not written:
+            continue
+        if not (written.isascii() and written.isdecimal()) or not low <= int(written) <= high:
+            raise UsageError(
+                f"{where}: {criterion} is '{written[:40]}'",
+                hint=f"a whole number from {low} to {high}, or nothing",
+            )
+        yield criterion, float(written)
+
+
+def _evaluation(
+    panel: tuple[str, str],
+    rows: list[_Row],
+    given: Mapping[tuple[str, str], list[float]],
+    level: float,
+) -> HumanEvaluation:
+    mine = [row for row in rows if row.item[:2] == panel]
+    items = list(dict.fromkeys(row.item for row in mine))
+    ratings = {
+        arm: {criterion: np.full(len(items), np.nan) for criterion in CRITERIA} for arm in ARMS
+    }
+    for row in mine:
+        for criterion in CRITERIA:
+            if (row.name, criterion) in given:
+                mean = float(np.mean(given[row.name, criterion]))
+                ratings[row.arm][criterion][items.index(row.item)] = mean
+    return human_evaluation(ratings, level=level)
+
+
+def _rows(result: PartResult, articles: int, seed: int) -> Iterator[_Row]:
+    """Three rows for every article that is drawn, by its key and the seed."""
+    texts: dict[tuple[str, str, str], dict[str, tuple[str, str]]] = {}
+    for summary in summaries_of(result):
+        if summary.repeat or summary.arm not in ARMS:
+            continue
+        arms = texts.setdefault((summary.model, summary.task, summary.item), {})
+        article = article_of(summary.variant)
+        arms[summary.arm] = article, " ".join(summary.sentences)
+        target = summary.variant.prompt.target
+        if summary.arm == ORIGINAL and isinstance(target, str):
+            arms[EXPECTED] = article, target
+    by_panel: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    for item, arms in texts.items():
+        if all(arm in arms for arm in ARMS):
+            by_panel.setdefault(item[:2], []).append(item)
+    for items in by_panel.values():
+        drawn = sorted(items, key=lambda item: digest("human", seed, item[2]))[:articles]
+        for item in drawn:
+            for arm in ARMS:
+                name = short(digest("human row", seed, result.run.id, *item, arm), 12)
+                article = texts[item][ORIGINAL][0]
+                yield _Row(
+                    name=name, arm=arm, item=item, article=article, summary=texts[item][arm][1]
+                )

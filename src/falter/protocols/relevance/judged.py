@@ -1,0 +1,249 @@
+"""The task of a judge of summaries, and figures of its ratings and of entailment, arm by arm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from falter.core.errors import TaskError
+from falter.core.ids import digest, short
+from falter.core.records import Estimate, Item
+from falter.figures import Figure, Grid, Value
+from falter.measures import geval_score, human_evaluation
+from falter.protocols.judging import quoted, rubric
+from falter.protocols.protocol import Part, PartResult
+from falter.protocols.relevance.parts import BERTSCORE, ENTAILMENT, LIKELIHOOD_RATING, RATING
+from falter.protocols.relevance.summaries import (
+    EXPECTED,
+    ORIGINAL,
+    Floats,
+    Scores,
+    Summary,
+    article_of,
+    summaries_of,
+)
+from falter.protocols.tables import figures_of
+from falter.scorers import summary_rating
+from falter.tasks import Task, Template
+
+# The judge's task
+
+
+LONGEST_ARTICLE, LONGEST_SUMMARY = 24_000, 4_000
+
+_MATERIAL = "\nThe article:\n{article}\n\nThe summary:\n{summary}\n"
+_TEXTS = "\nThe first text:\n{expected}\n\nThe second text:\n{summary}\n"
+
+
+def judged_task(part: Part, source: PartResult) -> Task:
+    """One item for every different pair of texts, the expected summaries among the rated ones.
+
+    Ratings are about the article as it stood originally, also for summaries of a reworded one: what
+    is asked is what got lost. Entailment is about the expected summary.
+    """
+    entails = part.name == ENTAILMENT
+    summaries = list(summaries_of(source))
+    articles = {(s.task, s.item): article_of(s.variant) for s in summaries if s.arm == ORIGINAL}
+    items: dict[str, Item] = {}
+    for summary, expected in _shown(summaries):
+        article = articles.get((summary.task, summary.item))
+        if article is None or (entails and (expected or not _expected(summary))):
+            continue
+        text = _expected(summary) if expected else " ".join(summary.sentences)
+        first = {"expected": quoted(_expected(summary), LONGEST_SUMMARY)}
+        if not entails:
+            first = {"article": quoted(article, LONGEST_ARTICLE)}
+        key = _judging_key(source, part.name, summary, expected=expected)
+        items[key] = Item(
+            task=f"summary_{part.name}",
+            key=key,
+            fields={**first, "summary": quoted(text, LONGEST_SUMMARY)},
+            choices=summary_rating.ENTAILMENT if entails else summary_rating.RATINGS,
+        )
+    if not items:
+        raise TaskError(
+            f"The part '{source.part.name}' has no summary to judge",
+            hint="at least one answer must have arrived",
+        )
+    name, material = ("entailment", _TEXTS) if entails else ("summary", _MATERIAL)
+    cue = "Does the second follow from the first?" if entails else "Rating (1 to 5):"
+    wanted = "\nReply with one whole number from 1 to 5 and nothing else."
+    sections = {"instruction": rubric(name), "input": material}
+    return Task(
+        name=f"summary_{part.name}",
+        items=tuple(items.values()),
+        templates={
+            "cloze": Template.parse({**sections, "cue": cue}),
+            "open": Template.parse({**sections, "output_format": wanted, "cue": cue}),
+        },
+        scorer=str(part.experiment["scorer"]),
+    )
+
+
+def _judging_key(source: PartResult, task: str, summary: Summary, *, expected: bool) -> str:
+    """The key of a judged pair: the same article with the same summary is one item."""
+    text = _expected(summary) if expected else " ".join(summary.sentences)
+    return short(digest("judged", source.run.id, task, summary.task, summary.item, text), 16)
+
+
+def _shown(summaries: Sequence[Summary]) -> Iterator[tuple[Summary, bool]]:
+    """Every summary; and the original that stands for its article's expected summary."""
+    for summary in summaries:
+        yield summary, False
+        if summary.arm == ORIGINAL and summary.repeat == 0 and _expected(summary):
+            yield summary, True
+
+
+def _expected(summary: Summary) -> str:
+    target = summary.variant.prompt.target
+    return target if isinstance(target, str) else ""
+
+
+declared = figures_of("relevance")
+
+NLI_SHARE = 0.3
+"""MENLI's weight of entailment less contradiction, beside 0.7 of BERTScore (Chen and Eger 2023)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """One model on one data set: what the judge said of each arm, an entry an article."""
+
+    model: str
+    task: str
+    items: tuple[str, ...]
+    arms: Mapping[str, Floats]
+
+
+def judged_figures(
+    source: PartResult, judged: PartResult, scores: Sequence[Scores], level: float
+) -> tuple[Figure, ...]:
+    """The ratings of every arm, or its entailment with MENLI's combination. Calls no model."""
+    numbers = _numbers(judged)
+    panels = list(_panels(source, judged.part.name, numbers))
+    judge = ", ".join(dict.fromkeys(panel.model.label for panel in judged.run.panels))
+    unread = sum(one.score is None or one.score.value is None for one in judged.cells())
+    said = f"Judge: {judge}, {judged.run.panels[0].scorer}." if judged.run.panels else ""
+    text = [said] + ([f"{unread} answers of the judge could not be read."] if unread else [])
+    if judged.part.name == RATING:
+        return (_rating_grid(panels, text, level),)
+    return (_entailment_grid(panels, scores, text, level),)
+
+
+def _numbers(judged: PartResult) -> dict[str, float]:
+    """By the key of the pair: the rating from 1 to 5, or entailment less contradiction."""
+    numbers: dict[str, float] = {}
+    for answered in judged.cells():
+        score = answered.score
+        if score is None or score.value is None:
+            continue
+        if score.scorer == LIKELIHOOD_RATING:
+            rating = geval_score(json.loads(score.extracted or "[]")).value
+        elif judged.part.name == RATING:
+            rating = 1.0 + 4.0 * score.value
+        else:
+            rating = 2.0 * score.value - 1.0
+        if rating is not None:
+            numbers[answered.cell.variant.item.key] = rating
+    return numbers
+
+
+def _panels(source: PartResult, part: str, numbers: Mapping[str, float]) -> Iterator[_Judged]:
+    """Articles × arms, draws averaged."""
+    found: dict[tuple[str, str], dict[str, dict[str, list[float]]]] = {}
+    for summary in summaries_of(source):
+        arms = found.setdefault((summary.model, summary.task), {})
+        for arm, expected in ((summary.arm, False), (EXPECTED, True)):
+            if expected and (part != RATING or summary.arm != ORIGINAL or summary.repeat):
+                continue
+            key = _judging_key(source, part, summary, expected=expected)
+            if key in numbers:
+                arms.setdefault(arm, {}).setdefault(summary.item, []).append(numbers[key])
+    for (model, task), arms in found.items():
+        items = tuple(dict.fromkeys(item for arm in arms.values() for item in arm))
+        yield _Judged(
+            model=model,
+            task=task,
+            items=items,
+            arms={
+                arm: np.array([np.mean(of[i]) if i in of else np.nan for i in items])
+                for arm, of in arms.items()
+            },
+        )
+
+
+def _rating_grid(panels: Sequence[_Judged], text: Sequence[str], level: float) -> Grid:
+    return Grid(rows=tuple(_rows(panels, level)), **declared("rating", text=text))
+
+
+def _rows(panels: Sequence[_Judged], level: float) -> Iterator[tuple[Value, ...]]:
+    for panel in panels:
+        original = panel.arms.get(ORIGINAL)
+        for arm, values in panel.arms.items():
+            change = None if arm == ORIGINAL else _difference(panel, arm, values, original, level)
+            mean = _mean(values, panel, arm, level)
+            yield panel.model, panel.task, arm, mean.items, mean, change
+
+
+def _entailment_grid(
+    panels: Sequence[_Judged], scores: Sequence[Scores], text: Sequence[str], level: float
+) -> Grid:
+    bertscores = {(s.model, s.task): s for s in scores if s.measure == BERTSCORE}
+    rows: list[tuple[Value, ...]] = []
+    for panel in panels:
+        f1 = bertscores.get((panel.model, panel.task))
+        combined = _combined(panel, f1)
+        for arm, values in panel.arms.items():
+            mean = _mean(values, panel, arm, level)
+            change = menli = menli_change = None
+            if arm != ORIGINAL:
+                change = _difference(panel, arm, values, panel.arms.get(ORIGINAL), level)
+            if arm in combined:
+                menli = _mean(combined[arm], panel, arm, level)
+                if arm != ORIGINAL:
+                    menli_change = _difference(
+                        panel, arm, combined[arm], combined.get(ORIGINAL), level
+                    )
+            rows.append(
+                (panel.model, panel.task, arm, mean.items, mean, change, menli, menli_change)
+            )
+    return Grid(rows=tuple(rows), **declared("entailment", text=text))
+
+
+def _combined(panel: _Judged, scores: Scores | None) -> dict[str, Floats]:
+    """0.3·(e − c) + 0.7·F1 of every arm; empty where BERTScore was not asked for."""
+    if scores is None:
+        return {}
+    place = {item: n for n, item in enumerate(scores.items)}
+    rows = [place.get(item, -1) for item in panel.items]
+    combined = {}
+    for arm, values in panel.arms.items():
+        f1 = scores.of(arm)
+        if f1 is not None:
+            own = np.array([f1[n] if n >= 0 else np.nan for n in rows])
+            combined[arm] = NLI_SHARE * values + (1.0 - NLI_SHARE) * own
+    return combined
+
+
+def _mean(values: Floats, panel: _Judged, arm: str, level: float) -> Estimate:
+    """A mean with Student's t, also where all numbers happen to be 0 and 1."""
+    mean = human_evaluation({arm: {"judge": values}}, level=level).means[arm]["judge"]
+    return _signed(replace(mean, measure="judged_mean"), panel, arm)
+
+
+def _difference(
+    panel: _Judged, arm: str, values: Floats, original: Floats | None, level: float
+) -> Estimate | None:
+    """Values less those of the original, over the articles that have both."""
+    if original is None:
+        return None
+    gain = replace(_mean(values - original, panel, arm, level), measure="judged_difference")
+    return replace(gain, estimand="mean difference to the original's, items like these")
+
+
+def _signed(estimate: Estimate, panel: _Judged, arm: str) -> Estimate:
+    group = {"model": panel.model, "task": panel.task, "arm": arm}
+    return replace(estimate, group={**estimate.group, **group})

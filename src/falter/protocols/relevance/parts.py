@@ -1,0 +1,131 @@
+"""The parts of the protocol: which articles, at which temperature, how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from falter.protocols.protocol import Part, UserSettings
+
+_WHERE = {"scope": ["document", "input"]}
+RECIPES = (
+    {"paraphrase_relevant": _WHERE},
+    {"paraphrase_irrelevant": _WHERE},
+    {"paraphrase_relevant": {**_WHERE, "top": 3}},
+    "identity",
+)
+"""The article is a document, or what a template of one text puts in."""
+BERTSCORE = "summary_bertscore"
+MEASURES = {
+    "summary_rouge1": "ROUGE-1",
+    "summary_rouge2": "ROUGE-2",
+    "summary_rougeL": "ROUGE-L",
+    BERTSCORE: "BERTScore",
+}
+"""What summaries are scored by, with the names that the tables have for it."""
+LIKELIHOOD_RATING = "summary_rating_likelihood"
+SAMPLED, GREEDY = "sampled", "greedy"
+RATING, ENTAILMENT = "rating", "entailment"
+TEMPERATURE, DRAWS = 0.7, 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """Tasks, and how many articles of each a part takes; a part without an entry is left out.
+
+    None takes all of them.
+    """
+
+    tasks: tuple[str, ...]
+    limits: Mapping[str, int | None] = field(default_factory=dict)
+
+
+PRESETS: Mapping[str, Preset] = {
+    "quick": Preset(tasks=("scitldr:core",), limits={GREEDY: 12}),
+    "bundled": Preset(tasks=("scitldr:core",), limits={SAMPLED: 12, GREEDY: 12}),
+    "paper": Preset(
+        tasks=("cnn_dailymail", "xsum", "reddit_tifu", "news_summary"),
+        limits={SAMPLED: None, GREEDY: 1000},
+    ),
+}
+
+
+def parts_of(settings: UserSettings) -> Iterator[Part]:
+    """Summaries at a temperature above 0, several draws; at 0; and a judge's view of the first."""
+    preset = PRESETS[settings.preset]
+    asked = {
+        SAMPLED: (
+            f"Relevance paraphrasing, {DRAWS} draws at temperature {TEMPERATURE}",
+            {"sampling": {"temperature": TEMPERATURE}, "repeats": DRAWS},
+        ),
+        GREEDY: ("Relevance paraphrasing at temperature 0", {}),
+    }
+    for name, limit in preset.limits.items():
+        title, sampling = asked[name]
+        yield _summaries(preset, settings, name, title, limit, sampling)
+    if settings.judge:
+        yield from _judges(next(iter(preset.limits)), scores=settings.judge_scores)
+
+
+def _summaries(
+    preset: Preset,
+    settings: UserSettings,
+    name: str,
+    title: str,
+    limit: int | None,
+    sampling: Mapping[str, Any],
+) -> Part:
+    return Part(
+        name=name,
+        title=title,
+        experiment={
+            "tasks": list(preset.tasks),
+            "recipes": list(RECIPES),
+            "scorer": list(MEASURES) if settings.scorer is None else settings.scorer,
+            **({} if limit is None else {"limit": limit}),
+            **sampling,
+        },
+        takes=("open",),
+        needs=("text",),
+        insists=True,
+    )
+
+
+def _judges(source: str, *, scores: bool) -> Iterator[Part]:
+    """Ratings by likelihood where the judge gives it, else written; entailment by likelihood."""
+    yield Part(
+        name=RATING,
+        title="How good the summaries are",
+        experiment={"scorer": LIKELIHOOD_RATING if scores else "summary_rating"},
+        judges=source,
+    )
+    if scores:
+        yield Part(
+            name=ENTAILMENT,
+            title="Whether the summaries follow from the expected ones",
+            experiment={"scorer": "entailment_likelihood"},
+            judges=source,
+        )
+
+
+def notes_of(preset: str) -> tuple[str, ...]:
+    """What the preset takes from the paper, and what it chooses."""
+    notes = [
+        "From the paper: the source sentence of each summary sentence by TF-IDF, reworded and put "
+        "back; the same number of others as a control; three for each summary sentence; the same "
+        "article asked twice; as many sentences a summary as the data set's have.",
+        "Our choice: the words of the prompt; of a summary that is too long its first sentences "
+        "(the paper draws some at random).",
+    ]
+    if SAMPLED in PRESETS[preset].limits:
+        notes.append(
+            f"Our choice: temperature {TEMPERATURE} and {DRAWS} draws; the paper says only that it "
+            "is above 0."
+        )
+    if preset != "paper":
+        notes.append(
+            "Where no task is named: SciTLDR, which the paper does not have, 12 abstracts whose "
+            "sentences were reworded by hand."
+        )
+    return tuple(notes)

@@ -1,0 +1,313 @@
+"""What reports of protocols share: declared figures, chapters, tables of accuracy and drops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from falter.analysis import Counts, PanelResult, RecipeResult, answer_of, model_names
+from falter.core.records import Estimate
+from falter.figures import Column, Figure, Grid, Statement, Value
+from falter.measures import mean_over_tasks
+from falter.protocols.protocol import PartResult
+from falter.tasks import read_yaml
+
+APPENDIX = "Appendix"
+POINTS = "Drops are in points, each with its interval; a positive one is a loss."
+MEAN = "Every task counts the same. A mean over tasks is about these tasks, and items like theirs."
+
+
+# What figures are called and say
+
+
+@cache
+def _declarations(protocol: str) -> Mapping[str, Mapping[str, Any]]:
+    file = resources.files("falter.protocols").joinpath(protocol, "figures.yaml")
+    declarations: Mapping[str, Mapping[str, Any]] = read_yaml(file.read_text("utf-8"))
+    return declarations
+
+
+def figures_of(protocol: str) -> Callable[..., dict[str, Any]]:
+    """What the figures of a protocol are called and say, as its `figures.yaml` declares them.
+
+    The function returned takes the name of a figure and gives its settings. `columns` and `text`
+    stand where the declaration has a `*`; other keywords are the values in braces.
+    """
+
+    def declared(
+        figure: str, columns: Iterable[Column] = (), text: Iterable[str] = (), **values: object
+    ) -> dict[str, Any]:
+        settings: dict[str, Any] = {"name": figure, **_declarations(protocol)[figure]}
+        for setting, value in settings.items():
+            if isinstance(value, str):
+                settings[setting] = value.format(**values)
+            elif isinstance(value, list):
+                settings[setting] = tuple(value)
+        if "columns" in settings:
+            settings["columns"] = tuple(_columns(settings["columns"], columns))
+        if "text" in settings:
+            settings["text"] = tuple(_sentences(settings["text"], text, values))
+        return settings
+
+    return declared
+
+
+def _columns(declared: Sequence[Any], more: Iterable[Column]) -> Iterator[Column]:
+    """A name alone, or a mapping with the settings of one column or of several `names`."""
+    for column in declared:
+        if column == "*":
+            yield from more
+        elif isinstance(column, str):
+            yield Column(name=column)
+        else:
+            settings = {key: value for key, value in column.items() if key not in ("name", "names")}
+            for name in column.get("names") or [column["name"]]:
+                yield Column(name=name, **settings)
+
+
+def _sentences(
+    declared: Sequence[str], more: Iterable[str], values: Mapping[str, object]
+) -> Iterator[str]:
+    for sentence in declared:
+        if sentence == "*":
+            yield from more
+        else:
+            yield sentence.format(**values)
+
+
+declared = figures_of("")
+
+
+# Chapters, and the words that a report begins with
+
+
+def chapter(title: str, figures: Iterable[Figure], *, folded: bool = False) -> tuple[Figure, ...]:
+    """The figures under one heading; all of them folded, or those that are already."""
+    return tuple(
+        replace(figure, section=title, folded=folded or figure.folded) for figure in figures
+    )
+
+
+def findings(
+    sentences: Iterable[str], results: Sequence[PartResult], *, unread_are: str | None = None
+) -> Statement:
+    """What a protocol found, with what was asked and what could not be read.
+
+    `unread_are` says what the protocol counts unread replies as, where the analysis does not.
+    """
+    asked, judged = (
+        [
+            panel.counts
+            for result in results
+            if (result.part.judges is None) is models
+            for panel in result.analysis.panels
+        ]
+        for models in (True, False)
+    )
+    counted = unread_are or results[0].analysis.unparsed
+    return answer_of(sentences, asked, judged, unread_are=counted)
+
+
+def grid_named(figures: Iterable[Figure], name: str) -> Grid | None:
+    """The table of this name, where there is one."""
+    return next((f for f in figures if isinstance(f, Grid) and f.name == name), None)
+
+
+# Accuracy and drops
+
+
+class WayOfAsking(NamedTuple):
+    """A part with the words for how it was asked: `zero-shot`."""
+
+    how: str
+    result: PartResult
+
+
+Pick = Callable[[PanelResult], Estimate | None]
+
+
+def models_of(result: PartResult) -> list[str]:
+    """The names of the models of a part, in order; the same name twice carries an id."""
+    return list(dict.fromkeys(model_names(result.tables).values()))
+
+
+def panels_of(result: PartResult, model: str) -> list[PanelResult]:
+    """A model's panels, one for each task."""
+    names = model_names(result.tables)
+    return [
+        panel
+        for panel, table in zip(result.analysis.panels, result.tables, strict=True)
+        if names[table.panel.model.id] == model
+    ]
+
+
+def average(panels: Sequence[PanelResult], pick: Pick) -> Estimate | None:
+    """The mean of a number over a model's tasks; None where no task has it."""
+    estimates = [estimate for panel in panels if (estimate := pick(panel)) is not None]
+    return mean_over_tasks(estimates) if estimates else None
+
+
+def drops_grid(ways: Sequence[WayOfAsking]) -> Grid:
+    """The main table: a row for each model and way of asking."""
+    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
+    rows: list[tuple[Value, ...]] = []
+    for model, how, panels in _lines(ways):
+        cells = [average(panels, _group(group)) for group in groups]
+        rows.append(
+            (
+                model,
+                how,
+                average(panels, lambda p: p.baseline),
+                *cells,
+                average(panels, lambda p: p.micro),
+                average(panels, lambda p: p.macro),
+            )
+        )
+    tasks = list(dict.fromkeys(t.panel.task for way in ways for t in way.result.tables))
+    recipes = max((len(p.recipes) for way in ways for p in way.result.analysis.panels), default=0)
+    text = [
+        f"{POINTS} Mean over {_listed(tasks)}." if len(tasks) > 1 else f"{POINTS} On {tasks[0]}.",
+        f"Micro: mean over the {recipes} perturbations; macro: mean over their groups.",
+    ]
+    if len(tasks) > 1:
+        text.append(MEAN)
+    return Grid(rows=tuple(rows), **declared("drops", _drop_columns(groups), text))
+
+
+def group_grids(ways: Sequence[WayOfAsking]) -> tuple[Grid, ...]:
+    """One table a group: accuracy and drop under each of its perturbations."""
+    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
+    return tuple(_group_grid(ways, group) for group in groups)
+
+
+def _group_grid(ways: Sequence[WayOfAsking], group: str) -> Grid:
+    labels = list(
+        dict.fromkeys(
+            r.label
+            for way in ways
+            for p in way.result.analysis.panels
+            for r in p.recipes
+            if r.group == group
+        )
+    )
+    rows: list[tuple[Value, ...]] = []
+    for model, how, panels in _lines(ways):
+        cells: list[Value] = []
+        for label in labels:
+            cells.append(average(panels, _of(label, lambda r: r.accuracy)))
+            cells.append(average(panels, _of(label, lambda r: r.drop)))
+        baseline = average(panels, lambda p: p.baseline)
+        rows.append((model, how, baseline, *cells, average(panels, _group(group))))
+    columns = [column for label in labels for column in _recipe_columns(label)]
+    name = group.replace(" ", "-")
+    return Grid(rows=tuple(rows), **declared("group", columns, name=name, title=_title(group)))
+
+
+def tasks_grid(ways: Sequence[WayOfAsking]) -> Grid:
+    """The same task by task, with the other numbers of each panel."""
+    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
+    rows: list[tuple[Value, ...]] = []
+    for model, how, panels in _lines(ways):
+        for panel in panels:
+            rows.append(
+                (
+                    model,
+                    panel.panel.task,
+                    how,
+                    panel.items,
+                    panel.baseline,
+                    panel.subjects,
+                    *(_group(group)(panel) for group in groups),
+                    panel.micro,
+                    panel.brittleness,
+                    panel.noise_floor,
+                )
+            )
+    return Grid(rows=tuple(rows), **declared("tasks", _drop_columns(groups)))
+
+
+def recipes_grid(result: PartResult, name: str, title: str, text: Sequence[str] = ()) -> Grid:
+    """Model × task, with accuracy and drop under each recipe of a part."""
+    labels = list(dict.fromkeys(r.label for p in result.analysis.panels for r in p.recipes))
+    rows: list[tuple[Value, ...]] = []
+    for model in models_of(result):
+        for panel in panels_of(result, model):
+            cells: list[Value] = []
+            recipes = {recipe.label: recipe for recipe in panel.recipes}
+            for recipe in map(recipes.get, labels):
+                cells += (
+                    [recipe.accuracy, recipe.drop, recipe.counts.changed] if recipe else [None] * 3
+                )
+            rows.append((model, panel.panel.task, panel.baseline, *cells, panel.micro))
+    columns: list[Column] = []
+    for label in labels:
+        columns += [*_recipe_columns(label), Column(name="Changed", unit="count", over=label)]
+    notes = [note for p in result.analysis.panels for note in p.notes if "chance" in note]
+    text = (*text, *dict.fromkeys(notes))
+    return Grid(rows=tuple(rows), **declared("recipes", columns, text, name=name, title=title))
+
+
+def counts_grid(results: Sequence[PartResult]) -> Grid:
+    """How many cells of each part and recipe came out how; nothing is dropped silently."""
+    names = list(Counts.__dataclass_fields__)
+    rows: list[tuple[Value, ...]] = []
+    for result in results:
+        panels = result.analysis.panels
+        labels = list(dict.fromkeys(r.label for p in panels for r in p.recipes))
+        for label in labels:
+            counts = [r.counts for p in panels for r in p.recipes if r.label == label]
+            sums = [sum(getattr(c, name) for c in counts) for name in names]
+            rows.append((result.part.name, label, *sums))
+    variants = {"changed", "unchanged", "not_applicable", "no_rewrite"}
+    columns = (
+        Column(
+            name=name.replace("_", " "),
+            unit="count",
+            over="Variants" if name in variants else "Answers",
+        )
+        for name in names
+    )
+    return Grid(rows=tuple(rows), **declared("counts", columns))
+
+
+def _drop_columns(groups: Sequence[str]) -> list[Column]:
+    return [Column(name=_title(group), unit="points", over="Drop by group") for group in groups]
+
+
+def _recipe_columns(label: str) -> list[Column]:
+    return [
+        Column(name="Accuracy, %", unit="percent", over=label),
+        Column(name="Drop", unit="points", over=label),
+    ]
+
+
+def _lines(ways: Sequence[WayOfAsking]) -> Iterator[tuple[str, str, list[PanelResult]]]:
+    """Model by model, the ways of asking below each other."""
+    for model in dict.fromkeys(model for way in ways for model in models_of(way.result)):
+        for way in ways:
+            if panels := panels_of(way.result, model):
+                yield model, way.how, panels
+
+
+def _groups(result: PartResult) -> list[str]:
+    return list(dict.fromkeys(g.group for p in result.analysis.panels for g in p.groups))
+
+
+def _group(name: str) -> Pick:
+    return lambda panel: next((g.drop for g in panel.groups if g.group == name), None)
+
+
+def _of(label: str, pick: Callable[[RecipeResult], Estimate]) -> Pick:
+    return lambda panel: next((pick(r) for r in panel.recipes if r.label == label), None)
+
+
+def _title(group: str) -> str:
+    return group[:1].upper() + group[1:]
+
+
+def _listed(tasks: Sequence[str]) -> str:
+    shown = ", ".join(tasks[:8])
+    return f"{shown} and {len(tasks) - 8} more" if len(tasks) > 8 else shown

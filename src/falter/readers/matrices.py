@@ -1,0 +1,316 @@
+"""A table of scores, long or wide, as cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.core.errors import TaskError, UsageError
+from falter.readers.cells import (
+    FAILED,
+    MISSING,
+    REFUSED,
+    SCORED,
+    TRUNCATED,
+    UNPARSED,
+    Cells,
+    Coded,
+    settle,
+)
+from falter.readers.tables import FILE, ColumnMap, column_names, line_of, read_columns, resolve
+
+Roles = Mapping[str, tuple[str, ...]]
+Floats = NDArray[np.float64]
+NOTHING = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "."})
+WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "correct": 1.0, "incorrect": 0.0}
+KINDS = {
+    "scored": SCORED, "ok": SCORED, "success": SCORED, "": SCORED,
+    "unparsed": UNPARSED, "invalid": UNPARSED, "unreadable": UNPARSED, "parse_error": UNPARSED,
+    "truncated": TRUNCATED, "cut": TRUNCATED, "length": TRUNCATED,
+    "refused": REFUSED, "refusal": REFUSED,
+    "failed": FAILED, "error": FAILED, "timeout": FAILED,
+    "missing": MISSING, "not_asked": MISSING,
+}  # fmt: skip
+
+
+def read_matrices(paths: Sequence[Path], columns: ColumnMap) -> Cells:
+    """One or more tables of the same shape, one after the other."""
+    parts = [_read(path, columns, alone=len(paths) == 1) for path in paths]
+    sizes = np.cumsum([0, *(len(cells) for cells, _ in parts)])
+
+    def where(cell: int) -> str:
+        part = int(np.searchsorted(sizes, cell, side="right")) - 1
+        width = parts[part][1]
+        return line_of(paths[part], (cell - int(sizes[part])) % width)
+
+    whole = _together([cells for cells, _ in parts])
+    unused = next((note for note in whole.notes if note.startswith("Columns not used")), None)
+    hint = "name the column that tells them apart, for example --condition or --run COLUMN"
+    return settle(whole, where, f"{hint}. {unused}" if unused else hint)
+
+
+def _read(path: Path, column_map: ColumnMap, *, alone: bool) -> tuple[Cells, int]:
+    """The cells of one table, and how many rows it has."""
+    names = column_names(path)
+    roles = resolve(column_map, names, path)
+    needed = list(dict.fromkeys(c for cs in roles.values() for c in cs if c in names))
+    table = read_columns(path, names, needed)
+    rows = len(table[needed[0]].codes)
+    if not rows:
+        raise TaskError(f"{path} has no row below its header")
+    wide = len(roles["score"]) > 1 or (column_map.layout == "wide")
+    fallback = {"model": "unnamed", "task": _stem(path), "condition": "all", "run": "1"}
+    axes = {role: _axis(role, roles, table, rows, path, fallback.get(role)) for role in fallback}
+    axes["item"] = _items(roles, table, rows, path, wide)
+    make = _wide if wide else _long
+    cells = make(path, roles, table, axes)
+    notes = _notes(names, roles, wide)
+    if "task" not in roles and not alone:
+        notes.append("No column names the task, so every file is a task of its own.")
+    scorer = "score" if wide else roles["score"][0]
+    tasks = dict.fromkeys(cells.task.names, scorer)
+    return replace(cells, scorers=tasks, notes=tuple(notes)), rows
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").rpartition(".")[0]
+
+
+def _axis(
+    role: str,
+    roles: Roles,
+    table: Mapping[str, Coded],
+    rows: int,
+    path: Path,
+    fallback: str | None,
+) -> Coded:
+    parts = []
+    for column in roles.get(role, ()):
+        if column == FILE:
+            parts.append(Coded.constant(_stem(path), rows))
+        elif column in table:
+            parts.append(_named(table[column], column, path))
+        else:
+            parts.append(Coded.constant(column.removeprefix("="), rows))
+    return Coded.joined(parts) if parts else Coded.constant(fallback or "", rows)
+
+
+def _named(column: Coded, name: str, path: Path) -> Coded:
+    """The column; a row without a name is an error, because names tell rows apart."""
+    if "" in column.names:
+        row = int(np.flatnonzero(column.codes == column.names.index(""))[0])
+        raise TaskError(f"{line_of(path, row)} is empty in the column '{name}'")
+    return column
+
+
+def _items(roles: Roles, table: Mapping[str, Coded], rows: int, path: Path, wide: bool) -> Coded:
+    if "item" in roles:
+        return _axis("item", roles, table, rows, path, None)
+    if not wide:
+        raise UsageError(
+            f"{path} has no column that names the items", hint="name it with --item COLUMN"
+        )
+    width = len(str(rows))
+    names = tuple(f"row {n:0{width}d}" for n in range(1, rows + 1))
+    return Coded(names=names, codes=np.arange(rows, dtype=np.int32))
+
+
+def _long(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[str, Coded]) -> Cells:
+    column = roles["score"][0]
+    value = _numbers(table[column], column, path)
+    output = table[roles["output"][0]] if "output" in roles else None
+    outcome = _outcomes(value, output, roles, table, path)
+    if output is not None:
+        output = _read_outputs(output, outcome)
+    return Cells(
+        **axes,  # type: ignore[arg-type]
+        value=np.where(outcome == SCORED, value, np.nan),
+        outcome=outcome,
+        output=output,
+        cluster=_cluster(path, roles, table),
+        scorers={},
+    )
+
+
+def _wide(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[str, Coded]) -> Cells:
+    """The columns below each other: a score column is a condition."""
+    width, rows = len(roles["score"]), len(axes["item"].codes)
+    for role in ("condition", "output", "outcome"):
+        if role in roles and role != "condition":
+            raise UsageError(f"A wide table has no {role} column", hint="use a long table")
+    conditions = Coded(
+        names=roles["score"], codes=np.repeat(np.arange(width, dtype=np.int32), rows)
+    )
+    value = np.concatenate([_numbers(table[c], c, path) for c in roles["score"]])
+    cluster = _cluster(path, roles, table)
+
+    def below(column: Coded) -> Coded:
+        return replace(column, codes=np.tile(column.codes, width))
+
+    axes = {role: below(column) for role, column in axes.items()}
+    if "condition" in roles:
+        conditions = Coded.joined([axes["condition"], conditions])
+    axes["condition"] = conditions
+    return Cells(
+        **axes,  # type: ignore[arg-type]
+        value=value,
+        outcome=np.where(np.isnan(value), MISSING, SCORED).astype(np.uint8),
+        cluster=None if cluster is None else below(cluster),
+        scorers={},
+    )
+
+
+def _cluster(path: Path, roles: Roles, table: Mapping[str, Coded]) -> Coded | None:
+    rows = len(next(iter(table.values())).codes)
+    return _axis("cluster", roles, table, rows, path, None) if "cluster" in roles else None
+
+
+def _numbers(column: Coded, name: str, path: Path) -> Floats:
+    """A column as numbers, NaN where it is empty; anything else is an error with its line."""
+    values = np.full(len(column.names), np.nan)
+    for place, text in enumerate(column.names):
+        plain = text.strip().lower()
+        if plain in NOTHING:
+            continue
+        values[place] = WORDS[plain] if plain in WORDS else _number(plain)
+        if not math.isfinite(values[place]):
+            row = int(np.flatnonzero(column.codes == place)[0])
+            raise TaskError(
+                f"{line_of(path, row)} has {text[:40]!r} in the column '{name}'",
+                hint="a score is a number, true or false, or empty; name other columns with "
+                "--score, or what they are with --item, --condition, --model, --task",
+            )
+    return np.asarray(values[column.codes])
+
+
+def _number(text: str) -> float:
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
+
+
+def _outcomes(
+    value: Floats,
+    output: Coded | None,
+    roles: Roles,
+    table: Mapping[str, Coded],
+    path: Path,
+) -> NDArray[np.uint8]:
+    """Scored where there is a score, else missing; unparsed where an output is empty.
+
+    An empty output counts as unparsed only where others are not, and not where it scored.
+    """
+    outcome = np.where(np.isnan(value), MISSING, SCORED).astype(np.uint8)
+    if output is not None and any(name.strip() for name in output.names):
+        blank = np.array([not name.strip() for name in output.names])[output.codes]
+        outcome[blank & ~(value > 0.0)] = UNPARSED
+    if "outcome" in roles:
+        stated = _stated_outcomes(table[roles["outcome"][0]], roles["outcome"][0], path)
+        plain = (stated == SCORED) & (outcome != SCORED)
+        outcome = np.where(plain, outcome, stated).astype(np.uint8)
+    return outcome
+
+
+def _stated_outcomes(column: Coded, name: str, path: Path) -> NDArray[np.uint8]:
+    outcomes = np.zeros(len(column.names), dtype=np.uint8)
+    for place, text in enumerate(column.names):
+        plain = text.strip().lower().replace(" ", "_")
+        if plain not in KINDS:
+            row = int(np.flatnonzero(column.codes == place)[0])
+            raise TaskError(
+                f"{line_of(path, row)} has {text[:40]!r} in the column '{name}'",
+                hint="an outcome is scored, unparsed, truncated, refused, failed or missing",
+            )
+        outcomes[place] = KINDS[plain]
+    return np.asarray(outcomes[column.codes])
+
+
+def _read_outputs(output: Coded, outcome: NDArray[np.uint8]) -> Coded | None:
+    """Outputs as codes, -1 where there was none to read; None if all are empty."""
+    if not any(name.strip() for name in output.names):
+        return None
+    return replace(output, codes=np.where(outcome == SCORED, output.codes, -1).astype(np.int32))
+
+
+def _notes(names: Sequence[str], roles: Roles, wide: bool) -> list[str]:
+    """Which column was read as what, and which were not used."""
+    origins = [
+        f"{role} from {', '.join(columns)}"
+        for role, columns in roles.items()
+        if not (wide and role == "score")
+    ]
+    if wide:
+        origins.append(f"conditions from {len(roles['score'])} columns of scores")
+    used = {c for columns in roles.values() for c in columns}
+    unused = [name for name in names if name not in used]
+    notes = [f"Read: {'; '.join(origins)}."]
+    return [*notes, f"Columns not used: {', '.join(unused)}."] if unused else notes
+
+
+def _clusters(parts: Sequence[Cells]) -> Coded | None:
+    """The cluster of every row: in a table without that column, that of the same item elsewhere."""
+    if all(part.cluster is None for part in parts):
+        return None
+    of_item: dict[tuple[str, str], str] = {}
+    for part in parts:
+        if part.cluster is not None:
+            of_item |= dict(zip(_item_names(part), _names(part.cluster), strict=True))
+    names = []
+    for part in parts:
+        if part.cluster is not None:
+            names += _names(part.cluster)
+            continue
+        for item in _item_names(part):
+            if item not in of_item:
+                raise UsageError(
+                    f"A table without clusters has the item '{item[1]}', which no other table has",
+                    hint="add the cluster column to every table, or leave it out of all of them",
+                )
+            names.append(of_item[item])
+    distinct = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    codes = np.array([distinct[name] for name in names], dtype=np.int32)
+    return Coded(names=tuple(distinct), codes=codes)
+
+
+def _names(column: Coded) -> list[str]:
+    return [column.names[code] for code in column.codes]
+
+
+def _item_names(part: Cells) -> list[tuple[str, str]]:
+    return list(zip(_names(part.task), _names(part.item), strict=True))
+
+
+def _together(parts: Sequence[Cells]) -> Cells:
+    if len(parts) == 1:
+        return parts[0]
+
+    def join(role: str) -> Coded | None:
+        columns = [getattr(part, role) for part in parts]
+        return None if any(c is None for c in columns) else Coded.together(columns)
+
+    axes = {role: join(role) for role in ("model", "task", "item", "condition", "run")}
+    return Cells(
+        **axes,  # type: ignore[arg-type]
+        value=np.concatenate([part.value for part in parts]),
+        outcome=np.concatenate([part.outcome for part in parts]),
+        output=_joined_outputs(parts),
+        cluster=_clusters(parts),
+        scorers={task: scorer for part in parts for task, scorer in part.scorers.items()},
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
+
+
+def _joined_outputs(parts: Sequence[Cells]) -> Coded | None:
+    columns = [part.output for part in parts]
+    if any(column is None for column in columns):
+        return None
+    present = [column for column in columns if column is not None]
+    shifted = [replace(c, names=("", *c.names), codes=c.codes + 1) for c in present]
+    whole = Coded.together(shifted)
+    return replace(whole, names=whole.names[1:], codes=whole.codes - 1)

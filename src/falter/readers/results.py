@@ -1,0 +1,326 @@
+"""Results in files: which reader a path needs, and what the logs of different tools share."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from falter.core.errors import TaskError, UnknownName, UsageError
+from falter.core.registry import Registry
+from falter.readers.cells import (
+    Cells,
+    Coded,
+    Names,
+    Scale,
+    as_numbers,
+    check_names,
+    on_scale,
+    settle,
+)
+from falter.readers.matrices import read_matrices
+from falter.readers.tables import TABLES, ColumnMap, kind_of
+
+MOST_FILES = 100_000
+READABLE = (
+    "a .csv, .tsv or .parquet table of scores, lm-eval's samples_*.jsonl, Inspect's .eval or .json "
+    "logs, a run folder of HELM, DOVE's .parquet or .jsonl, or a folder of these"
+)
+CONDITION_FROM = ("auto", "folder", "task", "model", "args", "file")
+_KINDS = ("folder", "task", "model", "args", "file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogChoice:
+    """The user's choices for logs: score, filter, tasks, models, and what makes a condition."""
+
+    metric: str | None = None
+    filter: str | None = None
+    tasks: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    condition_from: Literal["auto", "folder", "task", "model", "args", "file"] = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReader:
+    """A tool's logs: which files they are, and how they are read.
+
+    `takes` says whether a file is surely one of them, `may_take` whether one that nobody else takes
+    can be; it is asked where the user names the file itself. Of a folder all logs are those of the
+    reader with the lowest `order`; where `beside_tables`, its files are looked for with tables,
+    once there is no other log.
+    """
+
+    title: str
+    order: int
+    takes: Callable[[Path], bool]
+    read: Callable[[Sequence[Path], LogChoice], Cells]
+    may_take: Callable[[Path], bool] = lambda path: False
+    beside_tables: bool = False
+
+
+log_readers: Registry[LogReader] = Registry("reader of logs", "falter.logs")
+
+
+def _readers() -> list[LogReader]:
+    return sorted(log_readers, key=lambda reader: reader.order)
+
+
+def read_results(
+    paths: Sequence[Path],
+    columns: ColumnMap | None = None,
+    choice: LogChoice | None = None,
+    scale: Scale | None = None,
+) -> Cells:
+    """The results in files or folders of one kind, with scores between 0 and 1.
+
+    Scores that lie elsewhere need a `scale`; names that nearly pair are an error or a note.
+    """
+    return check_names(on_scale(_read(paths, columns or ColumnMap(), choice or LogChoice()), scale))
+
+
+def _read(paths: Sequence[Path], column_map: ColumnMap, choice: LogChoice) -> Cells:
+    if not paths:
+        raise UsageError("Nothing to analyse", hint=f"give {READABLE}")
+    kinds_and_files = [file for path in paths for file in _files(path)]
+    files = list(dict.fromkeys(file for _, file in kinds_and_files))
+    kinds = sorted({kind for kind, _ in kinds_and_files})
+    if len(kinds) > 1:
+        raise UsageError(
+            f"The files are of several kinds: {', '.join(kinds)}", hint="analyse one kind at a time"
+        )
+    if kinds == ["table"]:
+        return read_matrices(files, column_map)
+    _no_columns(column_map, kinds[0])
+    return next(own for own in log_readers if own.title == kinds[0]).read(files, choice)
+
+
+def _no_columns(columns: ColumnMap, kind: str) -> None:
+    for role in columns.named:
+        if role not in ("task", "model"):
+            raise UsageError(
+                f"--{role} names a column of a table, but these are {kind} logs",
+                hint="--metric, --filter and --condition-from are for logs",
+            )
+
+
+def _files(path: Path) -> list[tuple[str, Path]]:
+    """The files of a path with their kind."""
+    if path.is_dir():
+        return _below(path)
+    if not path.exists():
+        raise TaskError(f"{path} does not exist", hint=f"give {READABLE}")
+    kind = _kind(path) or next((own.title for own in _readers() if own.may_take(path)), None)
+    if kind is None:
+        why = "is not a kind of file that falter can read"
+        if path.name.startswith("results"):
+            why = "holds totals but no samples; lm-eval writes samples with --log_samples"
+        raise TaskError(f"{path} {why}", hint=f"give {READABLE}")
+    return [(kind, path)]
+
+
+def _kind(path: Path) -> str | None:
+    """The tool that surely wrote a file, or `table`."""
+    kind = next((reader.title for reader in _readers() if reader.takes(path)), None)
+    return kind or ("table" if kind_of(path) in TABLES else None)
+
+
+def _below(folder: Path) -> list[tuple[str, Path]]:
+    """The logs in a folder and below it, tables only if there is no log; links are not followed."""
+    files: list[Path] = []
+    for top, folders, names in os.walk(folder):
+        folders.sort()
+        files += [Path(top) / name for name in sorted(names)]
+        if len(files) > MOST_FILES:
+            raise TaskError(f"{folder} holds more than {MOST_FILES:,} files")
+    for reader in _readers():
+        logs = [file for file in files if not reader.beside_tables and reader.takes(file)]
+        if logs:
+            return [(reader.title, file) for file in logs]
+    kinds = [(kind, file) for file in files if (kind := _kind(file)) is not None]
+    if not kinds:
+        raise TaskError(f"{folder} holds no results", hint=f"give {READABLE}")
+    return kinds
+
+
+# Logs
+
+
+@dataclass(slots=True, kw_only=True)
+class Log:
+    """One run of one task. The lists run in parallel, one place a result; `lines` says where.
+
+    `condition` is what the tool itself calls so, if it does: a perturbation, a prompt.
+    """
+
+    path: Path
+    task: str
+    model: str
+    stamp: str
+    scorer: str
+    args: dict[str, str] = field(default_factory=dict)
+    folder: str = ""
+    condition: str = ""
+    items: list[str] = field(default_factory=list)
+    epochs: list[int] = field(default_factory=list)
+    values: list[float | None] = field(default_factory=list)
+    outcomes: list[int] = field(default_factory=list)
+    outputs: list[str | None] = field(default_factory=list)
+    lines: list[str | int] = field(default_factory=list)
+
+    def add(
+        self, item: str, value: float | None, outcome: int, output: str | None, *,
+        line: str | int, epoch: int = 0,
+    ) -> None:  # fmt: skip
+        """One result."""
+        self.items.append(item)
+        self.epochs.append(epoch)
+        self.values.append(value)
+        self.outcomes.append(outcome)
+        self.outputs.append(output)
+        self.lines.append(line)
+
+
+def is_chosen(log: Log, choice: LogChoice) -> bool:
+    """Whether the user chose this task and model; both may be patterns."""
+    return _matches(log.task, choice.tasks) and _matches(log.model, choice.models)
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def cells_of(logs: Sequence[Log], choice: LogChoice, notes: Sequence[str]) -> Cells:
+    """All logs as cells. A log is a condition, a model, a task, or one more run of the same."""
+    chosen = [log for log in logs if is_chosen(log, choice)]
+    if not chosen:
+        what, names = ("task", choice.tasks) if choice.tasks else ("model", choice.models)
+        raise UnknownName(what, ", ".join(names), {getattr(log, what) for log in logs})
+    scored = sorted({f"{log.task}: {log.scorer}" for log in chosen})
+    notes = (f"Scores used: {'; '.join(scored)}.", *notes)
+    folders = _folders(chosen)
+    chosen = [replace(log, folder=folder) for log, folder in zip(chosen, folders, strict=True)]
+    chosen.sort(key=lambda log: (log.stamp, str(log.path)))
+    condition_from = choice.condition_from
+    kind = _kind_of_condition(chosen) if condition_from == "auto" else condition_from
+    places, placing_notes = _placed(chosen, kind)
+    return _settled(chosen, places, (*notes, *placing_notes))
+
+
+Place = tuple[str, str, str]
+
+
+def _kind_of_condition(logs: Sequence[Log]) -> str | None:
+    """The tool's own; arguments where they differ for a model on a task; folders; nothing."""
+    if any(log.condition for log in logs):
+        return "condition"
+    for kind in ("args", "folder"):
+        labels: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        for log in logs:
+            labels[log.model, log.task].add(repr(sorted(log.args.items())) if kind == "args"
+                                          else log.folder)  # fmt: skip
+        if any(len(differing) > 1 for differing in labels.values()):
+            return kind
+    return None
+
+
+def _placed(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[str]]:
+    """Model, task and condition of every log, and a note about the conditions."""
+    if kind is None:
+        return [(log.model, log.task, "all") for log in logs], [
+            "Every model has one log of a task, so there is one condition; use --condition-from "
+            f"{'|'.join(_KINDS)} to compare several."
+        ]
+    label: Callable[[Log], str] = {
+        "folder": lambda log: log.folder,
+        "task": lambda log: log.task,
+        "model": lambda log: log.model,
+        "file": lambda log: log.path.stem,
+        "args": _args_label(logs),
+        "condition": lambda log: log.condition,
+    }[kind]
+    if kind == "condition":
+        return [(log.model, log.task, log.condition or "all") for log in logs], []
+    task = _common([log.task for log in logs]) if kind == "task" else None
+    model = "all models" if kind == "model" else None
+    places = [
+        (model or log.model, task or log.task, f"{log.condition}/{label(log)}".lstrip("/"))
+        for log in logs
+    ]
+    return places, [f"A condition is a {'set of task arguments' if kind == 'args' else kind}."]
+
+
+def _args_label(logs: Sequence[Log]) -> Callable[[Log], str]:
+    """Only the arguments that differ: `prompt=loud`."""
+    keys = sorted({key for log in logs for key in log.args})
+    differing = [key for key in keys if len({log.args.get(key) for log in logs}) > 1]
+    return lambda log: " ".join(f"{k}={log.args[k]}" for k in differing if k in log.args) or "all"
+
+
+def _common(names: Sequence[str]) -> str:
+    """What the names of tasks begin with: `mmlu_prompt_1` and `mmlu_prompt_2` are mmlu_prompt."""
+    low, high = min(names), max(names)
+    same = next((n for n, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+    return re.sub(r"[^A-Za-z0-9]+$", "", low[:same]) or "tasks"
+
+
+def _folders(logs: Sequence[Log]) -> list[str]:
+    """The folder of every file, below what all have in common.
+
+    lm-eval puts a folder of the model's name below the one it was given; that one is left out.
+    """
+    parents = []
+    for log in logs:
+        parent = log.path.absolute().parent
+        own = re.sub(r'["<>:/|\\?*\[\]]+', "__", log.model)
+        parents.append(parent.parent if parent.name == own else parent)
+    top = Path(os.path.commonpath(parents))
+    parts = [parent.relative_to(top).parts for parent in parents]
+    return ["/".join(own) or top.name for own in parts]
+
+
+def _settled(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str]) -> Cells:
+    """The cells of all logs; a second log of the same place holds further runs."""
+    axes = {name: Names() for name in ("model", "task", "condition")}
+    items, runs, outputs = Names(), Names(), Names()
+    first_run: Counter[Place] = Counter()
+    columns: dict[str, list[np.ndarray]] = defaultdict(list)
+    scorers: dict[str, str] = {}
+    for log, place in zip(logs, places, strict=True):
+        if scorers.setdefault(place[1], log.scorer) != log.scorer:
+            raise TaskError(
+                f"{log.path} is scored by '{log.scorer}', another log of '{place[1]}' by "
+                f"'{scorers[place[1]]}'",
+                hint="name one that all have with --metric",
+            )
+        for name, label in zip(axes, place, strict=True):
+            columns[name].append(np.full(len(log.items), axes[name](label), dtype=np.int32))
+        columns["item"].append(np.array([items(item) for item in log.items], dtype=np.int32))
+        start = first_run[place]
+        run_numbers = [runs(str(1 + start + epoch)) for epoch in log.epochs]
+        columns["run"].append(np.array(run_numbers, dtype=np.int32))
+        first_run[place] += 1 + max(log.epochs, default=0)
+        columns["output"].append(
+            np.array([-1 if o is None else outputs(o) for o in log.outputs], dtype=np.int32)
+        )
+    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    names_of = {**axes, "item": items, "run": runs}
+    coded = {name: Coded(names=n.all, codes=joined[name]) for name, n in names_of.items()}
+    cells = Cells(
+        **coded,
+        value=as_numbers(v for log in logs for v in log.values),
+        outcome=np.array([o for log in logs for o in log.outcomes], dtype=np.uint8),
+        output=Coded(names=outputs.all, codes=joined["output"]) if outputs.all else None,
+        scorers=scorers,
+        notes=tuple(notes),
+    )
+    lines = [f"{log.path}, {line if isinstance(line, str) else f'line {line}'}"
+             for log in logs for line in log.lines]  # fmt: skip
+    return settle(cells, lambda cell: lines[cell], "is the same log there twice?")

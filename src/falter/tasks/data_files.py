@@ -1,0 +1,141 @@
+"""Public data sets in files that are no tables of rows, and those that come with falter."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from falter.core.errors import TaskError
+from falter.tasks.rows import Row, read_text
+
+Located = tuple[Row, str]
+"""A row, and where it is."""
+CORE = "core"
+BLOCK = ("the right answer's letter", "the passage", "the question", *(f"{c}.…" for c in "ABCD"))
+
+
+def mmlu_tables(argument: str | None) -> Iterator[Located] | None:
+    """MMLU's CSV files (question, four options, letter; no header), one or a folder of them."""
+    path = Path(argument or "")
+    is_csv = path.name.removesuffix(".gz").lower().endswith(".csv")
+    return _mmlu_rows(path) if argument and (is_csv or path.is_dir()) else None
+
+
+def _mmlu_rows(path: Path) -> Iterator[Located]:
+    """Rows of the published files, whose names say the subject."""
+    files = sorted([*path.glob("*.csv"), *path.glob("*.csv.gz")]) if path.is_dir() else [path]
+    if not files:
+        raise TaskError(f"The folder {path} holds no .csv file", hint="give MMLU's CSV files")
+    for file in files:
+        subject = re.sub(r"(_(test|dev|val))?\.csv(\.gz)?$", "", file.name, flags=re.IGNORECASE)
+        for cells, where in _cells(file):
+            if len(cells) != 6 or cells[5] not in ("A", "B", "C", "D"):
+                raise TaskError(f"{where} does not have a question, four options and a letter")
+            question, *choices, answer = cells
+            row = {"subject": subject, "question": question, "choices": choices, "answer": answer}
+            yield row, where
+
+
+def _cells(file: Path) -> Iterator[tuple[list[str], str]]:
+    if not file.exists():
+        raise TaskError(f"The data file {file} does not exist", hint="give MMLU's CSV files")
+    reader = csv.reader(io.StringIO(read_text(file), newline=""))
+    try:
+        for row in reader:
+            yield row, f"{file}, line {reader.line_num}"
+    except csv.Error as error:
+        raise TaskError(f"{file}, line {reader.line_num}: {error}") from error
+
+
+def logiqa_blocks(argument: str | None) -> Iterator[Located] | None:
+    """LogiQA's text files: blocks of seven lines with an empty line between them."""
+    if not argument or not argument.endswith((".txt", ".TXT")):
+        return None
+    return _blocks(Path(argument))
+
+
+def _blocks(path: Path) -> Iterator[Located]:
+    try:
+        lines = path.read_text("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(
+            f"The data file {path} cannot be read: {error}", hint="give LogiQA's UTF-8 text file"
+        ) from error
+    block: list[str] = []
+    for number, line in enumerate([*lines, ""], 1):
+        where = f"{path}, line {number}"
+        if line.strip():
+            block.append(line.strip())
+            _check_line(block, where)
+        elif block:
+            if len(block) < len(BLOCK):
+                raise TaskError(
+                    f"{where}: the block ends; expected {BLOCK[len(block)]}",
+                    hint=f"a block is {len(BLOCK)} lines: {', '.join(BLOCK)}",
+                )
+            letter, passage, question, *options = block
+            texts = [option[2:].strip() for option in options]
+            row = {"context": passage, "question": question, "options": texts, "label": letter}
+            yield row, where
+            block = []
+
+
+def _check_line(block: Sequence[str], where: str) -> None:
+    place = len(block) - 1
+    line = block[-1]
+    if place == 0:
+        good = line.lower() in ("a", "b", "c", "d")
+    elif place >= 3:
+        good = place < len(BLOCK) and re.match(rf"{BLOCK[place][0]}\. *\S", line) is not None
+    else:
+        good = True
+    if not good:
+        expected = BLOCK[place] if place < len(BLOCK) else "an empty line before the next block"
+        raise TaskError(f"{where} is {line!r:.80}; expected {expected}")
+
+
+# Bundled
+
+
+def bundled_mmlu(argument: str | None) -> Iterable[Located]:
+    """Four of MMLU's files."""
+    with resources.as_file(_bundled("classification", "mmlu_four")) as folder:
+        return list(_mmlu_rows(folder))
+
+
+def bundled_reviews(argument: str | None) -> Iterable[Located]:
+    """IMDB reviews and their counterparts."""
+    text = _bundled("classification", "imdb_pairs.tsv").read_text("utf-8")
+    return _numbered("imdb_pairs.tsv", csv.DictReader(io.StringIO(text), delimiter="\t"))
+
+
+def bundled_pairs(argument: str | None) -> Iterable[Located]:
+    """LLMBar's natural pairs."""
+    text = _bundled("classification", "llmbar_natural.json").read_text("utf-8")
+    return _numbered("llmbar_natural.json", json.loads(text))
+
+
+def bundled_abstracts(argument: str | None) -> Iterable[Located] | None:
+    """30 abstracts of SciTLDR, or the 12 of `core`; None where others are named."""
+    if argument not in (None, CORE):
+        return None
+    lines = _bundled("summaries", "scitldr.jsonl").read_text("utf-8").split("\n")
+    rows = [json.loads(line) for line in lines if line]
+    if argument == CORE:
+        core = set(_bundled("summaries", "scitldr_core.txt").read_text("utf-8").split("\n"))
+        rows = [row for row in rows if row["paper_id"] in core]
+    return _numbered("scitldr", rows)
+
+
+def _bundled(folder: str, name: str) -> Traversable:
+    return resources.files("falter.tasks").joinpath("data", folder, name)
+
+
+def _numbered(name: str, rows: Iterable[Row]) -> Iterator[Located]:
+    return ((row, f"{name}, row {n}") for n, row in enumerate(rows, 1))

@@ -1,0 +1,392 @@
+"""Items of the enterprise tasks: read from a folder or a file, and everything wrong with them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from falter.core.errors import TaskError, UnknownName
+
+ENGLISH = "en"
+LANGUAGES = ("en", "de", "es", "fr", "fr-CA", "it", "ja", "nl", "pt-BR")
+TEXTS = ("key", "area", "issue", "case", "question", "answer", "query")
+LISTS = ("chat", "documents", "answers", "facts", "slots")
+TYPES = ("text", "number", "boolean", "choice")
+MOST_SHOWN = 40
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Items by language and key, English ones in order, and what the domain is called."""
+
+    name: str
+    rows: Mapping[str, Mapping[str, Row]] = field(default_factory=dict)
+
+    @property
+    def english(self) -> Mapping[str, Row]:
+        return self.rows.get(ENGLISH, {})
+
+
+def _data() -> Traversable:
+    return resources.files("falter.tasks").joinpath("data", "enterprise")
+
+
+@cache
+def _bundled_domains() -> tuple[str, ...]:
+    """The domains that come with falter."""
+    return tuple(sorted(entry.name for entry in _data().iterdir() if entry.is_dir()))
+
+
+@cache
+def prompt_texts(language: str) -> Mapping[str, Mapping[str, Any]]:
+    """The prompts of the four tasks in a language, section by section."""
+    if language not in LANGUAGES:
+        raise UnknownName("language of the enterprise prompts", language, LANGUAGES)
+    path = _data().joinpath("it", "prompts", f"{language}.yaml")
+    texts: Mapping[str, Mapping[str, Any]] = read_yaml(path.read_text("utf-8"))
+    return texts
+
+
+def words(language: str) -> Mapping[str, str]:
+    """Words of the prompts in a language that are not in a task's own text."""
+    return _words()[language]
+
+
+@cache
+def _words() -> Mapping[str, Mapping[str, str]]:
+    table: Mapping[str, Mapping[str, str]] = read_yaml(
+        _data().joinpath("words.yaml").read_text("utf-8")
+    )
+    return table
+
+
+def read_source(place: str) -> Source:
+    """The items of a bundled domain, of a folder of YAML files, or of a file of JSON lines.
+
+    A folder has one file an item, translations in folders below named by language. Whatever is
+    wrong with the items is said at once.
+    """
+    return _bundled(place) if place in _bundled_domains() else _read(place)
+
+
+@cache
+def _bundled(domain: str) -> Source:
+    return _read(domain)
+
+
+def _read(place: str) -> Source:
+    if place in _bundled_domains():
+        found = list(_folder(_data().joinpath(place, "items")))
+    else:
+        path = Path(place)
+        if path.is_dir():
+            items = path / "items"
+            found = list(_folder(items if items.is_dir() else path))
+        elif path.is_file():
+            found = list(_lines(path))
+        else:
+            known = ", ".join(_bundled_domains())
+            raise TaskError(
+                f"There are no enterprise items at '{place}'",
+                hint=f"a bundled domain ({known}), a folder of YAML files or a JSONL file",
+            )
+    faults = [*_item_faults(found)]
+    if faults:
+        shown = "\n".join(f"- {fault}" for fault in faults[:MOST_SHOWN])
+        more = f"\n- and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
+        raise TaskError(
+            f"The items at '{place}' have {len(faults)} faults:\n{shown}{more}",
+            hint="nothing was sent; mend the files and run again",
+        )
+    rows: dict[str, dict[str, Row]] = {}
+    for _, language, row in found:
+        rows.setdefault(language, {})[row["key"]] = row
+    if not rows.get(ENGLISH):
+        raise TaskError(f"There are no items in English at '{place}'")
+    return Source(place, rows)
+
+
+def _folder(folder: Traversable) -> Iterator[tuple[str, str, Any]]:
+    """Where, language and content of every file."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir() and entry.name in LANGUAGES:
+            for file in sorted(entry.iterdir(), key=lambda entry: entry.name):
+                if file.name.endswith((".yaml", ".yml")):
+                    yield f"{entry.name}/{file.name}", entry.name, _content(file)
+        elif entry.name.endswith((".yaml", ".yml")):
+            yield entry.name, ENGLISH, _content(entry)
+
+
+def _content(file: Traversable) -> Any:
+    import yaml
+
+    try:
+        return read_yaml(file.read_text("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        return error
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str, Any]]:
+    """Rows of a JSONL file; one with `language` is a translation."""
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            yield f"line {number}", ENGLISH, error
+            continue
+        language = row.pop("language", ENGLISH) if isinstance(row, dict) else ENGLISH
+        yield f"line {number}", language, row
+
+
+def read_yaml(text: str) -> Any:
+    """What a YAML text holds, plain values only."""
+    import yaml
+
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+# What can be wrong
+
+
+def _item_faults(found: Sequence[tuple[str, str, Any]]) -> Iterator[str]:
+    """Everything that is wrong with items, given as (where, language, content)."""
+    complete: list[tuple[str, str, Row]] = []
+    for where, language, row in found:
+        shape = list(_shape_faults(row))
+        yield from (f"{where}: {fault}" for fault in shape)
+        if not shape:
+            complete.append((where, language, row))
+            yield from (f"{where}: {fault}" for fault in _content_faults(row))
+    for (language, key), count in Counter((lang, row["key"]) for _, lang, row in complete).items():
+        if count > 1:
+            of = "" if language == ENGLISH else f" in {language}"
+            yield f"the key '{key}' is there {count} times{of}"
+    english = {row["key"]: row for _, lang, row in complete if lang == ENGLISH}
+    languages = dict.fromkeys(lang for _, lang, _ in complete if lang != ENGLISH)
+    translated = {row["key"] for _, lang, row in complete if lang != ENGLISH}
+    for language in languages:
+        there = {row["key"] for _, lang, row in complete if lang == language}
+        for key in sorted(translated & set(english) - there):
+            yield f"'{key}' has no translation into {language}"
+    for where, language, row in complete:
+        if language != ENGLISH:
+            yield from (f"{where}: {fault}" for fault in _translation_faults(row, english))
+
+
+def _shape_faults(row: Any) -> Iterator[str]:
+    if not isinstance(row, dict):
+        yield f"is not a mapping: {str(row).splitlines()[0][:80] if str(row) else 'empty'}"
+        return
+    for name in (*TEXTS, *LISTS):
+        if name not in row:
+            yield f"'{name}' is missing"
+    for name in TEXTS:
+        if name in row and (not isinstance(row[name], str) or not row[name].strip()):
+            yield f"'{name}' is not a text"
+    for name, keys in (("chat", ("at", "who", "text")), ("documents", ("id", "title", "text"))):
+        yield from _list_faults(row, name, keys)
+    yield from _list_faults(row, "slots", ("name", "type", "about"))
+    for name in ("answers", "facts"):
+        entries = row.get(name, [])
+        if not isinstance(entries, list) or not all(isinstance(e, str) for e in entries):
+            yield f"'{name}' is not a list of texts"
+
+
+def _list_faults(row: Row, name: str, keys: Iterable[str]) -> Iterator[str]:
+    entries = row.get(name, [])
+    if not isinstance(entries, list) or (name in row and not entries):
+        yield f"'{name}' is not a list with entries"
+        return
+    for number, entry in enumerate(entries, 1):
+        for key in keys:
+            if not isinstance(entry, dict) or not isinstance(entry.get(key), str):
+                yield f"{name}, entry {number}: '{key}' is not a text"
+
+
+def _content_faults(row: Row) -> Iterator[str]:
+    documents = {d["id"]: d["text"] for d in row["documents"]}
+    if len(documents) < len(row["documents"]):
+        yield "two documents have the same id"
+    if not row["answers"]:
+        yield "no document is named that answers the question"
+    for name in row["answers"]:
+        if name not in documents:
+            yield f"answers name the document '{name}', which is missing"
+    answering = [documents[name] for name in row["answers"] if name in documents]
+    for fact in row["facts"]:
+        if answering and not any(fact in text for text in answering):
+            yield f"the fact '{fact}' stands in no document that answers"
+    names = Counter(slot["name"] for slot in row["slots"])
+    yield from (f"the slot '{name}' is there {n} times" for name, n in names.items() if n > 1)
+    for slot in row["slots"]:
+        fault = _slot_fault(slot, row["query"])
+        if fault:
+            yield f"slot '{slot['name']}': {fault}"
+
+
+def _slot_fault(slot: Row, query: str) -> str | None:
+    kind, value = slot["type"], slot.get("value")
+    if kind not in TYPES:
+        return f"the type '{kind}' is none of {', '.join(TYPES)}"
+    if kind == "choice" and not slot.get("choices"):
+        return "has no choices"
+    if value is None:
+        return None
+    if kind == "choice":
+        known = value in slot["choices"]
+        return None if known else f"the value '{value}' is none of its choices"
+    if kind == "boolean":
+        return None if isinstance(value, bool) else f"the value '{value}' is not true or false"
+    edge = r"(?<!\w){}(?!\w)" if kind == "text" else r"(?<![\d.,]){}(?!\d|[.,]\d)"
+    written = re.escape(str(value))
+    # Scripts without spaces have no word edges.
+    stands = re.search(edge.format(written), query) or (not query.isascii() and str(value) in query)
+    return None if stands else f"the value '{value}' does not stand in the query"
+
+
+def _translation_faults(row: Row, english: Mapping[str, Row]) -> Iterator[str]:
+    original = english.get(row["key"])
+    if original is None:
+        yield f"translates '{row['key']}', which is not there in English"
+        return
+    if [d["id"] for d in row["documents"]] != [d["id"] for d in original["documents"]]:
+        yield "has other documents than in English"
+    if row["answers"] != original["answers"]:
+        yield "has other answering documents than in English"
+    if len(row["chat"]) != len(original["chat"]):
+        yield "has another number of chat turns than in English"
+    shapes = [[(s["name"], s["type"]) for s in each["slots"]] for each in (row, original)]
+    if shapes[0] != shapes[1]:
+        yield "has other slots than in English"
+
+
+# Rules for items that a model wrote: lengths, order, sources, no leak between the tasks
+
+
+Domain = Mapping[str, Any]
+WORDS = {"case": (90, 280), "question": (8, 80), "answer": (10, 120), "query": (15, 130)}
+COUNTS = {
+    "chat": (8, 22),
+    "documents": (4, 4),
+    "answers": (1, 2),
+    "facts": (1, 5),
+    "slots": (6, 14),
+}
+_CITED = re.compile(r"\[([^\[\]]+)\]")
+
+
+def _text(place: str, file: str, missing: str, hint: str) -> str:
+    """A file of a bundled domain, or the file at this place."""
+    if place in _bundled_domains():
+        return _data().joinpath(place, file).read_text("utf-8")
+    path = Path(place)
+    if not path.is_file():
+        raise TaskError(missing, hint=hint)
+    return path.read_text("utf-8")
+
+
+def read_domain(place: str) -> Domain:
+    """A domain by its bundled name, or a YAML file with `name`, `description` and `areas`."""
+    hint = "a bundled one (it, hr), or a YAML file with name, description and areas"
+    domain = read_yaml(_text(place, "domain.yaml", f"There is no domain '{place}'", hint))
+    lacking = [n for n in ("name", "description", "areas") if not (domain or {}).get(n)]
+    if not isinstance(domain, dict) or lacking:
+        raise TaskError(f"The domain '{place}' lacks {', '.join(lacking)}")
+    return domain
+
+
+def read_issues(place: str, domain: Domain) -> list[Row]:
+    """Issues of a bundled domain or of a JSONL file: `key`, `area`, `issue`, all faults at once."""
+    missing = f"There are no issues at '{place}'"
+    text = _text(place, "issues.jsonl", missing, "a JSONL file, or it, hr")
+    rows: list[Row] = []
+    faults: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            faults.append(f"line {number} is not JSON: {error}")
+            continue
+        lacking = [n for n in ("key", "area", "issue") if not isinstance(row.get(n), str)]
+        if lacking:
+            faults.append(f"line {number} lacks {', '.join(lacking)}")
+        elif row["area"] not in domain["areas"]:
+            faults.append(f"line {number}: the domain has no area '{row['area']}'")
+        elif not re.fullmatch(r"[\w-]{1,80}", row["key"]):
+            faults.append(f"line {number}: the key '{row['key'][:40]}' is no file name")
+        elif any(other["key"] == row["key"] for other in rows):
+            faults.append(f"line {number}: the key '{row['key']}' is there already")
+        else:
+            rows.append(row)
+    if faults:
+        shown = "\n".join(f"- {fault}" for fault in faults[:40])
+        raise TaskError(f"The issues at '{place}' have {len(faults)} faults:\n{shown}")
+    return rows
+
+
+def rule_faults(row: Any) -> list[str]:
+    """Everything that is wrong with one item in English, by structure and by rule."""
+    faults = [fault.removeprefix("item: ") for fault in _item_faults([("item", "en", row)])]
+    return faults or [*_sizes(row), *_order(row), *_sources(row), *_leaks(row)]
+
+
+def _sizes(row: Row) -> Iterator[str]:
+    for name, (low, high) in WORDS.items():
+        count = len(row[name].split())
+        if not low <= count <= high:
+            yield f"'{name}' has {count} words, not {low} to {high}"
+    for name, (low, high) in COUNTS.items():
+        if not low <= len(row[name]) <= high:
+            yield f"'{name}' has {len(row[name])} entries, not {low} to {high}"
+    if all(slot.get("value") is None for slot in row["slots"]):
+        yield "no slot has a value"
+    if not any(slot.get("value") is None for slot in row["slots"]):
+        yield "every slot has a value, and some should be left open"
+
+
+def _order(row: Row) -> Iterator[str]:
+    times = [turn["at"] for turn in row["chat"]]
+    if times != sorted(times):
+        yield "the times of the chat are not in order"
+    if len({turn["who"] for turn in row["chat"]}) < 3:
+        yield "the chat needs a requester, a virtual agent and a person who takes over"
+
+
+def _sources(row: Row) -> Iterator[str]:
+    cited = set(_CITED.findall(row["answer"]))
+    if cited != set(row["answers"]):
+        named = ", ".join(sorted(cited)) or "nothing"
+        yield f"the answer cites {named}, not the answering documents"
+    for fact in row["facts"]:
+        if fact not in row["answer"]:
+            yield f"the fact '{fact}' is not in the answer"
+        if fact.lower() in row["question"].lower():
+            yield f"the question gives the fact '{fact}' away"
+        others = [d["id"] for d in row["documents"] if d["id"] not in row["answers"]]
+        for document in row["documents"]:
+            if document["id"] in others and fact in document["text"]:
+                yield f"the fact '{fact}' is also in the document {document['id']}"
+
+
+def _leaks(row: Row) -> Iterator[str]:
+    """What one task holds must not answer another."""
+    chat = "\n".join(turn["text"] for turn in row["chat"])
+    for name, text in (("case", row["case"]), ("chat", chat)):
+        for document in row["documents"]:
+            if document["id"] in text:
+                yield f"the {name} names the document {document['id']}"
+        if row["query"] in text or row["question"] in text:
+            yield f"the {name} holds the question or the request word for word"

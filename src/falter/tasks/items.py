@@ -1,0 +1,200 @@
+"""Rows to items: fields, choices, target and key, checked before anything is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from falter.core.errors import DuplicateName, TaskError, nearest
+from falter.core.ids import digest, short
+from falter.core.records import Item
+from falter.tasks.rows import DataSpec, Row, TargetAs
+from falter.tasks.task import LABELS, Template
+
+
+def items_from_rows(
+    rows: Sequence[Row],
+    spec: DataSpec,
+    template: Template,
+    task: str,
+    fields: Sequence[str] = (),
+) -> tuple[Item, ...]:
+    """Items with the fields that the template uses, or with these, where it is one of several.
+
+    One row that does not fit is an error.
+    """
+    fields = fields or template.fields
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    for placeholder, column in spec.fields.items():
+        _require_column(column, columns, f"field '{placeholder}'", spec.path)
+    for role, name in (("target", spec.target), ("key", spec.key)):
+        if name is not None:
+            _require_column(name, columns, role, spec.path)
+    for column in (*spec.choices, *spec.tags):
+        _require_column(column, columns, "choices" if column in spec.choices else "tags", spec.path)
+    names = {**{column: column for column in columns}, **spec.fields}
+    mapped = [name for name in spec.fields if name in template.fields or name not in fields]
+    template.check(names, mapped=mapped, has_choices=bool(spec.choices))
+    # What another of several templates lacks in the data is that one's error, as it is checked.
+    fields = [name for name in fields if name in names]
+    items = [_item(row, number, names, spec, fields, task) for number, row in enumerate(rows, 1)]
+    if spec.drop_duplicates:
+        items = _first_of_each(items)
+    _unique(items, spec)
+    return tuple(items)
+
+
+def _require_column(column: str, columns: Sequence[str], role: str, path: str) -> None:
+    if column not in columns:
+        close = nearest(column, columns)
+        raise TaskError(
+            f"{path} has no column '{column}' for the {role}",
+            hint=f"did you mean '{close}'?" if close else f"columns: {', '.join(columns)}",
+        )
+
+
+def _item(
+    row: Row,
+    number: int,
+    names: dict[str, str],
+    spec: DataSpec,
+    used: Sequence[str],
+    task: str,
+) -> Item:
+    where = f"{spec.path}, row {number}"
+    fields = {name: _as_text(row.get(names[name]), name, where) for name in used}
+    if fields and not any(text.strip() for text in fields.values()):
+        raise TaskError(
+            f"{where} has nothing to ask: {', '.join(fields)} {'is' if len(fields) == 1 else 'are'}"
+            " empty",
+            hint="fill or drop the row",
+        )
+    choices = _choices(row, spec, where)
+    value = None if spec.target is None else row.get(spec.target)
+    if spec.target is not None and (value is None or str(value).strip() == ""):
+        raise TaskError(
+            f"{where}: the target '{spec.target}' is empty", hint="fill or drop the row"
+        )
+    target: int | str | None = None
+    if value is not None:
+        target = (
+            gold(value, choices, spec.target_as, where) if choices else _as_text(value, "", where)
+        )
+    key = row.get(spec.key) if spec.key else None
+    if spec.key and key in (None, ""):
+        raise TaskError(f"{where}: the key '{spec.key}' is empty", hint="every item needs its own")
+    return Item(
+        task=task,
+        key=short(digest("key", fields, choices, target), 16) if key is None else str(key),
+        fields=fields,
+        choices=choices,
+        target=target,
+        tags=tuple(_as_text(row.get(tag), tag, where) for tag in spec.tags),
+    )
+
+
+def _as_text(value: Any, name: str, where: str) -> str:
+    if value is None:
+        raise TaskError(f"{where}: the field '{name}' is empty", hint="fill or drop the row")
+    if isinstance(value, str):
+        if not _encodable(value):
+            raise TaskError(
+                f"{where}: the field '{name}' holds half of a surrogate pair",
+                hint="the row is not valid Unicode; repair or drop it",
+            )
+        return value
+    if isinstance(value, (bool, int, float)):
+        return str(value)
+    if isinstance(value, list) and all(isinstance(v, str) for v in value):
+        return "\n\n".join(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
+    if not spec.choices:
+        return ()
+    value: Any = [row.get(column) for column in spec.choices]
+    if len(spec.choices) == 1:
+        value = value[0]
+        if isinstance(value, str) and value.lstrip().startswith("["):
+            try:
+                value = json.loads(value)
+            except ValueError as error:
+                raise TaskError(f"{where}: the choices are not a JSON list: {error}") from error
+        if isinstance(value, dict) and "text" in value:
+            value = value["text"]
+    if not isinstance(value, (list, tuple)) or len(value) < 2:
+        raise TaskError(
+            f"{where}: the choices are {value!r:.80}; expected a list of at least two options",
+            hint="name one column that holds a list, or several columns",
+        )
+    if len(value) > len(LABELS):
+        raise TaskError(f"{where} has {len(value)} choices; at most {len(LABELS)} can be labelled")
+    choices = tuple(_as_text(v, "choices", where).strip() for v in value)
+    if "" in choices or len(set(choices)) < len(choices):
+        raise TaskError(
+            f"{where}: two choices are the same or one is empty: {choices!r:.120}",
+            hint="every option must differ from the others",
+        )
+    return choices
+
+
+def gold(raw: Any, choices: Sequence[str], target_as: TargetAs, where: str) -> int:
+    """The index of the right option, given as an index from 0, a label (A, B …) or its text."""
+    text = str(raw).strip()
+    readings: dict[str, int] = {}
+    if target_as in ("auto", "text") and not isinstance(raw, (int, float)) and text in choices:
+        readings["text"] = choices.index(text)
+    if target_as in ("auto", "index") and not isinstance(raw, bool) and text.lstrip("-").isdigit():
+        readings["index"] = int(text)
+    if target_as in ("auto", "label") and len(text) == 1 and text.upper() in LABELS:
+        readings["label"] = LABELS.index(text.upper())
+    if not readings:
+        kinds = "an index, a label or an option's text" if target_as == "auto" else target_as
+        raise TaskError(
+            f"{where}: the target {raw!r} is none of the {len(choices)} choices",
+            hint=f"expected {kinds}; choices: {' | '.join(choices)[:120]}",
+        )
+    if len(set(readings.values())) > 1:
+        raise TaskError(
+            f"{where}: the target {raw!r} can be read as {' and as '.join(sorted(readings))}",
+            hint="say which with target_as (--target-as index, label or text)",
+        )
+    index = next(iter(readings.values()))
+    if not 0 <= index < len(choices):
+        raise TaskError(
+            f"{where}: the target {raw!r} is out of range for {len(choices)} choices",
+            hint=f"an index counts from 0 to {len(choices) - 1}; labels go from A to "
+            f"{LABELS[len(choices) - 1]}",
+        )
+    return index
+
+
+def _first_of_each(items: Sequence[Item]) -> list[Item]:
+    """The items without later ones that are the same in all that they hold, but for their key."""
+    first: dict[str, Item] = {}
+    for item in items:
+        first.setdefault(digest("same", item.fields, item.choices, item.target), item)
+    return list(first.values())
+
+
+def _unique(items: Sequence[Item], spec: DataSpec) -> None:
+    rows: dict[str, int] = {}
+    for number, item in enumerate(items, 1):
+        first = rows.setdefault(item.key, number)
+        if first != number:
+            what = f"the key '{item.key}'" if spec.key else "the same fields and target"
+            raise DuplicateName(
+                f"{spec.path}: rows {first} and {number} have {what}",
+                hint="items must differ: --drop-duplicates keeps the first of rows that are the "
+                "same, --key names a column of unique keys",
+            )

@@ -1,0 +1,404 @@
+"""Rows of data: from JSONL, JSON, CSV, TSV and Parquet files, the hub, or memory."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import gzip
+import io
+import json
+import math
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from falter.core.errors import InvalidValue, MissingExtra, TaskError, UsageError, printable
+from falter.core.ids import digest, short
+from falter.core.registry import Registry
+
+Row = dict[str, Any]
+MEMORY = "memory:"
+"""What begins the name of rows that are no file."""
+TargetAs = Literal["auto", "index", "label", "text"]
+row_sources: Registry[Callable[[str, str], list[Row]]] = Registry("source of rows", "falter.rows")
+"""What gives the rows of a data set elsewhere, by the name of the set and of its split."""
+_DEEPEST = 50
+_MOST_BYTES = 2 * 2**30
+_LONGEST_CELL = 16 * 2**20
+_LINES = re.compile(r"[\t\r\n]")
+_SPREADSHEETS = ("xlsx", "xlsm", "xls", "ods", "numbers")
+_SPREADSHEET = (
+    "save the sheet as 'CSV UTF-8' in the spreadsheet program; in Python, falter.run takes a data "
+    "frame as 'data'"
+)
+_WIDE = (
+    (codecs.BOM_UTF32_LE, "utf-32"),  # begins like that of UTF-16
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_READABLE = ".jsonl, .json, .csv, .tsv or .parquet (also .gz)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSpec:
+    """Where items come from and what each column holds.
+
+    `fields` maps placeholders to columns; without it every placeholder is a column's name.
+    `choices` is one column that holds a list, or several columns with one option each. Rows that
+    make the same item are an error, or all but the first are dropped.
+    """
+
+    path: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    choices: tuple[str, ...] = ()
+    target: str | None = None
+    target_as: TargetAs = "auto"
+    key: str | None = None
+    tags: tuple[str, ...] = ()
+    split: str = "test"
+    drop_duplicates: bool = False
+
+
+def read_rows(path: str | Path) -> list[Row]:
+    """The rows of a data file; an empty or unreadable one is an error that says where."""
+    path = Path(path)
+    if not path.exists():
+        raise TaskError(f"The data file {path} does not exist", hint=f"give a {_READABLE} file")
+    if path.is_dir():
+        raise TaskError(f"{path} is a folder, not a data file", hint=f"give a {_READABLE} file")
+    kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+    if kind == "parquet":
+        rows = list(_parquet(path))
+    else:
+        text = read_text(path)
+        if kind in ("csv", "tsv"):
+            rows = list(_csv(text, path, "\t" if kind == "tsv" else _separator(text)))
+        elif kind == "jsonl":
+            rows = list(_jsonl(text, path))
+        elif kind == "json":
+            rows = _json(text, path)
+        else:
+            raise TaskError(
+                f"The data file {path} is not a kind of file that falter can read",
+                hint=_SPREADSHEET if kind in _SPREADSHEETS else f"use {_READABLE}",
+            )
+    return _checked_rows(rows, f"The data file {path}", str(path))
+
+
+def _checked_rows(rows: list[Row], what: str, where: str) -> list[Row]:
+    """The rows, if there are any and an item can hold what is in them."""
+    if not rows:
+        raise TaskError(f"{what} has no rows", hint="give a file with at least one")
+    for number, row in enumerate(rows, start=1):
+        _check_row(row, f"{where}, row {number}")
+    return rows
+
+
+def _check_row(row: Row, where: str) -> None:
+    """Raise for a value that is no text, number, list or mapping, and for odd names."""
+    for name, value in row.items():
+        if not name.isprintable() and not _LINES.sub("", name).isprintable():
+            raise TaskError(
+                f"{where} has a column with a control character or half a character in its name: "
+                f"{ascii(name)[:80]}",
+                hint="rename it",
+            )
+        fault = _fault(value, 0)
+        if fault is not None:
+            raise TaskError(
+                f"{where}, column '{name}' holds {fault}",
+                hint="texts, numbers, lists and mappings of them can be read",
+            )
+
+
+def _fault(value: Any, depth: int) -> str | None:
+    """What a value is, if it is nothing that an item can hold."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"the number {value}"
+    if depth > _DEEPEST:
+        return f"lists more than {_DEEPEST} deep"
+    if isinstance(value, dict):
+        if not all(isinstance(name, str) for name in value):
+            return "a mapping with names that are no texts"
+        return next((f for v in value.values() if (f := _fault(v, depth + 1))), None)
+    if isinstance(value, list):
+        return next((f for v in value if (f := _fault(v, depth + 1))), None)
+    return f"a {type(value).__name__}"
+
+
+def read_hub(name: str, split: str) -> list[Row]:
+    """The rows of a data set on the Hugging Face hub: `owner/name` or `owner/name/config`."""
+    return row_sources.get("hub")(name, split)
+
+
+def read_text(path: Path) -> str:
+    """The whole of a UTF-8 file, unpacked where its name ends in .gz.
+
+    One of UTF-16 or UTF-32 is read where its first bytes say that it is one.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise TaskError(
+                f"The data file {path} holds more than {_MOST_BYTES:,} bytes",
+                hint="give a part of it",
+            )
+        return data.decode(
+            next((code for mark, code in _WIDE if data.startswith(mark)), "utf-8-sig")
+        )
+    except UnicodeDecodeError as error:
+        raise TaskError(
+            f"The data file {path} is not {error.encoding.upper()} (byte {error.start})",
+            hint="it may be Latin-1, as spreadsheet programs save CSV: save it as 'CSV UTF-8', or "
+            f"convert it: iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8-{path.name}",
+        ) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise TaskError(f"The data file {path} cannot be read: {error}") from error
+
+
+def _jsonl(text: str, path: Path) -> Iterator[Row]:
+    """An object a line; a file that is one JSON list is read as that."""
+    if text.lstrip().startswith("["):
+        with contextlib.suppress(ValueError, RecursionError):
+            whole = _loaded(text)
+            yield from (_object(row, f"{path}, entry {n}") for n, row in enumerate(whole, 1))
+            return
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = _loaded(line)
+        except (ValueError, RecursionError) as error:
+            raise TaskError(
+                f"{path}, line {number} is not JSON: {printable(str(error))}",
+                hint="every line must be one JSON object",
+            ) from error
+        yield _object(row, f"{path}, line {number}")
+
+
+def _json(text: str, path: Path) -> list[Row]:
+    try:
+        data = _loaded(text)
+    except (ValueError, RecursionError) as error:
+        raise TaskError(f"{path} is not JSON: {printable(str(error))}") from error
+    if not isinstance(data, list):
+        raise TaskError(f"{path} does not hold a list of objects", hint="use a JSON list or .jsonl")
+    return [_object(row, f"{path}, entry {n}") for n, row in enumerate(data, start=1)]
+
+
+def _loaded(text: str) -> Any:
+    """JSON as the standard has it: no NaN, and no name twice in an object."""
+    return json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Row:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for n, name in enumerate(names) if name in names[:n])
+        raise ValueError(f"the name {twice[:80]!r} is there twice")
+    return row
+
+
+def _object(row: Any, where: str) -> Row:
+    if not isinstance(row, dict):
+        raise TaskError(f"{where} is not an object", hint='write {"column": value, …}')
+    return row
+
+
+def _separator(text: str) -> str:
+    """A comma, unless the header has none and has semicolons or tabs, as some programs write."""
+    header = text.partition("\n")[0]
+    if "," in header:
+        return ","
+    return max(";", "\t", key=header.count) if ";" in header or "\t" in header else ","
+
+
+def _csv(text: str, path: Path, delimiter: str) -> Iterator[Row]:
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        names = reader.fieldnames or []
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise TaskError(
+                f"{path} has the column '{sorted(twice)[0]}' twice", hint="rename one of the two"
+            )
+        for row in reader:
+            if None in row or None in row.values():
+                raise TaskError(
+                    f"{path}, line {reader.line_num} does not have as many cells as the header",
+                    hint=f"the header has {len(names)}",
+                )
+            yield dict(row)
+    except csv.Error as error:
+        raise TaskError(f"{path}, line {reader.line_num or 1}: {error}") from error
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise MissingExtra("Reading Parquet", "parquet", "pyarrow") from error
+    try:
+        table = parquet.read_table(path)
+    except Exception as error:
+        raise TaskError(
+            f"The data file {path} is not Parquet: {error}", hint="is the file whole?"
+        ) from error
+    if table.num_rows and len(set(table.column_names)) < table.num_columns:
+        raise TaskError(f"{path} has a column twice", hint="rename one of the two")
+    try:
+        rows = table.to_pylist()
+    except Exception as error:  # texts that are no UTF-8, dates that Python does not have
+        raise TaskError(f"{path} holds a value that cannot be read: {error}") from error
+    for row in rows:
+        yield {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+
+
+def read_template_file(path: str | Path) -> str:
+    """The text of a template file."""
+    path = Path(path)
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"The template {path} cannot be read: {error}", hint="give a UTF-8 text file"
+        ) from error
+
+
+# Rows in memory: a list of mappings, or a data frame
+
+
+"""What begins the name of rows that are no file."""
+ABOUT = "the rows in memory"
+_OFFERED: dict[str, list[Row]] = {}
+_NOTHING = frozenset({"NAType", "NaTType"})  # what pandas writes for a missing value
+_TARGETS = ("answer", "target", "label")
+_FRAMES = ("to_dicts", "to_pylist", "to_dict")  # polars, pyarrow, pandas
+
+
+def is_rows(data: object) -> bool:
+    """Whether something is a list of rows or a data frame, and not the settings of a file."""
+    if isinstance(data, (list, tuple)):
+        return True
+    named = hasattr(data, "columns") or hasattr(data, "column_names")
+    return named and not isinstance(data, (str, Mapping)) and _reader(data) is not None
+
+
+def offer_rows(data: Any) -> str:
+    """Make rows known, and return what stands for their file: `memory:` and their hash."""
+    if not is_rows(data):
+        raise InvalidValue("data.rows", data, "a list of dictionaries, or a data frame")
+    rows = [_row(row, number) for number, row in enumerate(_plain_rows(data), start=1)]
+    if not rows:
+        raise TaskError("The data are empty", hint="give at least one row")
+    _checked_rows(rows, ABOUT, ABOUT)
+    name = f"{MEMORY}{short(digest('rows', json.dumps(rows)), 16)}"
+    _OFFERED[name] = rows
+    return name
+
+
+def in_memory(path: str) -> bool:
+    """Whether a path is a name that `offer_rows` gave."""
+    return path.startswith(MEMORY)
+
+
+def rows_at(path: str) -> list[Row]:
+    """The rows of a file, or those in the memory of this process."""
+    if not in_memory(path):
+        return read_rows(path)
+    if path not in _OFFERED:
+        raise TaskError(
+            f"The rows '{path}' were in the memory of another process",
+            hint="give them to falter.run as 'data', or write them to a .jsonl file",
+        )
+    return _OFFERED[path]
+
+
+def source_name(path: str) -> str:
+    """What a path is called in messages and in a report: a file's name, or rows in memory."""
+    if in_memory(path):
+        return f"{len(_OFFERED.get(path, ())):,} rows in memory"
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+def target_column(path: str) -> str:
+    """The one column of some data that is called like a target; without one an error."""
+    columns = list(rows_at(path)[0])
+    likely = [name for name in columns if name.lower() in _TARGETS]
+    if len(likely) != 1:
+        shown = ", ".join(columns[:12])
+        what = "A list of rows" if in_memory(path) else path
+        hint = "write 'data: {path: FILE, target: COLUMN}', or add --target COLUMN"
+        raise TaskError(
+            f"{what} alone does not say which column holds the right answer (columns: {shown})",
+            hint="write data={'rows': rows, 'target': 'COLUMN'}" if in_memory(path) else hint,
+        )
+    return likely[0]
+
+
+def _reader(data: object) -> Any:
+    return next((getattr(data, name) for name in _FRAMES if hasattr(data, name)), None)
+
+
+def _plain_rows(data: Any) -> Any:
+    """What a frame makes of its rows; nothing is imported for it."""
+    if isinstance(data, (list, tuple)):
+        return data
+    names = list(getattr(data, "column_names", None) or data.columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise TaskError(
+                f"The data frame has the column {name!r}, which is no text",
+                hint="give every column a name",
+            )
+    if len(set(names)) < len(names):
+        twice = next(name for n, name in enumerate(names) if name in names[:n])
+        raise TaskError(
+            f"The data frame has the column '{twice}' twice", hint="rename one of the two"
+        )
+    read = _reader(data)
+    return read("records") if read.__name__ == "to_dict" else read()
+
+
+def _row(row: Any, number: int) -> Row:
+    if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
+        raise TaskError(
+            f"{ABOUT}, row {number} is {row!r:.60}; expected a dictionary of columns",
+            hint='as in [{"question": "…", "answer": "…"}]',
+        )
+    return {name: _plain(value) for name, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value as a file would hold it: NumPy's numbers as Python's, what is missing as None."""
+    if value is None or type(value) in (str, bool, int):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return None if math.isnan(value) else float(value)
+    if type(value).__name__ in _NOTHING:
+        return None
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if hasattr(value, "tolist"):  # NumPy
+        return _plain(value.tolist())
+    return value

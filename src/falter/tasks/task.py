@@ -1,0 +1,256 @@
+"""Tasks: items, a template for each way of asking, the scorer; and prompt templates.
+
+A template's own words are instruction, what is put in its places is input.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from falter.core.answers import AnswerSchema
+from falter.core.codec import from_json
+from falter.core.errors import InvalidValue, TemplateError, UnknownName, nearest
+from falter.core.ids import digest
+from falter.core.records import Choicewise, Item, Program, Prompt, Section, SectionKind
+from falter.core.registry import Registry
+from falter.core.render import choice_block
+
+_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}|\{([A-Za-z_][\w.-]*)\}")
+_PARTS: dict[str, tuple[SectionKind, SectionKind]] = {
+    # part of a structured template -> kind of its own words, kind of what is substituted
+    "system": ("system", "system"),
+    "instruction": ("instruction", "input"),
+    "input": ("instruction", "input"),
+    "documents": ("instruction", "document"),
+    "choices": ("instruction", "input"),
+    "output_format": ("output_format", "input"),
+    "cue": ("cue", "input"),
+}
+CHOICES = "choices"
+SCHEMA = "answer_schema"
+LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A stretch of the template: its own words, or the field substituted there."""
+
+    kind: SectionKind
+    text: str = ""
+    field: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """How an item becomes a prompt.
+
+    Written as one text with `{field}` placeholders, or as named parts (`system`, `instruction`,
+    `input`, `documents`, `choices`, `output_format`, `cue`), one line apart. `{{field}}` is the
+    same as `{field}`. `{choices}` lists the item's options with their labels.
+    """
+
+    pieces: tuple[Piece, ...]
+    choice_format: str = "{label}. {text}\n"
+    answer_as: Choicewise = "text"
+    delimiter: str = " "
+
+    @classmethod
+    def parse(
+        cls,
+        source: str | Mapping[str, str],
+        *,
+        answer_as: Choicewise = "text",
+        delimiter: str = " ",
+    ) -> Template:
+        """Read a template; an empty one or an unknown part is an error."""
+        if isinstance(source, str):
+            pieces = _parse_text(source.removesuffix("\n"))
+        else:
+            pieces = _parse_parts(source)
+        if not pieces:
+            raise TemplateError(
+                "The template is empty", hint="write a text with a placeholder such as {question}"
+            )
+        if not any(piece.field for piece in pieces):
+            raise TemplateError(
+                "The template has no placeholder, so every item would be the same prompt",
+                hint="put a column's name in braces where it belongs, for example {question}",
+            )
+        return cls(pieces=pieces, answer_as=answer_as, delimiter=delimiter)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The placeholders, in order, each once, `choices` left out."""
+        named = (piece.field for piece in self.pieces)
+        return tuple(dict.fromkeys(name for name in named if name and name != CHOICES))
+
+    @property
+    def lists_choices(self) -> bool:
+        return any(piece.field == CHOICES for piece in self.pieces)
+
+    def check(
+        self, columns: Collection[str], *, mapped: Collection[str] = (), has_choices: bool = False
+    ) -> None:
+        """Raise when a placeholder has no field, or a mapped field no placeholder."""
+        for name in self.fields:
+            if name not in columns:
+                close = nearest(name, columns)
+                available = ", ".join(sorted(columns)) or "none"
+                raise TemplateError(
+                    f"The template's placeholder '{{{name}}}' has no field in the data",
+                    hint=f"did you mean '{{{close}}}'?" if close else f"fields: {available}",
+                )
+        for name in mapped:
+            if name not in self.fields:
+                raise TemplateError(
+                    f"The field '{name}' is mapped, but the template never uses '{{{name}}}'",
+                    hint=f"placeholders: {', '.join(self.fields)}; drop the mapping or use it",
+                )
+        if self.lists_choices and not has_choices:
+            raise TemplateError(
+                "The template lists '{choices}', but the data has no choices",
+                hint="name the column that holds the options with --choices",
+            )
+
+    def build(self, item: Item) -> Prompt:
+        """The item's prompt."""
+        labels = _labels_for(item)
+        block = choice_block(labels, item.choices, self.choice_format)
+        counts: dict[str, int] = {}
+        sections = []
+        for piece in self.pieces:
+            name = piece.field or piece.kind
+            counts[name] = counts.get(name, 0) + 1
+            if counts[name] > 1:
+                name = f"{name}#{counts[name]}"
+            if piece.field is None:
+                section = Section(name=name, kind=piece.kind, text=piece.text)
+            elif piece.field == CHOICES:
+                section = Section(name=name, kind="choices", text=block)
+            else:
+                section = Section(name=name, kind=piece.kind, text=item.fields[piece.field])
+            sections.append(section)
+        return Prompt(
+            sections=tuple(sections),
+            choices=item.choices,
+            labels=labels,
+            choice_format=self.choice_format,
+            answer_as=self.answer_as,
+            delimiter=self.delimiter,
+            target=item.target,
+            program=_program(item),
+            schema=_schema(item.fields.get(SCHEMA)),
+        )
+
+
+def _program(item: Item) -> Program | None:
+    """The program to execute, if the item has `prefix`, `tests` and `entry_point`."""
+    fields = item.fields
+    if not {"prefix", "tests", "entry_point"} <= fields.keys():
+        return None
+    return Program(
+        prefix=fields["prefix"], tests=fields["tests"], entry_point=fields["entry_point"]
+    )
+
+
+@lru_cache(maxsize=512)
+def _schema(text: str | None) -> AnswerSchema | None:
+    """The parts of the answer, if the item says that it has several."""
+    return None if text is None else from_json(AnswerSchema, json.loads(text))
+
+
+def _labels_for(item: Item) -> tuple[str, ...]:
+    """A, B, C … for as many options as the item has."""
+    return tuple(LABELS[: len(item.choices)])
+
+
+def _parse_text(text: str) -> tuple[Piece, ...]:
+    pieces = _split(text, "instruction", "input")
+    if pieces and pieces[-1].field is None and text.rstrip().endswith(":"):
+        pieces[-1] = Piece(kind="cue", text=pieces[-1].text)
+    return tuple(pieces)
+
+
+def _parse_parts(parts: Mapping[str, str]) -> tuple[Piece, ...]:
+    pieces: list[Piece] = []
+    for name, text in parts.items():
+        if name not in _PARTS:
+            raise UnknownName("template part", name, _PARTS)
+        own_kind, substituted_kind = _PARTS[name]
+        if pieces and pieces[-1].kind != "system":
+            text = "\n" + text
+        pieces += _split(text, own_kind, substituted_kind)
+    return tuple(pieces)
+
+
+def _split(text: str, own_kind: SectionKind, substituted_kind: SectionKind) -> list[Piece]:
+    pieces: list[Piece] = []
+    position = 0
+    for match in _PLACEHOLDER.finditer(text):
+        if match.start() > position:
+            pieces.append(Piece(kind=own_kind, text=text[position : match.start()]))
+        pieces.append(Piece(kind=substituted_kind, field=match[1] or match[2]))
+        position = match.end()
+    if position < len(text):
+        pieces.append(Piece(kind=own_kind, text=text[position:]))
+    return pieces
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A set of items with its templates and scorer.
+
+    `templates` has one entry for each way of asking: `cloze` (options by likelihood), `letter`
+    (options listed, a letter generated) and `open` (free text); `alternatives` has a second
+    template, in other words, for some of these. `scorer` is the task's own choice, None when it
+    follows from the items and from what the model can do. `stop` and `max_tokens` are the task's
+    limits for a generated answer, used unless the user sets others. `translations` are those
+    that people wrote of its texts: by language, the text with its translation. `remarks` are said
+    before anything is sent.
+    """
+
+    name: str
+    items: tuple[Item, ...]
+    templates: Mapping[str, Template]
+    scorer: str | None = None
+    stop: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    alternatives: Mapping[str, Template] = field(default_factory=dict)
+    translations: Callable[[], Mapping[str, Mapping[str, str]]] | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def revision(self) -> str:
+        """A hash of what the items are, whatever their order."""
+        return digest("task", sorted(item.id for item in self.items))
+
+    @property
+    def has_choices(self) -> bool:
+        return bool(self.items and self.items[0].choices)
+
+
+Loader = Callable[[str | None], Task]
+tasks: Registry[Loader] = Registry("task", "falter.tasks")
+
+
+def pick(items: Iterable[Item], limit: int | None, seed: int) -> tuple[Item, ...]:
+    """A sample of `limit` items that depends on keys and seed, not on the order of the file.
+
+    A smaller limit selects a subset of what a larger one selects, in the order of the file.
+    """
+    items = tuple(items)
+    if limit is None or limit >= len(items):
+        return items
+    if limit < 1:
+        raise InvalidValue("limit", limit, "a whole number of at least 1")
+    sampled = {item.key for item in hash_order(items, seed)[:limit]}
+    return tuple(item for item in items if item.key in sampled)
+
+
+def hash_order(items: Iterable[Item], seed: int) -> tuple[Item, ...]:
+    """The items in an order by their keys and the seed, of which `pick` takes the first."""
+    return tuple(sorted(items, key=lambda item: digest("pick", seed, item.key)))
