@@ -15,16 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from falter.clients._answers import Answer, failed
-from falter.clients._client import LONGEST_REASON, BaseClient
-from falter.clients._options import OptionTable
-from falter.clients._settings import ClientSettings, clients, runs_code
+from falter.clients.answers import Answer, failed
+from falter.clients.base import LONGEST_REASON, BaseClient
+from falter.clients.settings import ClientSettings, OptionTable, clients
 from falter.core.errors import InvalidValue, PreflightError
 from falter.core.interfaces import Capabilities, Client, Parameter
 from falter.core.records import Model, Request, Response
 from falter.core.scored import Scored
-
-__all__ = ["Function", "connect", "offer"]
 
 MOST_LANES = 8
 VERSION = "what sets apart two states of the application that its source does not"
@@ -180,7 +177,6 @@ def _source_hash(function: Callable[..., Any]) -> str | None:
 
 
 @clients.registers("function")
-@runs_code
 def connect(settings: ClientSettings) -> Client:
     """A function of your own, async too: function:MODULE:NAME, or the callable itself in Python."""
     return Function(settings)

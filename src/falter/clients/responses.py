@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from falter.clients._answers import Answer, UnusableAnswer
-from falter.clients._client import HttpClient
-from falter.clients._holding import answer_schema
-from falter.clients._options import OptionTable
-from falter.clients._reasoning import asks_for_reasoning
-from falter.clients._settings import ClientSettings, clients
-from falter.clients._transport import Transport
+from falter.clients.answers import Answer, UnusableAnswer
+from falter.clients.base import HttpClient
+from falter.clients.constrained import answer_schema
+from falter.clients.settings import ClientSettings, OptionTable, asks_for_reasoning, clients
+from falter.clients.transport import Transport
 from falter.core.interfaces import Capabilities
 from falter.core.records import Model, Request, Response
-
-__all__ = ["Responses", "connect"]
 
 OPTIONS = OptionTable(
     client="responses",
