@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import time
 from typing import Any, Self
@@ -111,6 +112,11 @@ def split_reasoning(text: str) -> tuple[str, str, bool]:
         if block["end"] is None:
             return "", "\n".join(inside), False
     return (text.lstrip() if inside else text), "\n".join(inside), True
+
+
+def stop_at(text: str, stop: Sequence[str]) -> int | None:
+    """The place where the first of the stop strings begins, or None."""
+    return min((at for word in stop if (at := text.find(word)) >= 0), default=None)
 
 
 def _count(value: Any) -> int:

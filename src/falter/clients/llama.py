@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import mmap
 import os
@@ -13,13 +12,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from falter.clients.answers import Answer, failed
 from falter.clients.base import BaseClient
-from falter.clients.quantize import content_hash, quantised, require_engine
-from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing
-from falter.core.errors import InvalidValue, MissingExtra, PreflightError
+from falter.clients.quantize import content_hash, quantised
+from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
+from falter.core.errors import InvalidValue, PreflightError
 from falter.core.interfaces import Capabilities, Client
 from falter.core.records import Model, Request, Response, Usage
 from falter.weights import SMOLLM2, cache_dir, find_weights, pull_weights
@@ -141,7 +140,7 @@ class LlamaClient(BaseClient):
 def connect_smollm2(settings: ClientSettings) -> Client:
     """The embedded model; smollm2:q4_0 and the like, in another quantisation."""
     OptionTable(client="smollm2").read(settings)
-    require_engine()
+    require("The embedded model smollm2", "local", "cyllama")
     # Another quantisation is made where it is not there yet, since its hash belongs to the model.
     made = quantised(settings.name) if settings.name else None
     weights = content_hash(made) if made else f"sha256:{SMOLLM2.sha256}"
@@ -154,7 +153,7 @@ def connect_smollm2(settings: ClientSettings) -> Client:
 def connect_gguf(settings: ClientSettings) -> Client:
     """A GGUF file in this process: gguf:PATH, or gguf:hub/ORG/REPO/FILE.gguf."""
     OptionTable(client="gguf", name=NAME).read(settings)
-    require_engine("A GGUF model")
+    require("A GGUF model", "local", "cyllama")
     file = find_gguf(settings.name)
     # A file without a template gets the plain prompt; where the file lies is not recorded.
     chats = file.chats and settings.api == "chat"
@@ -221,8 +220,7 @@ def find_gguf(name: str) -> GgufFile:
             "gguf:PATH of a file, or gguf:hub/ORG/REPO/FILE.gguf of the hub",
             hint="there is no such file here, nor among the models that falter fetched",
         )
-    if importlib.util.find_spec("huggingface_hub") is None:
-        raise MissingExtra(f"The hub's file {name}", "hf", "huggingface_hub")
+    require(f"The hub's file {name}", "hf", "huggingface_hub")
     return _of_hub(name, found["repository"], found["file"])
 
 
@@ -238,13 +236,16 @@ def check_gguf(path: Path) -> bool:
 
 def _of_hub(name: str, repository: str, member: str) -> GgufFile:
     """The file in the hub's cache, else what the hub says of it without sending it."""
-    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub import HfApi, try_to_load_from_cache
 
     cached = try_to_load_from_cache(repository, member)
     if isinstance(cached, str):
         path = Path(cached).resolve()
         return GgufFile(name=name, weights=content_hash(path), chats=check_gguf(path), path=path)
-    info = _ask_hub(name, repository, member)
+    try:
+        info = HfApi().model_info(repository, files_metadata=True, timeout=20)
+    except Exception as error:
+        raise _away(name, error) from error
     template = (getattr(info, "gguf", None) or {}).get("chat_template")
     file = next((f for f in info.siblings or () if f.rfilename == member), None)
     if file is None or file.lfs is None:
@@ -258,15 +259,6 @@ def _of_hub(name: str, repository: str, member: str) -> GgufFile:
         repository=repository,
         member=member,
     )
-
-
-def _ask_hub(name: str, repository: str, member: str) -> Any:
-    from huggingface_hub import HfApi
-
-    try:
-        return HfApi().model_info(repository, files_metadata=True, timeout=20)
-    except Exception as error:
-        raise _away(name, error) from error
 
 
 def _away(name: str, error: Exception) -> PreflightError:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from falter.clients.answers import stop_at
 from falter.clients.prefixes import common_prefix_length
 from falter.core.records import ContinuationScore
 
@@ -131,7 +132,7 @@ class LlamaEngine:
         With `only`, the reply is one of these texts: at each step no other token can be taken.
         """
         words = self._require_open()
-        _check_generation(max_tokens, temperature, stop)
+        check_decoding(max_tokens, temperature, stop)
         prompt = words.raw(messages) if isinstance(messages, str) else words.chat(messages)
         if len(prompt) > self._limit:
             raise ValueError(too_long("the prompt", len(prompt), self._limit))
@@ -149,13 +150,13 @@ class LlamaEngine:
                 reason = "stop"
                 break
             tokens.append(token)
-            if stop and _first(stop, words.text(tokens)) is not None:
+            if stop and stop_at(words.text(tokens), stop) is not None:
                 reason = "stop"
                 break
             if len(tokens) == max_tokens:
                 break
         text = words.text(tokens)
-        cut = _first(stop, text)
+        cut = stop_at(text, stop)
         return Generation(
             text=text.rstrip("\ufffd") if cut is None and reason == "length" else text[:cut],
             finish_reason=reason,
@@ -350,16 +351,16 @@ def _further(paths: Sequence[list[int]], tokens: list[int]) -> list[int]:
     return sorted({path[len(tokens)] for path in begun if len(path) > len(tokens)})
 
 
-def _first(stop: Sequence[str], text: str) -> int | None:
-    """Where the first of the stop strings begins, or None."""
-    return min((at for word in stop if (at := text.find(word)) >= 0), default=None)
-
-
-def _check_generation(max_tokens: int, temperature: float, stop: Sequence[str]) -> None:
+def check_decoding(
+    max_tokens: int, temperature: float, stop: Sequence[str], top_p: float = 1.0
+) -> None:
+    """Raise ValueError for what no model can decode with."""
     if max_tokens < 1:
         raise ValueError(f"max_tokens is {max_tokens}; expected at least 1")
     if not 0 <= temperature < math.inf:
         raise ValueError(f"temperature is {temperature}; expected 0 or more")
+    if not 0 < top_p <= 1:
+        raise ValueError(f"top_p is {top_p}; expected above 0, at most 1")
     if isinstance(stop, str) or "" in stop:
         raise ValueError(f"stop is {stop!r}; expected a list of texts that are not empty")
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from falter.core.errors import MissingExtra, UsageError, WeightsError
-from falter.weights import SMOLLM2, find_weights, pull_weights
+from falter.clients.settings import require
+from falter.core.errors import UsageError, WeightsError
+from falter.weights import SMOLLM2, find_weights, pull_weights, workspace
 
 Say = Callable[[str], None]
 
@@ -40,14 +38,14 @@ class Quantisation:
 
 
 QUANTISATIONS = {
-    quantisation.name: quantisation
-    for quantisation in (
-        Quantisation(name="q8_0", ftype=7, layers="Q8_0"),
-        Quantisation(name="q5_1", ftype=9, layers="Q5_1"),
-        Quantisation(name="q5_0", ftype=8, layers="Q5_0"),
-        Quantisation(name="q4_0", ftype=2, layers="Q4_0"),
-        Quantisation(name="q3_k_m", ftype=12, layers="Q4_0, Q4_K, Q5_0, Q5_1, Q5_K"),
-        Quantisation(name="q2_k", ftype=10, layers="Q4_0, Q3_K"),
+    name: Quantisation(name=name, ftype=ftype, layers=layers)
+    for name, ftype, layers in (
+        ("q8_0", 7, "Q8_0"),
+        ("q5_1", 9, "Q5_1"),
+        ("q5_0", 8, "Q5_0"),
+        ("q4_0", 2, "Q4_0"),
+        ("q3_k_m", 12, "Q4_0, Q4_K, Q5_0, Q5_1, Q5_K"),
+        ("q2_k", 10, "Q4_0, Q3_K"),
     )
 }
 
@@ -69,18 +67,23 @@ def quantised(
     UsageError: a type that is not in `QUANTISATIONS`, or a file that is there already.
     WeightsError: the weights cannot be fetched, or the file cannot be written.
     """
-    wanted = _known(name)
+    if name not in QUANTISATIONS:
+        raise UsageError(
+            f"Unknown quantisation of smollm2 '{name}'",
+            hint=f"known: {', '.join(QUANTISATIONS)}; smollm2 itself is q4_1",
+        )
+    wanted = QUANTISATIONS[name]
     target = wanted.path if out is None else out
     if target.exists() and not force:
         if out is None:
             return target
         raise UsageError(f"The file {out} is there already", hint="--force replaces it")
-    require_engine()
+    require("The embedded model smollm2", "local", "cyllama")
     source = find_weights() or pull_weights(say=say)
     if target.exists() and target.samefile(source):
         raise UsageError(f"{target} holds the weights to start from", hint="name another file")
     say(f"Making {target.name} from {source.name}")
-    with _os_errors(target), _workspace(target.parent, ours=out is None) as folder:
+    with _os_errors(target), workspace(target.parent, make=out is None) as folder:
         _quantize(source, folder / "made.gguf", wanted.ftype, threads or os.cpu_count() or 1)
         with (folder / "made.gguf").open("rb+") as file:
             os.fsync(file.fileno())
@@ -98,33 +101,6 @@ def content_hash(path: Path) -> str:
 def _hash(path: Path, changed: int, size: int) -> str:
     with path.open("rb") as file:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-
-
-def _known(name: str) -> Quantisation:
-    if name not in QUANTISATIONS:
-        raise UsageError(
-            f"Unknown quantisation of smollm2 '{name}'",
-            hint=f"known: {', '.join(QUANTISATIONS)}; smollm2 itself is q4_1",
-        )
-    return QUANTISATIONS[name]
-
-
-def require_engine(what: str = "The embedded model smollm2") -> None:
-    """MissingExtra where llama.cpp is not installed."""
-    if importlib.util.find_spec("cyllama") is None:
-        raise MissingExtra(what, "local", "cyllama")
-
-
-@contextmanager
-def _workspace(parent: Path, *, ours: bool) -> Iterator[Path]:
-    """A folder of our own beside the target, so that the last step is a rename; then gone."""
-    if ours:
-        parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".quantize-", dir=parent))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from falter.core.errors import InvalidValue, UnknownName, nearest
+from falter.core.errors import InvalidValue, MissingExtra, UnknownName, nearest
 from falter.core.interfaces import Client, Parameter
 from falter.core.parameters import parameter_value
 from falter.core.registry import Registry
@@ -83,6 +84,13 @@ def costs_nothing(connect: Connector) -> Connector:
 def is_free(client: str) -> bool:
     """Whether the client of this name said that it costs nothing; an unknown one did not."""
     return client in clients and clients.get(client) in _COST_NOTHING
+
+
+def require(what: str, extra: str, *modules: str) -> None:
+    """Raise `MissingExtra` where one of the modules that an extra brings is not installed."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtra(what, extra, module)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

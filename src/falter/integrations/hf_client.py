@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import io
 import json
 import re
@@ -22,8 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
 from falter.clients.llama import check_gguf
-from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing
-from falter.core.errors import InvalidValue, MissingExtra, PreflightError
+from falter.clients.quantize import content_hash
+from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
+from falter.core.errors import InvalidValue, PreflightError
 from falter.core.interfaces import Capabilities, Client, Parameter
 from falter.core.records import ContinuationScore, Model, Request, Usage
 from falter.weights import SMOLLM2, find_weights, pull_weights
@@ -127,23 +127,10 @@ class HuggingFace(BatchClient):
         return [_scored(*each, served_by) for each in zip(asked, scores, strict=True)]
 
     def _write(self, asks: Sequence[Ask]) -> list[Answer | Exception]:
-        from falter.integrations.hf_writing import Seq2SeqEngine, write, write_seq2seq
+        from falter.integrations.hf_writing import write
 
         engine, cells = self.loaded, self._room * CELLS_A_TOKEN
-        if isinstance(engine, Seq2SeqEngine):
-            texts = write_seq2seq(engine, asks, cells)
-        else:
-            texts = write(engine, asks, cells)
-        served_by = self._served_by()
-        return [
-            Answer(
-                text=text.text,
-                finish_reason=text.finish_reason,
-                usage=Usage(prompt_tokens=len(ask.prompt), completion_tokens=text.tokens),
-                served_by=served_by,
-            )
-            for ask, text in zip(asks, texts, strict=True)
-        ]
+        return [replace(a, served_by=self._served_by()) for a in write(engine, asks, cells)]
 
     def _asking(self, request: Request) -> Ask:
         from falter.integrations.hf_writing import Ask, prompt_tokens
@@ -314,12 +301,9 @@ class Source:
     revision: str | None = None
 
 
-def require(gguf: bool) -> None:
-    """Raise `MissingExtra` when a library is not installed."""
+def _require(*, gguf: bool) -> None:
     modules = ("torch", "transformers") + (("gguf", "accelerate") if gguf else ())
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtra("A Hugging Face model in this process", "hf", module)
+    require("A Hugging Face model in this process", "hf", *modules)
 
 
 def find_source(name: str, revision: str | None) -> Source:
@@ -350,7 +334,7 @@ def _no_revision(revision: str | None) -> None:
 
 
 def _embedded() -> Source:
-    require(gguf=True)
+    _require(gguf=True)
     weights = find_weights()
     return Source(
         name="smollm2",
@@ -362,20 +346,20 @@ def _embedded() -> Source:
 
 
 def _file(path: Path) -> Source:
-    require(gguf=True)
+    _require(gguf=True)
     path = path.resolve()
     chats = check_gguf(path)
     return Source(
         name=path.name,
         path=str(path.parent),
         gguf=path.name,
-        weights=f"sha256:{_hash(path)}",
+        weights=content_hash(path),
         chats=chats,
     )
 
 
 def _folder(path: Path) -> Source:
-    require(gguf=False)
+    _require(gguf=False)
     path = path.resolve()
     if not (path / "config.json").is_file():
         raise PreflightError(
@@ -383,7 +367,7 @@ def _folder(path: Path) -> Source:
             hint="give the folder that save_pretrained wrote, or the .gguf file itself",
         )
     lines = [
-        f"{file.name} {_hash(file)}\n"
+        f"{file.name} {content_hash(file).removeprefix('sha256:')}\n"
         for file in sorted(path.iterdir())
         if file.is_file() and file.suffix in PARTS
     ]
@@ -397,7 +381,7 @@ def _folder(path: Path) -> Source:
 
 def _hub(name: str, revision: str | None) -> Source:
     """A model of the hub at one commit: the one in the cache, else the one the hub names."""
-    require(gguf=False)
+    _require(gguf=False)
     from huggingface_hub import try_to_load_from_cache
 
     asked = revision or "main"
@@ -446,8 +430,3 @@ def _has_template(folder: Path) -> bool:
     except (OSError, ValueError):
         return False
     return bool(isinstance(config, dict) and config.get("chat_template"))
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

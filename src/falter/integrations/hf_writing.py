@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from falter.core.records import Message, Sampling
+from falter.clients.answers import Answer, stop_at
+from falter.clients.llama_engine import check_decoding
+from falter.core.records import Message, Sampling, Usage
 from falter.integrations.hf_engine import CausalEngine, Engine, Scores, Tokens
 
 ANCHOR = 4
 """So many prompt tokens are decoded along, for tokenizers that drop a space at the very start."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """A text and why it ended: "stop" or "length"; the tokens drawn, without a closing one."""
-
-    text: str
-    finish_reason: str
-    tokens: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,7 +29,8 @@ class Ask:
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
-        _check(self.sampling)
+        of = self.sampling
+        check_decoding(of.max_tokens, of.temperature, of.stop, of.top_p)
 
 
 def prompt_tokens(
@@ -63,7 +56,7 @@ def prompt_tokens(
     return tokens
 
 
-def write(engine: Engine, asks: Sequence[Ask], cells: int) -> list[Written]:
+def write(engine: Engine, asks: Sequence[Ask], cells: int) -> list[Answer]:
     """Answer all, in batches of at most `cells` places of the cache, prompts and answers counted.
 
     Temperature 0 takes the likeliest token; above it, one number of `random.Random(seed)` draws
@@ -71,18 +64,19 @@ def write(engine: Engine, asks: Sequence[Ask], cells: int) -> list[Written]:
     depends on its own request. It ends before the first stop string, at the token limit, or with
     the model's window.
     """
-    assert isinstance(engine, CausalEngine)
-    ends = ends_of(engine)
+    ends = _ends_of(engine)
     with engine.torch.inference_mode():
-        for batch in batches(asks, cells):
-            if engine.caches:
+        for batch in _batches(asks, cells):
+            if isinstance(engine, Seq2SeqEngine):
+                _write_seq2seq(engine, batch, ends)
+            elif isinstance(engine, CausalEngine) and engine.caches:
                 _write(engine, batch, ends)
-            else:
+            elif isinstance(engine, CausalEngine):
                 _write_plainly(engine, batch, ends)
-    return [finished(engine, ask) for ask in asks]
+    return [_finished(engine, ask) for ask in asks]
 
 
-def batches(asks: Sequence[Ask], cells: int) -> Iterator[list[Ask]]:
+def _batches(asks: Sequence[Ask], cells: int) -> Iterator[list[Ask]]:
     """Prompts of about one length together."""
     batch: list[Ask] = []
     widest = 0
@@ -113,7 +107,7 @@ def _write(engine: CausalEngine, batch: list[Ask], ends: frozenset[int]) -> None
         places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         logits = engine.forward(ids, keep=1, attention_mask=mask, position_ids=places, **state)
         for ask, row in zip(going, logits[:, -1], strict=True):
-            advance(engine, ask, pick(torch, row, ask), ends)
+            _advance(engine, ask, pick(torch, row, ask), ends)
         left = [n for n, ask in enumerate(going) if ask.reason is None]
         if not left:
             return
@@ -131,7 +125,7 @@ def _write_plainly(engine: CausalEngine, batch: list[Ask], ends: frozenset[int])
         while ask.reason is None:
             ids = engine.torch.tensor([[*ask.prompt, *ask.tokens]], device=engine.model.device)
             row = engine.forward(ids, keep=1, use_cache=False)[0, -1]
-            advance(engine, ask, pick(engine.torch, row, ask), ends)
+            _advance(engine, ask, pick(engine.torch, row, ask), ends)
 
 
 def _cache(engine: CausalEngine) -> Any:
@@ -140,7 +134,7 @@ def _cache(engine: CausalEngine) -> Any:
     return DynamicCache(config=engine.model.config)
 
 
-def advance(engine: Engine, ask: Ask, token: int, ends: frozenset[int]) -> None:
+def _advance(engine: Engine, ask: Ask, token: int, ends: frozenset[int]) -> None:
     """Take a token, and say why the answer is over if it is."""
     if token in ends:
         ask.reason = "stop"
@@ -149,7 +143,7 @@ def advance(engine: Engine, ask: Ask, token: int, ends: frozenset[int]) -> None:
     sampling = ask.sampling
     before = len(ask.prompt) if engine.prompt_before_text else 1
     full = engine.limit is not None and before + len(ask.tokens) > engine.limit
-    if sampling.stop and _first(sampling.stop, _text(engine, ask)) is not None:
+    if sampling.stop and stop_at(_text(engine, ask), sampling.stop) is not None:
         ask.reason = "stop"
     elif full or len(ask.tokens) >= sampling.max_tokens:
         ask.reason = "length"
@@ -173,12 +167,14 @@ def pick(torch: Any, row: Any, ask: Ask) -> int:
     return place if order is None else int(order[place])
 
 
-def finished(engine: Engine, ask: Ask) -> Written:
+def _finished(engine: Engine, ask: Ask) -> Answer:
+    """The answer, without a stop string and what follows it."""
     text = _text(engine, ask)
-    cut = _first(ask.sampling.stop, text)
+    cut = stop_at(text, ask.sampling.stop)
     if cut is None and ask.reason == "length":
         text = text.rstrip("\ufffd")  # a character that the limit cut in half
-    return Written(text=text[:cut], finish_reason=ask.reason or "length", tokens=len(ask.tokens))
+    usage = Usage(prompt_tokens=len(ask.prompt), completion_tokens=len(ask.tokens))
+    return Answer(text=text[:cut], finish_reason=ask.reason or "length", usage=usage)
 
 
 def _text(engine: Engine, ask: Ask) -> str:
@@ -196,27 +192,11 @@ def _decode(engine: Engine, tokens: Sequence[int]) -> str:
     return text
 
 
-def _first(stop: Sequence[str], text: str) -> int | None:
-    """Where the first of the stop strings begins, or None."""
-    return min((at for word in stop if (at := text.find(word)) >= 0), default=None)
-
-
-def ends_of(engine: Engine) -> frozenset[int]:
+def _ends_of(engine: Engine) -> frozenset[int]:
     """The tokens that end a turn: the model's, and the tokenizer's own."""
     named = getattr(engine.model.generation_config, "eos_token_id", None)
     listed = named if isinstance(named, list) else [named]
     return frozenset(t for t in (*listed, engine.tokenizer.eos_token_id) if t is not None)
-
-
-def _check(sampling: Sampling) -> None:
-    if sampling.max_tokens < 1:
-        raise ValueError(f"max_tokens is {sampling.max_tokens}; expected at least 1")
-    if not 0 <= sampling.temperature < math.inf:
-        raise ValueError(f"temperature is {sampling.temperature}; expected 0 or more")
-    if not 0 < sampling.top_p <= 1:
-        raise ValueError(f"top_p is {sampling.top_p}; expected above 0, at most 1")
-    if "" in sampling.stop:
-        raise ValueError(f"stop is {sampling.stop!r}; expected texts that are not empty")
 
 
 # Models with an encoder and a decoder: T5, BART and their like
@@ -300,15 +280,6 @@ class Seq2SeqEngine(Engine):
         return read, seen
 
 
-def write_seq2seq(engine: Seq2SeqEngine, asks: Sequence[Ask], cells: int) -> list[Written]:
-    """Answer all, each by its own rules, in batches of at most `cells` places."""
-    ends = ends_of(engine)
-    with engine.torch.inference_mode():
-        for batch in batches(asks, cells):
-            _write_seq2seq(engine, batch, ends)
-    return [finished(engine, ask) for ask in asks]
-
-
 def _write_seq2seq(engine: Seq2SeqEngine, batch: list[Ask], ends: frozenset[int]) -> None:
     """Read the prompts together, then write a token at a time until the last one ends.
 
@@ -331,5 +302,5 @@ def _write_seq2seq(engine: Seq2SeqEngine, batch: list[Ask], ends: frozenset[int]
         past = out.past_key_values
         for ask, row in zip(batch, out.logits[:, -1], strict=True):
             if ask.reason is None:
-                advance(engine, ask, pick(torch, row, ask), ends)
+                _advance(engine, ask, pick(torch, row, ask), ends)
         ids = torch.tensor([(ask.tokens or begin)[-1:] for ask in batch], device=device)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import importlib.util
 import math
 import time
 from typing import Any
@@ -15,8 +14,8 @@ from typing import Any
 from falter.clients.address import normal_url, read_key
 from falter.clients.answers import Answer, failed
 from falter.clients.base import BaseClient
-from falter.clients.settings import ClientSettings, OptionTable, clients
-from falter.core.errors import AuthenticationError, InvalidValue, MissingExtra, PreflightError
+from falter.clients.settings import ClientSettings, OptionTable, clients, require
+from falter.core.errors import AuthenticationError, InvalidValue, PreflightError
 from falter.core.interfaces import Capabilities, Client
 from falter.core.records import Model, Request, Response, Sampling, Usage
 
@@ -45,8 +44,7 @@ class Inspect(BaseClient):
         if "/" not in settings.name.strip("/"):
             expected = "PROVIDER/MODEL, as in 'inspect:openai/gpt-4o'"
             raise InvalidValue("name", settings.name, expected)
-        if importlib.util.find_spec("inspect_ai") is None:
-            raise MissingExtra("Models of Inspect", "inspect", "inspect_ai")
+        require("Models of Inspect", "inspect", "inspect_ai")
         self._settings = settings
         self._base_url = None if settings.base_url is None else normal_url(settings.base_url)
         self._left_out = {name for name, value in options.items() if value is None}

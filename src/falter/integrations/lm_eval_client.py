@@ -7,7 +7,6 @@ of `Instance`s, from one thread.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import math
 import re
@@ -17,8 +16,8 @@ from typing import Any
 
 from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
-from falter.clients.settings import SECRET, ClientSettings, OptionTable, clients
-from falter.core.errors import InvalidValue, MissingExtra, PreflightError, UnknownName
+from falter.clients.settings import SECRET, ClientSettings, OptionTable, clients, require
+from falter.core.errors import InvalidValue, PreflightError, UnknownName
 from falter.core.interfaces import Capabilities, Client, Parameter
 from falter.core.records import ContinuationScore, Model, Request
 
@@ -114,8 +113,7 @@ def _check_arguments(kind: str, arguments: str) -> None:
 
 
 def _model_class(kind: str) -> Any:
-    if importlib.util.find_spec("lm_eval") is None:
-        raise MissingExtra("Models of lm-eval", "lm-eval", "lm_eval")
+    require("Models of lm-eval", "lm-eval", "lm_eval")
     importlib.import_module("lm_eval.models")  # which registers the types
     from lm_eval.api.registry import get_model, model_registry
 

@@ -5,7 +5,6 @@ Written against vLLM's documented offline interface (`LLM`, `SamplingParams`, `p
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -15,8 +14,8 @@ from typing import Any
 from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
 from falter.clients.constrained import choice_texts
-from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing
-from falter.core.errors import MissingExtra, PreflightError
+from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
+from falter.core.errors import PreflightError
 from falter.core.interfaces import Capabilities, Client
 from falter.core.records import ContinuationScore, Model, Request, Usage
 
@@ -49,8 +48,7 @@ class Vllm(BatchClient):
         self._options = OPTIONS.read(settings)
         self._caches = self._options.get("enable_prefix_caching") is True
         super().__init__(most=settings.concurrency, name="vllm")
-        if importlib.util.find_spec("vllm") is None:
-            raise MissingExtra("Models in vLLM", "vllm", "vllm")
+        require("Models in vLLM", "vllm", "vllm")
         chats = settings.api == "chat"
         self.capabilities = Capabilities(generates=True, scores=True, chats=chats, constrains=True)
         self.model = Model(
