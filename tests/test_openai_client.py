@@ -28,7 +28,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from falter.clients import ClientSettings, Transport, UnusableAnswer, clients, connection
-from falter.clients.address import is_loopback, normal_url, proxy_for
+from falter.clients.connection import is_loopback, normal_url, proxy_for
 from falter.clients.limiter import Limiter
 from falter.clients.openai import OpenAI, connect
 from falter.clients.openai_replies import Scoring, _spell, read_chat, read_completion

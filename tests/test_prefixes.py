@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falter.clients.prefixes import PrefixCache, Row, Scored, common_prefix_length, groups, pack
+from falter.clients.llama_engine import common_prefix_length
+from falter.integrations.hf_engine import PrefixCache, Row, Scored, groups, pack
 
 tokens = st.integers(0, 2)
 sequences = st.lists(

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from falter.clients.answers import stop_at
-from falter.clients.prefixes import common_prefix_length
 from falter.core.records import ContinuationScore
 
 if TYPE_CHECKING:
@@ -349,6 +348,21 @@ def _further(paths: Sequence[list[int]], tokens: list[int]) -> list[int]:
     """The tokens with which a reply that begins so can go on to one of several whole ones."""
     begun = [path for path in paths if path[: len(tokens)] == tokens]
     return sorted({path[len(tokens)] for path in begun if len(path) > len(tokens)})
+
+
+def common_prefix_length(first: Sequence[int], second: Sequence[int]) -> int:
+    """The length of the prefix that both share."""
+    shorter = min(len(first), len(second))
+    if first[:shorter] == second[:shorter]:
+        return shorter
+    low, high = 0, shorter
+    while high - low > 1:
+        middle = (low + high) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def check_decoding(

@@ -13,9 +13,16 @@ from typing import Any
 import orjson
 from yarl import URL
 
-from falter.clients.address import ENDPOINTS, is_loopback, normal_url, read_key
 from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, failed, refused_key
-from falter.clients.connection import JSON, Connection, Reply
+from falter.clients.connection import (
+    ENDPOINTS,
+    JSON,
+    Connection,
+    Reply,
+    is_loopback,
+    normal_url,
+    read_key,
+)
 from falter.clients.dialect import Dialect
 from falter.clients.limiter import Limiter
 from falter.clients.retry import (

@@ -11,9 +11,9 @@ import math
 import time
 from typing import Any
 
-from falter.clients.address import normal_url, read_key
 from falter.clients.answers import Answer, failed
 from falter.clients.base import BaseClient
+from falter.clients.connection import normal_url, read_key
 from falter.clients.settings import ClientSettings, OptionTable, clients, require
 from falter.core.errors import AuthenticationError, InvalidValue, PreflightError
 from falter.core.interfaces import Capabilities, Client
