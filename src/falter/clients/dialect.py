@@ -42,8 +42,8 @@ class Dialect:
     mentions them; `may_drop` are fields that may be left out when the refusal says that they are
     not supported. A value that is out of range is the user's affair and is not dropped.
 
-    A refusal changes the shape and the request goes out again, before the first answer. An answer
-    settles the shape: whatever is refused later fails, so that all conditions are asked alike.
+    A refusal changes the dialect and the request goes out again, before the first answer. An answer
+    settles the dialect: whatever is refused later fails, so that all conditions are asked alike.
     Each answer's `served_by` says what was left out; the model's record does not, since its hash
     is in the keys of requests that were planned before.
 

@@ -58,7 +58,7 @@ class Function(BaseClient):
         given = options["version"] or getattr(self._function, "version", None)
         chats = "messages" in _parameters(self._function)
         self._lanes = min(settings.concurrency, MOST_LANES)
-        asynchronous = inspect.iscoroutinefunction(_plain(self._function))
+        asynchronous = inspect.iscoroutinefunction(_code_of(self._function))
         lanes = settings.concurrency if asynchronous else self._lanes
         self.capabilities = Capabilities(generates=True, scores=False, chats=chats, lanes=lanes)
         self.model = Model(
@@ -138,14 +138,13 @@ def _imported(name: str) -> Callable[..., Any]:
     return function
 
 
-def _plain(function: Callable[..., Any]) -> Any:
-    """The function behind a partial, or behind an object that can be called."""
-    while isinstance(function, partial):
-        function = function.func
-    return function if inspect.isroutine(function) else type(function).__call__
+def _code_of(function: Callable[..., Any]) -> Any:
+    named = _named(function)
+    return named if inspect.isroutine(named) else named.__call__
 
 
 def _named(function: Callable[..., Any]) -> Any:
+    """The function behind a partial, or the class of an object that can be called."""
     while isinstance(function, partial):
         function = function.func
     return function if inspect.isroutine(function) else type(function)

@@ -137,8 +137,8 @@ class OpenAI(HttpClient):
 
         But for a `top_p` of 1, which some servers refuse beside a temperature, or at all.
         """
-        shape = self.transport.dialect
-        key = (shape.version, sampling)
+        dialect = self.transport.dialect
+        key = (dialect.version, sampling)
         tail = self._tails.get(key)
         if tail is None:
             fields = {
@@ -149,7 +149,7 @@ class OpenAI(HttpClient):
                 "seed": sampling.seed,
             }
             kept = {n: v for n, v in fields.items() if v is not None and n not in self._left_out}
-            sent = shape.fields(kept)
+            sent = dialect.fields(kept)
             tail = self._tails[key] = b"," + orjson.dumps(sent)[1:] if sent else b"}"
         return tail
 

@@ -153,34 +153,34 @@ class Transport:
         """The response to a request: its answer, or the reason why there is none.
 
         `build` makes the body, and `read` the answer from the JSON that came, as for `ask`. A body
-        that is a mapping goes out in the server's `shape`; one in bytes has it already.
+        that is a mapping goes out in the server's `dialect`; one in bytes has it already.
         """
-        shape = self.dialect
+        dialect = self.dialect
         while True:
-            version = shape.version
+            version = dialect.version
             try:
-                if shape.dropped:
-                    shape.require(request.variant.recipe.sampling or {})
+                if dialect.dropped:
+                    dialect.require(request.variant.recipe.sampling or {})
                 body = build(request)
                 if not isinstance(body, bytes):
-                    body = orjson.dumps(shape.fields(body))
+                    body = orjson.dumps(dialect.fields(body))
                 tokens = len(body) // CHARACTERS_A_TOKEN + request.sampling.max_tokens
                 answer, seconds = await self.ask(url, body, tokens, read)
             except RequestRefused as refusal:
                 if refusal.code in FILTERED:
                     return refused_key(request.key, "content_filter")
                 # Another request may have learnt it while this one was under way.
-                if version == shape.version and not self._learns(request, refusal):
+                if version == dialect.version and not self._learns(request, refusal):
                     return failed(request, refusal.message)
             except EndpointError as error:
                 return failed(request, error.message)
             except orjson.JSONEncodeError as error:
                 return failed(request, f"the prompt cannot be sent as JSON: {error}")
             else:
-                if version == shape.version:
-                    shape.settled = True
-                    if shape.dropped or shape.folds:
-                        answer = replace(answer, served_by=shape.note(answer.served_by))
+                if version == dialect.version:
+                    dialect.settled = True
+                    if dialect.dropped or dialect.folds:
+                        answer = replace(answer, served_by=dialect.note(answer.served_by))
                     return answer.response(request, seconds)
 
     async def ask(self, url: URL, body: bytes, tokens: float, read: Read) -> tuple[Answer, float]:
@@ -300,7 +300,7 @@ class Transport:
             )
 
     def _learns(self, request: Request, refusal: RequestRefused) -> bool:
-        """Whether the request is to be asked again, in another shape; said once a change."""
+        """Whether the request is to be asked again, in another dialect; said once a change."""
         field = self.dialect.learn(refusal)
         if field is None:
             return False
