@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from falter.clients import ClientSettings
-from falter.clients.hf import HuggingFace
 from falter.core.records import Request, Sampling
 from falter.experiment import read_experiment, variant_sets
+from falter.integrations.hf_client import HuggingFace
 from falter.planning import Target, plan
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "truthfulqa_mc_task.json.gz"

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from falter.clients import ClientSettings
-from falter.clients.hf import HuggingFace
 from falter.core.records import Request, Response
+from falter.integrations.hf_client import HuggingFace
 from falter.runner import Lane, Progress, run_lanes
 from lm_eval_agreement import by_harness, requests
 

@@ -172,20 +172,12 @@ def test_the_http_client_of_the_page_is_short() -> None:
 
 
 TABLES = {
-    name: table
-    for name in (
-        "anthropic",
-        "function",
-        "gemini",
-        "hf",
-        "inspect_ai",
-        "lm_eval",
-        "openai",
-        "responses",
-        "simulated",
-        "vllm",
+    module: importlib.import_module(f"falter.{module}").OPTIONS
+    for module in (
+        "clients.anthropic", "clients.function", "clients.gemini", "clients.openai",
+        "clients.responses", "clients.simulated", "integrations.hf_client",
+        "integrations.inspect_client", "integrations.lm_eval_client", "integrations.vllm_client",
     )
-    for table in [importlib.import_module(f"falter.clients.{name}").OPTIONS]
 }  # fmt: skip
 
 

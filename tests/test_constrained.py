@@ -13,10 +13,10 @@ import pytest
 
 import falter
 from falter.cli._main import _run
-from falter.clients import vllm
-from falter.clients._reasoning import asks_for_reasoning
+from falter.clients.settings import asks_for_reasoning
 from falter.core.errors import RunStopped, UsageError
 from falter.experiment import run_async
+from falter.integrations import vllm_client
 from local_server import Asked, LocalServer, Reply
 
 SETTINGS: dict[str, Any] = {"task": "basics", "recipes": ["typos"], "limit": 6}
@@ -237,8 +237,8 @@ def test_vllm_is_asked_under_the_name_that_it_has(
     monkeypatch.setitem(sys.modules, "vllm", module)
     only = ['{"answer": "A"}', '{"answer": "B"}']
     decoding = {"max_tokens": 32, "only": only}
-    assert vllm._constrained(decoding) == {"max_tokens": 32, field: {"choice": only}}
-    assert vllm._constrained({"max_tokens": 32}) == {"max_tokens": 32}
+    assert vllm_client._constrained(decoding) == {"max_tokens": 32, field: {"choice": only}}
+    assert vllm_client._constrained({"max_tokens": 32}) == {"max_tokens": 32}
 
 
 def test_the_likeliest_option_needs_no_chance(tmp_path: Path) -> None:

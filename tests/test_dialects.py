@@ -12,8 +12,8 @@ import pytest
 from dialects import DIALECTS, KEY, PAGE, Dialect, table, with_table
 from falter.cli._main import _run
 from falter.clients import ClientSettings
-from falter.clients._retry import RetryPolicy
 from falter.clients.openai import OpenAI
+from falter.clients.retry import RetryPolicy
 from falter.core.errors import RunStopped
 from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 from falter.experiment import run_async
@@ -86,7 +86,7 @@ def test_the_doctor_says_what_it_met(
     """Two short requests at most, of 16 tokens, beside the list of models."""
     monkeypatch.setenv("DIALECT_KEY", KEY)
     hasty = RetryPolicy(2, cap=SLOWEST)
-    monkeypatch.setattr("falter.clients._transport.RetryPolicy", lambda *_, **__: hasty)
+    monkeypatch.setattr("falter.clients.transport.RetryPolicy", lambda *_, **__: hasty)
 
     async def main() -> tuple[int, LocalServer]:
         async with served(dialect.serve()) as server:

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from falter.cli._main import _run
-from falter.clients import _ray as ray_engines
-from falter.clients._client import BatchClient
-from falter.clients._engines import MOST, EngineClient, answer_chunk, next_chunk
+from falter.clients.base import BatchClient
+from falter.clients.engines import MOST, EngineClient, answer_chunk, next_chunk
 from falter.core.errors import EngineLost, PreflightError, RunStopped
 from falter.core.interfaces import Capabilities, ChunkClient
 from falter.core.records import Request, Response
+from falter.integrations import ray_host as ray_engines
 from falter.runner import Lane, Progress, run_lanes
 from falter.store import Store
 from falter.testing import Scripted
@@ -126,7 +126,7 @@ def test_a_run_ends_where_engines_only_ever_end(store: Store) -> None:
 def test_a_run_ends_where_no_engine_can_be_started_any_more(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("falter.clients._engines.PAUSES", (0.0,))
+    monkeypatch.setattr("falter.clients.engines.PAUSES", (0.0,))
     host = Host(2, ends_after=4)
     host.startable = 3
     with pytest.raises(RunStopped, match=r"no engine is left, .* no memory is left"):

@@ -106,7 +106,7 @@ def test_what_goes_wrong_is_the_failure_of_a_request(
 
 def test_the_version_and_the_source_set_models_apart() -> None:
     """Another version is another model; a partial is the function that it calls."""
-    from falter.clients import offer
+    from falter.clients.function import offer
 
     name = offer(always_a)
     plain, second = (

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.clients import content_hash
+from falter.clients.quantize import content_hash
 from falter.core.errors import InvalidValue, PreflightError
 from falter.experiment import ModelSpec, connect
 from falter.weights import SMOLLM2, find_weights

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from falter.clients import ClientSettings
-from falter.clients._hf_source import Source, find_source
-from falter.clients.hf import connect
 from falter.core.errors import InvalidValue, MissingExtra, PreflightError, UnknownName
+from falter.integrations.hf_client import Source, connect, find_source
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ def test_a_missing_library_names_the_extra(module: str, installed: Callable[...,
 def test_importing_the_client_loads_no_library() -> None:
     """torch and transformers are imported when a model is loaded."""
     script = (
-        "import sys, falter.clients.hf, falter.clients._hf_seq2seq; "
+        "import sys, falter.integrations.hf_client, falter.integrations.hf_writing; "
         "assert not {'torch', 'transformers', 'huggingface_hub'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from falter.clients import _limiter
-from falter.clients._limiter import Bucket, Limiter
+from falter.clients import limiter as limiter_module
+from falter.clients.limiter import Bucket, Limiter
 
 
 class Clock:
@@ -77,7 +77,7 @@ def test_without_limits_nothing_waits() -> None:
 
     def count(frame: FrameType, event: str, _: object) -> None:
         nonlocal calls
-        calls += event == "call" and frame.f_code.co_filename == _limiter.__file__
+        calls += event == "call" and frame.f_code.co_filename == limiter_module.__file__
 
     before = sys.getprofile()
     sys.setprofile(count)

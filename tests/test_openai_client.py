@@ -27,12 +27,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from falter.clients import ClientSettings, Transport, UnusableAnswer, _replies, clients
-from falter.clients._address import is_loopback, normal_url, proxy_for
-from falter.clients._limiter import Limiter
-from falter.clients._openai_replies import read_chat, read_completion
-from falter.clients._openai_scoring import Scoring, _spell
+from falter.clients import ClientSettings, Transport, UnusableAnswer, clients, connection
+from falter.clients.connection import is_loopback, normal_url, proxy_for
+from falter.clients.limiter import Limiter
 from falter.clients.openai import OpenAI, connect
+from falter.clients.openai_replies import Scoring, _spell, read_chat, read_completion
+from falter.clients.retry import asked_wait, read_error
+from falter.clients.transport import listed_models
 from falter.core.codec import to_json
 from falter.core.errors import (
     AuthenticationError,
@@ -410,7 +411,7 @@ def test_a_huge_body_is_given_up() -> None:
 
 def test_a_huge_compressed_body_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound holds for what a small body unpacks to."""
-    monkeypatch.setattr(_replies, "LARGEST_BODY", 2**20)
+    monkeypatch.setattr(connection, "MAX_BODY_BYTES", 2**20)
     body = gzip.compress(b" " * 2**22)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -899,7 +900,7 @@ def test_check_does_not_mind_a_server_without_a_list() -> None:
 
 def test_check_does_not_mind_an_endless_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model list beyond the bound is left unread and says nothing."""
-    monkeypatch.setattr(_replies, "LARGEST_BODY", 100)
+    monkeypatch.setattr(connection, "MAX_BODY_BYTES", 100)
     check(models=[f"model-{n}" for n in range(100)])
 
 
@@ -1436,7 +1437,7 @@ def test_any_json_is_read_or_refused(data: Any, wrap: bool) -> None:
 @given(st.binary(max_size=50) | JSON.map(orjson.dumps))
 def test_any_error_body_is_quoted(raw: bytes) -> None:
     """Whatever stands in an error's body, a message comes out."""
-    error = _replies.read_error(raw)
+    error = read_error(raw)
     assert isinstance(error.message, str)
     assert isinstance(error.code, str)
     assert isinstance(error.field, str)
@@ -1461,13 +1462,13 @@ def test_messages_are_bounded_and_clean(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_milliseconds_to_wait_come_first(headers: dict[str, str], seconds: float | None) -> None:
     """A wait in milliseconds is more exact than one in seconds, and is preferred."""
-    assert _replies.asked_wait(headers) == seconds
+    assert asked_wait(headers) == seconds
 
 
 @pytest.mark.parametrize("raw", [b"[]", b"{}", b"3", b'{"data": 3}', b'{"data": [3]}', b"[[]]"])
 def test_a_model_list_that_is_none_says_nothing(raw: bytes) -> None:
     """What is not a list of models is read as an empty one."""
-    assert _replies.listed_models(orjson.loads(raw)) == []
+    assert listed_models(orjson.loads(raw)) == []
 
 
 def test_a_model_list_that_is_not_json_says_nothing() -> None:
@@ -1480,10 +1481,10 @@ def test_connection_errors_are_described_in_few_words() -> None:
     """Unknown hosts, bad certificates and closed connections are told apart."""
     key: Any = SimpleNamespace(host="nowhere.invalid", port=443, ssl=True)
     unknown = aiohttp.ClientConnectorDNSError(key, OSError(-2, "Name or service not known"))
-    assert _replies.connection_trouble(unknown) == "unknown host 'nowhere.invalid'"
+    assert connection.describe_error(unknown) == "unknown host 'nowhere.invalid'"
     certificate = aiohttp.ClientConnectorCertificateError(key, Exception("self-signed"))
-    assert _replies.connection_trouble(certificate) == "certificate not accepted: self-signed"
-    assert _replies.connection_trouble(aiohttp.ClientPayloadError()) == "ClientPayloadError"
+    assert connection.describe_error(certificate) == "certificate not accepted: self-signed"
+    assert connection.describe_error(aiohttp.ClientPayloadError()) == "ClientPayloadError"
 
 
 def test_nothing_is_left_open(recwarn: pytest.WarningsRecorder) -> None:

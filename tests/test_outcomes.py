@@ -13,7 +13,7 @@ import pytest
 
 import falter
 from falter.analysis._cut_prompts import cut_prompts
-from falter.clients._answers import split_reasoning
+from falter.clients.answers import split_reasoning
 from falter.core.errors import RunStopped
 from falter.core.interfaces import Case
 from falter.core.records import BASELINE, Item, Prompt, Response, Variant

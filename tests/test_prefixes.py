@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falter.clients._prefixes import Prefixes, Row, Scored, common, groups, pack
+from falter.clients.llama_engine import common_prefix_length
+from falter.integrations.hf_engine import PrefixCache, Row, Scored, groups, pack
 
 tokens = st.integers(0, 2)
 sequences = st.lists(
@@ -28,7 +29,7 @@ def path(row: Row, place: int) -> tuple[int, ...]:
 @given(st.lists(tokens), st.lists(tokens))
 def test_the_common_prefix_is_the_longest(one: list[int], other: list[int]) -> None:
     """Up to there both are equal, and there they differ or end."""
-    length = common(one, other)
+    length = common_prefix_length(one, other)
     assert one[:length] == other[:length]
     assert length in (len(one), len(other)) or one[length] != other[length]
 
@@ -91,7 +92,7 @@ def test_other_examples_are_another_row() -> None:
 
 def test_the_longest_kept_prefix_is_found() -> None:
     """As many tokens as some kept prefix has in common with what is looked for."""
-    kept: Prefixes[str] = Prefixes(100)
+    kept: PrefixCache[str] = PrefixCache(100)
     assert kept.find((1, 2)) == (0, None)
     kept.keep((1, 2, 3), "a", 10)
     kept.keep((1, 5), "b", 10)
@@ -102,7 +103,7 @@ def test_the_longest_kept_prefix_is_found() -> None:
 
 def test_what_was_used_longest_ago_makes_room() -> None:
     """The bytes stay within the limit; what is larger than all of it is not kept."""
-    kept: Prefixes[str] = Prefixes(25)
+    kept: PrefixCache[str] = PrefixCache(25)
     kept.keep((1,), "a", 10)
     kept.keep((2,), "b", 10)
     assert kept.find((1,)) == (1, "a")

@@ -13,8 +13,8 @@ import pytest
 
 import falter
 from falter.cli._main import _run
-from falter.clients import QUANTISATIONS, content_hash, quantised
-from falter.clients._llama import LlamaEngine
+from falter.clients.llama_engine import LlamaEngine
+from falter.clients.quantize import QUANTISATIONS, content_hash, quantised
 from falter.core.errors import UsageError, WeightsError
 from falter.experiment import ModelSpec, connect
 from falter.weights import SMOLLM2, find_weights

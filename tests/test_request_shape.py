@@ -13,9 +13,9 @@ import orjson
 import pytest
 
 from falter.clients import ClientSettings, RequestRefused
-from falter.clients._replies import read_error
-from falter.clients._shape import Shape
+from falter.clients.dialect import Dialect
 from falter.clients.openai import OpenAI
+from falter.clients.retry import read_error
 from falter.core.records import BASELINE, Item, Prompt, Recipe, Request, Response, Sampling, Variant
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -108,7 +108,7 @@ def test_a_limit_under_another_name_is_learnt_from_the_first_refusal(
     ]
     assert [asked.body.get("max_completion_tokens") for asked in server.posted] == [None, 16, 16]
     assert responses[0].served_by == "mock"
-    assert client.transport.shape.changes == {"max_tokens": "sent as max_completion_tokens"}
+    assert client.transport.dialect.changes == {"max_tokens": "sent as max_completion_tokens"}
     said = capsys.readouterr().err
     assert said.startswith("openai:mock: max_tokens is sent as max_completion_tokens (Unsupported")
     assert said.count("\n") == 1
@@ -123,7 +123,7 @@ def test_a_temperature_that_is_refused_is_left_out_and_stored_with_the_answer(
     assert len(server.posted) == 4
     assert sent(server)[-1] == {"seed", "max_completion_tokens"}
     assert {r.served_by for r in responses} == {"mock, asked without temperature"}
-    assert client.transport.shape.changes["temperature"] == "not sent"
+    assert client.transport.dialect.changes["temperature"] == "not sent"
     assert capsys.readouterr().err.count("\n") == 2
 
 
@@ -282,8 +282,8 @@ def test_other_statuses_teach_nothing(status: int | None) -> None:
     assert openai_shape().learn(refusal_of(TEMPERATURE, status=status)) is None
 
 
-def openai_shape() -> Shape:
-    return Shape({"max_tokens": "max_completion_tokens"}, ("temperature", "seed", "stop"))
+def openai_shape() -> Dialect:
+    return Dialect({"max_tokens": "max_completion_tokens"}, ("temperature", "seed", "stop"))
 
 
 def refusal_of(body: Any, status: int | None = 400) -> RequestRefused:

@@ -11,7 +11,8 @@ import pytest
 
 from batch_server import answer, letter, prompt_of
 from falter.cli._main import _run
-from falter.clients import FORMS, is_named, read_result
+from falter.clients.request_files import is_named, read_result
+from falter.clients.settings import FORMS
 from falter.core.ids import short
 from falter.store import Store, verify
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falter.clients._retry import GiveUp, Outcome, RetryPolicy, Stop, Wait, retry_after
+from falter.clients.retry import AbortRun, GiveUp, Outcome, RetryPolicy, Wait, retry_after
 
 
 def http(status: int, after: float | None = None) -> Outcome:
@@ -48,7 +48,7 @@ def test_a_final_outcome_is_final_whatever_its_status() -> None:
 @pytest.mark.parametrize("attempt", [1, 6])
 def test_refused_credentials_stop_the_run(status: int, attempt: int) -> None:
     """A refused key stops everything, at whatever attempt it comes."""
-    assert RetryPolicy(6).decide(attempt, http(status)) == Stop(f"HTTP {status}: told")
+    assert RetryPolicy(6).decide(attempt, http(status)) == AbortRun(f"HTTP {status}: told")
 
 
 def test_one_attempt_means_no_second() -> None:

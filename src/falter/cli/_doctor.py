@@ -13,7 +13,6 @@ import click
 from falter import __version__
 from falter.cli._env_file import env_file_option
 from falter.cli._inspect import EMBEDDED, not_downloaded, weights_here
-from falter.clients import HttpClient
 from falter.core.errors import FalterError
 from falter.experiment import ModelSpec, connect, probe_text, probed, run_async
 
@@ -103,7 +102,6 @@ def _diagnose(spec: ModelSpec, probe: bool) -> dict[str, Any]:
         "ok": True,
         "generates": able.generates,
         "log_probabilities": able.scores,
-        **({"requests_by": client.way} if isinstance(client, HttpClient) else {}),
         **found,
     }
 
@@ -120,8 +118,6 @@ def _print_findings(findings: dict[str, Any]) -> None:
             outputs = {"text": "generates", "log-probabilities": "log_probabilities"}
             returned = " and ".join(what for what, able in outputs.items() if model[able])
             click.echo(f"{model['name']}: reachable; returns {returned}")
-            if "requests_by" in model:
-                click.echo(f"  requests by: {model['requests_by']}")
             for line in probe_text(model["probe"]) if "probe" in model else ():
                 click.echo(f"  {line}")
         else:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from falter.clients import QUANTISATIONS, content_hash, quantised
+from falter.clients.quantize import QUANTISATIONS, content_hash, quantised
 from falter.core.errors import UnknownName
 from falter.weights import MINILM, SMOLLM2, find_weights, pull_weights
 

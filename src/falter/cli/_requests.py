@@ -15,7 +15,7 @@ from falter.cli._options import (
     store_option,
 )
 from falter.cli._typed import typed_command
-from falter.clients import FORMS
+from falter.clients.settings import FORMS
 from falter.core.errors import StoreError, UsageError, printable
 from falter.core.ids import short
 from falter.experiment import ImportedResults, export_requests, import_results, read_study, study_in

@@ -1,19 +1,20 @@
-"""`anthropic:NAME`: Claude by the Messages API: thinking, cached prefixes, refusals."""
+"""`anthropic:NAME`: Claude by the Messages API: thinking, cached prefixes, refusals, batches."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
-from falter.clients._answers import Answer
-from falter.clients._anthropic_batches import AnthropicBatches
-from falter.clients._client import HttpClient
-from falter.clients._options import OptionTable
-from falter.clients._settings import ClientSettings, clients
-from falter.clients._transport import Transport
+import orjson
+
+from falter.clients import batches as batch
+from falter.clients.answers import Answer, submapping
+from falter.clients.base import HttpClient
+from falter.clients.settings import ClientSettings, OptionTable, clients
+from falter.clients.transport import Transport
+from falter.core.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
 from falter.core.interfaces import Capabilities, Parameter
 from falter.core.records import Message, Model, Request, Response
-
-__all__ = ["Anthropic", "connect", "read_message"]
 
 THINKING = "tokens for thinking, on top of the limit"
 CACHE = "mark what stands before the last turn as a prefix to keep"
@@ -35,6 +36,8 @@ FINISH = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
 }
+FINAL = ("invalid_request_error", "not_found_error", "permission_error", "request_too_large")
+"""Types of errors of a line in a batch that would only repeat."""
 
 
 class Anthropic(HttpClient):
@@ -125,3 +128,71 @@ def read_message(data: Any) -> Answer:
 def connect(settings: ClientSettings) -> Anthropic:
     """Claude by Anthropic's own API; the key is in ANTHROPIC_API_KEY."""
     return Anthropic(settings)
+
+
+# Batches: requests go in as JSON, results come out as lines.
+
+
+class AnthropicBatches(batch.ProviderBatches):
+    """Batches of one model. They take no mark: one is known again by its requests."""
+
+    form = "anthropic"
+    most_requests = 100_000
+    most_bytes = 100_000_000  # Anthropic takes 256 MB; so much is held in memory here
+    path = "messages/batches"
+    cursor = "after_id"
+
+    def line(self, request: Request) -> bytes:
+        params = self._transport.dialect.fields(self._body(request))
+        return orjson.dumps({"custom_id": custom_id(request.key), "params": params})
+
+    async def submit(self, mark: str, lines: Sequence[bytes]) -> str | None:
+        body = b'{"requests":[' + b",".join(lines) + b"]}"
+        return await self.hand_in(self.path, body, "id")
+
+    async def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]:
+        """From the batch's own address: the one that the server names could be anywhere."""
+        url = self._transport.url(f"{self.path}/{name}/results")
+        async for line in self._transport.lines(url):
+            yield read_line(line, self._read, asked, self._transport.clean)
+
+    def entry(self, row: dict[str, Any]) -> ListedBatch:
+        return ListedBatch(
+            name=row.get("id") or "",
+            requests=_counts(row)[0],
+            created_at=batch.timestamp(row.get("created_at")),
+        )
+
+    def state(self, data: Any) -> BatchStatus:
+        state, (total, done) = batch.word(data["processing_status"]), _counts(data)
+        return BatchStatus(
+            ended=state == "ended",
+            said=f"{state}, {done:,} of {total:,}" if total else state,
+            cancelled=bool(data.get("cancel_initiated_at")),
+        )
+
+
+def read_line(
+    line: Any, read: Callable[[Any], Answer], asked: str, clean: Callable[[str], str]
+) -> BatchLine:
+    """A line of the results."""
+    line = line if isinstance(line, dict) else {}
+    key, result = key_of(line.get("custom_id")), submapping(line, "result")
+    kind = result.get("type")
+    if kind == "succeeded":
+        return batch.answered(key, result.get("message"), read, asked)
+    if kind != "errored":
+        return BatchLine(key=key, reason=batch.word(kind) or "no answer")
+    error = result.get("error")
+    inner = error.get("error", error) if isinstance(error, dict) else error
+    final = isinstance(inner, dict) and inner.get("type") in FINAL
+    return batch.declined(key, 400 if final else None, inner, clean)
+
+
+def _counts(data: Mapping[str, Any]) -> tuple[int | None, int]:
+    """How many requests a batch has, and how many are done with."""
+    counts = data.get("request_counts")
+    if not isinstance(counts, dict):
+        return None, 0
+    known = {name: batch.whole_number(value) or 0 for name, value in counts.items()}
+    return sum(known.values()), sum(known.values()) - known.get("processing", 0)

@@ -15,16 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from falter.clients._answers import Answer, failed
-from falter.clients._client import LONGEST_REASON, BaseClient
-from falter.clients._options import OptionTable
-from falter.clients._settings import ClientSettings, clients, runs_code
+from falter.clients.answers import Answer, failed
+from falter.clients.base import LONGEST_REASON, BaseClient
+from falter.clients.settings import ClientSettings, OptionTable, clients
 from falter.core.errors import InvalidValue, PreflightError
 from falter.core.interfaces import Capabilities, Client, Parameter
 from falter.core.records import Model, Request, Response
 from falter.core.scored import Scored
-
-__all__ = ["Function", "connect", "offer"]
 
 MOST_LANES = 8
 VERSION = "what sets apart two states of the application that its source does not"
@@ -61,7 +58,7 @@ class Function(BaseClient):
         given = options["version"] or getattr(self._function, "version", None)
         chats = "messages" in _parameters(self._function)
         self._lanes = min(settings.concurrency, MOST_LANES)
-        asynchronous = inspect.iscoroutinefunction(_plain(self._function))
+        asynchronous = inspect.iscoroutinefunction(_code_of(self._function))
         lanes = settings.concurrency if asynchronous else self._lanes
         self.capabilities = Capabilities(generates=True, scores=False, chats=chats, lanes=lanes)
         self.model = Model(
@@ -141,14 +138,13 @@ def _imported(name: str) -> Callable[..., Any]:
     return function
 
 
-def _plain(function: Callable[..., Any]) -> Any:
-    """The function behind a partial, or behind an object that can be called."""
-    while isinstance(function, partial):
-        function = function.func
-    return function if inspect.isroutine(function) else type(function).__call__
+def _code_of(function: Callable[..., Any]) -> Any:
+    named = _named(function)
+    return named if inspect.isroutine(named) else named.__call__
 
 
 def _named(function: Callable[..., Any]) -> Any:
+    """The function behind a partial, or the class of an object that can be called."""
     while isinstance(function, partial):
         function = function.func
     return function if inspect.isroutine(function) else type(function)
@@ -180,7 +176,6 @@ def _source_hash(function: Callable[..., Any]) -> str | None:
 
 
 @clients.registers("function")
-@runs_code
 def connect(settings: ClientSettings) -> Client:
     """A function of your own, async too: function:MODULE:NAME, or the callable itself in Python."""
     return Function(settings)

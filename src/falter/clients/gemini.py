@@ -1,20 +1,21 @@
-"""`gemini:NAME`: Gemini by its own API: thinking budgets, reasons of its safety filters."""
+"""`gemini:NAME`: Gemini by its own API: thinking budgets, safety filters, batches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
-from falter.clients._answers import Answer, UnusableAnswer
-from falter.clients._client import HttpClient
-from falter.clients._gemini_batches import GeminiBatches
-from falter.clients._options import OptionTable
-from falter.clients._settings import ClientSettings, clients
-from falter.clients._transport import Transport
+import orjson
+
+from falter.clients import batches as batch
+from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, submapping
+from falter.clients.base import HttpClient
+from falter.clients.settings import ClientSettings, OptionTable, clients
+from falter.clients.transport import Transport
+from falter.core.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
 from falter.core.interfaces import Capabilities, Parameter
 from falter.core.records import Model, Request, Response
-
-__all__ = ["Gemini", "connect", "read_candidates"]
 
 BUDGET = "tokens for thinking, on top of the limit; 0 turns it off where a model allows it"
 SAFETY = "the threshold of every safety filter, such as BLOCK_NONE"
@@ -54,7 +55,8 @@ class Gemini(HttpClient):
         self.capabilities = Capabilities(
             generates=True, scores=False, constrains=True, batches=True
         )
-        self.batches = GeminiBatches(self.transport, settings.name, self._body, read_candidates)
+        self.batches = GeminiBatches(self.transport, self._body, read_candidates)
+        self.batches.model = settings.name
         known = {parameter.name for parameter in OPTIONS.known}
         self.model = Model(
             client="gemini",
@@ -93,7 +95,7 @@ class Gemini(HttpClient):
                 for role, text in turns
                 if role != "system"
             ],
-            "generationConfig": self.transport.shape.fields(config),
+            "generationConfig": self.transport.dialect.fields(config),
         }
         system = "\n\n".join(text for role, text in turns if role == "system")
         if system:
@@ -145,3 +147,92 @@ def read_candidates(data: Any) -> Answer:
 def connect(settings: ClientSettings) -> Gemini:
     """Gemini by Google's own API; the key is in GEMINI_API_KEY."""
     return Gemini(settings)
+
+
+# Batches: requests go in with the call that makes one, answers come with its state.
+
+ENDED = ("SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")
+FINAL = (3, 5, 7, 9, 11, 12)
+"""Codes of Google's own for what would only repeat. The others may pass."""
+
+
+class GeminiBatches(batch.ProviderBatches):
+    """Batches of one model, of as many requests as go in without a file of their own."""
+
+    form = "gemini"
+    most_requests = 5_000
+    most_bytes = 15_000_000  # 20 MB with all that stands around them
+    page_size, rows = "pageSize", "operations"
+    newest_first = False  # nobody says in which order they come
+    model = ""
+
+    def line(self, request: Request) -> bytes:
+        metadata = {"key": custom_id(request.key)}
+        return orjson.dumps({"request": self._body(request), "metadata": metadata})
+
+    def file_line(self, request: Request) -> bytes:
+        """A line of a file has the key outside."""
+        key = custom_id(request.key)
+        return orjson.dumps({"key": key, "request": self._body(request)})
+
+    async def submit(self, mark: str, lines: Sequence[bytes]) -> str | None:
+        requests = b'{"requests":{"requests":[' + b",".join(lines) + b"]}}"
+        body = b'{"batch":{"displayName":%b,"inputConfig":%b}}' % (orjson.dumps(mark), requests)
+        return await self.hand_in(f"models/{self.model}:batchGenerateContent", body, "name")
+
+    def following(self, page: Mapping[str, Any], found: Sequence[ListedBatch]) -> str:
+        token = page.get("nextPageToken")
+        return (
+            f"&pageToken={quote(token[:2000], safe='')}" if token and isinstance(token, str) else ""
+        )
+
+    async def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]:
+        for line in _lines(await self.call(f"batches/{name}")):
+            yield read_line(line, self._read, asked, self._transport.clean)
+
+    def entry(self, row: dict[str, Any]) -> ListedBatch:
+        inner = submapping(row, "metadata")
+        return ListedBatch(
+            name=str(row.get("name") if inner else "").removeprefix("batches/"),
+            mark=batch.word(inner.get("displayName"), 100) or None,
+            requests=batch.whole_number(submapping(inner, "batchStats").get("requestCount")),
+            created_at=batch.timestamp(inner.get("createTime")),
+        )
+
+    def state(self, data: Any) -> BatchStatus:
+        state = batch.word(submapping(data, "metadata").get("state") or data.get("state"))
+        state = state.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
+        error = submapping(data, "error")
+        failed = state == "FAILED" or bool(error)
+        return BatchStatus(
+            ended=state in ENDED or bool(data.get("done")),
+            said=state.lower() or "unknown",
+            failure=(batch.word(error.get("message"), 400) or "failed") if failed else "",
+            too_much=error.get("code") in (8, 429),
+            cancelled=state == "CANCELLED",
+        )
+
+
+def read_line(
+    line: Any, read: Callable[[Any], Answer], asked: str, clean: Callable[[str], str]
+) -> BatchLine:
+    """One of the inlined answers, or a line of a file of results, which has its key outside."""
+    line = line if isinstance(line, dict) else {}
+    metadata = line.get("metadata")
+    key = key_of(metadata.get("key") if isinstance(metadata, dict) else line.get("key"))
+    if isinstance(line.get("response"), dict):
+        return batch.answered(key, line["response"], read, asked)
+    error = line.get("error")
+    final = isinstance(error, dict) and (error.get("code") in FINAL or error.get("code") == 400)
+    return batch.declined(key, 400 if final else None, error or "no answer", clean)
+
+
+def _lines(data: Any) -> list[Any]:
+    """The answers of a batch, at either depth where servers put them."""
+    output = (data.get("response") if isinstance(data, dict) else None) or {}
+    output = output.get("output") or output if isinstance(output, dict) else {}
+    inlined = output.get("inlinedResponses")
+    inlined = inlined.get("inlinedResponses") if isinstance(inlined, dict) else inlined
+    if inlined is None and output.get("responsesFile"):
+        raise RequestRefused("the results are in a file, which falter did not ask for", status=None)
+    return inlined if isinstance(inlined, list) else []

@@ -7,31 +7,27 @@ and asks for the prompt's own log-probabilities back (`echo`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from falter.clients._answers import Answer, RequestRefused, failed
-from falter.clients._client import HttpClient
-from falter.clients._holding import HOLDING, PLAIN_FORMS, held, likeliest
-from falter.clients._openai_batches import OpenAIBatches
-from falter.clients._openai_replies import read_chat, read_completion
-from falter.clients._openai_scoring import Scoring, UnfitServer
-from falter.clients._options import OptionTable
-from falter.clients._reasoning import asks_for_reasoning
-from falter.clients._settings import ClientSettings, clients
-from falter.clients._transport import CHARACTERS_A_TOKEN, Transport
+from falter.clients import batches as batch
+from falter.clients.answers import Answer, RequestRefused, failed, submapping
+from falter.clients.base import HttpClient
+from falter.clients.constrained import CONSTRAINT_OPTION, PLAIN_FORMS, constraint_fields, likeliest
+from falter.clients.openai_replies import Scoring, UnfitServer, read_chat, read_completion
+from falter.clients.settings import ClientSettings, OptionTable, asks_for_reasoning, clients
+from falter.clients.transport import CHARACTERS_A_TOKEN, Transport
+from falter.core.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
 from falter.core.errors import EndpointError
 from falter.core.interfaces import Capabilities
 from falter.core.records import Model, Request, Response, Sampling
 
-__all__ = ["OpenAI", "connect"]
-
 OPTIONS = OptionTable(
     client="openai",
-    known=(HOLDING,),
+    known=(CONSTRAINT_OPTION,),
     name="the model's name, as in 'openai:NAME'",
     passes_on=True,
     ours=(
@@ -71,7 +67,7 @@ class OpenAI(HttpClient):
         )
         self._chat = settings.api == "chat"
         if self._chat and self.transport.is_home:
-            self.transport.shape.rename("max_tokens")
+            self.transport.dialect.rename("max_tokens")
         self._url = self.transport.url("chat/completions" if self._chat else "completions")
         self._read = read_chat if self._chat else read_completion
         self._left_out = {name for name, value in options.items() if value is None}
@@ -88,7 +84,8 @@ class OpenAI(HttpClient):
             batches=self._form != "top_logprobs",
         )
         endpoint = "/v1/chat/completions" if self._chat else "/v1/completions"
-        self.batches = OpenAIBatches(self.transport, endpoint, self._body, self._read)
+        self.batches = OpenAIBatches(self.transport, self._body, self._read)
+        self.batches.endpoint = endpoint
         self.model = Model(
             client="openai",
             name=settings.name,
@@ -122,7 +119,7 @@ class OpenAI(HttpClient):
         content: Any
         if self._chat:
             name = b',"messages":'
-            asked = self.transport.shape.turns(turns or (("user", request.context),))
+            asked = self.transport.dialect.turns(turns or (("user", request.context),))
             content = [{"role": role, "content": text} for role, text in asked]
         else:
             # A completion has no turns: messages, where they come all the same, are joined.
@@ -130,7 +127,7 @@ class OpenAI(HttpClient):
             content = "\n\n".join(text for _, text in turns) if turns else request.context
         sampling, extra = request.sampling, b""
         if request.answers:
-            fields = held(self._form, request.answers)
+            fields = constraint_fields(self._form, request.answers)
             sampling = replace(sampling, max_tokens=fields.pop("max_tokens", sampling.max_tokens))
             extra = b"," + orjson.dumps(fields)[1:-1]
         return self._head + name + orjson.dumps(content) + extra + self._tail(sampling)
@@ -140,8 +137,8 @@ class OpenAI(HttpClient):
 
         But for a `top_p` of 1, which some servers refuse beside a temperature, or at all.
         """
-        shape = self.transport.shape
-        key = (shape.version, sampling)
+        dialect = self.transport.dialect
+        key = (dialect.version, sampling)
         tail = self._tails.get(key)
         if tail is None:
             fields = {
@@ -152,7 +149,7 @@ class OpenAI(HttpClient):
                 "seed": sampling.seed,
             }
             kept = {n: v for n, v in fields.items() if v is not None and n not in self._left_out}
-            sent = shape.fields(kept)
+            sent = dialect.fields(kept)
             tail = self._tails[key] = b"," + orjson.dumps(sent)[1:] if sent else b"}"
         return tail
 
@@ -198,3 +195,103 @@ class OpenAI(HttpClient):
             sum(map(len, prompts)) // CHARACTERS_A_TOKEN,
             self._scoring.reader(prompts, request.context.rstrip()),
         )
+
+
+# Batches, also of hosts with the same interface: a file goes in, two come out.
+
+ENDED = ("completed", "failed", "expired", "cancelled")
+LINE = b'{"custom_id":"%b","method":"POST","url":"%b","body":%b}'
+
+
+class OpenAIBatches(batch.ProviderBatches):
+    """Batches of one endpoint, such as `/v1/chat/completions`, which is what a host calls it."""
+
+    form = "openai"
+    most_requests = 50_000
+    most_bytes = 100_000_000  # OpenAI takes 200 MB; so much is held in memory here
+    endpoint = ""
+
+    def line(self, request: Request) -> bytes:
+        name = custom_id(request.key).encode()
+        return LINE % (name, self.endpoint.encode(), self._body(request))
+
+    async def submit(self, mark: str, lines: Sequence[bytes]) -> str | None:
+        """A file that is uploaded twice costs nothing; only the batch itself is made once."""
+        boundary = f"falter-{custom_id(mark)}"
+        data = await self._transport.call(
+            self._transport.url("files"),
+            _form(boundary, b"\n".join(lines)),
+            kind=f"multipart/form-data; boundary={boundary}",
+        )
+        asked = {
+            "input_file_id": _file(data.get("id") if isinstance(data, dict) else None),
+            "endpoint": self.endpoint,
+            "completion_window": "24h",
+            "metadata": {"falter": mark},
+        }
+        return await self.hand_in("batches", orjson.dumps(asked), "id")
+
+    async def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]:
+        """The answers, then the errors; a batch that expired or was cancelled has both, too."""
+        data = await self.call(f"batches/{name}")
+        for field in ("output_file_id", "error_file_id"):
+            if isinstance(data, dict) and data.get(field):
+                url = self._transport.url(f"files/{_file(data[field])}/content")
+                async for line in self._transport.lines(url):
+                    yield read_line(line, self._read, asked, self._transport.clean)
+
+    def entry(self, row: dict[str, Any]) -> ListedBatch:
+        return ListedBatch(
+            name=row.get("id") or "",
+            mark=batch.word(submapping(row, "metadata").get("falter"), 100) or None,
+            requests=batch.whole_number(submapping(row, "request_counts").get("total")),
+            created_at=batch.timestamp(row.get("created_at")),
+        )
+
+    def state(self, data: Any) -> BatchStatus:
+        state, counts = batch.word(data["status"]), data.get("request_counts") or {}
+        total, done = (batch.whole_number(counts.get(name)) for name in ("total", "completed"))
+        errors = (data.get("errors") or {}).get("data") or []
+        failed = state == "failed"
+        first = errors[0] if failed and errors else {}
+        code = batch.word(first.get("code"))
+        return BatchStatus(
+            ended=state in ENDED,
+            said=f"{state}, {done:,} of {total:,}" if total and done is not None else state,
+            failure=(batch.word(first.get("message"), 400) or code or "failed") if failed else "",
+            too_much="token_limit" in code or "batch_limit" in code,
+            cancelled=state == "cancelled",
+        )
+
+
+def read_line(
+    line: Any, read: Callable[[Any], Answer], asked: str, clean: Callable[[str], str]
+) -> BatchLine:
+    """A line of either file."""
+    line = line if isinstance(line, dict) else {}
+    key, response = key_of(line.get("custom_id")), line.get("response")
+    if not isinstance(response, dict):
+        return batch.declined(key, None, line.get("error") or "no answer", clean)
+    status = response.get("status_code")
+    body = response.get("body")
+    if status is None or (type(status) is int and status < 300):
+        return batch.answered(key, body, read, asked)
+    error = body.get("error", body) if isinstance(body, dict) else body
+    return batch.declined(key, status if type(status) is int else None, error, clean)
+
+
+def _form(boundary: str, content: bytes) -> bytes:
+    """A form with the purpose and the file."""
+    start = (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; '
+        'filename="falter.jsonl"\r\nContent-Type: application/jsonl\r\n\r\n'
+    )
+    return start.encode() + content + f"\n\r\n--{boundary}--\r\n".encode()
+
+
+def _file(value: Any) -> str:
+    """The server's name for a file. Raises where it is none that may stand in a URL."""
+    if batch.is_name(value):
+        return str(value)
+    raise EndpointError(f"the server calls its file {batch.word(value)!r}, which is no id")

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from falter.clients._answers import Answer, UnusableAnswer
-from falter.clients._client import HttpClient
-from falter.clients._holding import answer_schema
-from falter.clients._options import OptionTable
-from falter.clients._reasoning import asks_for_reasoning
-from falter.clients._settings import ClientSettings, clients
-from falter.clients._transport import Transport
+from falter.clients.answers import Answer, UnusableAnswer, stop_at
+from falter.clients.base import HttpClient
+from falter.clients.constrained import answer_schema
+from falter.clients.settings import ClientSettings, OptionTable, asks_for_reasoning, clients
+from falter.clients.transport import Transport
 from falter.core.interfaces import Capabilities
 from falter.core.records import Model, Request, Response
-
-__all__ = ["Responses", "connect"]
 
 OPTIONS = OptionTable(
     client="responses",
@@ -94,12 +90,12 @@ def _read(data: Any, stop: tuple[str, ...]) -> Answer:
     text = "".join(part["text"] for part in messages if part["type"] == "output_text")
     why = (data.get("incomplete_details") or {}).get("reason")
     reason = "refusal" if refused else FINISH.get(why, why) if why else "stop"
-    ends = [text.index(word) for word in stop if word in text]
+    end = stop_at(text, stop)
     usage = data.get("usage") or {}
     return Answer.from_server(
-        refused or text[: min(ends, default=None)],
+        refused or text[:end],
         reasoning="\n".join(thoughts) or None,
-        finish_reason="stop" if ends and not refused else reason,
+        finish_reason="stop" if end is not None and not refused else reason,
         prompt_tokens=usage.get("input_tokens"),
         completion_tokens=usage.get("output_tokens"),
         reasoning_tokens=(usage.get("output_tokens_details") or {}).get("reasoning_tokens"),

@@ -23,15 +23,12 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any
 
-from falter.clients._client import BaseClient
-from falter.clients._options import OptionTable
-from falter.clients._settings import ClientSettings, clients, costs_nothing
+from falter.clients.base import BaseClient
+from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing
 from falter.core.ids import digest
 from falter.core.interfaces import Capabilities, Client, Parameter
 from falter.core.records import ContinuationScore, Model, Recipe, Request, Response, Variant
 from falter.core.render import plain
-
-__all__ = ["EFFECTS", "RATINGS", "Simulated", "connect"]
 
 EFFECTS: dict[str, float] = {
     "typos": 0.35,

@@ -1,5 +1,123 @@
-"""Floor ½: sentences as vectors, from a small encoder that runs offline."""
+"""Floor ½: sentences and tokens as vectors, by all-MiniLM-L6-v2 (int8 ONNX), offline."""
 
-from falter.embedding._minilm import Encoder, minilm
+from __future__ import annotations
 
-__all__ = ["Encoder", "minilm"]
+import gzip
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.core.errors import MissingExtra, WeightsError
+from falter.weights import MINILM, find_weights
+
+Floats = NDArray[np.float64]
+LONGEST = 256  # tokens; the model was not trained with more
+BATCH = 8
+REMEMBERED = 4096  # vectors of 3 kB
+SPECIAL = ("[CLS]", "[SEP]")
+
+
+class Encoder:
+    """Texts to vectors. Only the weights are int8, so a text's batch does not change its vector."""
+
+    name = "all-MiniLM-L6-v2 (int8)"
+
+    def __init__(self, session: Any, tokenizer: Any) -> None:
+        self._session, self._tokenizer = session, tokenizer
+        self._cache: dict[str, Floats] = {}
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """One vector of length 1 a text, the mean over its tokens; zeros for an empty text."""
+        out = np.zeros((len(texts), 384))
+        for rows, _, hidden, mask in self._batches(texts):
+            mean = (hidden * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+            out[rows] = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+        return out
+
+    def tokens(self, texts: Sequence[str]) -> list[tuple[tuple[str, ...], Floats]]:
+        """Each text's tokens with their vectors of length 1, without the special ones."""
+        out: list[tuple[tuple[str, ...], Floats]] = [((), np.zeros((0, 384)))] * len(texts)
+        for rows, encoded, hidden, _ in self._batches(texts):
+            for row, tokens, vectors in zip(rows, encoded, hidden, strict=True):
+                inner = vectors[1 : len(tokens) - 1]
+                unit = inner / np.linalg.norm(inner, axis=1, keepdims=True)
+                out[row] = tuple(tokens[1:-1]), unit
+        return out
+
+    def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]:
+        """The cosine of each pair; None if either text is empty."""
+        a, b = self._cached_vectors(first), self._cached_vectors(second)
+        values = np.einsum("ij,ij->i", a, b)
+        return [float(values[n]) if a[n].any() and b[n].any() else None for n in range(len(values))]
+
+    def _cached_vectors(self, texts: Sequence[str]) -> Floats:
+        """Vectors through a cache, since one baseline is compared with many variants."""
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._cache]
+        if len(self._cache) + len(fresh) > REMEMBERED:
+            self._cache.clear()
+            fresh = list(dict.fromkeys(texts))
+        self._cache.update(zip(fresh, self.encode(fresh), strict=True))
+        return np.array([self._cache[text] for text in texts]).reshape(-1, 384)
+
+    def _batches(
+        self, texts: Sequence[str]
+    ) -> Iterator[tuple[list[int], list[list[str]], Floats, Floats]]:
+        """Batches of texts of similar length: their rows, tokens, hidden states and mask."""
+        encoded = [self._tokenizer.encode(text) for text in texts]
+        filled = [n for n, text in enumerate(texts) if text.strip()]
+        order = sorted(filled, key=lambda n: len(encoded[n].ids))
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            width = max(len(encoded[n].ids) for n in rows)
+            ids = np.zeros((len(rows), width), np.int64)
+            mask = np.zeros((len(rows), width), np.int64)
+            for at, n in enumerate(rows):
+                length = len(encoded[n].ids)
+                ids[at, :length], mask[at, :length] = encoded[n].ids, 1
+            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": ids * 0}
+            (hidden,) = self._session.run(None, inputs)
+            yield (
+                rows,
+                [encoded[n].tokens for n in rows],
+                hidden.astype(np.float64),
+                mask.astype(np.float64),
+            )
+
+
+@cache
+def minilm(threads: int = 1) -> Encoder:
+    """The encoder, loaded once. It needs the extra `embed` and the weights."""
+    path = find_weights(MINILM)
+    try:
+        import onnxruntime
+        import tokenizers
+    except ImportError as error:
+        raise MissingExtra("An embedding", "embed", error.name or "onnxruntime") from error
+    if path is None:
+        raise WeightsError(
+            "The weights of the sentence encoder are not on this machine",
+            hint="fetch them with: falter models pull minilm",
+        )
+    return Encoder(_session(onnxruntime, path, threads), _tokenizer(tokenizers))
+
+
+def _session(onnxruntime: Any, path: Path, threads: int) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _tokenizer(tokenizers: Any) -> Any:
+    """BERT's uncased WordPiece."""
+    packed = files("falter.embedding").joinpath("data", "bert_uncased_vocab.txt.gz")
+    words = gzip.decompress(packed.read_bytes()).decode("utf-8").splitlines()
+    vocabulary = {word: n for n, word in enumerate(words)}
+    tokenizer = tokenizers.BertWordPieceTokenizer(vocabulary, lowercase=True)
+    tokenizer.enable_truncation(LONGEST)
+    return tokenizer

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from falter.analysis import Analysis, score_rows
-from falter.clients import offer
+from falter.clients.function import offer
 from falter.core.errors import InvalidValue, UsageError
 from falter.core.records import Run
 from falter.experiment._config import Experiment

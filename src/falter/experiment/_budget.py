@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from falter.clients import is_free
+from falter.clients.settings import is_free
 from falter.core.errors import UsageError
 from falter.experiment._prices import price_lists, read_prices
 from falter.experiment._resolve import PanelPlan, Resolved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from falter.clients import ClientSettings, clients, with_ray
+from falter.clients import ClientSettings, clients
 from falter.core.errors import UsageError, nearest
 from falter.core.interfaces import Client, Scorer
 from falter.experiment._config import EngineSpec, Experiment, ModelSpec
@@ -40,7 +40,11 @@ def connect(spec: ModelSpec, engine: EngineSpec | None = None) -> Client:
     client = connector(settings)
     if engine is None:
         return client
-    return with_ray(name, settings, client, count=engine.actors, gpus=engine.gpus)
+    from falter.clients.engines import EngineClient, hosts
+
+    host = hosts.get(engine.name)
+    model = client.model
+    return EngineClient(client, host(name, settings, model, count=engine.actors, gpus=engine.gpus))
 
 
 def connect_judge(spec: ModelSpec, *, batch: bool) -> Client:

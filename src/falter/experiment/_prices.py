@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from falter.clients import is_free
+from falter.clients.settings import is_free
 from falter.core.errors import UsageError
 from falter.experiment._config import Experiment
 from falter.experiment._settings import Block, Setting

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from falter import clients as forms  # what loads aiohttp waits until a name of it is used
+from falter.clients import request_files as forms
 from falter.core.errors import UsageError, printable
 from falter.core.ids import short
 from falter.core.interfaces import Client

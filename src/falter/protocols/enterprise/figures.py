@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from falter.core.records import Estimate, EstimateStatus
 from falter.figures import Column, Curve, Curves, Figure, Grid, HeatMap, Statement, Value
-from falter.measures import CategoryScore, RobustnessScore, category_difficulty, run_summary
+from falter.measures import RobustnessScore, category_difficulty, run_summary
+from falter.measures.enterprise import CategoryScore
 from falter.protocols.enterprise.pairs import Pair, Reply
 from falter.protocols.enterprise.parts import BASELINE, CROSSLINGUAL, kind_of
 from falter.protocols.enterprise.scores import ALIKE, TOLERANCE, Scores

@@ -11,7 +11,8 @@ import numpy as np
 
 from falter.core.ids import short
 from falter.core.records import Estimate, Run
-from falter.measures import CategoryScore, RatedPairs, RobustnessScore, robustness_score
+from falter.measures import RatedPairs, RobustnessScore, robustness_score
+from falter.measures.enterprise import CategoryScore
 from falter.protocols.enterprise.pairs import (
     SAME,
     Pair,

@@ -1,0 +1,167 @@
+"""What a model said, before it is a response; and how that can go wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import time
+from typing import Any, Self
+
+from falter.core.errors import EndpointError
+from falter.core.records import ContinuationScore, Request, Response, Usage
+
+LONGEST_TEXT = 1_000_000
+MOST_TOKENS = 10_000_000
+"""More than any request takes: a server that counts beyond has not counted."""
+THOUGHT = re.compile(r"\s*<think>(?P<inside>.*?)(?:(?P<end></think>)|\Z)", re.S)
+END = "</think>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A text or scores, and what came with them; `reasoning` stood before the text, or beside."""
+
+    text: str | None = None
+    scores: tuple[ContinuationScore, ...] = ()
+    finish_reason: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    served_by: str | None = None
+    reasoning: str | None = None
+    request_id: str | None = None
+    value: float | None = None
+
+    @classmethod
+    def from_server(
+        cls,
+        text: str | None,
+        *,
+        scores: tuple[ContinuationScore, ...] = (),
+        finish_reason: Any = None,
+        prompt_tokens: Any = None,
+        completion_tokens: Any = None,
+        reasoning_tokens: Any = None,
+        cached_tokens: Any = None,
+        served_by: Any = None,
+        reasoning: Any = None,
+        request_id: Any = None,
+        value: float | None = None,
+    ) -> Self:
+        """From values of a server's JSON: those of a wrong type count as absent.
+
+        A text beyond a million characters is cut there, with finish reason `length`.
+        """
+        if text is not None and len(text) > LONGEST_TEXT:
+            text, finish_reason = text[:LONGEST_TEXT], "length"
+        return cls(
+            text=text,
+            scores=scores,
+            finish_reason=finish_reason[:100] if isinstance(finish_reason, str) else None,
+            usage=Usage(
+                prompt_tokens=_count(prompt_tokens),
+                completion_tokens=_count(completion_tokens),
+                reasoning_tokens=_count(reasoning_tokens),
+                cached_tokens=_count(cached_tokens),
+            ),
+            served_by=_short(served_by),
+            reasoning=reasoning[:LONGEST_TEXT] if isinstance(reasoning, str) else None,
+            request_id=_short(request_id),
+            value=value,
+        )
+
+    def response(self, request: Request, latency: float) -> Response:
+        """This answer to a request, as it is stored: reasoning apart from the text."""
+        return self.stored(request.key, latency)
+
+    def stored(self, key: str, latency: float = 0.0) -> Response:
+        """The same where no more than the request's key is known."""
+        text, reasoning, finish_reason = self.text, self.reasoning, self.finish_reason
+        if text is not None and not self.scores:
+            text, inside, whole = split_reasoning(text)
+            reasoning = "\n".join(filter(None, (reasoning, inside))) or None
+            if not whole and finish_reason != "length":
+                finish_reason = "unclosed_reasoning"
+        return Response(
+            key=key,
+            text=text,
+            scores=self.scores,
+            finish_reason=finish_reason,
+            usage=self.usage,
+            latency=latency,
+            served_by=self.served_by,
+            received_at=time(),
+            reasoning=reasoning,
+            value=self.value,
+            request_id=self.request_id,
+        )
+
+
+def split_reasoning(text: str) -> tuple[str, str, bool]:
+    """A reply without the `<think>` blocks that it begins with, these, and whether they are closed.
+
+    Where the chat template has opened the block in the prompt, all before the first `</think>` is
+    reasoning. Blocks further on are part of the answer.
+    """
+    inside: list[str] = []
+    if END in text and "<think>" not in text[: text.index(END)]:
+        before, _, text = text.partition(END)
+        inside.append(before.strip())
+    while block := THOUGHT.match(text):
+        inside.append(block["inside"].strip())
+        text = text[block.end() :]
+        if block["end"] is None:
+            return "", "\n".join(inside), False
+    return (text.lstrip() if inside else text), "\n".join(inside), True
+
+
+def stop_at(text: str, stop: Sequence[str]) -> int | None:
+    """The place where the first of the stop strings begins, or None."""
+    return min((at for word in stop if (at := text.find(word)) >= 0), default=None)
+
+
+def _count(value: Any) -> int:
+    """A number of tokens; 0 where it is none that could be."""
+    return value if type(value) is int and 0 < value <= MOST_TOKENS else 0
+
+
+def _short(value: Any) -> str | None:
+    return value[:200] if isinstance(value, str) and value else None
+
+
+class UnusableAnswer(Exception):
+    """An answer that arrived and says nothing usable; asking again may help."""
+
+
+class RequestRefused(EndpointError):
+    """A request that failed for good, with what the server said of it.
+
+    `status` is the HTTP status, if there was one; `said`, `code` and `field` are the server's
+    message, its code for the error, and the field of the body that it names.
+    """
+
+    def __init__(
+        self, reason: str, *, status: int | None, said: str = "", code: str = "", field: str = ""
+    ) -> None:
+        super().__init__(reason)
+        self.status, self.said, self.code, self.field = status, said, code, field
+
+
+def failed(request: Request, reason: str) -> Response:
+    """A response that says why there is no answer; the next run asks again."""
+    return failed_key(request.key, reason)
+
+
+def failed_key(key: str, reason: str) -> Response:
+    """The same where no more than the request's key is known."""
+    return Response(key=key, failure=reason, received_at=time())
+
+
+def refused_key(key: str, reason: str) -> Response:
+    """A refusal that came instead of an answer: it is stored, and not asked again."""
+    return Response(key=key, text="", finish_reason=reason, received_at=time())
+
+
+def submapping(data: Any, name: str) -> dict[str, Any]:
+    """The mapping inside a mapping; an empty one where there is none."""
+    inner = data.get(name) if isinstance(data, dict) else None
+    return inner if isinstance(inner, dict) else {}

@@ -1,0 +1,191 @@
+"""Batches of all providers: names, the list, a batch's state, and what a line of results says."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, failed_key, refused_key
+from falter.clients.retry import RETRYABLE_STATUSES, read_error
+from falter.clients.transport import FILTERED, ODD_JSON, Transport
+from falter.core.batches import BatchLine, BatchStatus, ListedBatch
+from falter.core.errors import EndpointError, PreflightError
+from falter.core.records import Request
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
+"""What a provider may call a batch or a file: nothing that could lead elsewhere in a URL."""
+NO_BATCHES = (404, 405, 501)
+
+Body = Callable[[Request], Any]
+Read = Callable[[Any], Answer]
+
+
+class ProviderBatches(ABC):
+    """A model's batches at one provider, as `falter.core.batches.BatchDesk` wants them.
+
+    A provider says where its list is (`path`), how long a page of it may be asked to be
+    (`page_size`, the name of that field), and where a page holds its batches (`rows`).
+    """
+
+    form: str
+    most_requests: int
+    most_bytes: int
+    path = "batches"
+    page_size = "limit"
+    rows = "data"
+    cursor = "after"
+    newest_first = True
+
+    def __init__(self, transport: Transport, body: Body, read: Read) -> None:
+        self._transport, self._body, self._read = transport, body, read
+
+    @property
+    def asked(self) -> str:
+        return self._transport.dialect.note(None)
+
+    @abstractmethod
+    def line(self, request: Request) -> bytes: ...
+
+    def file_line(self, request: Request) -> bytes:
+        return self.line(request)
+
+    @abstractmethod
+    async def submit(self, mark: str, lines: Sequence[bytes]) -> str | None: ...
+
+    @abstractmethod
+    def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]: ...
+
+    @abstractmethod
+    def entry(self, row: dict[str, Any]) -> ListedBatch:
+        """A batch of the list; with a name that is none, it is left out."""
+
+    @abstractmethod
+    def state(self, data: Any) -> BatchStatus:
+        """How a batch stands, from its JSON."""
+
+    async def check(self) -> None:
+        """Raise `PreflightError` where a server has no list of batches, which costs nothing."""
+        base_url = self._transport.base_url
+        try:
+            await self.call(f"{self.path}?{self.page_size}=1")
+        except RequestRefused as error:
+            if error.status in NO_BATCHES:
+                raise PreflightError(
+                    f"{base_url} takes no batches (HTTP {error.status})",
+                    hint="leave --batch out, and every request is sent by itself",
+                ) from error
+            raise PreflightError(
+                f"the batches at {base_url} cannot be listed: {error.message}",
+                hint="what a batch costs must not be asked twice, so they have to be",
+            ) from error
+
+    async def listed(self, since: float) -> AsyncIterator[ListedBatch]:
+        cursor = ""
+        while True:
+            page = await self.call(f"{self.path}?{self.page_size}=100{cursor}")
+            page = page if isinstance(page, dict) else {}
+            rows = [row for row in page.get(self.rows) or () if isinstance(row, dict)]
+            found = [each for each in map(self.entry, rows) if is_name(each.name)]
+            for each in found:
+                if each.created_at is None or each.created_at >= since:
+                    yield each
+                elif self.newest_first:
+                    return
+            cursor = self.following(page, found)
+            if not rows or not cursor:
+                return
+
+    def following(self, page: Mapping[str, Any], found: Sequence[ListedBatch]) -> str:
+        """The end of the next page's address; empty after the last page."""
+        return f"&{self.cursor}={found[-1].name}" if found and page.get("has_more") else ""
+
+    async def status(self, name: str) -> BatchStatus:
+        try:
+            data = await self.call(f"{self.path}/{name}")
+        except RequestRefused as error:
+            if error.status == 404:
+                return BatchStatus(ended=True, said="not found", gone=True)
+            raise
+        try:
+            return self.state(data)
+        except ODD_JSON as error:
+            said = self._transport.clean(repr(error))
+            raise EndpointError(f"odd JSON about a batch: {said}") from None
+
+    async def call(self, path: str) -> Any:
+        """The JSON of an address."""
+        return await self._transport.call(self._transport.url(path))
+
+    async def hand_in(self, path: str, body: bytes, field: str) -> str | None:
+        """Hand a batch in, once: its name, None where nobody knows whether it arrived."""
+        try:
+            data = await self._transport.call(self._transport.url(path), body, once=True)
+        except RequestRefused as error:
+            if error.status is None or error.status >= 500:
+                return None
+            raise
+        value = data.get(field) if isinstance(data, dict) else None
+        value = value.removeprefix("batches/") if isinstance(value, str) else value
+        return value if is_name(value) else ""
+
+
+def word(value: Any, most: int = 60) -> str:
+    """A short word of a server's, fit to be shown and stored."""
+    return "".join(c for c in value[:most] if c.isprintable()) if isinstance(value, str) else ""
+
+
+def whole_number(value: Any) -> int | None:
+    """A count, which some write as text."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
+        return int(value)
+    return value if type(value) is int and value >= 0 else None
+
+
+def timestamp(value: Any) -> float | None:
+    """Seconds since 1970 of a number, or of a date in the form of RFC 3339."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e11:
+        return float(value)
+    try:
+        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def is_name(value: Any) -> bool:
+    """Return True if that may be a provider's name for something."""
+    return isinstance(value, str) and NAME.fullmatch(value) is not None
+
+
+def answered(key: str, data: Any, read: Read, asked: str) -> BatchLine:
+    """A line with an answer; one that cannot be read is a failure.
+
+    `asked` says how the server was asked, where that was not the usual way.
+    """
+    try:
+        response = read(data).stored(key)
+    except UnusableAnswer as error:
+        return BatchLine(key=key, response=failed_key(key, f"unusable answer: {error}"[:500]))
+    except ODD_JSON as error:
+        return BatchLine(key=key, response=failed_key(key, f"odd JSON: {error!r}"[:500]))
+    if asked:
+        served_by = ", ".join(filter(None, (response.served_by, asked)))
+        response = replace(response, served_by=served_by)
+    return BatchLine(key=key, response=response)
+
+
+def declined(key: str, status: int | None, error: Any, clean: Callable[[str], str]) -> BatchLine:
+    """A line with an error: a refusal for good, or a reason to ask again."""
+    said = read_error(orjson.dumps({"error": error}))
+    reason = f"HTTP {status}: {said.message}" if status else said.message
+    reason = clean(reason) or "an error without a word"
+    if said.code in FILTERED:
+        return BatchLine(key=key, response=refused_key(key, "content_filter"))
+    if status is None or status in RETRYABLE_STATUSES or status >= 500:
+        return BatchLine(key=key, reason=reason)
+    return BatchLine(key=key, response=failed_key(key, reason))

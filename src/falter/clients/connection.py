@@ -1,0 +1,390 @@
+"""The connections to one server: the key in its header, time-outs, bounds, and nothing leaked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import ipaddress
+import os
+import re
+import ssl
+import urllib.request
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from falter.clients.retry import Outcome
+from falter.core.errors import InvalidValue
+
+JSON = "application/json"
+ENDPOINTS = ("chat/completions", "completions", "models")
+"""What people paste along with a base URL, most of all."""
+LONGEST_MESSAGE = 500
+MAX_BODY_BYTES = 32 * 2**20
+"""More than one answer can reasonably be."""
+SECRET_LENGTH = 8
+"""Keys from this length on are masked wherever they appear; a shorter one is a stand-in ("EMPTY"),
+and what would be cut out of texts with it is not the key."""
+
+Reply = tuple[int, Mapping[str, str], bytes]
+"""What a server answered: status, headers, and a body in which the key is masked."""
+
+
+class TooLargeError(Exception):
+    """A body beyond what was allowed."""
+
+
+CONNECTION_ERRORS = (TimeoutError, aiohttp.ClientError, OSError, TooLargeError)
+
+
+class Connection:
+    """Connections to one server, opened by the first request in the loop it runs in.
+
+    What goes wrong below HTTP is an `Outcome`. Redirects are not followed, cookies not kept, and
+    the environment's proxy is used for other machines only.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        connections: int,
+        timeout: float,
+        headers: Mapping[str, str],
+        secrets: Sequence[str],
+    ) -> None:
+        self._base_url = base_url
+        self._connections = connections
+        self._timeout = timeout
+        # Unpacking a body costs more than a local network saves by it.
+        self._headers = {
+            "Content-Type": JSON, "Accept-Encoding": "identity", "User-Agent": "falter", **headers,
+        }  # fmt: skip
+        # What is short occurs in every text by chance.
+        self._secrets = tuple(secret for secret in secrets if len(secret) >= SECRET_LENGTH)
+        self._written = {
+            form
+            for secret in self._secrets
+            for form in (secret.encode(), orjson.dumps(secret)[1:-1])
+        }
+        self._session: aiohttp.ClientSession | None = None
+        self._deadlines: _Deadlines | None = None
+        self._always: dict[str, Any] = {}
+
+    async def post(self, url: URL, body: bytes) -> Reply | Outcome:
+        """One attempt, ended by the time-out."""
+        session, deadlines = self._open()
+        task = deadlines.start()
+        try:
+            # aiohttp warns about large bodies that are bytes, and sends files in pieces.
+            data = body if len(body) < 2**20 else io.BytesIO(body)
+            return await self._reply(await session.post(url, data=data, **self._always))
+        except asyncio.CancelledError:
+            if not deadlines.is_over(task):
+                raise
+            return self._broken(TimeoutError(), self._timeout)
+        except CONNECTION_ERRORS as error:
+            return self._broken(error, self._timeout)
+        finally:
+            deadlines.stop(task)
+
+    async def exchange(
+        self,
+        url: URL,
+        body: bytes | None = None,
+        *,
+        seconds: float,
+        kind: str = JSON,
+        most: int | None = None,
+    ) -> Reply | Outcome:
+        """One attempt at something other than a request: a GET, or a POST of this kind of body."""
+        session, _ = self._open()
+        method, data = ("GET", None) if body is None else ("POST", io.BytesIO(body))
+        headers = None if body is None else {"Content-Type": kind}
+        limit = aiohttp.ClientTimeout(total=seconds)
+        try:
+            response = await session.request(
+                method, url, data=data, headers=headers, timeout=limit, **self._always
+            )
+            return await self._reply(response, most)
+        except CONNECTION_ERRORS as error:
+            return self._broken(error, seconds, most)
+
+    async def lines(self, url: URL, silence: float) -> AsyncIterator[bytes | Reply | Outcome]:
+        """The lines of a file as they come, each bounded; last, what went wrong if anything did.
+
+        `silence` is how many seconds may pass without a byte.
+        """
+        session, _ = self._open()
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=silence, sock_read=silence)
+        try:
+            response = await session.get(url, timeout=limit, **self._always)
+            if response.status >= 300:
+                yield await self._reply(response)
+                return
+            async with contextlib.aclosing(_lines(response)) as lines:
+                async for line in lines:
+                    yield self._without_secrets(line)
+        except CONNECTION_ERRORS as error:
+            yield self._broken(error, silence)
+
+    async def close(self) -> None:
+        """Close the connections. Safe to call twice; the next request opens new ones."""
+        session, self._session = self._session, None
+        if self._deadlines is not None:
+            self._deadlines.close()
+        if session is not None:
+            await session.close()
+            await asyncio.sleep(0)
+
+    def clean(self, text: str) -> str:
+        """A message fit to be shown: on one line, bounded, without the key."""
+        for secret in self._secrets:
+            text = text.replace(secret, "…")
+        text = " ".join(text[: 8 * LONGEST_MESSAGE].split())
+        text = "".join(c for c in text if c.isprintable())
+        return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+
+    def masked(self, data: Any) -> Any:
+        """JSON without the key, also where it was written with escapes."""
+        if not self._secrets:
+            return data
+        if isinstance(data, str):
+            for secret in self._secrets:
+                data = data.replace(secret, "…")
+            return data
+        if isinstance(data, list):
+            return [self.masked(value) for value in data]
+        if isinstance(data, dict):
+            return {self.masked(name): self.masked(value) for name, value in data.items()}
+        return data
+
+    def _open(self) -> tuple[aiohttp.ClientSession, _Deadlines]:
+        if self._session is None or self._deadlines is None:
+            # The environment's proxy is resolved once. aiohttp's trust_env would do it for every
+            # request, in a thread, and send passwords from ~/.netrc along.
+            proxy = proxy_for(self._base_url)
+            self._always = {"allow_redirects": False}
+            if proxy is not None:
+                self._always["proxy"] = URL(proxy)
+            tls = _tls() if self._base_url.startswith("https:") else True
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._connections, ttl_dns_cache=300, ssl=tls),
+                timeout=aiohttp.ClientTimeout(total=None),
+                headers=self._headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+            self._deadlines = _Deadlines(self._timeout)
+        return self._session, self._deadlines
+
+    async def _reply(self, response: aiohttp.ClientResponse, most: int | None = None) -> Reply:
+        """The whole body, bounded; read in one go where its size is known."""
+        most = most or MAX_BODY_BYTES
+        length, headers = response.content_length, response.headers
+        if length is None or length > most or "Content-Encoding" in headers:
+            raw = await _bounded(response, most)
+        else:
+            raw = await response.read()
+        return response.status, headers, self._without_secrets(raw)
+
+    def _without_secrets(self, raw: bytes) -> bytes:
+        for written in self._written:
+            if written in raw:
+                raw = raw.replace(written, "…".encode())
+        return raw
+
+    def _broken(self, error: Exception, seconds: float, most: int | None = None) -> Outcome:
+        """No whole answer came."""
+        if isinstance(error, TooLargeError):
+            size = f"more than {(most or MAX_BODY_BYTES) // 2**20} MiB"
+            return Outcome(what="unusable answer", message=size, final=True)
+        if isinstance(error, TimeoutError):
+            return Outcome(what="timed out", message=f"no answer within {seconds:g} s")
+        return Outcome(
+            what="connection failed",
+            message=self.clean(describe_error(error)),
+            final=isinstance(error, aiohttp.ClientConnectorCertificateError),
+        )
+
+
+class _Deadlines:
+    """Time-outs for all requests in flight, with one timer.
+
+    All have the same length, so the oldest is due first. A timer for each request, as aiohttp
+    would set, costs a tenth of the throughput.
+    """
+
+    __slots__ = ("_due", "_loop", "_over", "_seconds", "_timer")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._due: dict[asyncio.Task[Any], float] = {}
+        self._over: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> asyncio.Task[Any]:
+        """Begin the running task's time; end it with `stop`."""
+        task = asyncio.current_task(self._loop)
+        assert task is not None
+        due = self._due[task] = self._loop.time() + self._seconds
+        if self._timer is None:
+            self._timer = self._loop.call_at(due, self._sweep)
+        return task
+
+    def stop(self, task: asyncio.Task[Any]) -> None:
+        """End a task's time."""
+        self._due.pop(task, None)
+        self._over.discard(task)
+
+    def is_over(self, task: asyncio.Task[Any]) -> bool:
+        """Whether a task was cancelled because its time was over, and for no other reason."""
+        return task in self._over and task.uncancel() == 0
+
+    def close(self) -> None:
+        """Cancel the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _sweep(self) -> None:
+        now = self._loop.time()
+        self._timer = None
+        for task, due in list(self._due.items()):
+            if due > now:
+                self._timer = self._loop.call_at(due, self._sweep)
+                return
+            del self._due[task]
+            self._over.add(task)
+            task.cancel()
+
+
+def _tls() -> ssl.SSLContext:
+    """The certificates that the environment names now, not when aiohttp was imported."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body of a reply of unknown size: chunked, compressed, or too large."""
+    parts, size = [], response.content_length or 0
+    try:
+        if size > most:
+            raise TooLargeError
+        size = 0
+        async for part in response.content.iter_any():
+            size += len(part)
+            if size > most:
+                raise TooLargeError
+            parts.append(part)
+    except BaseException:
+        response.close()
+        raise
+    return b"".join(parts)
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
+    """The lines of a body of any size, of which none may be too large, as they come."""
+    begun = b""
+    try:
+        async for part in response.content.iter_any():
+            *whole, begun = (begun + part).split(b"\n") if b"\n" in part else (begun + part,)
+            if len(begun) > MAX_BODY_BYTES:
+                raise TooLargeError
+            for line in whole:
+                if line.strip():
+                    yield line
+        if begun.strip():
+            yield begun
+    finally:
+        response.close()
+
+
+def describe_error(error: Exception) -> str:
+    """A connection error in a few words."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"unknown host '{error.host}'"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"certificate not accepted: {error.certificate_error}"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the server closed the connection"
+    number = getattr(error, "errno", None)
+    if isinstance(number, int) and number > 0:
+        return os.strerror(number).lower()
+    return str(error) or type(error).__name__
+
+
+# Addresses and keys
+
+
+def normal_url(base_url: str, endpoints: Sequence[str] = ENDPOINTS) -> str:
+    """A validated base URL, its host in small letters, without a slash at the end.
+
+    `endpoints` are paths that do not belong to it and are refused at its end, longest first.
+    """
+    shown = _without_secrets(base_url)
+    if not re.match(r"https?://", base_url, re.I):
+        bare = re.sub(r"^[a-z+]*:?//", "", shown, flags=re.I)
+        hint = f"write http://{bare} or https://{bare}"
+        raise InvalidValue("base_url", shown, "an http or https URL", hint=hint)
+    try:
+        url = urlsplit(base_url)
+        host, _ = url.hostname, url.port
+    except ValueError:
+        host = None
+    if not host or re.search(r"\s", base_url):
+        raise InvalidValue("base_url", shown, "an http or https URL")
+    if "@" in url.netloc or url.query or url.fragment:
+        hint = "name the variable that holds the key with api_key_env"
+        expected = "a URL without user, password, query or fragment"
+        raise InvalidValue("base_url", shown + " and more", expected, hint=hint)
+    path = url.path.rstrip("/")
+    for endpoint in endpoints:
+        if path.endswith(f"/{endpoint}"):
+            hint = f"leave out /{endpoint}"
+            raise InvalidValue("base_url", shown, "the part before the endpoint", hint=hint)
+    return f"{url.scheme}://{url.netloc.lower()}{path}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def read_key(variable: str, *, spaces: bool = False) -> str | None:
+    """The key in an environment variable, or None; never shown, not even when it is malformed."""
+    key = os.environ.get(variable) or None
+    if key is not None and not re.fullmatch(r"[!-~]+( +[!-~]+)*" if spaces else r"[!-~]+", key):
+        raise InvalidValue(
+            variable,
+            "…",
+            f"printable ASCII without {'' if spaces else 'spaces or '}line breaks",
+            hint=f"set the environment variable {variable} again; a line break may have crept in",
+        )
+    return key
+
+
+def _without_secrets(url: str) -> str:
+    """A URL to show in a message: without user, password and query."""
+    return re.sub(r"[^/@]*@", "…@", re.split(r"[?#]", url)[0])
+
+
+def proxy_for(url: str) -> str | None:
+    """The environment's proxy for this server; none for this machine."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if proxy is None or is_loopback(host) or urllib.request.proxy_bypass(host):
+        return None
+    return proxy

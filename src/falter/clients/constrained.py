@@ -1,0 +1,97 @@
+"""How servers are asked to let a model write one of a few answers and nothing else.
+
+Whatever the form, the reply is the same JSON: `{"answer": "B"}`. So one reader judges all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from falter.clients.answers import Answer, UnusableAnswer
+from falter.core.interfaces import Parameter
+
+FORMS = ("json_schema", "structured_outputs", "guided_choice", "grammar", "top_logprobs")
+PLAIN_FORMS = FORMS[1:4]
+"""Those that a completions server takes as well."""
+MOST_TOP = 20  # log-probabilities that servers give of one token
+CONSTRAINT_OPTION = Parameter(
+    name="hold_by", type=str, default=None, options=FORMS,
+    help="how `choice_constrained` asks the server to hold the model to the options",
+)  # fmt: skip
+
+
+def answer_schema(answers: Sequence[str]) -> dict[str, Any]:
+    """The JSON schema of an object with one of the answers."""
+    return {
+        "type": "object",
+        "properties": {"answer": {"type": "string", "enum": list(answers)}},
+        "required": ["answer"],
+        "additionalProperties": False,
+    }
+
+
+def choice_texts(answers: Sequence[str]) -> list[str]:
+    """The whole replies that are possible.
+
+    >>> choice_texts(["A", "B"])
+    ['{"answer": "A"}', '{"answer": "B"}']
+    """
+    return [json.dumps({"answer": answer}, ensure_ascii=False) for answer in answers]
+
+
+def constraint_fields(form: str, answers: Sequence[str]) -> dict[str, Any]:
+    """The fields of a body that hold a model to the answers, in one of the forms.
+
+    >>> constraint_fields("grammar", ["A"])
+    {'grammar': 'root ::= "{\\\\"answer\\\\": \\\\"A\\\\"}"'}
+    """
+    texts = choice_texts(answers)
+    if form == "structured_outputs":
+        return {"structured_outputs": {"choice": texts}}
+    if form == "guided_choice":
+        return {"guided_choice": texts}
+    if form == "grammar":
+        rules = " | ".join(json.dumps(text, ensure_ascii=False) for text in texts)
+        return {"grammar": f"root ::= {rules}"}
+    if form == "top_logprobs":
+        return {"logprobs": True, "top_logprobs": MOST_TOP, "max_tokens": 1}
+    schema = {"name": "answer", "strict": True, "schema": answer_schema(answers)}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def likeliest(answers: Sequence[str], read: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
+    """A reader that answers with the likeliest of the answers among the first tokens.
+
+    A server that gives no such list cannot be read: that is a failure and no wrong answer. Where
+    the list names none of the answers, the text stays as it is, and no scorer takes it for one.
+    """
+
+    def reading(data: Any) -> Answer:
+        answer = read(data)
+        weights: dict[str, float] = {}
+        for token, logprob in _first_tokens(data):
+            label = token.strip()
+            if label in answers:
+                weights[label] = max(logprob, weights.get(label, -math.inf))
+        if not weights:
+            return answer
+        best = max(weights, key=lambda label: weights[label])
+        return replace(answer, text=choice_texts([best])[0], finish_reason="stop")
+
+    return reading
+
+
+def _first_tokens(data: Any) -> list[tuple[str, float]]:
+    """The tokens that may come first, each with its log-probability."""
+    try:
+        entries = data["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        return [(str(entry["token"]), float(entry["logprob"])) for entry in entries]
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise UnusableAnswer(
+            "the server gives no log-probabilities of the first token, so 'hold_by: top_logprobs' "
+            "cannot read it"
+        ) from None

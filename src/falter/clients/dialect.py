@@ -1,0 +1,140 @@
+"""Adapt requests to a server's API dialect.
+
+Fields that the server rejects (HTTP 400 or 422) are renamed or dropped, once per model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from falter.clients.answers import RequestRefused
+from falter.core.errors import EndpointError
+from falter.core.records import Message
+
+STATUSES = (400, 422)
+QUOTED = re.compile(r"""['"`]([A-Za-z_][\w.]*)['"`]""")
+SUBJECT = re.compile(r"\b([a-z][a-z_]*)(?=:| is not | is no longer | is deprecated| not supported)")
+UNSUPPORTED = re.compile(
+    r"unsupported|not (?:be )?(?:supported|permitted|allowed)|(?:does not|doesn't) support"
+    r"|unknown|unrecogni[sz]ed|unexpected|forbidden|deprecated|no longer|cannot find"
+    r"|may only be set",
+    re.I,
+)
+
+
+SYSTEM = re.compile(
+    r"system (?:role|message|prompt|turn)s?\b.{0,40}\bnot\b|roles must alternate"
+    r"|only user(?:, | and ).{0,30}roles are supported",
+    re.I | re.S,
+)
+"""How chat templates refuse a system turn: Gemma's, and those of some Mistral models."""
+
+
+class Dialect:
+    """The fields that a server has under another name, or does not take at all.
+
+    One API has many dialects, and which one a server speaks shows when it refuses a request: HTTP
+    400 or 422, with a message that names a field. Nothing is guessed from a model's name. The
+    provider says what may change: `renames` are other names of fields, taken when the refusal
+    mentions them; `may_drop` are fields that may be left out when the refusal says that they are
+    not supported. A value that is out of range is the user's affair and is not dropped.
+
+    A refusal changes the dialect and the request goes out again, before the first answer. An answer
+    settles the dialect: whatever is refused later fails, so that all conditions are asked alike.
+    Each answer's `served_by` says what was left out; the model's record does not, since its hash
+    is in the keys of requests that were planned before.
+
+    A system turn that a chat template refuses is folded into the first user turn: `turns`. A new
+    kind of change is one more attribute, learnt in `learn` and applied in `fields` or by the
+    client. `changes` is for whoever shows or stores what was learnt.
+    """
+
+    __slots__ = ("_may_drop", "_names", "_renames", "dropped", "folds", "settled", "version")
+
+    def __init__(
+        self, renames: Mapping[str, str] = MappingProxyType({}), may_drop: Collection[str] = ()
+    ) -> None:
+        self._renames = dict(renames)
+        self._may_drop = frozenset(may_drop)
+        self._names: dict[str, str] = {}
+        self.dropped: frozenset[str] = frozenset()
+        self.folds = self.settled = False
+        self.version = 0
+
+    def fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a body, as this server takes them."""
+        return {
+            self._names.get(name, name): value
+            for name, value in fields.items()
+            if name not in self.dropped
+        }
+
+    def turns(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The turns of a chat, the system's folded into the first of the user's where need be."""
+        if not self.folds:
+            return messages
+        system = "\n\n".join(text for role, text in messages if role == "system")
+        others = [message for message in messages if message[0] != "system"]
+        if not system:
+            return messages
+        if not others or others[0][0] != "user":
+            return [("user", system), *others]
+        return [("user", f"{system}\n\n{others[0][1]}"), *others[1:]]
+
+    def rename(self, field: str) -> None:
+        """Send a field under its other name from now on."""
+        self._names[field] = self._renames[field]
+        self.version += 1
+
+    @property
+    def changes(self) -> dict[str, str]:
+        """What was learnt, in words: for each field, what became of it."""
+        renamed = {name: f"sent as {other}" for name, other in self._names.items()}
+        folded = {"the system turn": "folded into the first user turn"} if self.folds else {}
+        return renamed | dict.fromkeys(sorted(self.dropped), "not sent") | folded
+
+    def require(self, sampling: Mapping[str, Any]) -> None:
+        """Raise when a condition sets what is not sent: its answers would be the baseline's."""
+        for name in sorted(self.dropped & sampling.keys()):
+            raise EndpointError(f"the condition sets {name}, which the server does not take")
+
+    def note(self, served_by: str | None) -> str:
+        """Who served an answer, with what it was asked without."""
+        notes = [f"asked without {', '.join(sorted(self.dropped))}"] if self.dropped else []
+        notes += ["system turn folded into the user's"] if self.folds else []
+        return ", ".join([*([served_by] if served_by else []), *notes])
+
+    def learn(self, refusal: RequestRefused) -> str | None:
+        """Change what the refusal asks for, and name the field; None when it asks for nothing."""
+        if self.settled or refusal.status not in STATUSES:
+            return None
+        if SYSTEM.search(refusal.said) and not self.folds:
+            self.folds = True
+            self.version += 1
+            return "the system turn"
+        field = self._field(refusal)
+        other = self._renames.get(field)
+        if not UNSUPPORTED.search(f"{refusal.code.replace('_', ' ')} {refusal.said}"):
+            return None
+        if other and field not in self._names and re.search(rf"\b{other}\b", refusal.said):
+            self.rename(field)
+        elif field in self._may_drop - self.dropped:
+            self.dropped |= {field}
+            self.version += 1
+        else:
+            return None
+        return field
+
+    def _field(self, refusal: RequestRefused) -> str:
+        """The field that a refusal is about: the one it names, else the first that it quotes.
+
+        Those that follow are often the server's list of what it does take.
+        """
+        quoted = [refusal.field] if refusal.field else QUOTED.findall(refusal.said)
+        if quoted:
+            return str(quoted[0]).rpartition(".")[2]
+        known = {*self._renames, *self._may_drop}
+        return next((name for name in SUBJECT.findall(refusal.said) if name in known), "")

@@ -1,0 +1,237 @@
+"""A model in several processes at once: chunks of requests, engines that end, requests that end
+them.
+
+Nothing here knows how a process is started. A `Host` does, which an entry point names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from falter.clients.answers import failed
+from falter.clients.base import LONGEST_REASON, BaseClient
+from falter.core.errors import EngineLost, FalterError, RunStopped
+from falter.core.interfaces import Client
+from falter.core.records import Request, Response
+from falter.core.registry import Registry
+
+FEWEST, MOST = 8, 512
+FAST_CHUNK_SECONDS, SLOW_CHUNK_SECONDS = 2.0, 15.0
+"""Seconds: a chunk that takes less doubles the next one, one that takes more halves it."""
+MAX_ENGINE_LOSSES = 16
+"""Engines that end one after the other, for each there is, before a run gives up: more than it
+takes to find one request in `MOST` by halving."""
+
+
+PAUSES = (2.0, 10.0)
+"""Seconds between attempts to start an engine in the place of one that ended."""
+
+
+class Engine(Protocol):
+    """A client in a process of its own, loaded."""
+
+    async def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
+        """All answers in order. `EngineLost` when the process has ended, or has to."""
+        ...
+
+    async def stop(self) -> None:
+        """End the process, however it is."""
+        ...
+
+
+class Host(Protocol):
+    """Where engines run."""
+
+    async def open(self) -> int:
+        """Get ready, and say how many engines there should be."""
+        ...
+
+    async def start(self) -> Engine:
+        """A new engine; `PreflightError` when its model cannot be loaded."""
+        ...
+
+    async def close(self) -> None:
+        """End everything that was started."""
+        ...
+
+
+hosts: Registry[Callable[..., Host]] = Registry("engine", "falter.engines")
+"""Makes a host from the name, settings and record of a model, the `count` of engines for it and the
+`gpus` of each."""
+
+
+class EngineClient(BaseClient):
+    """A client whose answers come from engines elsewhere; its model is that of the client.
+
+    Each chunk goes to whichever engine is free. When an engine ends over a chunk, another takes
+    its place and the chunk is asked again: as it is, since the machine may be at fault, and then
+    in halves, until the request is known that ends engines. That one is a failure; no other is.
+    """
+
+    def __init__(self, client: Client, host: Host) -> None:
+        self.model = client.model
+        self.chunk = FEWEST
+        self._own = client.capabilities
+        self.capabilities = replace(self._own, lanes=1, batch=1, keeps_prefixes=False)
+        self._host = host
+        self._engines: set[Engine] = set()
+        self._free: asyncio.Queue[Engine | FalterError] = asyncio.Queue()
+        self._starting: set[asyncio.Task[None]] = set()
+        self._most_losses = MAX_ENGINE_LOSSES
+        self._losses = 0
+        """How many engines have ended since the last answer."""
+
+    async def check(self) -> None:
+        """Start all engines at once; each loads its model."""
+        if self._engines:
+            return
+        count = await self._host.open()
+        starting = [asyncio.create_task(self._host.start()) for _ in range(count)]
+        try:
+            for engine in await asyncio.gather(*starting):
+                self._add(engine)
+        finally:
+            for task in starting:
+                task.cancel()
+        self._most_losses = MAX_ENGINE_LOSSES * count
+        # One chunk is asked while the next one is planned.
+        self.capabilities = replace(self.capabilities, lanes=2 * count)
+
+    async def generate(self, request: Request) -> Response:
+        """One answer, from one of the engines."""
+        (response,) = await self.answer_many([request])
+        return response
+
+    async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
+        """Log-likelihoods, from one of the engines."""
+        return await self.answer_many(requests)
+
+    async def answer_many(self, requests: Sequence[Request]) -> Sequence[Response]:
+        """The answers to a chunk, in order, whatever becomes of engines."""
+        return await self._answered(requests, before=0)
+
+    async def close(self) -> None:
+        """End all engines, those that are still starting too."""
+        for task in self._starting:
+            task.cancel()
+        await asyncio.gather(*self._starting, return_exceptions=True)
+        await asyncio.gather(*(engine.stop() for engine in self._engines), return_exceptions=True)
+        self._engines.clear()
+        await self._host.close()
+
+    async def _answered(self, requests: Sequence[Request], *, before: int) -> list[Response]:
+        """The answers to requests over which `before` engines have ended."""
+        engine = await self._next()
+        started = time.monotonic()
+        try:
+            responses = list(await engine.answer(requests))
+        except EngineLost as error:
+            await self._replace(engine, error)
+            reason = error.message
+        except BaseException:
+            self._free.put_nowait(engine)
+            raise
+        else:
+            self._free.put_nowait(engine)
+            self._losses = 0
+            if len(requests) >= self.chunk:
+                self.chunk = next_chunk(self.chunk, time.monotonic() - started)
+            return responses
+        if before == 0:
+            return await self._answered(requests, before=1)
+        if len(requests) == 1:
+            return [failed(requests[0], f"it ended the engine: {reason}"[:LONGEST_REASON])]
+        half = len(requests) // 2
+        first = await self._answered(requests[:half], before=1)
+        return first + await self._answered(requests[half:], before=1)
+
+    async def _next(self) -> Engine:
+        """A free engine, when there is one; raises when there will be none."""
+        engine = await self._free.get()
+        if isinstance(engine, FalterError):
+            self._free.put_nowait(engine)  # for all others that wait
+            raise engine
+        return engine
+
+    def _add(self, engine: Engine) -> None:
+        self._engines.add(engine)
+        self._free.put_nowait(engine)
+
+    async def _replace(self, engine: Engine, error: EngineLost) -> None:
+        """End an engine that is lost and begin to start another."""
+        self._engines.discard(engine)
+        await engine.stop()
+        self._losses += 1
+        if self._losses >= self._most_losses:
+            raise RunStopped(
+                f"{self.model.label}: {self._losses} engines ended one after the other without an "
+                f"answer in between; the last one: {error.message}",
+                hint="the same run without --engine shows what the model runs into",
+            )
+        task = asyncio.create_task(self._start())
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+
+    async def _start(self) -> None:
+        """One more engine. Where it cannot start, the others go on; without any, the run ends."""
+        for pause in (*PAUSES, None):
+            try:
+                return self._add(await self._host.start())
+            except Exception as error:
+                reason = error.message if isinstance(error, FalterError) else repr(error)
+            if pause is not None:  # what the last one held may not be free yet
+                await asyncio.sleep(pause)
+        if not self._engines and len(self._starting) == 1:
+            stopped = RunStopped(
+                f"{self.model.label}: no engine is left, and none can be started: {reason}",
+                hint="what is answered is stored; the same command goes on",
+            )
+            self._free.put_nowait(stopped)
+        return None
+
+
+def next_chunk(chunk: int, seconds: float) -> int:
+    """How many requests to hand over after a whole chunk took so long.
+
+    Enough to make handing over cheap, few enough to be stored as they come, and not to be lost
+    together.
+    """
+    if seconds < FAST_CHUNK_SECONDS:
+        return min(MOST, 2 * chunk)
+    return max(1, chunk // 2) if seconds > SLOW_CHUNK_SECONDS else chunk
+
+
+async def answer_chunk(
+    client: Client, requests: Sequence[Request], width: int
+) -> Sequence[Response]:
+    """All answers of a client in this process, `width` at a time, in the order of the requests."""
+    capabilities = client.capabilities
+    order = list(range(len(requests)))
+    if capabilities.keeps_prefixes:  # those that begin alike one after the other
+        order.sort(key=lambda n: (requests[n].messages, requests[n].context))
+    scored = [n for n in order if requests[n].scores]
+    steps = [[n] for n in order if not requests[n].scores]
+    steps += [scored[n : n + capabilities.batch] for n in range(0, len(scored), capabilities.batch)]
+    answers: dict[int, Response] = {}
+    waiting = iter(steps)
+
+    async def work() -> None:
+        for step in waiting:
+            asked = [requests[n] for n in step]
+            if asked[0].scores:
+                responses = await client.score_many(asked)
+            else:
+                responses = [await client.generate(asked[0])]
+            answers.update(zip(step, responses, strict=True))
+
+    workers = [asyncio.create_task(work()) for _ in range(min(width, len(steps)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+    return [answers[n] for n in range(len(requests))]

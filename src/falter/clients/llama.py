@@ -1,0 +1,269 @@
+"""`smollm2` and `gguf:PATH`: GGUF models in this process by llama.cpp, on threads of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import mmap
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from falter.clients.answers import Answer, failed
+from falter.clients.base import BaseClient
+from falter.clients.quantize import content_hash, quantised
+from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
+from falter.core.errors import InvalidValue, PreflightError
+from falter.core.interfaces import Capabilities, Client
+from falter.core.records import Model, Request, Response, Usage
+from falter.weights import SMOLLM2, cache_dir, find_weights, pull_weights
+
+if TYPE_CHECKING:
+    from falter.clients.llama_engine import LlamaEngine
+
+MOST_LANES = 8
+NAME = "a file, as in 'gguf:PATH' or 'gguf:hub/ORG/REPO/FILE.gguf'"
+HUB = re.compile(r"hub/(?P<repository>[\w.-]+/[\w.-]+)/(?P<file>[\w./ -]+\.gguf)")
+TEMPLATE = b"tokenizer.chat_template"
+FRONT = 1 << 26
+"""Bytes within which the names of a file's metadata stand."""
+
+
+class LlamaClient(BaseClient):
+    """Exact option likelihoods, and text.
+
+    One engine a core, one thread an engine, all on the same weights. An answer does not depend on
+    which engine gives it, nor on what that engine did before. `locate` returns the file, fetched
+    where it is not there yet; it runs on a thread.
+    """
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        model: Model,
+        locate: Callable[[], Path],
+        *,
+        chats: bool = True,
+    ) -> None:
+        self._lanes = max(1, min(MOST_LANES, os.cpu_count() or 1, settings.concurrency))
+        self.capabilities = Capabilities(
+            generates=True,
+            scores=True,
+            chats=chats,
+            lanes=self._lanes,
+            constrains=True,
+            keeps_prefixes=True,
+        )
+        self.model = model
+        self._locate = locate
+        self._pool = ThreadPoolExecutor(self._lanes, thread_name_prefix=model.client)
+        self._free: asyncio.Queue[LlamaEngine] | None = None
+        self._engines: list[LlamaEngine] = []
+
+    async def check(self) -> None:
+        """Fetch the weights on first use, and load them."""
+        path = await asyncio.to_thread(self._locate)
+        from falter.clients.llama_engine import LlamaEngine
+
+        engine = await asyncio.to_thread(LlamaEngine, path)
+        self._engines = [engine, *(engine.fork() for _ in range(self._lanes - 1))]
+        self._free = asyncio.Queue()
+        for engine in self._engines:
+            self._free.put_nowait(engine)
+
+    async def generate(self, request: Request) -> Response:
+        sampling = request.sampling
+
+        def write(engine: LlamaEngine) -> Answer:
+            written = engine.generate(
+                request.messages or request.context,
+                max_tokens=sampling.max_tokens,
+                temperature=sampling.temperature,
+                seed=int(request.key[7:19], 16) if sampling.seed is None else sampling.seed,
+                stop=sampling.stop,
+                only=[json.dumps({"answer": answer}) for answer in request.answers],
+            )
+            usage = Usage(
+                prompt_tokens=written.prompt_tokens, completion_tokens=written.completion_tokens
+            )
+            return Answer(
+                text=written.text,
+                finish_reason=written.finish_reason,
+                usage=usage,
+                served_by="llama.cpp",
+            )
+
+        return await self._on_engine(request, write)
+
+    async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
+        return [await self._score(request) for request in requests]
+
+    async def close(self) -> None:
+        """Free the weights."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for engine in reversed(self._engines):
+            engine.close()
+        self._engines = []
+
+    async def _score(self, request: Request) -> Response:
+        def score(engine: LlamaEngine) -> Answer:
+            scores = engine.score(request.context, request.continuations)
+            usage = Usage(prompt_tokens=sum(score.tokens for score in scores))
+            return Answer(scores=scores, usage=usage, served_by="llama.cpp")
+
+        return await self._on_engine(request, score)
+
+    async def _on_engine(self, request: Request, work: Callable[[LlamaEngine], Answer]) -> Response:
+        """Run on a free engine. What the model cannot take is a failure of this request alone."""
+        if self._free is None:
+            await self.check()
+        assert self._free is not None
+        engine = await self._free.get()
+        started = time.perf_counter()
+        try:
+            loop = asyncio.get_running_loop()
+            answer = await loop.run_in_executor(self._pool, work, engine)
+        except ValueError as error:
+            return failed(request, str(error))
+        finally:
+            self._free.put_nowait(engine)
+        return answer.response(request, time.perf_counter() - started)
+
+
+@clients.registers("smollm2")
+@costs_nothing
+def connect_smollm2(settings: ClientSettings) -> Client:
+    """The embedded model; smollm2:q4_0 and the like, in another quantisation."""
+    OptionTable(client="smollm2").read(settings)
+    require("The embedded model smollm2", "local", "cyllama")
+    # Another quantisation is made where it is not there yet, since its hash belongs to the model.
+    made = quantised(settings.name) if settings.name else None
+    weights = content_hash(made) if made else f"sha256:{SMOLLM2.sha256}"
+    model = Model(client="smollm2", name=settings.name or "smollm2", weights=weights)
+    return LlamaClient(settings, model, lambda: made or find_weights() or pull_weights())
+
+
+@clients.registers("gguf")
+@costs_nothing
+def connect_gguf(settings: ClientSettings) -> Client:
+    """A GGUF file in this process: gguf:PATH, or gguf:hub/ORG/REPO/FILE.gguf."""
+    OptionTable(client="gguf", name=NAME).read(settings)
+    require("A GGUF model", "local", "cyllama")
+    file = find_gguf(settings.name)
+    # A file without a template gets the plain prompt; where the file lies is not recorded.
+    chats = file.chats and settings.api == "chat"
+    model = Model(
+        client="gguf",
+        name=file.name,
+        weights=file.weights,
+        options={"api": "chat" if chats else "completions"},
+    )
+    return LlamaClient(settings, model, file.fetched, chats=chats)
+
+
+# Files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GgufFile:
+    """A file here (`path`), or one that the hub named and that is not fetched yet.
+
+    `weights` is the hash of its bytes. `chats` says whether it has a chat template.
+    """
+
+    name: str
+    weights: str
+    chats: bool
+    path: Path | None = None
+    repository: str = ""
+    member: str = ""
+
+    def fetched(self) -> Path:
+        """The file on this machine, fetched from the hub where it is not; its hash is checked."""
+        if self.path is not None:
+            return self.path
+        from huggingface_hub import hf_hub_download
+
+        try:
+            path = Path(hf_hub_download(self.repository, self.member)).resolve()
+        except Exception as error:
+            raise _away(self.name, error) from error
+        if content_hash(path) != self.weights:
+            raise PreflightError(
+                f"{self.name} is not the file that the hub named",
+                hint="it may have changed in between; run the same command again",
+            )
+        return path
+
+
+def find_gguf(name: str) -> GgufFile:
+    """What `gguf:NAME` means: a file here or in the cache, or `hub/ORG/REPO/FILE.gguf`."""
+    fetched = cache_dir() / "models" / name
+    path = Path(name).expanduser()
+    if not path.is_file() and path.name == name and fetched.is_file():
+        path = fetched
+    if path.is_file():
+        path = path.resolve()
+        return GgufFile(
+            name=path.name, weights=content_hash(path), chats=check_gguf(path), path=path
+        )
+    found = HUB.fullmatch(name)
+    if found is None:
+        raise InvalidValue(
+            "model",
+            f"gguf:{name}",
+            "gguf:PATH of a file, or gguf:hub/ORG/REPO/FILE.gguf of the hub",
+            hint="there is no such file here, nor among the models that falter fetched",
+        )
+    require(f"The hub's file {name}", "hf", "huggingface_hub")
+    return _of_hub(name, found["repository"], found["file"])
+
+
+def check_gguf(path: Path) -> bool:
+    """Whether the file holds a chat template; `PreflightError` where it is no GGUF file."""
+    with path.open("rb") as file:
+        if file.read(4) != b"GGUF":
+            raise PreflightError(f"{path} is not a GGUF file", hint="the download may be broken")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+            # The names of the metadata stand at the front as they are.
+            return view.find(TEMPLATE, 0, FRONT) >= 0
+
+
+def _of_hub(name: str, repository: str, member: str) -> GgufFile:
+    """The file in the hub's cache, else what the hub says of it without sending it."""
+    from huggingface_hub import HfApi, try_to_load_from_cache
+
+    cached = try_to_load_from_cache(repository, member)
+    if isinstance(cached, str):
+        path = Path(cached).resolve()
+        return GgufFile(name=name, weights=content_hash(path), chats=check_gguf(path), path=path)
+    try:
+        info = HfApi().model_info(repository, files_metadata=True, timeout=20)
+    except Exception as error:
+        raise _away(name, error) from error
+    template = (getattr(info, "gguf", None) or {}).get("chat_template")
+    file = next((f for f in info.siblings or () if f.rfilename == member), None)
+    if file is None or file.lfs is None:
+        raise PreflightError(
+            f"{repository} has no file {member}", hint="the hub's page lists its files"
+        )
+    return GgufFile(
+        name=name,
+        weights=f"sha256:{file.lfs.sha256}",
+        chats=bool(template),
+        repository=repository,
+        member=member,
+    )
+
+
+def _away(name: str, error: Exception) -> PreflightError:
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    return PreflightError(
+        f"gguf:{name} is not in the local cache, and the hub did not give it: {reason[:300]}",
+        hint="check the name and the network, or give a file that is here",
+    )

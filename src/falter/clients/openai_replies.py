@@ -1,0 +1,318 @@
+"""Replies of OpenAI-compatible servers, read with mistrust: texts, echoed log-probabilities."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import orjson
+
+from falter.clients.answers import Answer, UnusableAnswer, submapping
+from falter.core.errors import EndpointError
+from falter.core.records import ContinuationScore
+
+SPECIAL = re.compile(r"<.*>|\[[A-Z_]+\]|", re.S)
+ENOUGH_EVIDENCE = 8
+SIGNS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
+"""The space of sentencepiece, the space and line break of byte-level BPE."""
+MOST_PLACES = 64
+BYTES = re.compile(r"^bytes:(?:\\x[0-9a-f]{2})+$")
+
+
+def read_chat(data: Any) -> Answer:
+    """The first choice's message; a refusal in a field of its own is a text, too."""
+    choice = choices_of(data)[0]
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise UnusableAnswer("the first choice has no message")
+    refusal = message.get("refusal")
+    if refusal and isinstance(refusal, str):
+        return answer_of(data, refusal, finish_reason="refusal")
+    content = _text(message.get("content"))
+    reason = choice.get("finish_reason")
+    _check_finish(content, reason, choice)
+    return answer_of(data, content, finish_reason=reason, reasoning=_reasoning(message))
+
+
+def read_completion(data: Any) -> Answer:
+    """The first choice's text."""
+    choice = choices_of(data)[0]
+    content = _text(choice.get("text"))
+    _check_finish(content, choice.get("finish_reason"), choice)
+    return answer_of(data, content, finish_reason=choice.get("finish_reason"))
+
+
+def choices_of(data: Any) -> list[dict[str, Any]]:
+    """The list of choices, of which the first is one."""
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        error = data.get("error") if isinstance(data, dict) else None
+        reason = f": {orjson.dumps(error).decode()}" if error else ""
+        raise UnusableAnswer(f"no choices{reason}")
+    return choices
+
+
+def answer_of(
+    data: dict[str, Any],
+    text: str | None = None,
+    *,
+    scores: tuple[ContinuationScore, ...] = (),
+    finish_reason: Any = None,
+    reasoning: str | None = None,
+) -> Answer:
+    """A text or scores with what a body says beside them.
+
+    Who served it is the fingerprint, else the model's name in the answer; with the provider, where
+    a router names one.
+    """
+    tokens = submapping(data, "usage")
+    served, provider = data.get("system_fingerprint") or data.get("model"), data.get("provider")
+    if isinstance(provider, str) and provider:
+        served = f"{provider}: {served}" if isinstance(served, str) else provider
+    return Answer.from_server(
+        text,
+        scores=scores,
+        finish_reason=finish_reason,
+        prompt_tokens=tokens.get("prompt_tokens"),
+        completion_tokens=tokens.get("completion_tokens"),
+        reasoning_tokens=submapping(tokens, "completion_tokens_details").get("reasoning_tokens"),
+        cached_tokens=submapping(tokens, "prompt_tokens_details").get("cached_tokens"),
+        served_by=served,
+        reasoning=reasoning,
+        request_id=data.get("id"),
+    )
+
+
+def _check_finish(content: str, reason: Any, choice: dict[str, Any]) -> None:
+    """A choice that says it is an error, with nothing in it, is a failure and no empty answer."""
+    if reason == "error" and not content.strip():
+        said = choice.get("error") or "without a word"
+        raise UnusableAnswer(f"finish reason 'error': {orjson.dumps(said).decode()}")
+
+
+def _reasoning(message: dict[str, Any]) -> str | None:
+    """What a server puts apart from the content: as a text, or as details of which some are."""
+    for name in ("reasoning_content", "reasoning"):
+        if isinstance(message.get(name), str) and message[name]:
+            return str(message[name])
+    details = message.get("reasoning_details")
+    parts = details if isinstance(details, list) else []
+    texts = [p.get("text") or p.get("summary") for p in parts if isinstance(p, dict)]
+    return "\n".join(text for text in texts if isinstance(text, str)) or None
+
+
+def _text(content: Any) -> str:
+    """Text, or the text parts of a list of parts; nothing at all is the empty text."""
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "".join(text for text in texts if isinstance(text, str))
+    raise UnusableAnswer("the content is not text")
+
+
+# Scoring: log-probabilities of a prompt that the server echoes
+
+
+class UnfitServer(EndpointError):
+    """The server cannot score at all: no request of this kind will ever succeed."""
+
+
+class Scoring:
+    """What has been learnt about a server's way of scoring.
+
+    `generated` is the fewest tokens it agrees to generate, `settled` whether it has agreed,
+    `proven` whether it has scored. `same` and `following` count where the likeliest token was
+    the token itself, as it should be, and where it was the one after it.
+    """
+
+    __slots__ = ("following", "generated", "proven", "same", "settled")
+
+    def __init__(self) -> None:
+        self.generated = 0
+        self.settled = self.proven = False
+        self.same = self.following = 0
+
+    def reader(self, prompts: list[str], context: str) -> Callable[[Any], Answer]:
+        """Reads the scores of prompts that begin with a context."""
+
+        def read(data: Any) -> Answer:
+            echoes = [_echo_of(choice) for choice in _in_order(data, len(prompts))]
+            self._check_shift(echoes[0])
+            scores = tuple(
+                echo.score(context, prompt) for echo, prompt in zip(echoes, prompts, strict=True)
+            )
+            return answer_of(data, scores=scores)
+
+        return read
+
+    def _check_shift(self, echo: _Echo) -> None:
+        """Refuse a server whose log-probabilities belong to the token before.
+
+        Some blank the first entry all the same. But what such a server holds most likely at a
+        token is then what follows it, and hardly ever the token itself.
+        """
+        if self.same + self.following < ENOUGH_EVIDENCE:
+            for top, token, following in zip(
+                echo.tops, echo.tokens, [*echo.tokens[1:], ""], strict=False
+            ):
+                if top and token != following:
+                    likeliest = max(top, key=top.__getitem__)
+                    self.same += likeliest == token
+                    self.following += likeliest == following
+        if self.same + self.following >= ENOUGH_EVIDENCE and self.following > 3 * self.same:
+            raise UnfitServer(
+                "the server's log-probabilities are shifted by one: the likeliest token of an "
+                "entry is the token after it; its scores would be wrong"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Echo:
+    """A prompt's tokens as a server sees them."""
+
+    tokens: list[str]
+    logprobs: list[float | None]
+    starts: list[int]
+    tops: list[dict[str, float]]
+
+    def score(self, context: str, prompt: str) -> ContinuationScore:
+        """The log-likelihood of what `prompt` has beyond `context`."""
+        beyond = self._beyond(context, prompt)
+        values = [self.logprobs[n] for n in beyond]
+        known = [v for v in values if v is not None and math.isfinite(v) and v < 1e-3]
+        if not values or len(known) < len(values):
+            raise EndpointError("a token of the continuation has no log-probability")
+        greedy = None
+        if self.tops and all(self.tops[n] for n in beyond):
+            best = (max(self.tops[n].values()) for n in beyond)
+            greedy = all(v >= top - 1e-6 for v, top in zip(known, best, strict=True))
+        return ContinuationScore(logprob=math.fsum(known), tokens=len(known), greedy=greedy)
+
+    def _beyond(self, context: str, prompt: str) -> list[int]:
+        """The tokens that reach beyond the context, in characters or else in bytes.
+
+        A token across the boundary counts: a tokenizer that joins the two sides has no other
+        place for the continuation's first letters. A special token that a server puts before
+        the prompt is stepped over; a token it generates after the prompt is left out.
+        """
+        tokens, starts = self.tokens, self.starts
+        special = SPECIAL.fullmatch(tokens[0]) and not (tokens[0] and prompt.startswith(tokens[0]))
+        first = 1 if special and len(tokens) > 1 else 0
+        begins = [start - starts[first] for start in starts]
+        ends = [*begins[1:], begins[-1] + len(tokens[-1])]
+        mixed_up = False
+        for measure in (len, _bytes):
+            whole, boundary = measure(prompt), measure(context)
+            inside = [n for n in range(first, len(tokens)) if begins[n] < whole]
+            generated = len(tokens) - first - len(inside)
+            if inside and generated <= 1 and ends[inside[-1]] == whole:
+                if _spell([tokens[n] for n in inside], prompt):
+                    return [n for n in inside if ends[n] > boundary or begins[n] >= boundary]
+                mixed_up = True
+        if mixed_up:
+            raise EndpointError(
+                "the echoed tokens are not the prompt's: the server may have mixed up the prompts "
+                "of a request"
+            )
+        raise EndpointError(
+            f"the echoed tokens do not add up to the prompt: they end at {ends[-1]}, the prompt "
+            f"has {len(prompt)} characters"
+        )
+
+
+def _spell(tokens: list[str], prompt: str) -> bool:
+    """Whether the tokens are the prompt's text.
+
+    Bytes may be written as letters of Latin-1. Tokenizers' own signs for a space and a line break
+    count as such. A token that holds part of a character, as U+FFFD or as `bytes:`, stands for any.
+    """
+    if "".join(tokens) in (prompt, prompt.encode().decode("latin-1")):
+        return True
+    plain = "".join(BYTES.sub("\ufffd", token) for token in tokens)
+    return any(_fits(plain.translate(signs), prompt) for signs in ({}, SIGNS))
+
+
+def _fits(text: str, prompt: str) -> bool:
+    """Whether a text is the prompt, where each run of U+FFFD is up to as many characters."""
+    places = {0}
+    for part in re.findall("\ufffd+|[^\ufffd]+", text):
+        if part[0] == "\ufffd":
+            ends = {place + n for place in places for n in range(len(part) + 1)}
+            places = {end for end in ends if end <= len(prompt)}
+        else:
+            places = {at + len(part) for at in places if prompt.startswith(part, at)}
+        if len(places) > MOST_PLACES:
+            return False
+    return len(prompt) in places
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
+
+
+def _in_order(data: Any, number: int) -> list[dict[str, Any]]:
+    """One choice a prompt, in the prompts' order."""
+    choices = choices_of(data)
+    if len(choices) != number or not all(isinstance(choice, dict) for choice in choices):
+        raise UnusableAnswer(f"{len(choices)} choices for {number} prompts")
+    places = [choice.get("index") for choice in choices]
+    if all(place is None for place in places):
+        return choices
+    if not _all(places, int) or set(places) != set(range(number)):
+        raise UnusableAnswer("the choices are not numbered from 0 to the last")
+    return sorted(choices, key=lambda choice: int(choice["index"]))
+
+
+def _echo_of(choice: dict[str, Any]) -> _Echo:
+    entries = choice.get("logprobs")
+    if not isinstance(entries, dict):
+        raise UnfitServer("the server gives no log-probabilities with echo; it cannot score")
+    tokens = _list(entries, "tokens", str)
+    logprobs = _list(entries, "token_logprobs", (float, int, type(None)))
+    if len(tokens) != len(logprobs):
+        raise UnusableAnswer(f"{len(tokens)} tokens with {len(logprobs)} log-probabilities")
+    if len(tokens) < 2:
+        raise UnfitServer(
+            "the server does not echo the prompt's log-probabilities; it cannot score"
+        )
+    if logprobs[0] is not None:
+        raise UnfitServer(
+            f"the server's log-probabilities are shifted by one: its first entry is {logprobs[0]}, "
+            "and nothing stands before the first token; its scores would be wrong"
+        )
+    if entries.get("text_offset"):
+        offsets = _list(entries, "text_offset", int)
+    else:
+        offsets = list(accumulate(map(len, tokens), initial=0))[:-1]
+    if len(offsets) != len(tokens) or offsets != sorted(offsets):
+        raise UnusableAnswer("the text offsets do not fit the tokens")
+    tops = entries.get("top_logprobs")
+    if not isinstance(tops, list) or len(tops) != len(tokens):
+        tops = []
+    return _Echo(tokens, logprobs, offsets, [_numbers(top) for top in tops])
+
+
+def _list(entries: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> list[Any]:
+    values = entries.get(name)
+    if not _all(values, kind):
+        raise UnusableAnswer(f"the log-probabilities have no usable list '{name}'")
+    return list(values or ())
+
+
+def _all(values: Any, kind: type | tuple[type, ...]) -> bool:
+    return isinstance(values, list) and all(
+        isinstance(value, kind) and not isinstance(value, bool) for value in values
+    )
+
+
+def _numbers(top: Any) -> dict[str, float]:
+    if not isinstance(top, dict):
+        return {}
+    return {token: value for token, value in top.items() if isinstance(value, (int, float))}

@@ -1,0 +1,159 @@
+"""Requests in files, and results that were made elsewhere, in the forms that people have for them.
+
+A provider's own form is that of its batches; `jsonl` is falter's, which any program can answer.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from falter.clients import anthropic, gemini, openai
+from falter.clients.answers import Answer, failed_key, submapping
+from falter.clients.batches import word
+from falter.clients.openai_replies import read_chat, read_completion
+from falter.clients.settings import FORMS
+from falter.core.batches import BatchClient, BatchLine, custom_id, key_of
+from falter.core.errors import UsageError, printable
+from falter.core.interfaces import Client
+from falter.core.records import ContinuationScore, Request
+
+PLAIN = FORMS[-1]
+VERSION = re.compile(r"(?:[-@:_.](?:\d[\d.-]*|v\d[\d.]*|latest|preview))*", re.I)
+LONGEST_REASON = 300
+MOST_TOKENS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultLine:
+    """A line of results, and the model that it says has answered."""
+
+    line: BatchLine
+    model: str | None
+
+
+def usual_form(client: Client) -> str:
+    """The form of a client's own batches, else the plain one."""
+    return client.batches.form if isinstance(client, BatchClient) else PLAIN
+
+
+def request_line(request: Request, client: Client, form: str) -> bytes:
+    """A request in a form. Raises where that form is not for this client, or for scores."""
+    if form == PLAIN:
+        return _plain_line(request)
+    if usual_form(client) != form or not isinstance(client, BatchClient):
+        raise UsageError(
+            f"{client.model.label} is not asked in the form '{form}'",
+            hint=f"use --format {usual_form(client)}",
+        )
+    if request.scores:
+        raise UsageError(
+            f"The form '{form}' asks for texts, and these requests for log-probabilities",
+            hint=f"use --format {PLAIN}, or a scorer that reads answers",
+        )
+    return client.batches.file_line(request)
+
+
+def read_result(data: Any) -> ResultLine | None:
+    """A line of results in whichever form; None where it has none of them."""
+    if not isinstance(data, dict):
+        return None
+    if "custom_id" in data and "result" in data:
+        line = anthropic.read_line(data, anthropic.read_message, "", _clean)
+        return ResultLine(line=line, model=_name(submapping(data["result"], "message"), "model"))
+    if "custom_id" in data:
+        body = submapping(data.get("response"), "body")
+        line = openai.read_line(data, _read_openai, "", _clean)
+        return ResultLine(line=line, model=_name(body, "model"))
+    if "metadata" in data or ("key" in data and ("response" in data or "error" in data)):
+        line = gemini.read_line(data, gemini.read_candidates, "", _clean)
+        return ResultLine(line=line, model=_name(data.get("response"), "modelVersion"))
+    if "key" in data:
+        return ResultLine(line=_read_plain(data), model=_name(data, "model"))
+    return None
+
+
+def is_named(asked: str, named: str) -> bool:
+    """Whether a server may call the model so that was asked for: with a folder, a version, a date.
+
+    `gpt-4o-2024-08-06` may be what answers as `gpt-4o`, and `gpt-4o-mini` may not.
+    """
+    asked, named = (name.casefold().rpartition("/")[2] for name in (asked, named))
+    return named.startswith(asked) and VERSION.fullmatch(named[len(asked) :]) is not None
+
+
+def _plain_line(request: Request) -> bytes:
+    sampling = {
+        name: value
+        for name in ("temperature", "top_p", "max_tokens", "stop", "seed")
+        if (value := getattr(request.sampling, name)) not in (None, ())
+    }
+    fields = {
+        "key": custom_id(request.key),
+        "model": request.model.name,
+        "messages": [{"role": role, "content": text} for role, text in request.messages],
+        "prompt": request.context,
+        "continuations": request.continuations,
+        "answers": request.answers,
+        "sampling": {} if request.scores else sampling,
+        "repeat": request.repeat,
+    }
+    return orjson.dumps(
+        {name: value for name, value in fields.items() if value not in ("", (), [])}
+    )
+
+
+def _read_plain(data: Mapping[str, Any]) -> BatchLine:
+    """A text, scores, or the reason why there is neither."""
+    key = key_of(str(data.get("key")).removeprefix("sha256:"))
+    text, scores, failure = data.get("text"), data.get("scores"), data.get("failure")
+    if isinstance(failure, str) and failure:
+        return BatchLine(key=key, response=failed_key(key, _clean(failure)))
+    read = tuple(map(_score, scores)) if isinstance(scores, list) else ()
+    if (not isinstance(text, str) and not read) or None in read:
+        return BatchLine(key=key, reason="neither a text nor scores")
+    answer = Answer.from_server(
+        text if isinstance(text, str) else None,
+        scores=tuple(score for score in read if score is not None),
+        finish_reason=data.get("finish_reason"),
+        prompt_tokens=data.get("prompt_tokens"),
+        completion_tokens=data.get("completion_tokens"),
+        reasoning=data.get("reasoning"),
+        served_by=data.get("served_by") or data.get("model"),
+    )
+    return BatchLine(key=key, response=answer.stored(key))
+
+
+def _score(value: Any) -> ContinuationScore | None:
+    """A log-probability with its number of tokens; None where it is none that could be."""
+    fields = value if isinstance(value, dict) else {}
+    logprob, tokens = fields.get("logprob"), fields.get("tokens")
+    if (
+        not isinstance(logprob, (int, float))
+        or isinstance(logprob, bool)
+        or type(tokens) is not int
+    ):
+        return None
+    if not math.isfinite(logprob) or logprob > 0 or not 0 < tokens < MOST_TOKENS:
+        return None
+    return ContinuationScore(logprob=float(logprob), tokens=tokens)
+
+
+def _read_openai(data: Any) -> Answer:
+    choices = data.get("choices") if isinstance(data, dict) else None
+    first = choices[0] if isinstance(choices, list) and choices else None
+    is_chat = isinstance(first, dict) and "message" in first
+    return read_chat(data) if is_chat else read_completion(data)
+
+
+def _name(data: Any, field: str) -> str | None:
+    return word(data.get(field), 200) or None if isinstance(data, dict) else None
+
+
+def _clean(text: str) -> str:
+    return printable(" ".join(text[: 8 * LONGEST_REASON].split()))[:LONGEST_REASON]

@@ -1,0 +1,191 @@
+"""Errors of servers, and when a request is sent again. The policy decides and does no I/O."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import orjson
+
+from falter.core.rng import Rng
+
+RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
+AUTH_FAILURE_STATUSES = frozenset({401, 403})
+LONGEST_RAW = 4000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one attempt failed.
+
+    `status` is the HTTP status, or None when the trouble was below or above HTTP: no connection,
+    no answer in time, an answer that cannot be read. `final` is for what would only repeat.
+    `code` and `field` are the server's words for what it refused.
+    """
+
+    what: str
+    message: str = ""
+    status: int | None = None
+    retry_after: float | None = None
+    final: bool = False
+    code: str = ""
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Ask again after so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Record the request as failed, for this reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AbortRun:
+    """End the run: the credentials were refused, and every other request would be."""
+
+    message: str
+
+
+Decision = Wait | GiveUp | AbortRun
+
+
+class RetryPolicy:
+    """Exponential back-off with full jitter.
+
+    Before attempt n + 1 the wait is uniform on 0 … min(cap, base · 2ⁿ⁻¹) seconds, unless the
+    server said how long: then it is that, up to the cap. Refused credentials stop the run; other
+    errors of the caller (4xx) are final at once; everything else is tried `max_attempts` times.
+    """
+
+    __slots__ = ("_rng", "base", "cap", "max_attempts")
+
+    def __init__(
+        self, max_attempts: int = 6, base: float = 0.5, cap: float = 60.0, *, seed: int = 0
+    ) -> None:
+        self.max_attempts = max_attempts
+        self.base = base
+        self.cap = cap
+        self._rng = Rng(seed)
+
+    def decide(self, attempt: int, outcome: Outcome) -> Decision:
+        """What to do after the attempt with this number, counted from 1, failed like this."""
+        if outcome.status in AUTH_FAILURE_STATUSES:
+            return AbortRun(_reason(outcome, 1))
+        if attempt >= self.max_attempts or not _passes(outcome):
+            return GiveUp(_reason(outcome, attempt))
+        if outcome.retry_after is not None:
+            return Wait(min(self.cap, outcome.retry_after))
+        ceiling = min(self.cap, self.base * 2.0 ** min(attempt - 1, 60))
+        return Wait(self._rng.random() * ceiling)
+
+
+def retry_after(value: str | None, now: float) -> float | None:
+    """The seconds a Retry-After header asks for: a number, or an HTTP date after `now`.
+
+    None when the header is absent or unreadable; a date that has passed is 0.
+    """
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        return _until(value, now)
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _until(date: str, now: float) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+    except (ValueError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, moment.timestamp() - now)
+
+
+def _passes(outcome: Outcome) -> bool:
+    """Whether the same request may well succeed a little later."""
+    if outcome.final:
+        return False
+    return outcome.status is None or outcome.status in RETRYABLE_STATUSES or outcome.status >= 500
+
+
+def _reason(outcome: Outcome, attempts: int) -> str:
+    tries = f" after {attempts} attempts" if attempts > 1 else ""
+    return f"{outcome.what}{tries}: {outcome.message}" if outcome.message else outcome.what + tries
+
+
+@dataclass(frozen=True, slots=True)
+class ServerError:
+    """An error as a server words it: its message, its code, and the field that it is about."""
+
+    message: str
+    code: str = ""
+    field: str = ""
+
+
+def read_error(raw: bytes) -> ServerError:
+    """What a server said went wrong, from the usual places of a body."""
+    try:
+        data = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return ServerError(raw[:LONGEST_RAW].decode("utf-8", "replace"))
+    if isinstance(data, list) and len(data) == 1:
+        (data,) = data
+    error = data.get("error", data) if isinstance(data, dict) else data
+    if not isinstance(error, dict):
+        return ServerError(error if isinstance(error, str) else orjson.dumps(error).decode())
+    message = error.get("message") or error.get("detail") or error
+    code = error.get("code") or error.get("type") or ""
+    return ServerError(
+        message if isinstance(message, str) else orjson.dumps(message).decode(),
+        str(code),
+        _field(error),
+    )
+
+
+def inner_status(data: Any) -> int | None:
+    """The status of an error that came with a good one: routers send HTTP 200 with an error inside.
+
+    Its code counts, where it is a status of an error or says that the quota is used up.
+    """
+    error = data.get("error") if isinstance(data, dict) and not data.get("choices") else None
+    if not isinstance(error, dict):
+        return None
+    code = error.get("code")
+    if code in ("insufficient_quota", "rate_limit_exceeded"):
+        return 429
+    if isinstance(code, str) and code.isascii() and code.isdigit():
+        code = int(code)
+    return code if type(code) is int and 400 <= code < 600 else None
+
+
+def _field(error: dict[str, Any]) -> str:
+    """`param`, or the end of the path in a list of validation errors, as FastAPI writes it."""
+    if isinstance(error.get("param"), str):
+        return str(error["param"])
+    detail = error.get("detail")
+    first = detail[0] if isinstance(detail, list) and detail else None
+    path = first.get("loc") if isinstance(first, dict) else None
+    return path[-1] if isinstance(path, list) and path and isinstance(path[-1], str) else ""
+
+
+def asked_wait(headers: Mapping[str, str]) -> float | None:
+    """The seconds that a server asks to wait; milliseconds are more exact and come first."""
+    milliseconds = headers.get("Retry-After-Ms", "")
+    if re.fullmatch(r"\d{1,9}(\.\d*)?", milliseconds):
+        return float(milliseconds) / 1000
+    return retry_after(headers.get("Retry-After"), time.time())

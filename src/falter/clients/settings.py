@@ -1,0 +1,227 @@
+"""Settings of clients, tables of their options, and the registry of connectors."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from falter.core.errors import InvalidValue, MissingExtra, UnknownName, nearest
+from falter.core.interfaces import Client, Parameter
+from falter.core.parameters import parameter_value
+from falter.core.registry import Registry
+
+Api = Literal["chat", "completions"]
+APIS = ("chat", "completions")
+FORMS = ("openai", "anthropic", "gemini", "jsonl")
+"""The forms of requests and results in files: those of providers' batches, and falter's own."""
+HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SECRET = re.compile(r"api[-_]?key|authori[sz]ation|password|passwd|secret|credential", re.I)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """How to reach one model and how hard to lean on it. Holds the name of a key, never a key.
+
+    `name` is what follows the client's name, as in `openai:gpt-4o`; empty when nothing does,
+    for clients that need none. `options` are the client's
+    own: body fields for `openai`, the known brittleness for `simulated`. They become part of
+    the model record, so they hold plain JSON values and no secrets. `headers` are further headers
+    of a client behind HTTP, each with the name of the environment variable that holds its value.
+    """
+
+    name: str
+    base_url: str | None = None
+    api_key_env: str | None = None
+    api: Api = "chat"
+    concurrency: int = 64
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    timeout: float = 60.0
+    max_attempts: int = 6
+    max_wait: float = 60.0
+    headers: Mapping[str, str] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if self.base_url is not None and not isinstance(self.base_url, str):
+            raise InvalidValue("base_url", self.base_url, "a URL or None")
+        _check_variable(self.api_key_env)
+        _check_api(self.api)
+        _check_count("concurrency", self.concurrency)
+        _check_count("max_attempts", self.max_attempts)
+        for rate in ("requests_per_minute", "tokens_per_minute"):
+            if getattr(self, rate) is not None:
+                _check_number(rate, getattr(self, rate), "a number above 0, or None for no limit")
+        _check_number("timeout", self.timeout, "a number of seconds above 0")
+        _check_number("max_wait", self.max_wait, "a number of seconds, 0 or more", zero=True)
+        for header, variable in (self.headers or {}).items():
+            if not HEADER.fullmatch(header):
+                raise InvalidValue("headers", header, "the name of a header")
+            _check_variable(variable, f"headers.{header}")
+        _check_options(self.options)
+
+
+Connector = Callable[[ClientSettings], Client]
+"""Makes a client from settings; sends nothing and loads no model yet."""
+
+clients: Registry[Connector] = Registry("client", "falter.clients")
+
+_COST_NOTHING: set[Connector] = set()
+
+
+def costs_nothing(connect: Connector) -> Connector:
+    """Decorates a connector whose models run in this process, so that no token is paid for."""
+    _COST_NOTHING.add(connect)
+    return connect
+
+
+def is_free(client: str) -> bool:
+    """Whether the client of this name said that it costs nothing; an unknown one did not."""
+    return client in clients and clients.get(client) in _COST_NOTHING
+
+
+def require(what: str, extra: str, *modules: str) -> None:
+    """Raise `MissingExtra` where one of the modules that an extra brings is not installed."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtra(what, extra, module)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionTable:
+    """The options of one client, and what else of its settings must or must not be given.
+
+    `known` are its own options. Others are unknown, unless the client passes them on to a server
+    or a library (`passes_on`). Then `ours` are names that falter sets itself, and `sampling` names
+    of sampling settings, which `None` leaves out and no other value may set. `name` says what a
+    model is called, for clients that need one; `unused` are settings that mean nothing to it,
+    each with what to do instead.
+    """
+
+    client: str
+    known: tuple[Parameter, ...] = ()
+    passes_on: bool = False
+    ours: Collection[str] = ()
+    sampling: Collection[str] = ()
+    name: str | None = None
+    unused: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, settings: ClientSettings) -> dict[str, Any]:
+        """Every known option with its value or default, then those passed on, as they are."""
+        if self.name is not None and not settings.name:
+            raise InvalidValue("name", settings.name, self.name)
+        for setting, hint in self.unused.items():
+            value = getattr(settings, setting)
+            if value is not None:
+                raise InvalidValue(setting, value, "None", hint=hint)
+        known = {parameter.name: parameter for parameter in self.known}
+        options = {parameter.name: parameter.default for parameter in self.known}
+        for name, value in settings.options.items():
+            if name in known:
+                options[name] = parameter_value(f"options.{name}", known[name], value)
+            elif self.passes_on:
+                self._check_passed_on(name, value)
+                options[name] = value
+            elif known:
+                raise UnknownName(f"option of {self.client}", name, known)
+            else:
+                raise InvalidValue(f"options.{name}", value, f"no options for {self.client}")
+        return options
+
+    def _check_passed_on(self, name: str, value: Any) -> None:
+        if name in self.ours:
+            raise InvalidValue(f"options.{name}", value, "no option that falter sets itself")
+        if name in self.sampling and value is not None:
+            raise InvalidValue(
+                f"options.{name}",
+                value,
+                "None, which leaves it out",
+                hint="its value belongs in the sampling settings",
+            )
+
+
+_REASONING_FIELDS = ("reasoning", "reasoning_effort", "thinking", "enable_thinking")
+_REASONING_OFF = (None, False, "none", "disabled")
+
+
+def asks_for_reasoning(options: Mapping[str, Any]) -> bool:
+    """By the fields that servers have for it, also below `chat_template_kwargs`."""
+    below = options.get("chat_template_kwargs")
+    if isinstance(below, Mapping) and asks_for_reasoning(below):
+        return True
+    return any(_is_on(options.get(field)) for field in _REASONING_FIELDS)
+
+
+def _is_on(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        told = [value.get(name) for name in ("effort", "type", "enabled") if name in value]
+        return bool(value) and all(entry not in _REASONING_OFF for entry in told)
+    return value not in _REASONING_OFF
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or name != name.strip() or not name.isprintable():
+        raise InvalidValue("name", name, "the model's name, as in 'openai:NAME'")
+
+
+def _check_variable(variable: object, argument: str = "api_key_env") -> None:
+    """The value is not shown: who mistakes the argument's meaning has put the key itself there."""
+    if variable is None or (isinstance(variable, str) and VARIABLE.fullmatch(variable)):
+        return
+    raise InvalidValue(
+        argument,
+        "…",
+        "the name of an environment variable",
+        hint="give the variable's name, such as OPENAI_API_KEY, and not the key itself",
+    )
+
+
+def _check_api(api: object) -> None:
+    if api not in APIS:
+        close = nearest(str(api), APIS)
+        hint = None if close is None else f"did you mean '{close}'?"
+        raise InvalidValue("api", api, "'chat' or 'completions'", hint=hint)
+
+
+def _check_count(argument: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidValue(argument, value, "a whole number, 1 or more")
+
+
+def _check_number(argument: str, value: object, expected: str, *, zero: bool = False) -> None:
+    good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or value < 0 or (value == 0 and not zero):  # type: ignore[operator]
+        raise InvalidValue(argument, value, expected)
+
+
+def _check_options(options: object) -> None:
+    if not isinstance(options, Mapping):
+        raise InvalidValue("options", options, "a mapping of names to plain JSON values")
+    for path, value in _leaves(options, "options"):
+        if SECRET.search(path):
+            raise InvalidValue(
+                path, "…", "no key or password", hint="name its variable with api_key_env"
+            )
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidValue(path, value, "a finite number")
+        if value is not None and not isinstance(value, (str, int, float)):
+            raise InvalidValue(path, value, "a plain JSON value")
+
+
+def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise InvalidValue(path, key, "names that are text")
+            yield from _leaves(inner, f"{path}.{key}")
+    elif isinstance(value, (list, tuple)):
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, f"{path}[{number}]")
+    else:
+        yield path, value

@@ -1,0 +1,424 @@
+"""JSON over HTTP for model servers: limits, retries, preflight, and no key shown."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+from yarl import URL
+
+from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, failed, refused_key
+from falter.clients.connection import (
+    ENDPOINTS,
+    JSON,
+    Connection,
+    Reply,
+    is_loopback,
+    normal_url,
+    read_key,
+)
+from falter.clients.dialect import Dialect
+from falter.clients.limiter import Limiter
+from falter.clients.retry import (
+    AbortRun,
+    GiveUp,
+    Outcome,
+    RetryPolicy,
+    asked_wait,
+    inner_status,
+    read_error,
+)
+from falter.clients.settings import ClientSettings
+from falter.core.errors import (
+    AuthenticationError,
+    EndpointError,
+    InvalidValue,
+    PreflightError,
+    RunStopped,
+    nearest,
+)
+from falter.core.records import Request, Response
+
+Build = Callable[[Request], Mapping[str, Any] | bytes]
+Read = Callable[[Any], Answer]
+
+CHARACTERS_A_TOKEN = 4
+CHECK_SECONDS = 10.0
+LONG_CALL, SILENCE = 900.0, 120.0
+"""Seconds that the upload of a batch may take, and that may pass while its results come."""
+LARGEST_CALL = 256 * 2**20
+QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
+FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+"""Codes of an error that is the provider's refusal of this prompt."""
+ODD_JSON = (LookupError, TypeError, AttributeError, ValueError)
+"""What reading JSON of an unexpected form raises."""
+
+
+def listed_models(data: Any) -> list[str]:
+    """The models of a list: `id` or `name` in `data` or `models`; none when it is no list."""
+    rows = data
+    if isinstance(data, dict):
+        rows = data.get("data") or data.get("models")
+    if not isinstance(rows, list):
+        return []
+    names = (row.get("id") or row.get("name") for row in rows if isinstance(row, dict))
+    return [name for name in names if isinstance(name, str)]
+
+
+class Transport:
+    """Posts JSON to one model server and gets JSON back, however many attempts that takes.
+
+    The settings say where the server is and how hard to lean on it. A provider adds:
+
+    - `default_url`, its base URL, and `key_variable`, the environment variable with its key. That
+      key goes to the provider's own host, which has to have one, and to this machine; any other
+      server gets a key only where `api_key_env` names it.
+    - `key_header`, how the key travels (`x-api-key: {key}`), and further `headers`.
+    - `endpoints`, paths that do not belong into a base URL and are refused there.
+    - `models_path`, where the list of models is (None: there is none), and `models_of`, which
+      reads their names from it.
+    - `renames` and `may_drop`: fields of the body that dialects differ in, see `Dialect`.
+
+    Redirects are not followed, bodies and messages are bounded, and the key is in no message,
+    record or log.
+    """
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        default_url: str | None = None,
+        key_variable: str | None = None,
+        key_header: str = "Authorization: Bearer {key}",
+        headers: Mapping[str, str] = MappingProxyType({}),
+        endpoints: Sequence[str] = ENDPOINTS,
+        models_path: str | None = "models",
+        models_of: Callable[[Any], Sequence[str]] = listed_models,
+        renames: Mapping[str, str] = MappingProxyType({}),
+        may_drop: Collection[str] = (),
+    ) -> None:
+        if settings.base_url is None and default_url is None:
+            raise InvalidValue("base_url", None, "the URL of a server")
+        self.base_url = normal_url(settings.base_url or default_url or "", endpoints)
+        host, home = URL(self.base_url).host or "", URL(default_url or "")
+        self.is_home = host == home.host and not is_loopback(host)
+        self.limiter = Limiter(
+            concurrency=settings.concurrency,
+            requests_per_minute=settings.requests_per_minute,
+            tokens_per_minute=settings.tokens_per_minute,
+        )
+        self.dialect = Dialect(renames, may_drop)
+        self._policy = RetryPolicy(settings.max_attempts, cap=settings.max_wait)
+        self._models_path, self._models_of = models_path, models_of
+        self._check_seconds = min(CHECK_SECONDS, settings.timeout)
+        self._usual_path = home.path if default_url else "/v1"
+        # Keys
+        self._variable = settings.api_key_env or key_variable
+        named = settings.api_key_env is not None
+        wanted = self._variable is not None and (named or self.is_home or is_loopback(host))
+        self._key = read_key(self._variable) if wanted and self._variable else None
+        self._key_missing = self._key is None and wanted and (named or self.is_home)
+        name, _, value = key_header.partition(": ")
+        given = {h: read_key(v, spaces=True) for h, v in (settings.headers or {}).items()}
+        self._unset = [v for h, v in (settings.headers or {}).items() if given[h] is None]
+        extra = {header: text for header, text in given.items() if text is not None}
+        key_headers = {} if self._key is None else {name: value.replace("{key}", self._key)}
+        self._connection = Connection(
+            self.base_url,
+            connections=settings.concurrency,
+            timeout=settings.timeout,
+            headers={**headers, **key_headers, **extra},
+            secrets=[text for text in (self._key, *extra.values()) if text is not None],
+        )
+
+    @property
+    def key_variable(self) -> str | None:
+        """The name of the environment variable whose value goes to the server; None if none does.
+
+        The name alone, for a plan to show; whether the variable is set does not matter.
+        """
+        return self._variable if self._key is not None or self._key_missing else None
+
+    def url(self, path: str) -> URL:
+        """Where an endpoint lives."""
+        return URL(f"{self.base_url}/{path}")
+
+    async def answer(self, request: Request, url: URL, build: Build, read: Read) -> Response:
+        """The response to a request: its answer, or the reason why there is none.
+
+        `build` makes the body, and `read` the answer from the JSON that came, as for `ask`. A body
+        that is a mapping goes out in the server's `dialect`; one in bytes has it already.
+        """
+        dialect = self.dialect
+        while True:
+            version = dialect.version
+            try:
+                if dialect.dropped:
+                    dialect.require(request.variant.recipe.sampling or {})
+                body = build(request)
+                if not isinstance(body, bytes):
+                    body = orjson.dumps(dialect.fields(body))
+                tokens = len(body) // CHARACTERS_A_TOKEN + request.sampling.max_tokens
+                answer, seconds = await self.ask(url, body, tokens, read)
+            except RequestRefused as refusal:
+                if refusal.code in FILTERED:
+                    return refused_key(request.key, "content_filter")
+                # Another request may have learnt it while this one was under way.
+                if version == dialect.version and not self._learns(request, refusal):
+                    return failed(request, refusal.message)
+            except EndpointError as error:
+                return failed(request, error.message)
+            except orjson.JSONEncodeError as error:
+                return failed(request, f"the prompt cannot be sent as JSON: {error}")
+            else:
+                if version == dialect.version:
+                    dialect.settled = True
+                    if dialect.dropped or dialect.folds:
+                        answer = replace(answer, served_by=dialect.note(answer.served_by))
+                    return answer.response(request, seconds)
+
+    async def ask(self, url: URL, body: bytes, tokens: float, read: Read) -> tuple[Answer, float]:
+        """What `read` makes of the answer, and the seconds that the successful attempt took.
+
+        `tokens` is a guess at what the request takes of the token rate. `read` raises
+        `UnusableAnswer` for an answer worth asking again for; one of another form than it expects
+        counts as such. Raises `RequestRefused` when the request failed for good,
+        `AuthenticationError` when the key was refused, `RunStopped` when the quota is used up.
+        """
+        self._require_variables()
+        attempt = 0
+        while True:
+            attempt += 1
+            await self.limiter.acquire(tokens)
+            started = time.perf_counter()
+            try:
+                result = self._read(await self._connection.post(url, body), read)
+            finally:
+                self.limiter.release()
+            if isinstance(result, Answer):
+                seconds = time.perf_counter() - started
+                used = result.usage.prompt_tokens + result.usage.completion_tokens
+                if used:
+                    self.limiter.settle(tokens, used)
+                return result, seconds
+            await self._wait(attempt, result, tokens)
+
+    async def call(
+        self, url: URL, body: bytes | None = None, *, kind: str = JSON, once: bool = False
+    ) -> Any:
+        """The JSON of an endpoint that is no model's: a POST of the body, or a GET without one.
+
+        `once` is for what must not happen twice: an attempt of which nobody knows whether it was
+        carried out is not repeated. Raises what `ask` raises.
+        """
+        self._require_variables()
+        attempt = 0
+        while True:
+            attempt += 1
+            await self.limiter.acquire(0)
+            try:
+                reply = await self._connection.exchange(
+                    url, body, seconds=LONG_CALL, kind=kind, most=LARGEST_CALL
+                )
+            finally:
+                self.limiter.release()
+            data = self._json(reply)
+            if not isinstance(data, Outcome):
+                return data
+            if once and (data.status is None or data.status >= 500):
+                raise RequestRefused(self.clean(data.message), status=data.status)
+            await self._wait(attempt, data, 0)
+
+    async def lines(self, url: URL) -> AsyncIterator[Any]:
+        """The JSON of each line of a file; None for a line that is none.
+
+        Raises what `ask` raises; where a file breaks off, whoever reads it begins again.
+        """
+        self._require_variables()
+        attempt = begun = 0
+        while True:
+            attempt += 1
+            outcome: Outcome | None = None
+            async for line in self._connection.lines(url, SILENCE):
+                if isinstance(line, bytes):
+                    begun += 1
+                    yield self._line(line)
+                else:
+                    outcome = line if isinstance(line, Outcome) else self._refused(*line)
+            if outcome is None:
+                return
+            if begun:
+                raise RequestRefused(f"the results broke off: {outcome.message}", status=None)
+            await self._wait(attempt, outcome, 0)
+
+    async def check(self, model: str) -> None:
+        """Raise `PreflightError` when the server is away, refuses the key or lacks the model."""
+        self._require_variables()
+        if self._models_path is None:
+            return
+        status, _, raw = await self._models(self.base_url)
+        if status in (401, 403):
+            message = self.clean(read_error(raw).message)
+            raise PreflightError(
+                f"{self.base_url} refused the credentials: HTTP {status}: {message}",
+                hint=self._key_hint(),
+            )
+        if status == 404 and URL(self.base_url).path == "/":
+            usual = self.base_url + self._usual_path
+            if (await self._models(usual))[0] == 200:
+                raise PreflightError(f"{self.base_url} has no API at its root", hint=f"use {usual}")
+        if status == 200:
+            self._check_listed(model, raw)
+
+    async def close(self) -> None:
+        """Close the connections. Safe to call twice; the next request opens new ones."""
+        await self._connection.close()
+
+    def clean(self, text: str) -> str:
+        """A message fit to be shown: on one line, bounded, without the key."""
+        return self._connection.clean(text)
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def _require_variables(self) -> None:
+        """Raise where a variable that has to hold the key, or a header's value, is not set."""
+        if self._key_missing:
+            raise PreflightError(
+                f"No API key: the environment variable {self._variable} is not set",
+                hint=f"export {self._variable}=…, or name another variable with api_key_env",
+            )
+        if self._unset:
+            raise PreflightError(
+                f"The environment variable {self._unset[0]}, which a header needs, is not set",
+                hint=f"export {self._unset[0]}=…, or leave the header out",
+            )
+
+    def _learns(self, request: Request, refusal: RequestRefused) -> bool:
+        """Whether the request is to be asked again, in another dialect; said once a change."""
+        field = self.dialect.learn(refusal)
+        if field is None:
+            return False
+        change = self.dialect.changes[field]
+        print(f"{request.model.label}: {field} is {change} ({refusal.said})", file=sys.stderr)
+        return True
+
+    def _json(self, reply: Reply | Outcome) -> Any:
+        """The JSON in a reply, or how the attempt failed: an `Outcome`."""
+        if isinstance(reply, Outcome):
+            return reply
+        if reply[0] >= 300:
+            return self._refused(*reply)
+        try:
+            return self._connection.masked(orjson.loads(reply[2]))
+        except orjson.JSONDecodeError as error:
+            return Outcome(what="unusable answer", message=f"not JSON: {error}")
+
+    def _read(self, reply: Reply | Outcome, read: Read) -> Answer | Outcome:
+        """The answer in a reply, or how the attempt failed."""
+        data = self._json(reply)
+        if isinstance(data, Outcome):
+            return data
+        assert not isinstance(reply, Outcome)
+        try:
+            status = inner_status(data)
+            return read(data) if status is None else self._refused(status, *reply[1:])
+        except UnusableAnswer as error:
+            message = str(error)
+        except ODD_JSON as error:
+            message = f"odd JSON: {error!r}"
+        return Outcome(what="unusable answer", message=self.clean(message))
+
+    def _line(self, line: bytes) -> Any:
+        try:
+            return self._connection.masked(orjson.loads(line))
+        except orjson.JSONDecodeError:
+            return None
+
+    def _refused(self, status: int, headers: Mapping[str, str], raw: bytes) -> Outcome:
+        """An answer came, with an error status."""
+        after = asked_wait(headers)
+        if status == 429 and after is not None:
+            self.limiter.pause(min(after, self._policy.cap))
+        error = read_error(raw)
+        message = error.message
+        if status < 400:
+            place = headers.get("Location", "an unnamed place")
+            message = f"moved to {place}; use that as base_url"
+        return Outcome(
+            what=f"HTTP {status}",
+            message=self.clean(message),
+            status=status,
+            retry_after=after,
+            final=error.code in QUOTA,
+            code=error.code,
+            field=error.field,
+        )
+
+    async def _wait(self, attempt: int, outcome: Outcome, tokens: float) -> None:
+        """Wait for the next attempt, or raise."""
+        if outcome.status is not None:
+            self.limiter.settle(tokens, 0)
+        decision = self._policy.decide(attempt, outcome)
+        if isinstance(decision, AbortRun):
+            raise AuthenticationError(
+                f"{self.base_url} refused the credentials: {decision.message}",
+                hint=self._key_hint(),
+            )
+        if isinstance(decision, GiveUp) and outcome.code in QUOTA:
+            raise RunStopped(
+                f"{self.base_url} has no quota left for this key: {decision.reason}",
+                hint="what has arrived is stored; with more quota, the same command goes on",
+            )
+        if isinstance(decision, GiveUp):
+            raise RequestRefused(
+                decision.reason,
+                status=outcome.status,
+                said=outcome.message,
+                code=outcome.code,
+                field=outcome.field,
+            )
+        if outcome.status == 429 and outcome.retry_after is not None:
+            return  # the limiter's cool-down holds this request back with all others
+        await asyncio.sleep(decision.seconds)
+
+    # -- before the first request ------------------------------------------------------------
+
+    async def _models(self, base_url: str) -> Reply:
+        """The list of models; an empty reply with status 0 where it is too long to be read."""
+        url = URL(f"{base_url}/{self._models_path}")
+        reply = await self._connection.exchange(url, seconds=self._check_seconds)
+        if not isinstance(reply, Outcome):
+            return reply
+        if reply.final and reply.what == "unusable answer":
+            return 0, {}, b""
+        raise PreflightError(
+            f"cannot reach {self.base_url}: {reply.message}",
+            hint="is the server running, and is base_url right?",
+        )
+
+    def _check_listed(self, model: str, raw: bytes) -> None:
+        try:
+            listed = list(self._models_of(orjson.loads(raw)))
+        except ODD_JSON:
+            return
+        # Some servers list a name with a tag or a folder that they do not ask for in requests.
+        known = {name.removesuffix(":latest") for name in listed} | set(listed)
+        if not listed or model in known | {name.rpartition("/")[2] for name in known}:
+            return
+        close = nearest(model, listed)
+        shown = ", ".join(listed[:12]) + (", …" if len(listed) > 12 else "")
+        raise PreflightError(
+            f"{self.base_url} has no model '{model}'",
+            hint=f"did you mean '{close}'?" if close else f"it has {self.clean(shown)}",
+        )
+
+    def _key_hint(self) -> str:
+        if self._key is not None:
+            return f"check the key in the environment variable {self._variable}"
+        return "name the environment variable that holds this server's key with api_key_env"

@@ -1,0 +1,432 @@
+"""`hf:NAME`: a language model of Hugging Face transformers, in this process.
+
+Scores options exactly as lm-evaluation-harness does, with what prompts share read once; writes
+text in the tokenizer's chat template. Models with an encoder (T5, BART) are read the same way:
+what their configuration says decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from falter.clients.answers import Answer
+from falter.clients.base import BatchClient
+from falter.clients.llama import check_gguf
+from falter.clients.quantize import content_hash
+from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
+from falter.core.errors import InvalidValue, PreflightError
+from falter.core.interfaces import Capabilities, Client, Parameter
+from falter.core.records import ContinuationScore, Model, Request, Usage
+from falter.weights import SMOLLM2, find_weights, pull_weights
+
+if TYPE_CHECKING:
+    from falter.integrations.hf_engine import Engine, Scores, Tokens
+    from falter.integrations.hf_writing import Ask
+
+T = TypeVar("T")
+FAILURES = (RuntimeError, ValueError, TypeError, IndexError, KeyError, MemoryError)
+"""What a request may run into; anything else is a mistake of ours and ends the run."""
+DTYPES = ("float32", "bfloat16", "float16")
+TOKENS = "how many tokens are computed at once"
+OPTIONS = OptionTable(
+    client="hf",
+    known=(
+        Parameter(name="dtype", type=str, default=None, help="the precision", options=DTYPES),
+        Parameter(name="device", type=str, default=None, low=1, help="where it computes"),
+        Parameter(name="batch_tokens", type=int, default=None, low=64, high=65536, help=TOKENS),
+        Parameter(name="cache_mb", type=int, default=None, low=0, help="memory of kept prefixes"),
+        Parameter(name="threads", type=int, default=None, low=1, help="processor threads"),
+        Parameter(name="revision", type=str, default=None, low=1, help="branch, tag or commit"),
+        Parameter(name="trust_remote_code", type=bool, default=False, help="runs its own code"),
+        Parameter(name="system", type=str, default=None, help="the system turn, if there is none"),
+    ),
+    name="a model, as in 'hf:smollm2' or 'hf:FOLDER'",
+)
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+PARTS = (".safetensors", ".bin", ".json", ".jinja", ".model", ".tiktoken", ".txt", ".py")
+MEGABYTE = 1 << 20
+ROOM, ROOM_GPU = 512, 4096
+CELLS_A_TOKEN = 16
+"""Places of the cache that a batch of texts may take, for each token of `batch_tokens`."""
+
+
+class HuggingFace(BatchClient):
+    """One model, and one thread that computes.
+
+    Whatever waits is computed together, so that neighbours share what they have in common. No
+    answer depends on what it was computed with, but for rounding. What the model cannot take is a
+    failure of that request alone.
+    """
+
+    def __init__(self, settings: ClientSettings) -> None:
+        options = OPTIONS.read(settings)
+        self.source = find_source(settings.name, options["revision"])
+        self._device = options["device"] or _best_device()
+        gpu = self._device != "cpu"
+        together = 64 if gpu else 16
+        super().__init__(most=4 * together, name="hf")
+        self._dtype = options["dtype"] or ("bfloat16" if gpu else "float32")
+        self._room = options["batch_tokens"] or (ROOM_GPU if gpu else ROOM)
+        megabytes = (4096 if gpu else 512) if options["cache_mb"] is None else options["cache_mb"]
+        self._cache_bytes = megabytes * MEGABYTE
+        self._threads = options["threads"]
+        self._trust = options["trust_remote_code"]
+        self._system = options["system"]
+        chats = self.source.chats and settings.api == "chat"
+        lanes = min(settings.concurrency, together)
+        self.capabilities = Capabilities(
+            generates=True, scores=True, chats=chats, lanes=lanes, batch=4
+        )
+        self.model = Model(
+            client="hf",
+            name=self.source.name,
+            weights=self.source.weights,
+            options={
+                "dtype": self._dtype,
+                "api": "chat" if chats else "completions",
+                **({"system": self._system} if self._system is not None else {}),
+            },
+        )
+        self._engine: Engine | None = None
+
+    async def close(self) -> None:
+        """Let the model go; what still waits is cancelled."""
+        await super().close()
+        self._engine = None
+
+    def reason(self, error: Exception) -> str:
+        """What the model ran into; a mistake of ours ends the run."""
+        if not isinstance(error, FAILURES):
+            raise error
+        return _reason(error)
+
+    # -- on the computing thread -------------------------------------------------------------
+
+    def answer(self, requests: Sequence[Request]) -> Sequence[Answer | Exception]:
+        """All together, but for what cannot be asked at all."""
+        engine = self.loaded
+        if requests[0].scores:
+            return _each(requests, lambda r: engine.split(r.context, r.continuations), self._score)
+        return _each(requests, self._asking, self._write)
+
+    def recover(self) -> None:
+        """Give back the memory of kept prefixes."""
+        self.loaded.forget()
+
+    def _score(self, asked: Sequence[Tokens]) -> list[Answer | Exception]:
+        scores, served_by = self.loaded.score(asked), self._served_by()
+        return [_scored(*each, served_by) for each in zip(asked, scores, strict=True)]
+
+    def _write(self, asks: Sequence[Ask]) -> list[Answer | Exception]:
+        from falter.integrations.hf_writing import write
+
+        engine, cells = self.loaded, self._room * CELLS_A_TOKEN
+        return [replace(a, served_by=self._served_by()) for a in write(engine, asks, cells)]
+
+    def _asking(self, request: Request) -> Ask:
+        from falter.integrations.hf_writing import Ask, prompt_tokens
+
+        sampling, chats = request.sampling, self.capabilities.chats
+        plain = "\n\n".join(text for _, text in request.messages) or request.context
+        turns = request.messages if chats else ()
+        return Ask(
+            prompt=tuple(prompt_tokens(self.loaded, turns, plain, self._system)),
+            sampling=sampling,
+            seed=int(request.key[7:19], 16) if sampling.seed is None else sampling.seed,
+        )
+
+    @property
+    def loaded(self) -> Engine:
+        """The model, once `check` has loaded it."""
+        assert self._engine is not None
+        return self._engine
+
+    def load(self) -> None:
+        """Load the model; fetch the embedded one's weights on first use."""
+        source = self.source
+        if source.path is None:
+            path = find_weights() or pull_weights(say=lambda text: print(text, file=sys.stderr))
+            source = replace(source, path=str(path.parent))
+        try:
+            with _quiet(), _hushed(source.gguf is not None):
+                engine = self._opened(source)
+        except (OSError, ValueError, RuntimeError, ImportError, KeyError, MemoryError) as error:
+            raise PreflightError(
+                f"hf:{source.name} cannot be loaded: {_reason(error)}",
+                hint="'falter doctor' says what is installed; a folder needs its weights, its "
+                "config.json and its tokenizer",
+            ) from error
+        if self.capabilities.chats and not engine.tokenizer.chat_template:
+            raise PreflightError(
+                f"The tokenizer of hf:{source.name} has no chat template",
+                hint="set api: completions, and the prompt is given as plain text",
+            )
+        self._engine = engine
+
+    def _opened(self, source: Source) -> Engine:
+        import torch
+        from transformers import (
+            AutoConfig,
+            AutoModelForCausalLM,
+            AutoModelForSeq2SeqLM,
+            AutoTokenizer,
+        )
+
+        from falter.integrations.hf_engine import CausalEngine
+        from falter.integrations.hf_writing import Seq2SeqEngine
+
+        if self._threads:
+            torch.set_num_threads(self._threads)
+        where: dict[str, Any] = {"trust_remote_code": self._trust}
+        where |= {"gguf_file": source.gguf} if source.gguf else {}
+        where |= {"revision": source.revision} if source.revision else {}
+        tokenizer = AutoTokenizer.from_pretrained(source.path, **where)
+        # A GGUF file is read whole for its configuration, and holds a causal model.
+        encodes = False
+        if source.gguf is None:
+            encodes = AutoConfig.from_pretrained(source.path, **where).is_encoder_decoder
+        kind = AutoModelForSeq2SeqLM if encodes else AutoModelForCausalLM
+        model = kind.from_pretrained(source.path, dtype=getattr(torch, self._dtype), **where)
+        model = model.to(self._device)
+        if encodes:
+            return Seq2SeqEngine(model, tokenizer, room=self._room)
+        return CausalEngine(model, tokenizer, room=self._room, cache_bytes=self._cache_bytes)
+
+    def _served_by(self) -> str:
+        import transformers
+
+        shared = "" if self.loaded.shares else ", nothing shared"
+        return f"transformers {transformers.__version__}{shared}"
+
+
+def _each(
+    requests: Sequence[Request],
+    prepare: Callable[[Request], T],
+    answer: Callable[[Sequence[T]], Sequence[Answer | Exception]],
+) -> list[Answer | Exception]:
+    """Answer what can be prepared; in the place of the rest, the reason why it cannot be asked."""
+    prepared: list[T | Exception] = []
+    for request in requests:
+        try:
+            prepared.append(prepare(request))
+        except FAILURES as error:
+            prepared.append(error)
+    ready = [asked for asked in prepared if not isinstance(asked, Exception)]
+    answers = iter(answer(ready) if ready else ())
+    return [asked if isinstance(asked, Exception) else next(answers) for asked in prepared]
+
+
+def _scored(asked: Tokens, scores: Sequence[Scores], served_by: str) -> Answer | Exception:
+    """A request's scores; a failure when one is not a number."""
+    sums = tuple(
+        ContinuationScore(
+            logprob=sum(score for score, _ in tokens),
+            tokens=len(tokens),
+            greedy=all(likeliest for _, likeliest in tokens),
+        )
+        for tokens in scores
+    )
+    if not all(abs(score.logprob) < float("inf") for score in sums):
+        return ValueError("the model's scores are not numbers; try options: {dtype: float32}")
+    read = len(asked.head) + sum(score.tokens for score in sums)
+    return Answer(scores=sums, usage=Usage(prompt_tokens=read), served_by=served_by)
+
+
+def _reason(error: BaseException) -> str:
+    """An error in one line; running out of memory with what would help."""
+    line = str(error).strip().partition("\n")[0][:400] or type(error).__name__
+    memory = type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "not enough mem" in line
+    return f"out of memory ({line}); a smaller options.batch_tokens needs less" if memory else line
+
+
+def _best_device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Loading without progress bars and advice on our terminal."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _hushed(gguf: bool) -> contextlib.AbstractContextManager[object]:
+    """Reading a GGUF file draws a progress bar that has no switch."""
+    return contextlib.redirect_stderr(io.StringIO()) if gguf else contextlib.nullcontext()
+
+
+@clients.registers("hf")
+@costs_nothing
+def connect(settings: ClientSettings) -> Client:
+    """A Hugging Face model in this process: hf:smollm2, hf:FOLDER, hf:FILE.gguf, hf:OWNER/NAME."""
+    return HuggingFace(settings)
+
+
+# Where a model lies, and what exactly it is: found without loading it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is loaded: a folder or hub id with a revision, or a GGUF file (`gguf`) in a folder.
+
+    `weights` is the hash or commit that says which weights they are; None for `path` means the
+    embedded model, not fetched yet.
+    """
+
+    name: str
+    path: str | None
+    weights: str
+    chats: bool
+    gguf: str | None = None
+    revision: str | None = None
+
+
+def _require(*, gguf: bool) -> None:
+    modules = ("torch", "transformers") + (("gguf", "accelerate") if gguf else ())
+    require("A Hugging Face model in this process", "hf", *modules)
+
+
+def find_source(name: str, revision: str | None) -> Source:
+    """What `hf:NAME` means: `smollm2`, a folder, a `.gguf` file, or a model of the hub."""
+    if name == "smollm2":
+        _no_revision(revision)
+        return _embedded()
+    path = Path(name).expanduser()
+    if path.is_file() and path.suffix == ".gguf":
+        _no_revision(revision)
+        return _file(path)
+    if path.is_dir():
+        _no_revision(revision)
+        return _folder(path)
+    if HUB_ID.fullmatch(name) and not name.endswith(".gguf"):
+        return _hub(name, revision)
+    raise InvalidValue(
+        "model",
+        f"hf:{name}",
+        "hf:smollm2, hf:FOLDER, hf:FILE.gguf or hf:OWNER/NAME of the hub",
+        hint="there is no such file or folder here",
+    )
+
+
+def _no_revision(revision: str | None) -> None:
+    if revision is not None:
+        raise InvalidValue("options.revision", revision, "nothing: only the hub has revisions")
+
+
+def _embedded() -> Source:
+    _require(gguf=True)
+    weights = find_weights()
+    return Source(
+        name="smollm2",
+        path=None if weights is None else str(weights.parent),
+        gguf=SMOLLM2.file,
+        weights=f"sha256:{SMOLLM2.sha256}",
+        chats=True,
+    )
+
+
+def _file(path: Path) -> Source:
+    _require(gguf=True)
+    path = path.resolve()
+    chats = check_gguf(path)
+    return Source(
+        name=path.name,
+        path=str(path.parent),
+        gguf=path.name,
+        weights=content_hash(path),
+        chats=chats,
+    )
+
+
+def _folder(path: Path) -> Source:
+    _require(gguf=False)
+    path = path.resolve()
+    if not (path / "config.json").is_file():
+        raise PreflightError(
+            f"The folder {path} holds no config.json",
+            hint="give the folder that save_pretrained wrote, or the .gguf file itself",
+        )
+    lines = [
+        f"{file.name} {content_hash(file).removeprefix('sha256:')}\n"
+        for file in sorted(path.iterdir())
+        if file.is_file() and file.suffix in PARTS
+    ]
+    return Source(
+        name=path.name,
+        path=str(path),
+        weights=f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()}",
+        chats=_has_template(path),
+    )
+
+
+def _hub(name: str, revision: str | None) -> Source:
+    """A model of the hub at one commit: the one in the cache, else the one the hub names."""
+    _require(gguf=False)
+    from huggingface_hub import try_to_load_from_cache
+
+    asked = revision or "main"
+    config = try_to_load_from_cache(name, "config.json", revision=asked)
+    if isinstance(config, str):
+        folder = Path(config).parent
+        commit, chats = folder.name, _has_template(folder)
+    else:
+        commit, files = _ask_hub(name, asked)
+        chats = "chat_template.jinja" in files or _hub_template(name, commit)
+    return Source(name=name, path=name, weights=f"revision:{commit}", revision=commit, chats=chats)
+
+
+def _ask_hub(name: str, revision: str) -> tuple[str, set[str]]:
+    """The commit behind a revision, and its files; nothing but their names is fetched."""
+    from huggingface_hub import HfApi
+
+    try:
+        info = HfApi().model_info(name, revision=revision, timeout=20)
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise PreflightError(
+            f"hf:{name} is not in the local cache, and the hub did not name it: {reason[:300]}",
+            hint="check the name and the network, or give a folder or .gguf file that is here",
+        ) from error
+    return str(info.sha), {file.rfilename for file in info.siblings or ()}
+
+
+def _hub_template(name: str, commit: str) -> bool:
+    """Whether the tokenizer's small configuration file holds a template."""
+    from huggingface_hub import hf_hub_download
+
+    try:
+        config = hf_hub_download(name, "tokenizer_config.json", revision=commit)
+    except Exception:
+        return False
+    return _has_template(Path(config).parent)
+
+
+def _has_template(folder: Path) -> bool:
+    """Whether a tokenizer's files hold a chat template."""
+    if (folder / "chat_template.jinja").is_file():
+        return True
+    try:
+        config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return bool(isinstance(config, dict) and config.get("chat_template"))

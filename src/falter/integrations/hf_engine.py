@@ -1,0 +1,494 @@
+"""A transformers model in this process: exact option scores that share what they can."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from falter.clients.llama_engine import common_prefix_length
+
+T = TypeVar("T")
+
+MIN_CACHED_PREFIX = 32
+"""A shared prefix of so many tokens is read by itself and kept; a shorter one is not worth it."""
+READ_OFF = 256
+"""Rows of the vocabulary's scores that are in memory twice."""
+EXACT, CLOSE = 1e-3, 0.3
+"""By how much a token's score in a tree may differ from the plain one: single precision, others."""
+
+Scores = list[tuple[float, bool]]
+"""Log-probability of each scored token, and whether it was the likeliest."""
+Part = tuple[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A context's tokens, and those of each continuation after it."""
+
+    head: tuple[int, ...]
+    tails: tuple[tuple[int, ...], ...]
+
+
+class Engine(ABC):
+    """A model with its tokenizer. Serves one thread at a time.
+
+    What causal models and those with an encoder have in common: text, tokens, and how many fit.
+    `shares` says whether what sequences have in common is read once.
+    """
+
+    shares: bool
+    prompt_before_text = True
+    """Whether an answer goes on from its prompt's tokens, or stands by itself."""
+
+    def __init__(self, model: Any, tokenizer: Any, *, room: int) -> None:
+        import torch
+
+        self.model, self.tokenizer = model.eval(), tokenizer
+        self.room = room
+        self.torch = torch
+        self._config = model.config.get_text_config()
+        self.limit = _limit(self._config, tokenizer)
+        self.start = self._start_token()
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Give back the memory of kept prefixes."""
+
+    @abstractmethod
+    def split(self, context: str, continuations: Sequence[str]) -> Tokens:
+        """Context and continuations as lm-evaluation-harness tokenises them."""
+
+    @abstractmethod
+    def score(self, asked: Sequence[Tokens]) -> list[list[Scores]]:
+        """The tokens of every continuation: for each context, for each continuation."""
+
+    # -- text and tokens ---------------------------------------------------------------------
+
+    def encode(self, texts: Sequence[str], *, special: bool = True) -> list[list[int]]:
+        """Token ids as the tokenizer makes them; no second start token where a text has one.
+
+        As everywhere in transformers, text that spells a special token is that token.
+        """
+        begin = self.tokenizer.decode([self.start])
+        encoded: list[list[int]] = []
+        for text in texts:
+            add = special and not (begin and text.startswith(begin))
+            kwargs = {} if add else {"add_special_tokens": False}
+            encoded.append(list(self.tokenizer.encode(text, **kwargs)))
+        return encoded
+
+    def require_room(self, what: str, tokens: int) -> None:
+        """Raise ValueError when the model's window holds fewer tokens."""
+        if self.limit is not None and tokens > self.limit:
+            raise ValueError(f"{what} are {tokens} tokens; the model reads at most {self.limit}")
+
+    def _start_token(self) -> int:
+        """The start token, else the end token."""
+        tokens = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
+        return int(next((token for token in tokens if token is not None), 0))
+
+    def read_off(self, logits: Any, wanted: Sequence[tuple[int, int]]) -> Scores:
+        """Log-probabilities of (row of logits, token), in single precision at least.
+
+        `log_softmax` and not the more accurate `logsumexp`: it errs by some 4e-6 a token, always
+        to the same side, and so does the harness, which uses it.
+        """
+        torch, device = self.torch, logits.device
+        rows, tokens = (torch.tensor(column, device=device) for column in zip(*wanted, strict=True))
+        scores = torch.empty(len(wanted), device=device)
+        likeliest = torch.empty(len(wanted), device=device, dtype=torch.bool)
+        for first in range(0, len(logits), READ_OFF):
+            part = logits[first : first + READ_OFF].float().log_softmax(-1)
+            here = (rows >= first) & (rows < first + READ_OFF)
+            scores[here] = part[rows[here] - first, tokens[here]]
+            likeliest[here] = part.argmax(-1)[rows[here] - first] == tokens[here]
+        return list(zip(scores.tolist(), likeliest.tolist(), strict=True))
+
+
+class CausalEngine(Engine):
+    """A causal language model.
+
+    Scoring writes a batch of sequences as a tree into one row, where each token attends only to
+    what stands before it in its own sequence; a long prefix that all share is read once and kept.
+    Whether an architecture computes that as it should is measured when the engine is made: where
+    it is not so, `shares` is false and every sequence is read by itself.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, *, room: int, cache_bytes: int) -> None:
+        super().__init__(model, tokenizer, room=room)
+        self.tokens_read = 0
+        self._prefixes: PrefixCache[tuple[Part, ...]] = PrefixCache(cache_bytes)
+        self._exact = model.dtype == self.torch.float32
+        self._keeps = _takes(model, "logits_to_keep")
+        self.caches = _takes(model, "past_key_values")
+        self._window = _window(self._config)
+        with self.torch.inference_mode():
+            self.shares = self.caches and self._tree_is_right()
+        self._prefixes.clear()
+        self.tokens_read = 0
+
+    def forget(self) -> None:
+        """Give back the memory of kept prefixes."""
+        self._prefixes.clear()
+        if self.model.device.type == "cuda":
+            self.torch.cuda.empty_cache()
+
+    def split(self, context: str, continuations: Sequence[str]) -> Tokens:
+        """Context and continuations as lm-evaluation-harness tokenises them.
+
+        White space at the end of the context moves to the front of the continuation; both are
+        tokenised together, and what goes past the tokens of the context alone is the
+        continuation's. An empty context is the start token. ValueError: a continuation without a
+        token of its own, or one that the model's window does not hold (nothing is cut).
+        """
+        body = context.rstrip()
+        space = context[len(body) :]
+        if body:
+            head, *wholes = self.encode([body, *(body + space + c for c in continuations)])
+            tails = [whole[len(head) :] for whole in wholes]
+        else:
+            head = [self.start]
+            tails = self.encode([space + c for c in continuations], special=False)
+            tails = [tail[1:] if tail[:1] == head else tail for tail in tails]
+        for number, tail in enumerate(tails):
+            if not tail:
+                raise ValueError(
+                    f"continuation {number} is {continuations[number]!r}; after this context it "
+                    "has no token of its own to score"
+                )
+            self.require_room(f"the context and continuation {number}", len(head) + len(tail) - 1)
+        return Tokens(tuple(head), tuple(map(tuple, tails)))
+
+    # -- scores ------------------------------------------------------------------------------
+
+    def score(self, asked: Sequence[Tokens]) -> list[list[Scores]]:
+        """The tokens of every continuation: for each context, for each continuation."""
+        pairs = [(ask.head, tail) for ask in asked for tail in ask.tails]
+        sequences = [Scored(h + t, len(h), n) for n, (h, t) in enumerate(pairs)]
+        with self.torch.inference_mode():
+            scores = iter(self._score(sequences))
+        return [[next(scores) for _ in ask.tails] for ask in asked]
+
+    def _score(self, sequences: Sequence[Scored]) -> list[Scores]:
+        by_number: list[Scores] = [[] for _ in sequences]
+        alone: list[Scored] = []
+        for shared, group in groups(sequences, self.room):
+            row = pack(group, shared)
+            if self.shares and self._fits(row):
+                for (_, _, number), score in zip(row.wanted, self._tree(row), strict=True):
+                    by_number[number].append(score)
+            else:
+                alone += group
+        for batch in _alike(alone, self.room):
+            for sequence, scores in zip(batch, self._plain(batch), strict=True):
+                by_number[sequence.number] = scores
+        return by_number
+
+    def _fits(self, row: Row) -> bool:
+        """Whether no layer would look at less than the whole row."""
+        return self._window is None or len(row.prefix) + len(row.tokens) <= self._window
+
+    def _tree(self, row: Row) -> Scores:
+        """Read a row of which the prefix comes first; the scores in the order of `wanted`."""
+        torch, device = self.torch, self.model.device
+        known, parts = self._prefix(row.prefix)
+        row = _with_prefix(row, known)
+        mask = self._mask(row.parents, known)
+        rows = sorted({place for place, _, _ in row.wanted})
+        logits = self.forward(
+            torch.tensor([row.tokens], device=device),
+            keep=torch.tensor(rows, device=device),
+            attention_mask=mask,
+            position_ids=torch.tensor([row.positions], device=device),
+            **self._past(parts, known),
+        )[0]
+        order = {place: n for n, place in enumerate(rows)}
+        return self.read_off(logits, [(order[place], token) for place, token, _ in row.wanted])
+
+    def _mask(self, parents: Sequence[int], known: int) -> Any:
+        """What each place of a row may look at: the prefix, its ancestors and itself."""
+        torch = self.torch
+        size = len(parents)
+        seen = torch.zeros(size, known + size, dtype=torch.bool)
+        seen[:, :known] = True
+        for place, parent in enumerate(parents):
+            if parent >= 0:
+                seen[place] |= seen[parent]
+            seen[place, known + place] = True
+        dtype = self.model.dtype
+        mask = torch.zeros(size, known + size, dtype=dtype)
+        mask.masked_fill_(~seen, torch.finfo(dtype).min)
+        return mask[None, None].to(self.model.device)
+
+    def _prefix(self, tokens: tuple[int, ...]) -> tuple[int, tuple[Part, ...] | None]:
+        """What is kept of a prefix, after reading and keeping the rest where that is worth it."""
+        known, parts = self._prefixes.find(tokens)
+        if len(tokens) - known < MIN_CACHED_PREFIX:
+            return known, parts
+        while known < len(tokens):
+            upto = min(len(tokens), known + self.room)
+            past = self._past(parts, known, empty=True)
+            self.forward(
+                self.torch.tensor([tokens[known:upto]], device=self.model.device), keep=1, **past
+            )
+            parts = tuple((k, v) for k, v, *_ in past["past_key_values"])
+            known = upto
+        assert parts is not None
+        size = sum(k.numel() * k.element_size() * 2 for k, _ in parts)
+        self._prefixes.keep(tokens, parts, size)
+        return known, parts
+
+    def _past(
+        self, parts: tuple[Part, ...] | None, length: int, *, empty: bool = False
+    ) -> dict[str, Any]:
+        """Arguments that hand a model the beginning of a kept prefix; the prefix stays as it is."""
+        from transformers import DynamicCache
+
+        if not length and not empty:
+            return {"use_cache": False}
+        # Without a configuration every layer keeps all it has read, however narrow its window.
+        cache = DynamicCache()
+        for layer, (keys, values) in enumerate(parts or () if length else ()):
+            cache.update(keys[:, :, :length], values[:, :, :length], layer)
+        return {"past_key_values": cache, "use_cache": True}
+
+    def _plain(self, batch: Sequence[Scored]) -> list[Scores]:
+        """Every sequence by itself, padded at the end, nothing shared."""
+        torch, device = self.torch, self.model.device
+        longest = max(sequence.read for sequence in batch)
+        first = min(sequence.start for sequence in batch) - 1
+        ids = torch.zeros(len(batch), longest, dtype=torch.long)
+        mask = torch.zeros(len(batch), longest, dtype=torch.long)
+        for n, sequence in enumerate(batch):
+            ids[n, : sequence.read] = torch.tensor(sequence.tokens[:-1])
+            mask[n, : sequence.read] = 1
+        logits = self.forward(
+            ids.to(device), keep=longest - first, attention_mask=mask.to(device), use_cache=False
+        )
+        return [
+            self.read_off(
+                logits[n],
+                [
+                    (at - 1 - first, sequence.tokens[at])
+                    for at in range(sequence.start, len(sequence.tokens))
+                ],
+            )
+            for n, sequence in enumerate(batch)
+        ]
+
+    def forward(self, ids: Any, *, keep: Any, **arguments: Any) -> Any:
+        """The logits behind some places: the last `keep` of each row, or those of a tensor."""
+        self.tokens_read += ids.numel()
+        if self._keeps:
+            return self.model(input_ids=ids, logits_to_keep=keep, **arguments).logits
+        logits = self.model(input_ids=ids, **arguments).logits
+        return logits[:, -keep:] if isinstance(keep, int) else logits[:, keep]
+
+    # -- whether trees are right -------------------------------------------------------------
+
+    def _tree_is_right(self) -> bool:
+        """Compare a full row on a kept prefix with the same sequences read by themselves."""
+        length = self.room if self._window is None else min(self.room, self._window)
+        sequences = _trial(self._config.vocab_size, length)
+        if len(sequences) < 2 or (self.limit is not None and self.limit < sequences[0].read):
+            return False
+        shared, group = next(groups(sequences, self.room))
+        picked = [group[0], group[len(group) // 2], group[-1]]
+        row = pack(group, shared)
+        in_tree: list[list[float]] = [[] for _ in sequences]
+        try:
+            for (_, _, number), (score, _) in zip(row.wanted, self._tree(row), strict=True):
+                in_tree[number].append(score)
+        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, KeyError):
+            return False
+        plain = [score for scores in self._plain(picked) for score, _ in scores]
+        tree = [score for sequence in picked for score in in_tree[sequence.number]]
+        worst = max(abs(a - b) for a, b in zip(tree, plain, strict=True))
+        return worst <= (EXACT if self._exact else CLOSE)
+
+
+def _with_prefix(row: Row, known: int) -> Row:
+    """The row with the rest of its prefix in front, beyond the tokens that are known."""
+    rest = row.prefix[known:]
+    if not rest:
+        return row
+    by = len(rest)
+    return Row(
+        prefix=row.prefix[:known],
+        tokens=[*rest, *row.tokens],
+        positions=[*range(known, known + by), *row.positions],
+        parents=[*range(-1, by - 1), *(parent + by for parent in row.parents)],
+        wanted=[(place + by, token, number) for place, token, number in row.wanted],
+    )
+
+
+def _alike(sequences: Iterable[Scored], room: int) -> Iterable[list[Scored]]:
+    """Sequences of about one length in batches of at most `room` tokens, padding counted."""
+    batch: list[Scored] = []
+    for sequence in sorted(sequences, key=lambda sequence: -sequence.read):
+        if batch and (len(batch) + 1) * batch[0].read > room:
+            yield batch
+            batch = []
+        batch.append(sequence)
+    if batch:
+        yield batch
+
+
+def _trial(vocabulary: int, length: int) -> list[Scored]:
+    """A prefix of 40 tokens with branches of 8 that fill a row, of scattered token ids."""
+    ids = [(7 + 7919 * n) % vocabulary for n in range(length + 1)]
+    trunk = tuple(ids[:40])
+    return [
+        Scored((*trunk, *ids[at : at + 9]), 41, n) for n, at in enumerate(range(40, length - 7, 8))
+    ]
+
+
+def _takes(model: Any, argument: str) -> bool:
+    import inspect
+
+    return argument in inspect.signature(model.forward).parameters
+
+
+def _window(config: Any) -> int | None:
+    """The narrowest window or chunk that the configuration speaks of, if any."""
+    fields: Mapping[str, object] = config.to_dict()
+    windows = [
+        value
+        for name, value in fields.items()
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0
+        if ("window" in name or "chunk" in name) and not name.endswith("layers")
+    ]
+    return min(windows, default=None)
+
+
+def _limit(config: Any, tokenizer: Any) -> int | None:
+    """How many tokens the model reads: what its configuration says, else its tokenizer."""
+    for name in ("n_positions", "max_position_embeddings", "n_ctx"):
+        limit = getattr(config, name, None)
+        if isinstance(limit, int) and limit > 0:
+            return limit
+    longest = getattr(tokenizer, "model_max_length", None)
+    return longest if isinstance(longest, int) and longest < 1_000_000_000 else None
+
+
+# Token trees: sequences with common prefixes, packed into rows that hold them once
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Scored:
+    """A token sequence of which the tokens from `start` on are to be scored; `start` is above 0."""
+
+    tokens: tuple[int, ...]
+    start: int
+    number: int
+
+    @property
+    def read(self) -> int:
+        """How many tokens a model has to read: all but the last."""
+        return len(self.tokens) - 1
+
+
+@dataclass(slots=True)
+class Row:
+    """A tree of tokens written into one row, parents before children.
+
+    `parents` are places in the row, -1 for those that follow the prefix; `positions` count from
+    the beginning of the sequence, prefix included. `wanted` says which token's likelihood is read
+    off behind which place, for which sequence.
+    """
+
+    prefix: tuple[int, ...]
+    tokens: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    wanted: list[tuple[int, int, int]] = field(default_factory=list)
+    """(place in the row, target token, number of the sequence)"""
+
+
+def groups(sequences: Sequence[Scored], room: int) -> Iterator[tuple[int, list[Scored]]]:
+    """Sorted neighbours whose tree fits into one row, with the length of the prefix all share.
+
+    What counts is the tree without that prefix; a single sequence may exceed the room. Two stay
+    apart when together they would give up more than half a row of shared prefix: that is cheaper
+    to read once and keep. The prefix ends before the first place that is read off.
+    """
+    group: list[Scored] = []
+    shared = size = 0
+    for sequence in sorted(sequences):
+        if group:
+            agreed = common_prefix_length(group[-1].tokens, sequence.tokens)
+            left = min(shared, agreed, sequence.start - 1)
+            new = sequence.read - min(agreed, sequence.read, group[-1].read)
+            grown = size + (shared - left) + new
+            if grown <= room and shared - left <= room // 2:
+                group.append(sequence)
+                shared, size = left, grown
+                continue
+            yield shared, group
+        group, shared = [sequence], sequence.start - 1
+        size = sequence.read - shared
+    if group:
+        yield shared, group
+
+
+def pack(group: Sequence[Scored], prefix: int) -> Row:
+    """The tree of sorted sequences that share a prefix of so many tokens, as a row."""
+    row = Row(prefix=group[0].tokens[:prefix])
+    path: list[int] = []
+    last: tuple[int, ...] = row.prefix
+    for sequence in group:
+        del path[max(0, min(common_prefix_length(last, sequence.tokens), sequence.read) - prefix) :]
+        for at in range(prefix + len(path), sequence.read):
+            row.parents.append(path[-1] if path else -1)
+            path.append(len(row.tokens))
+            row.tokens.append(sequence.tokens[at])
+            row.positions.append(at)
+        for at in range(sequence.start, len(sequence.tokens)):
+            row.wanted.append((path[at - 1 - prefix], sequence.tokens[at], sequence.number))
+        last = sequence.tokens[: sequence.read]
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPrefix(Generic[T]):
+    """A prefix with what the model made of it, and how many bytes that is."""
+
+    tokens: tuple[int, ...]
+    state: T
+    size: int
+
+
+class PrefixCache(Generic[T]):
+    """The prefixes used last, as many as fit into a number of bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: OrderedDict[tuple[int, ...], CachedPrefix[T]] = OrderedDict()
+
+    def find(self, tokens: tuple[int, ...]) -> tuple[int, T | None]:
+        """How many of these tokens some held prefix begins with, and its state (or 0 and None)."""
+        longest, best = 0, None
+        for held in self._held.values():
+            length = common_prefix_length(held.tokens, tokens)
+            if length > longest:
+                longest, best = length, held
+        if best is None:
+            return 0, None
+        self._held.move_to_end(best.tokens)
+        return longest, best.state
+
+    def keep(self, tokens: tuple[int, ...], state: T, size: int) -> None:
+        """Hold a prefix; what was used longest ago makes room, or it is not held at all."""
+        if size > self._most:
+            return
+        self._held[tokens] = CachedPrefix(tokens, state, size)
+        self._held.move_to_end(tokens)
+        while sum(held.size for held in self._held.values()) > self._most:
+            self._held.popitem(last=False)
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._held.clear()

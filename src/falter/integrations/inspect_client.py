@@ -1,0 +1,198 @@
+"""`inspect:PROVIDER/MODEL`: any model that Inspect reaches, by its `get_model(…).generate(…)`.
+
+Inspect has no log-likelihoods of given answers, so these models write and do not score.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import math
+import time
+from typing import Any
+
+from falter.clients.answers import Answer, failed
+from falter.clients.base import BaseClient
+from falter.clients.connection import normal_url, read_key
+from falter.clients.settings import ClientSettings, OptionTable, clients, require
+from falter.core.errors import AuthenticationError, InvalidValue, PreflightError
+from falter.core.interfaces import Capabilities, Client
+from falter.core.records import Model, Request, Response, Sampling, Usage
+
+LONGEST_REASON = 500
+OPTIONS = OptionTable(
+    client="inspect",
+    passes_on=True,
+    ours=(
+        "cache", "max_connections", "max_retries", "timeout", "attempt_timeout", "num_choices",
+        "system_message", "fail_on_refusal", "batch",
+    ),
+    sampling=("temperature", "top_p", "max_tokens", "stop_seqs", "seed"),
+    unused=dict.fromkeys(
+        ("requests_per_minute", "tokens_per_minute"),
+        "Inspect paces itself by the server's answers; set concurrency",
+    ),
+)  # fmt: skip
+REASONS = {"max_tokens": "length", "model_length": "length"}
+
+
+class Inspect(BaseClient):
+    """A model of Inspect. Retries and connections are Inspect's, within this client's settings."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        options = OPTIONS.read(settings)
+        if "/" not in settings.name.strip("/"):
+            expected = "PROVIDER/MODEL, as in 'inspect:openai/gpt-4o'"
+            raise InvalidValue("name", settings.name, expected)
+        require("Models of Inspect", "inspect", "inspect_ai")
+        self._settings = settings
+        self._base_url = None if settings.base_url is None else normal_url(settings.base_url)
+        self._left_out = {name for name, value in options.items() if value is None}
+        self._own = {name: value for name, value in options.items() if value is not None}
+        self.capabilities = Capabilities(generates=True, scores=False)
+        self.model = Model(
+            client="inspect", name=settings.name, base_url=self._base_url, options=options
+        )
+        self._model: Any = None
+
+    async def check(self) -> None:
+        """Make the model: an unknown provider, a missing library or a missing key shows here."""
+        if self._model is None:
+            self._model = self._connect()
+
+    async def generate(self, request: Request) -> Response:
+        """One answer, never from Inspect's own cache.
+
+        In a context of its own: whatever Inspect notes down about a call, kilobytes each, goes
+        with it when the call is over.
+        """
+        await self.check()
+        started = time.perf_counter()
+        context = contextvars.copy_context()
+        asked = asyncio.create_task(self._ask(request), context=context)
+        try:
+            output = await asked
+        except Exception as error:
+            return self._failed(request, error)
+        if output.error or not output.choices:
+            reason = output.error or "no choices"
+            return failed(request, reason[:LONGEST_REASON])
+        answer = Answer(
+            text=output.completion,
+            finish_reason=REASONS.get(output.stop_reason, output.stop_reason),
+            usage=_usage(output.usage),
+            served_by=output.model or None,
+        )
+        return answer.response(request, time.perf_counter() - started)
+
+    async def close(self) -> None:
+        """Close the provider's connections."""
+        if self._model is not None:
+            await self._model.api.aclose()
+            self._model = None
+
+    def _connect(self) -> Any:
+        from inspect_ai.model import GenerateConfig, get_model
+
+        settings = self._settings
+        own, known = self._own, GenerateConfig.model_fields
+        config = GenerateConfig(
+            max_connections=settings.concurrency,
+            max_retries=settings.max_attempts - 1,
+            attempt_timeout=math.ceil(settings.timeout),
+            **{name: value for name, value in own.items() if name in known},
+        )
+        key = None if settings.api_key_env is None else read_key(settings.api_key_env)
+        try:
+            return get_model(
+                settings.name,
+                config=config,
+                base_url=self._base_url,
+                api_key=key,
+                memoize=False,
+                **{name: value for name, value in own.items() if name not in known},
+            )
+        except Exception as error:
+            raise PreflightError(
+                f"Inspect could not make the model '{settings.name}': "
+                f"{_without(str(error), key)[:LONGEST_REASON]}",
+                hint="is it PROVIDER/MODEL, is the provider's library installed, and its key set?",
+            ) from None
+
+    async def _ask(self, request: Request) -> Any:
+        from inspect_ai.model import (
+            ChatMessageAssistant,
+            ChatMessageSystem,
+            ChatMessageUser,
+            GenerateConfig,
+        )
+
+        kinds = {
+            "system": ChatMessageSystem,
+            "user": ChatMessageUser,
+            "assistant": ChatMessageAssistant,
+        }
+        turns = request.messages or (("user", request.context),)
+        return await self._model.generate(
+            [kinds[role](content=text) for role, text in turns],
+            config=GenerateConfig(**self._sampling(request.sampling)),
+            cache=False,
+        )
+
+    def _sampling(self, sampling: Sampling) -> dict[str, Any]:
+        """How to decode. A `top_p` of 1 is every provider's default, and some refuse to be told."""
+        fields = {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p if sampling.top_p < 1 else None,
+            "max_tokens": sampling.max_tokens,
+            "stop_seqs": list(sampling.stop) or None,
+            "seed": sampling.seed,
+        }
+        return {
+            name: value
+            for name, value in fields.items()
+            if value is not None and name not in self._left_out
+        }
+
+    def _failed(self, request: Request, error: Exception) -> Response:
+        """What a provider raises is the request's failure; a refused key ends the run."""
+        variable = self._settings.api_key_env
+        shown = _without(str(error), None if variable is None else read_key(variable))
+        if _status(error) in (401, 403):
+            raise AuthenticationError(
+                f"'{self.model.label}' refused the key: {shown[:LONGEST_REASON]}",
+                hint="check the provider's key",
+            ) from None
+        reason = f"{type(error).__name__}: {shown}"[:LONGEST_REASON]
+        return failed(request, reason)
+
+
+def _status(error: BaseException | None) -> int | None:
+    """The HTTP status that an exception, or the one it came from, tells of."""
+    for _ in range(8):
+        if error is None:
+            break
+        response = getattr(error, "response", None)
+        status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
+        if isinstance(status, int):
+            return status
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _without(text: str, key: str | None) -> str:
+    return text.replace(key, "…") if key else text
+
+
+def _usage(usage: Any) -> Usage:
+    """Tokens read from and written to a provider's prompt cache are prompt tokens too."""
+    if usage is None:
+        return Usage()
+    cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+    return Usage(prompt_tokens=usage.input_tokens + cached, completion_tokens=usage.output_tokens)
+
+
+@clients.registers("inspect")
+def connect(settings: ClientSettings) -> Client:
+    """A model of Inspect."""
+    return Inspect(settings)

@@ -1,0 +1,175 @@
+"""`lm-eval:MODELTYPE,name=value,…`: any model that lm-evaluation-harness can run.
+
+The harness's model class loads and answers; its evaluator is not used. Requests go to it in lists
+of `Instance`s, from one thread.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from falter.clients.answers import Answer
+from falter.clients.base import BatchClient
+from falter.clients.settings import SECRET, ClientSettings, OptionTable, clients, require
+from falter.core.errors import InvalidValue, PreflightError, UnknownName
+from falter.core.interfaces import Capabilities, Client, Parameter
+from falter.core.records import ContinuationScore, Model, Request
+
+TEMPLATE = "apply_chat_template"
+LONGEST_REASON = 500
+OPTIONS = OptionTable(
+    client="lm-eval",
+    known=(Parameter(name=TEMPLATE, type=bool, default=None, help="messages go through it"),),
+    name="a model type with its arguments, as in 'lm-eval:hf,pretrained=NAME'",
+    unused={"base_url": "write it into the arguments: base_url=…"},
+)
+
+
+class LmEval(BatchClient):
+    """A model of the harness. What it raises for a request is that request's failure."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        options = OPTIONS.read(settings)
+        super().__init__(most=settings.concurrency, name="lm-eval")
+        self._type, _, self._arguments = settings.name.partition(",")
+        _check_arguments(self._type, self._arguments)
+        self._class = _model_class(self._type)
+        scores = _implemented(self._class, "loglikelihood")
+        templated = _implemented(self._class, TEMPLATE)
+        chats = templated and not scores if options[TEMPLATE] is None else options[TEMPLATE]
+        self.capabilities = Capabilities(
+            generates=_implemented(self._class, "generate_until"), scores=scores, chats=chats
+        )
+        self.model = Model(client="lm-eval", name=settings.name, options={TEMPLATE: chats})
+        self._lm: Any = None
+
+    async def close(self) -> None:
+        """Let go of the model."""
+        await super().close()
+        self._lm = None
+
+    # On the model's thread
+
+    def load(self) -> None:
+        """Make the harness's model from its arguments."""
+        try:
+            self._lm = self._class.create_from_arg_string(self._arguments)
+        except Exception as error:
+            raise PreflightError(
+                f"lm-eval could not load '{self._type}': {error!r:.{LONGEST_REASON}}",
+                hint=f"its arguments are '{self._arguments}'; some types need libraries of "
+                "their own, such as lm_eval[hf]",
+            ) from error
+
+    def answer(self, requests: Sequence[Request]) -> Sequence[Answer]:
+        """One list of instances for all."""
+        served_by = f"lm-eval {self._type}"
+        if requests[0].scores:
+            return [Answer(scores=s, served_by=served_by) for s in self._scores(requests)]
+        return [Answer(text=text, served_by=served_by) for text in self._texts(requests)]
+
+    def _texts(self, requests: Sequence[Request]) -> list[str]:
+        instances = [
+            _instance("generate_until", n, self._context(request), _settings(request))
+            for n, request in enumerate(requests)
+        ]
+        answers = list(_quiet(self._lm.generate_until)(instances))
+        if any(not isinstance(text, str) for text in answers):
+            raise ValueError("the harness's model gave no text")
+        return answers
+
+    def _context(self, request: Request) -> Any:
+        if not request.messages:
+            return request.context
+        turns = [{"role": role, "content": text} for role, text in request.messages]
+        return self._lm.apply_chat_template(turns)
+
+    def _scores(self, requests: Sequence[Request]) -> list[tuple[ContinuationScore, ...]]:
+        instances = [
+            _instance("loglikelihood", n, request.context, text)
+            for request in requests
+            for n, text in enumerate(request.continuations)
+        ]
+        scores = iter(_quiet(self._lm.loglikelihood)(instances))
+        return [
+            tuple(_score(text, *next(scores)) for text in request.continuations)
+            for request in requests
+        ]
+
+
+def _check_arguments(kind: str, arguments: str) -> None:
+    secret = SECRET.search(arguments)
+    if secret:
+        raise InvalidValue(
+            "name", f"{kind},…{secret[0]}=…", "arguments without keys or passwords",
+            hint="the harness reads keys from environment variables such as OPENAI_API_KEY",
+        )  # fmt: skip
+
+
+def _model_class(kind: str) -> Any:
+    require("Models of lm-eval", "lm-eval", "lm_eval")
+    importlib.import_module("lm_eval.models")  # which registers the types
+    from lm_eval.api.registry import get_model, model_registry
+
+    if kind not in model_registry:
+        raise UnknownName("model type of lm-eval", kind, [str(name) for name in model_registry])
+    try:
+        return get_model(kind)
+    except Exception as error:
+        raise PreflightError(
+            f"The lm-eval model type '{kind}' cannot be used here: {error!r:.{LONGEST_REASON}}",
+            hint="install what it needs, for example: pip install 'lm_eval[hf]'",
+        ) from error
+
+
+def _implemented(kind: Any, method: str) -> bool:
+    """Whether a method does more than say that it is not there."""
+    body = re.sub(r'""".*?"""', "", inspect.getsource(getattr(kind, method)), flags=re.DOTALL)
+    statements = re.split(r"\)[^:()]*:\s*\n", body, maxsplit=1)[-1].strip()
+    return not statements.startswith(("raise NotImplementedError", "pass"))
+
+
+def _instance(kind: str, number: int, *arguments: Any) -> Any:
+    from lm_eval.api.instance import Instance
+
+    return Instance(request_type=kind, doc={}, arguments=tuple(arguments), idx=number)
+
+
+def _score(text: str, logprob: float, greedy: bool) -> ContinuationScore:
+    """The harness does not say how many tokens a continuation has."""
+    if not math.isfinite(logprob):
+        raise ValueError(f"the log-likelihood of {text!r:.60} is {float(logprob)}")
+    return ContinuationScore(logprob=float(logprob), tokens=0, greedy=bool(greedy))
+
+
+def _settings(request: Request) -> dict[str, Any]:
+    """Decoding in the harness's words; a request's own seed has no place in them."""
+    sampling = request.sampling
+    settings: dict[str, Any] = {
+        "until": list(sampling.stop),
+        "max_gen_toks": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "do_sample": sampling.temperature > 0,
+    }
+    if sampling.temperature > 0 and sampling.top_p < 1:
+        settings["top_p"] = sampling.top_p
+    return settings
+
+
+def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Without the harness's progress bar, where it can be left out."""
+    if "disable_tqdm" in inspect.signature(method).parameters:
+        return partial(method, disable_tqdm=True)
+    return method
+
+
+@clients.registers("lm-eval")
+def connect(settings: ClientSettings) -> Client:
+    """A model of lm-evaluation-harness."""
+    return LmEval(settings)

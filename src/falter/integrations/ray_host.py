@@ -1,0 +1,317 @@
+"""`--engine ray`: engines as actors of Ray, on this machine or on a cluster.
+
+Ray is imported where it is used. On this machine it is started for the run: on the loopback, with
+a small object store and without its dashboard. A cluster is named by `RAY_ADDRESS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from falter import __version__
+from falter.clients.engines import Engine, answer_chunk
+from falter.clients.settings import ClientSettings, clients, is_free
+from falter.core.errors import (
+    AuthenticationError,
+    EngineLost,
+    FalterError,
+    MissingExtra,
+    PreflightError,
+    RunStopped,
+    UsageError,
+)
+from falter.core.interfaces import Client
+from falter.core.records import Model, Request, Response
+
+STORE_BYTES = 100 << 20
+LOCAL_RAY = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # else models wait for all else here
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the loopback alone, on Linux too
+}
+"""The environment of a Ray that falter starts on this machine."""
+PLACING = 600.0
+"""Seconds until a cluster has a place for an engine."""
+LONGEST_REASON = 300
+Trouble = tuple[str, str, str | None]
+"""An error on its way between processes: its kind, message and hint."""
+
+
+class Hosted:
+    """What an actor holds: the client, as it is in a process without Ray."""
+
+    def __init__(self, name: str, settings: ClientSettings) -> None:
+        self._name, self._settings = name, settings
+        self._client: Client | None = None
+        self._width = 1
+
+    async def placed(self) -> str:
+        """The version of falter, once the process runs."""
+        return __version__
+
+    async def process(self) -> int:
+        """The number of the process."""
+        return os.getpid()
+
+    async def load(self) -> Model | Trouble:
+        """Connect and load; the model's record as this machine sees it."""
+        try:
+            client = clients.get(self._name)(self._settings)
+            await client.check()
+        except FalterError as error:
+            return _trouble(error)
+        concurrency = self._settings.concurrency
+        self._width = min(concurrency, client.capabilities.lanes or concurrency)
+        self._client = client
+        return client.model
+
+    async def answer(self, requests: Sequence[Request]) -> Sequence[Response] | Trouble:
+        """All answers, or what ends the run; anything else that is raised ends the process."""
+        assert self._client is not None
+        try:
+            return await answer_chunk(self._client, requests, self._width)
+        except FalterError as error:
+            return _trouble(error)
+
+
+class RayHost:
+    """Ray for the engines of one model: `count` actors, each with `gpus` of a node's.
+
+    Without a count there is one for each GPU where the model runs in the actor, else one a node.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: ClientSettings,
+        model: Model,
+        *,
+        count: int | None = None,
+        gpus: float | None = None,
+    ) -> None:
+        if not is_installed():
+            raise MissingExtra("--engine ray", "ray", "ray")
+        self._name, self._settings, self._model = name, settings, model
+        self._count, self._gpus = count, gpus
+        self._open = False
+
+    async def open(self) -> int:
+        """Start Ray or join it, and count."""
+        _SESSION.join(self._count or 1)
+        self._open = True
+        import ray
+
+        resources = ray.cluster_resources()
+        count, self._gpus = placement(
+            resources,
+            nodes=sum(bool(node["Alive"]) for node in ray.nodes()),
+            count=self._count,
+            gpus=self._gpus,
+            in_process=is_free(self._name),
+        )
+        return count
+
+    async def start(self) -> Engine:
+        """An actor with the model loaded; an error of its own is raised here."""
+        import ray
+
+        actor = (
+            ray.remote(Hosted)
+            .options(num_cpus=1, num_gpus=self._gpus, max_restarts=0, scheduling_strategy="SPREAD")
+            .remote(self._name, self._settings)
+        )
+        engine = _RayEngine(actor)
+        try:
+            await self._require_fit(engine)
+        except BaseException:
+            await engine.stop()
+            raise
+        return engine
+
+    async def _require_fit(self, engine: _RayEngine) -> None:
+        """Raise unless the actor runs the same falter and has loaded the same model."""
+        try:
+            async with asyncio.timeout(PLACING):
+                version = await engine.call("placed")
+        except TimeoutError as error:
+            raise PreflightError(
+                f"Ray has found no place for an engine in {PLACING / 60:.0f} minutes",
+                hint="fewer --actors, or fewer --actor-gpus; 'ray status' shows what is free",
+            ) from error
+        except EngineLost as error:
+            raise PreflightError(
+                f"An engine of {self._model.label} did not start: {error.message}",
+                hint="every node needs falter and what the model needs, in the same environment",
+            ) from error
+        if version != __version__:
+            raise PreflightError(
+                f"A node of the cluster runs falter {version}, and this is {__version__}",
+                hint="install the same version everywhere",
+            )
+        try:
+            found = await engine.call("load")
+        except EngineLost as error:
+            raise PreflightError(
+                f"An engine of {self._model.label} ended while it loaded: {error.message}",
+                hint="the same model without --engine, on such a machine, shows why",
+            ) from error
+        if isinstance(found, Model) and found.id != self._model.id:
+            raise PreflightError(
+                f"{self._model.label} is another model on its engine: "
+                f"{_difference(self._model, found)}",
+                hint="what differs between the machines, such as dtype, has to be in its options",
+            )
+
+    async def close(self) -> None:
+        """Leave Ray; what was started for the run ends with its last model."""
+        if self._open:
+            self._open = False
+            _SESSION.leave()
+
+
+class _RayEngine:
+    """One actor."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    async def call(self, method: str, *arguments: Any) -> Any:
+        """What the actor returns. A trouble is raised, and so is an actor that has ended."""
+        from ray.exceptions import RayError
+
+        try:
+            found = await getattr(self._actor, method).remote(*arguments)
+        except RayError as error:
+            raise EngineLost(_first_line(error)) from error
+        if isinstance(found, tuple) and len(found) == 3 and found[0] in _KINDS:
+            kind, message, hint = found
+            raise _KINDS[kind](message, hint=hint)
+        return found
+
+    async def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
+        """The actor's answers."""
+        responses: Sequence[Response] = await self.call("answer", list(requests))
+        return responses
+
+    async def stop(self) -> None:
+        """End its process."""
+        import ray
+
+        with contextlib.suppress(Exception):  # it may have ended by itself
+            ray.kill(self._actor)
+
+
+_KINDS: Mapping[str, type[FalterError]] = {
+    "lost": EngineLost,
+    "credentials": AuthenticationError,
+    "usage": PreflightError,
+    "run": RunStopped,
+}
+
+
+def _trouble(error: FalterError) -> Trouble:
+    kinds = {EngineLost: "lost", AuthenticationError: "credentials", UsageError: "usage"}
+    kind = next((name for base, name in kinds.items() if isinstance(error, base)), "run")
+    return kind, error.message, error.hint
+
+
+def placement(
+    resources: Mapping[str, float],
+    *,
+    nodes: int,
+    count: int | None,
+    gpus: float | None,
+    in_process: bool,
+) -> tuple[int, float]:
+    """How many engines, and how many GPUs each: one a GPU where models run in the actor."""
+    present = resources.get("GPU", 0.0)
+    each = gpus if gpus is not None else 1.0 if in_process and present else 0.0
+    if count is not None:
+        return count, each
+    return max(1, int(present // each) if each else nodes), each
+
+
+def _difference(ours: Model, theirs: Model) -> str:
+    """The fields in which two records differ: `options.dtype is float32 here, bfloat16 there`."""
+    here = {"weights": ours.weights, **{f"options.{k}": v for k, v in ours.options.items()}}
+    there = {"weights": theirs.weights, **{f"options.{k}": v for k, v in theirs.options.items()}}
+    names = [n for n in {**here, **there} if here.get(n) != there.get(n)]
+    return "; ".join(f"{n} is {here.get(n)} here and {there.get(n)} there" for n in names)
+
+
+def _first_line(error: BaseException) -> str:
+    """What an actor ended with, in one line: its exception, or what Ray says of its process."""
+    cause = getattr(error, "cause", None)
+    text = f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = next((line for line in lines if "exit" in line.lower()), lines[0] if lines else "")
+    return (said or type(error).__name__)[:LONGEST_REASON]
+
+
+class _Session:
+    """Ray in this process, for as long as some model needs it."""
+
+    def __init__(self) -> None:
+        self._users = 0
+        self._ours = False
+
+    def join(self, least: int) -> None:
+        """Connect to the cluster that `RAY_ADDRESS` names, else start Ray here for `least`."""
+        if not os.environ.get("RAY_ADDRESS"):
+            os.environ.update({**LOCAL_RAY, **os.environ})  # read when Ray is imported
+        import ray
+
+        self._users += 1
+        if ray.is_initialized():
+            return
+        try:
+            self._start(least)
+        except Exception as error:
+            ray.shutdown()
+            self._users -= 1
+            raise PreflightError(
+                f"Ray could not be started or reached: {_first_line(error)}",
+                hint="RAY_ADDRESS names a cluster; without it, Ray is started on this machine, "
+                "and a machine that is very busy may be too slow for it: try again",
+            ) from error
+        self._ours = True
+
+    def leave(self) -> None:
+        """Shut Ray down with its last user, unless it was there before."""
+        self._users -= 1
+        if self._users == 0 and self._ours:
+            import ray
+
+            self._ours = False
+            ray.shutdown()
+
+    def _start(self, least: int) -> None:
+        import ray
+
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if os.environ.get("RAY_ADDRESS"):
+            ray.init(**quiet)
+            return
+        ray.init(
+            address="local",
+            num_cpus=max(os.cpu_count() or 1, least),
+            include_dashboard=False,
+            object_store_memory=STORE_BYTES,
+            _node_ip_address="127.0.0.1",
+            **quiet,
+        )
+
+
+_SESSION = _Session()
+
+
+def is_installed() -> bool:
+    """Whether there is a Ray to import."""
+    return importlib.util.find_spec("ray") is not None

@@ -1,0 +1,226 @@
+"""`vllm:PATH`: a model in vLLM's engine, in this process.
+
+Written against vLLM's documented offline interface (`LLM`, `SamplingParams`, `prompt_logprobs`).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from falter.clients.answers import Answer
+from falter.clients.base import BatchClient
+from falter.clients.constrained import choice_texts
+from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
+from falter.core.errors import PreflightError
+from falter.core.interfaces import Capabilities, Client
+from falter.core.records import ContinuationScore, Model, Request, Usage
+
+LONGEST_REASON = 500
+SCORING = {"temperature": 0.0, "max_tokens": 1, "prompt_logprobs": 1, "detokenize": False}
+OPTIONS = OptionTable(
+    client="vllm",
+    passes_on=True,
+    ours=("model", "seed"),
+    name="a path or a hub name, as in 'vllm:PATH'",
+    unused={"base_url": "a vLLM server is reached with openai:NAME and its base_url"},
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prompt:
+    """Tokens for the engine; with `start`, those from there on are to be scored."""
+
+    tokens: list[int]
+    decoding: Mapping[str, Any]
+    start: int | None = None
+
+
+class Vllm(BatchClient):
+    """One `LLM`. All that is asked at the same time goes to the engine together."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        # With its prefix cache, the log-probabilities of a prompt were found to depend on what was
+        # asked before (vllm#42019): off, until bench/gpu.sh has shown otherwise on some GPU.
+        self._options = OPTIONS.read(settings)
+        self._caches = self._options.get("enable_prefix_caching") is True
+        super().__init__(most=settings.concurrency, name="vllm")
+        require("Models in vLLM", "vllm", "vllm")
+        chats = settings.api == "chat"
+        self.capabilities = Capabilities(generates=True, scores=True, chats=chats, constrains=True)
+        self.model = Model(
+            client="vllm", name=settings.name, options={"api": settings.api, **self._options}
+        )
+        self._llm: Any = None
+        self._tokenizer: Any = None
+
+    async def close(self) -> None:
+        """Let go of the engine; vLLM frees it with its last reference."""
+        await super().close()
+        self._llm = self._tokenizer = None
+
+    # On the engine's thread
+
+    def load(self) -> None:
+        """Make the engine."""
+        from vllm import LLM
+
+        name = self.model.name
+        try:
+            caching = {"enable_prefix_caching": self._caches}
+            self._llm = LLM(**{"model": name, "seed": 0, **self._options, **caching})
+            self._tokenizer = self._llm.get_tokenizer()
+        except Exception as error:
+            raise PreflightError(
+                f"vLLM could not load '{name}': {error!r:.{LONGEST_REASON}}",
+                hint="check the path and the options, which go to vllm.LLM",
+            ) from error
+        if self.capabilities.chats and not getattr(self._tokenizer, "chat_template", None):
+            raise PreflightError(
+                f"'{name}' has no chat template",
+                hint="a base model is asked in plain text: api: completions",
+            )
+
+    def answer(self, requests: Sequence[Request]) -> Sequence[Answer | Exception]:
+        """One call to the engine for all that can be asked of it."""
+        prepared = [self._prepared(request) for request in requests]
+        prompts = [p for ready in prepared if not isinstance(ready, Exception) for p in ready]
+        outputs = iter(self._run(prompts) if prompts else ())
+        return [
+            ready if isinstance(ready, Exception) else _answer([(p, next(outputs)) for p in ready])
+            for ready in prepared
+        ]
+
+    def _run(self, prompts: Sequence[_Prompt]) -> Any:
+        from vllm import SamplingParams, TokensPrompt
+
+        return self._llm.generate(
+            [TokensPrompt(prompt_token_ids=prompt.tokens) for prompt in prompts],
+            [SamplingParams(**_constrained(prompt.decoding)) for prompt in prompts],
+            use_tqdm=False,
+        )
+
+    def _prepared(self, request: Request) -> list[_Prompt] | Exception:
+        """What the engine is asked for a request. What it would refuse never gets there.
+
+        A refusal in the middle of a list can leave the others waiting inside the engine.
+        """
+        try:
+            if request.scores:
+                ready = [self._scoring(request.context, text) for text in request.continuations]
+            else:
+                ready = [_Prompt(tokens=self._asked(request), decoding=_decoding(request))]
+        except Exception as error:
+            return error
+        longest = int(self._llm.llm_engine.model_config.max_model_len)
+        for prompt in ready:
+            if not 0 < len(prompt.tokens) < longest:
+                count = len(prompt.tokens)
+                return ValueError(
+                    f"the prompt has {count} tokens; the model takes 1 to {longest - 1}"
+                )
+        return ready
+
+    def _asked(self, request: Request) -> list[int]:
+        if not request.messages:
+            return list(self._tokenizer.encode(request.context))
+        turns = [{"role": role, "content": text} for role, text in request.messages]
+        text = self._tokenizer.apply_chat_template(
+            turns, tokenize=False, add_generation_prompt=True
+        )
+        return list(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def _scoring(self, context: str, continuation: str) -> _Prompt:
+        """Both tokenised together, and where the continuation's tokens begin.
+
+        As the harness does it: white space at the end of the context belongs to the continuation,
+        and what goes beyond the tokens of the context alone is the continuation's.
+        """
+        tokens = list(self._tokenizer.encode(context + continuation))
+        start = len(self._tokenizer.encode(context.rstrip()))
+        if start == 0:
+            raise ValueError("the context is empty: its first token has no log-probability")
+        if not continuation or start >= len(tokens):
+            raise ValueError(f"the continuation {continuation!r:.60} has no token of its own")
+        return _Prompt(tokens=tokens, decoding=SCORING, start=start)
+
+
+def _decoding(request: Request) -> dict[str, Any]:
+    """A request without a seed has one of its own: a repeat is another draw, and stays the same."""
+    sampling = request.sampling
+    seed = int(request.key[7:15], 16) % 2**31 if sampling.seed is None else sampling.seed
+    return {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_tokens": sampling.max_tokens,
+        "stop": list(sampling.stop),
+        "seed": seed if sampling.temperature > 0 else None,
+        **({"only": choice_texts(request.answers)} if request.answers else {}),
+    }
+
+
+def _constrained(decoding: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How to decode, with the texts that may be written under the name that vLLM has."""
+    if "only" not in decoding:
+        return decoding
+    from vllm import sampling_params
+
+    kept = {name: value for name, value in decoding.items() if name != "only"}
+    if hasattr(sampling_params, "StructuredOutputsParams"):
+        choice = sampling_params.StructuredOutputsParams(choice=decoding["only"])
+        return {**kept, "structured_outputs": choice}
+    choice = sampling_params.GuidedDecodingParams(choice=decoding["only"])
+    return {**kept, "guided_decoding": choice}
+
+
+def _answer(outputs: Sequence[tuple[_Prompt, Any]]) -> Answer | Exception:
+    """A request's own part of what the engine gave."""
+    prompt_tokens = sum(len(prompt.tokens) for prompt, _ in outputs)
+    prompt, output = outputs[0]
+    if prompt.start is None:
+        text = output.outputs[0]
+        usage = Usage(prompt_tokens=prompt_tokens, completion_tokens=len(text.token_ids))
+        return Answer(
+            text=text.text, finish_reason=text.finish_reason, usage=usage, served_by=_served_by()
+        )
+    try:
+        scores = tuple(_sum(output, p.tokens, p.start or 0) for p, output in outputs)
+    except ValueError as error:
+        return error
+    return Answer(scores=scores, usage=Usage(prompt_tokens=prompt_tokens), served_by=_served_by())
+
+
+def _served_by() -> str:
+    """The engine's version, and whether it promises the same answer in every batch."""
+    import vllm
+
+    version = getattr(vllm, "__version__", "")
+    invariant = os.environ.get("VLLM_BATCH_INVARIANT", "0") not in ("", "0")
+    return f"vllm {version}".strip() + (", batch invariant" if invariant else "")
+
+
+def _sum(output: Any, tokens: Sequence[int], start: int) -> ContinuationScore:
+    """The log-likelihood of the tokens from `start` on."""
+    given: Sequence[Mapping[int, Any] | None] | None = output.prompt_logprobs
+    if given is None or len(given) != len(tokens):
+        raise ValueError("vLLM gave no log-probability for each token of the prompt")
+    values, greedy = [], True
+    for token, row in zip(tokens[start:], given[start:], strict=True):
+        if row is None or token not in row:
+            raise ValueError("a token of the continuation has no log-probability")
+        values.append(float(row[token].logprob))
+        greedy = greedy and row[token].logprob >= max(entry.logprob for entry in row.values())
+    total = math.fsum(values)
+    if not math.isfinite(total):
+        raise ValueError(f"the log-likelihood is {total}")
+    return ContinuationScore(logprob=total, tokens=len(values), greedy=greedy)
+
+
+@clients.registers("vllm")
+@costs_nothing
+def connect(settings: ClientSettings) -> Client:
+    """A model in vLLM's engine."""
+    return Vllm(settings)
