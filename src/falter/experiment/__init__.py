@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         RatedTexts,
         calibrate_judge,
     )
-    from falter.experiment._compare import ComparedRun, Comparison, compare, compared_study
     from falter.experiment._config import (
         EXPERIMENT,
         STUDY,
@@ -117,6 +116,7 @@ if TYPE_CHECKING:
     )
     from falter.experiment._thrift import promise
     from falter.experiment._variants import variant_sets
+    from falter.experiment.comparison import ComparedRun, Comparison, compare, compared_study
 
 __all__ = [
     "BUNDLED_RATINGS",

@@ -9,12 +9,6 @@ if TYPE_CHECKING:
     from falter.measures._association import Association, association
     from falter.measures._averages import group_average, macro_average, mean_score, micro_average
     from falter.measures._churn import Churn, churn
-    from falter.measures._compare import Answers, PairComparison, compare_family, compare_pair
-    from falter.measures._compare_conditions import (
-        ConditionDifference,
-        PairUnderConditions,
-        compare_conditions,
-    )
     from falter.measures._composition import ComposedPair, composition
     from falter.measures._consistency import (
         ConsistencyCurve,
@@ -109,6 +103,15 @@ if TYPE_CHECKING:
         variance_components,
     )
     from falter.measures._verdicts import FamilyVerdicts, RecipeVerdict, recipe_verdicts
+    from falter.measures.comparison import (
+        Answers,
+        ConditionDifference,
+        PairComparison,
+        PairUnderConditions,
+        compare_conditions,
+        compare_family,
+        compare_pair,
+    )
 
 __all__ = [
     "Answers",

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from falter.analysis._results import Analysis
-from falter.analysis.figures._across import across_figures
-from falter.analysis.figures._answer_of_all import ANSWER, answer_figure, answer_of
-from falter.analysis.figures._compare import comparison_figures
-from falter.analysis.figures._drops_at_once import drops_at_once
-from falter.analysis.figures._meaning import meaning_grid, meaning_losses
-from falter.analysis.figures._panel import overview, panel_figures
-from falter.analysis.figures._parts import NOT_THE_WORDING
-from falter.analysis.figures._pooled import brittleness_bars
-from falter.analysis.figures._rankings import ranking_figures
-from falter.analysis.figures._rescore import rescore_figures
+from falter.analysis.figures.across import across_figures, brittleness_bars, ranking_figures
+from falter.analysis.figures.answer import ANSWER, answer_figure, answer_of
+from falter.analysis.figures.details import NOT_THE_WORDING, meaning_grid, meaning_losses
+from falter.analysis.figures.panel import drops_at_once, overview, panel_figures
+from falter.analysis.figures.rescore import rescore_figures
+from falter.analysis.results import Analysis
 from falter.figures import Figure, Statement
 
 __all__ = [
@@ -21,7 +16,6 @@ __all__ = [
     "answer_figure",
     "answer_of",
     "brittleness_bars",
-    "comparison_figures",
     "drops_at_once",
     "main_figures",
     "meaning_grid",

@@ -1,0 +1,457 @@
+"""What takes more than one panel or recipe: verdicts, tests, consistency, pools, rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from falter.analysis.results import Across, Analysis, PanelResult, Pooled
+from falter.analysis.sentences import within
+from falter.core.records import Estimate
+from falter.figures import VERDICT_WORDS, Bar, Bars, Column, Figure, Grid, Statement, Value
+from falter.figures import numbers as n
+
+# Brittleness of models over their tasks, and of tasks over their models.
+
+
+PARTS = ("the item", "the prompt", "asking again")
+ABOUT = (
+    "Variances are first summed over panels and then divided, so that each panel counts the same. "
+    "The number beside a bar is the share that lies within items, between prompts. It grows with "
+    "the number of recipes, so compare it only between runs with the same ones."
+)
+
+
+def brittleness_bars(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...]:
+    """Stacked bars, for models and for tasks. Each analysis comes with how it was asked."""
+    kinds: tuple[tuple[Literal["model", "task"], str], ...] = (
+        ("model", "Brittleness of models"),
+        ("task", "Brittleness of tasks"),
+    )
+    figures: list[Figure] = []
+    for of, title in kinds:
+        bars: list[Bar] = []
+        left_out: list[str] = []
+        for how, analysis in analyses:
+            tail = f", {how}" if len(analyses) > 1 else ""
+            for pool in _pools(analysis, of):
+                bars.append(
+                    Bar(
+                        label=pool.name + tail,
+                        parts=(pool.item, pool.prompt, pool.run),
+                        share=pool.brittleness,
+                    )
+                )
+                left_out += _left_out(pool, tail)
+        if bars:
+            figures.append(
+                Bars(
+                    name=f"brittleness-{of}s",
+                    title=title,
+                    across="sum of variances over " + ("tasks" if of == "model" else "models"),
+                    parts=PARTS,
+                    share="brittleness",
+                    bars=tuple(bars),
+                    text=(ABOUT, *left_out),
+                )
+            )
+    return tuple(figures)
+
+
+def _pools(analysis: Analysis, of: Literal["model", "task"]) -> tuple[Pooled, ...]:
+    if analysis.across is None:
+        return ()
+    return analysis.across.by_model if of == "model" else analysis.across.by_task
+
+
+def _left_out(pool: Pooled, tail: str) -> list[str]:
+    """The panels that a pooled number leaves out, or that add nothing to it."""
+    reasons = [f"{name} adds nothing, because every outcome is the same" for name in pool.null]
+    reasons += [f"{name} is left out ({why.replace('_', ' ')})"
+                for name, why in pool.left_out.items()]  # fmt: skip
+    return [f"{pool.name}{tail}: {'; '.join(reasons)}."] if reasons else []
+
+
+# Whether the order of the models survives, beside what chance alone gives.
+
+
+Analyses = Sequence[tuple[str, Across]]
+Row = tuple[Value, ...]
+
+
+def ranking_figures(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...]:
+    """Rank correlations by recipe, changed rankings, ranks, pairs; none for a single model.
+
+    Each analysis comes with how it was asked, which is left out where there is one way only.
+    """
+    known = [(how, analysis.across) for how, analysis in analyses if analysis.across is not None]
+    makers = (_agreement, _changed, _ranks, _concordance, _survival, _neighbours)
+    return tuple(figure for make in makers for figure in make(known))
+
+
+def _how_column(analyses: Analyses) -> tuple[Column, ...]:
+    return (Column(name="Asked"),) if len(analyses) > 1 else ()
+
+
+def _how_asked(how: str, analyses: Analyses) -> Row:
+    return (how,) if len(analyses) > 1 else ()
+
+
+def _agreement(analyses: Analyses) -> Iterator[Figure]:
+    """Spearman's correlation of each recipe's ranking with the baseline's."""
+    tables = {
+        how: {ranking.recipe: ranking for ranking in across.rankings}
+        for how, across in analyses
+        if any(ranking.agreement.value is not None for ranking in across.rankings)
+    }
+    if not tables:
+        return
+    columns = [Column(name="Recipe")]
+    for how in tables:
+        columns += [
+            Column(name="Spearman", unit="coefficient", over=how),
+            Column(name="if only noise", unit="coefficient", over=how),
+            Column(name="p", unit="p", over=how),
+        ]
+    rows: list[Row] = []
+    for recipe in dict.fromkeys(recipe for table in tables.values() for recipe in table):
+        cells: list[Value] = []
+        for table in tables.values():
+            ranking = table.get(recipe)
+            cells += (
+                [ranking.agreement, ranking.noise, ranking.noise.p_value]
+                if ranking
+                else [None, None, None]
+            )
+        rows.append((recipe, *cells))
+    rows.sort(key=lambda row: _for_sorting(row[1]))
+    yield Grid(
+        name="rankings",
+        title="Rankings of the models, as asked against changed",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        text=(
+            "Mean over tasks of the rank correlation of the models, lowest first. 'If only noise' "
+            "is the same number after the two answers to an item were swapped at random, for all "
+            "models at once: what to expect of a recipe that favours no model. An agreement that "
+            "is not below it is no finding. Tasks on which all models tie are left out.",
+        ),
+    )
+
+
+def _changed(analyses: Analyses) -> Iterator[Figure]:
+    """How often a recipe changes the ranking, and how often chance alone would."""
+    rows = [
+        (*_how_asked(how, analyses), change.share.conditions, change.share, change.null_swap,
+         change.null_items, change.null_repeat)
+        for how, across in analyses
+        if (change := across.changed) is not None
+    ]  # fmt: skip
+    if not rows:
+        return
+    over = "By chance alone, %"
+    yield Grid(
+        name="rankings-changed",
+        title="How often a recipe changes the ranking",
+        columns=(
+            *_how_column(analyses),
+            Column(name="Cases", unit="count"),
+            Column(name="Rankings changed, %", unit="percent"),
+            Column(name="answers swapped", unit="percent", over=over),
+            Column(name="other items", unit="percent", over=over),
+            Column(name="asked again", unit="percent", over=over),
+        ),
+        rows=tuple(rows),
+        labels=len(_how_column(analyses)),
+        text=(
+            "A case is a task under a recipe. It counts as changed when the models are ranked "
+            "differently. A share no larger than what chance alone gives is no finding.",
+        ),
+    )
+
+
+def _ranks(analyses: Analyses) -> Iterator[Figure]:
+    rows = [
+        (rank.task, rank.model, *_how_asked(how, analyses), rank.mean,
+         str(rank.best) if rank.best == rank.worst else f"{rank.best}–{rank.worst}")
+        for how, across in analyses
+        for rank in sorted(across.ranks, key=lambda rank: (rank.task, rank.best, rank.worst))
+    ]  # fmt: skip
+    if rows:
+        yield Grid(
+            name="ranks",
+            title="The ranks that each model may have",
+            columns=(
+                Column(name="Task"),
+                Column(name="Model"),
+                *_how_column(analyses),
+                Column(name="Mean over conditions, %", unit="percent"),
+                Column(name="Possible ranks"),
+            ),
+            rows=tuple(rows),
+            labels=2 + len(_how_column(analyses)),
+            text=("By simultaneous tests; 1 is the best.",),
+            folded=len(rows) > 20,
+        )
+
+
+def _concordance(analyses: Analyses) -> Iterator[Figure]:
+    rows = [
+        (concordance.task, *_how_asked(how, analyses), concordance.w)
+        for how, across in analyses
+        for concordance in across.concordance
+        if concordance.w.value is not None
+    ]
+    if rows:
+        yield Grid(
+            name="concordance",
+            title="How far the conditions rank the models alike",
+            columns=(
+                Column(name="Task"),
+                *_how_column(analyses),
+                Column(name="Kendall's W", unit="coefficient"),
+            ),
+            rows=tuple(rows),
+            labels=1 + len(_how_column(analyses)),
+            text=("0 means not at all, 1 always in the same order.",),
+            folded=True,
+        )
+
+
+def _survival(analyses: Analyses) -> Iterator[Figure]:
+    """Pairs of models: how many recipes leave the better one ahead, the frailest order first."""
+    rows: list[Row] = [
+        (pair.better, pair.worse, pair.task, *_how_asked(how, analyses), pair.survival, pair.tied)
+        for how, across in analyses
+        for pair in sorted(across.survival, key=lambda pair: _for_sorting(pair.survival))
+    ]
+    if rows:
+        yield Grid(
+            name="ranking-survival",
+            title="Pairs of models: how many recipes leave the better one ahead",
+            columns=(
+                Column(name="Ahead as asked"),
+                Column(name="Behind"),
+                Column(name="Task"),
+                *_how_column(analyses),
+                Column(name="Still ahead, %", unit="percent"),
+                Column(name="Ties", unit="count"),
+            ),
+            rows=tuple(rows),
+            labels=3 + len(_how_column(analyses)),
+            text=("A tie does not count as ahead.",),
+            folded=True,
+        )
+
+
+def _neighbours(analyses: Analyses) -> Iterator[Figure]:
+    """What a plan to tell models apart needs to know."""
+    rows = [
+        (*_how_asked(how, analyses), across.neighbours)
+        for how, across in analyses
+        if across.neighbours is not None and across.neighbours.value is not None
+    ]
+    if rows:
+        yield Grid(
+            name="neighbours",
+            title="How often models that follow each other in rank differ",
+            columns=(*_how_column(analyses), Column(name="Cells that differ, %", unit="percent")),
+            rows=tuple(rows),
+            labels=len(_how_column(analyses)),
+            text=("To plan a study, give this share to 'falter power --discordance'.",),
+            folded=True,
+        )
+
+
+def _for_sorting(cell: Value) -> float:
+    """A number that is not defined comes last."""
+    return cell.value if isinstance(cell, Estimate) and cell.value is not None else 2.0
+
+
+SECTION = "Across recipes, models and tasks"
+MOST_NAMED = 5
+
+
+def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
+    """The figures of this section; none where nothing goes across."""
+    across = analysis.across
+    if across is None:
+        return ()
+    figures = (
+        *_panels(analysis, across),
+        *_pairs(across),
+        *_consistency(across),
+        *_unreadable(across, analysis.level),
+        *brittleness_bars([("", analysis)]),
+        *ranking_figures([("", analysis)]),
+        *_assumptions(across),
+    )
+    alone = len(analysis.panels) == 1
+    return tuple(
+        replace(
+            figure, section=SECTION, folded=figure.folded or (alone and isinstance(figure, Grid))
+        )
+        for figure in figures
+    )
+
+
+def _panels(analysis: Analysis, across: Across) -> Iterator[Figure]:
+    """A row for each panel: how many recipes of which verdict, the largest drop, a test of all."""
+    tested = {(o.model, o.task): o.q for o in across.omnibus}
+    panels = [p for p in analysis.panels if p.recipes]
+    if not panels:
+        return
+    with_drops = any(not panel.has_no_baseline for panel in panels)
+    text = ["A panel is one model on one task. Cochran's Q tests whether its conditions differ."]
+    if with_drops:
+        text.append(
+            "Worse and better: the interval that holds for all recipes of the panel at once "
+            "leaves out zero. The same: the drop is shown to lie within "
+            f"{within(panels[0].margin)}. Undecided: the data show neither. The largest drop is "
+            "drawn towards the others, because it was picked for its size."
+        )
+    yield Grid(
+        name="panels",
+        title="Panel by panel",
+        columns=(
+            Column(name="Model"),
+            Column(name="Task"),
+            *(Column(name=word, unit="count", over="Recipes") for word in VERDICT_WORDS.values()),
+            Column(name="points", unit="points", over="Largest drop"),
+            Column(name="under", over="Largest drop"),
+            Column(name="Q", unit="coefficient"),
+            Column(name="p", unit="p", about="one test for each panel, not adjusted"),
+        ),
+        rows=tuple(_panel_row(panel, tested) for panel in panels),
+        labels=2,
+        text=tuple(text),
+    )
+
+
+def _panel_row(panel: PanelResult, tested: Mapping[tuple[str, str], Estimate]) -> tuple[Value, ...]:
+    q = tested.get((panel.model, panel.panel.task))
+    counts = list(panel.verdicts.values())
+    return (
+        panel.model,
+        panel.panel.task,
+        *([None] * len(counts) if panel.has_no_baseline else counts),
+        *((panel.worst.drop, panel.worst.recipe) if panel.worst else (None, None)),
+        *((q, q.p_value) if q else (None, None)),
+    )
+
+
+def _pairs(across: Across) -> Iterator[Figure]:
+    """Which of two models is better, and which is more robust: numbers with intervals."""
+    if not across.pairs:
+        return
+    yield Grid(
+        name="models-compared",
+        title="One model less another, on the same items and recipes",
+        columns=(
+            Column(name="Task"),
+            Column(name="First"),
+            Column(name="less"),
+            Column(name="Baseline, + is better", unit="points"),
+            Column(name="Average drop, points", unit="points"),
+            Column(name="p", unit="p", about="of the drops, adjusted for all pairs of the task"),
+            Column(name="Prompt share, points", unit="points"),
+            Column(name="Flip rate, points", unit="points"),
+        ),
+        rows=tuple(
+            (
+                *(pair.task, pair.first, pair.second),
+                *(pair.accuracy, pair.drop, pair.p_drop, pair.prompt_share, pair.flip_rate),
+            )
+            for pair in across.pairs
+        ),
+        labels=3,
+        text=(
+            "Differences are paired by item. A drop, a share or a flip rate above zero means that "
+            "the first model suffers more. An interval that holds zero leaves open which does.",
+        ),
+    )
+
+
+def _consistency(across: Across) -> Iterator[Figure]:
+    """What stays the same over the conditions."""
+    if not across.consistency:
+        return
+    over = "Same answer everywhere, %"
+    yield Grid(
+        name="consistency",
+        title="What stays the same under every recipe",
+        columns=(
+            Column(name="Model"),
+            Column(name="Task"),
+            Column(name="Conditions", unit="count"),
+            Column(name="all items", unit="percent", over=over),
+            Column(name="among answers read", unit="percent", over=over),
+            Column(name="and right", unit="percent", over=over),
+            Column(name="and wrong", unit="percent", over=over),
+            Column(name="SD of an item", unit="coefficient", over="Scores of an item"),
+            Column(name="all right, %", unit="percent", over="Scores of an item"),
+            Column(name="all wrong, %", unit="percent", over="Scores of an item"),
+            Column(name="steady in between, %", unit="percent", over="Scores of an item"),
+        ),
+        rows=tuple(
+            (
+                *(panel.model, panel.task, panel.conditions),
+                *(panel.output, panel.valid, panel.right, panel.wrong),
+                *(panel.spread, panel.all_right, panel.all_wrong, panel.steady),
+            )
+            for panel in across.consistency
+        ),
+        labels=2,
+        text=("SD of an item: the standard deviation of its scores over the conditions.",),
+        folded=True,
+    )
+
+
+def _unreadable(across: Across, level: float) -> Iterator[Figure]:
+    """Whether recipes make answers unreadable, the clearest named first."""
+    if not across.failures:
+        return
+    alpha = round(1.0 - level, 10)
+    clear = [f for f in across.failures if (f.difference.p_value or 1.0) < alpha]
+    clear.sort(key=lambda failure: failure.difference.p_value or 1.0)
+    count = len(across.failures)
+    if clear:
+        clearest = "; ".join(
+            f"{f.recipe} ({f.model} on {f.task}) {n.shown(f.difference, 'points').text}"
+            for f in clear[:MOST_NAMED]
+        )
+        more = f" and {len(clear) - MOST_NAMED} more" if len(clear) > MOST_NAMED else ""
+        text = f"The share of answers that cannot be read changes, in points: {clearest}{more}."
+    else:
+        text = (
+            f"In {n.whole(count)} comparison{'' if count == 1 else 's'} some answers could not be "
+            "read; their share differs by no more than chance."
+        )
+    yield Statement(name="unreadable-answers", title="Answers that could not be read", text=(text,))
+    yield Grid(
+        name="unreadable",
+        title="Could not be read, recipe by recipe, against the baseline",
+        columns=(
+            Column(name="Model"),
+            Column(name="Task"),
+            Column(name="Recipe"),
+            Column(name="Points more", unit="points"),
+            Column(name="p", unit="p", about="one test for each recipe, not adjusted"),
+        ),
+        rows=tuple(
+            (f.model, f.task, f.recipe, f.difference, f.difference.p_value) for f in across.failures
+        ),
+        labels=3,
+        folded=True,
+    )
+
+
+def _assumptions(across: Across) -> Iterator[Figure]:
+    if across.notes:
+        yield Statement(
+            name="assumptions",
+            title="What was assumed, and what these data cannot show",
+            text=across.notes,
+            kind="note",
+        )
