@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from falter.analysis.analyses import PanelSoFar, analyse, analyse_tables, drops_so_far
     from falter.analysis.cache import Cosine, KnownCosines
     from falter.analysis.cells import PanelCells, model_names, table_of
-    from falter.analysis.comparison import Side, SidesCompared, compare_sides, pair_sides
     from falter.analysis.drop_parts import Evidence, tables_with_evidence
     from falter.analysis.examples import (
         Answer,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         drops_at_once,
         main_figures,
         meaning_grid,
+        meaning_losses,
         ranking_figures,
         rescore_figures,
     )
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         MEANING_CHECKS,
         Rewording,
         answer_places,
+        equal_prompts,
         meaning,
     )
     from falter.analysis.panel import subject_mean
@@ -84,8 +85,6 @@ __all__ = [
     "RecipeResult",
     "Rewording",
     "Settings",
-    "Side",
-    "SidesCompared",
     "Table",
     "UnreadReply",
     "Worst",
@@ -98,15 +97,15 @@ __all__ = [
     "answer_places",
     "answers",
     "brittleness_bars",
-    "compare_sides",
     "cuts_of_run",
     "drops_at_once",
     "drops_so_far",
+    "equal_prompts",
     "main_figures",
     "meaning",
     "meaning_grid",
+    "meaning_losses",
     "model_names",
-    "pair_sides",
     "ranking_figures",
     "rescore_figures",
     "rescored_panels",

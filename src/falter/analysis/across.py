@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.cells import Stack, model_names, stacks
-from falter.analysis.notes import notes_of
+from falter.analysis.notes import RANKED_MODELS, notes_of
 from falter.analysis.results import (
     Across,
     Concordance,
@@ -87,15 +87,9 @@ def _over_tasks(compared: Sequence[Stack], settings: Settings) -> dict[str, Any]
     }
     repeated = [complete[0].labels[n] for n in complete[0].repeated]
     repeats = tuple(labels.index(label) for label in repeated if label in labels)
-    ranks = rank_agreement(outcomes, **settings.bootstrap)
     change = ranking_changed(outcomes, repeats=repeats, **settings.bootstrap)
     return {
-        "rankings": tuple(
-            RecipeRanking(recipe=labels[place], agreement=agreement, noise=noise)
-            for place, agreement, noise in zip(
-                ranks.conditions, ranks.agreement, ranks.noise, strict=True
-            )
-        ),
+        "rankings": _agreement(outcomes, labels, settings) if len(order) >= RANKED_MODELS else (),
         "changed": RankingChange(
             share=change.share,
             null_swap=change.null_swap,
@@ -103,6 +97,19 @@ def _over_tasks(compared: Sequence[Stack], settings: Settings) -> dict[str, Any]
             null_repeat=change.null_repeat,
         ),
     }
+
+
+def _agreement(
+    outcomes: Mapping[str, Floats], labels: Sequence[str], settings: Settings
+) -> tuple[RecipeRanking, ...]:
+    """The rank correlation of every recipe's ranking with the baseline's."""
+    ranks = rank_agreement(outcomes, **settings.bootstrap)
+    return tuple(
+        RecipeRanking(recipe=labels[place], agreement=agreement, noise=noise)
+        for place, agreement, noise in zip(
+            ranks.conditions, ranks.agreement, ranks.noise, strict=True
+        )
+    )
 
 
 def _unrepeated(stack: Stack) -> Floats:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from falter.analysis.results import Across, Analysis, PanelResult, Pooled
-from falter.analysis.sentences import within
+from falter.analysis.sentences import sentence, within
 from falter.core.records import Estimate
 from falter.figures import VERDICT_WORDS, Bar, Bars, Column, Figure, Grid, Statement, Value
 from falter.figures import numbers as n
@@ -151,6 +151,7 @@ def _changed(analyses: Analyses) -> Iterator[Figure]:
     if not rows:
         return
     over = "By chance alone, %"
+    few = not any(across.rankings for _, across in analyses)
     yield Grid(
         name="rankings-changed",
         title="How often a recipe changes the ranking",
@@ -167,6 +168,7 @@ def _changed(analyses: Analyses) -> Iterator[Figure]:
         text=(
             "A case is a task under a recipe. It counts as changed when the models are ranked "
             "differently. A share no larger than what chance alone gives is no finding.",
+            *([sentence("across.ranked_models")] if few else []),
         ),
     )
 

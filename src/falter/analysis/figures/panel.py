@@ -42,6 +42,7 @@ CROSSED_PARTS = {
     "interaction": "the prompt, item by item",
     "run": "asking again",
 }
+CROSSED_SHARES = {"condition": "brittleness_main", "interaction": "brittleness_interaction"}
 _COUNTS = (
     ("scored", "scored", "Answers", "answers that were read and scored"),
     ("unparsed", "unparsed", "Answers", "answers that could not be read"),
@@ -128,6 +129,12 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
 def _headline(panel: PanelResult) -> Headline:
     """The numbers to remember, and how they were made."""
     count = len(panel.recipes)
+    like_these = [
+        HeadNumber(label="Other recipes like these", estimate=panel.like_these, unit="points",
+                   about="points: the same number, for recipes that were not run")
+    ]  # fmt: skip
+    if n.shown(panel.like_these, "points") == n.shown(panel.micro, "points"):
+        like_these = []
     numbers = [HeadNumber(label="Baseline accuracy", estimate=panel.baseline, unit="percent",
                           about="as asked")]  # fmt: skip
     if panel.subjects is not None:
@@ -140,8 +147,7 @@ def _headline(panel: PanelResult) -> Headline:
         HeadNumber(label="Average drop", estimate=panel.micro, unit="points",
                    about=f"points, over {'these' if count != 1 else 'the one'} "
                    f"recipe{'s' if count != 1 else ''}"),
-        HeadNumber(label="Other recipes like these", estimate=panel.like_these, unit="points",
-                   about="points: the same number, for recipes that were not run"),
+        *like_these,
         HeadNumber(label="Prompt share", estimate=panel.prompt_share.share, unit="percent",
                    about=f"of the variance between answers comes from the "
                    f"{panel.prompt_share.label}, the rest from the item"),
@@ -284,40 +290,35 @@ def _notes(panel: PanelResult) -> Iterator[Figure]:
 
 
 def _variance(panel: PanelResult) -> Iterator[Figure]:
-    """Where the variance of the outcomes comes from, in two ways."""
-    plugin, crossed = panel.components.get("plugin"), panel.components.get("crossed")
-    if plugin is not None:
-        yield _stacked(
-            "variance",
-            "Where the variance comes from",
+    """The variance of the outcomes as one bar, and a table of all three ways to split it."""
+    if not panel.components:
+        return
+    plugin, share = panel.components["plugin"], panel.prompt_share
+    # A part that this design cannot tell apart is left out; a note says so already.
+    parts = {label: plugin[name] for name, label in PLUGIN_PARTS.items()
+             if plugin[name].status != "not_identified"}  # fmt: skip
+    yield Bars(
+        name="variance",
+        title="Where the variance comes from",
+        text=(
             "For exactly these items and recipes (plug-in): how much of the outcomes' variance "
             "lies between items, and how much within an item, between its prompts. The share of "
-            f"the prompts is called brittleness, as in the paper ({_design(panel)}). It grows with "
+            "the prompts is called brittleness, as in the paper "
+            f"(J = {panel.brittleness.conditions}, n = {panel.brittleness.items:,}). It grows with "
             "the number of recipes and falls with draws: the prompt share does neither.",
-            "these items, these recipes",
-            {label: plugin[name] for name, label in PLUGIN_PARTS.items()},
-            "brittleness",
-            plugin["brittleness"],
-        )
-    if crossed is not None:
-        yield _stacked(
-            "variance-crossed",
-            "Is it the prompt itself, or some items under it?",
-            "For items like these (crossed): how much comes from prompts that shift all items "
-            "alike, and how much from prompts that each break different items. An estimate can "
-            "fall below zero; read that as none.",
-            "items like these",
-            {label: crossed[name] for name, label in CROSSED_PARTS.items()},
-            "share of the prompt, item by item",
-            crossed["brittleness_interaction"],
-        )
-    yield _more_variance(panel)
-
-
-def _more_variance(panel: PanelResult) -> Grid:
-    """What the prompt share and the flip rate are made of, and the rest of the variance."""
-    plugin, crossed = panel.components.get("plugin"), panel.components.get("crossed")
-    share = panel.prompt_share
+        ),
+        across="variance",
+        parts=tuple(parts),
+        share="brittleness",
+        bars=(
+            Bar(
+                label="these items, these recipes",
+                parts=tuple(parts.values()),
+                share=plugin["brittleness"],
+            ),
+        ),
+    )
+    crossed = panel.components["crossed"]
     rows: list[tuple[Value, ...]] = [
         ("prompt share: the item", share.item, None),
         (f"prompt share: the {share.label}, alike for all items", share.condition, None),
@@ -329,49 +330,25 @@ def _more_variance(panel: PanelResult) -> Grid:
             ("flips when asked again", None, panel.flips.again),
             ("flips beyond asking again", None, panel.flips.excess),
         ]
-    if plugin is not None:
-        rows.append(("plug-in: total variance", plugin["total"], None))
-    if crossed is not None:
-        rows.append(("crossed: share of the prompt, alike for all items", None,
-                     crossed["brittleness_main"]))  # fmt: skip
-    return Grid(
+    rows.append(("plug-in: total variance", plugin["total"], None))
+    for name, label in CROSSED_PARTS.items():
+        if crossed[name].status != "not_identified":
+            of_prompt = crossed.get(CROSSED_SHARES.get(name, ""))
+            rows.append((f"crossed: {label}", crossed[name], of_prompt))
+    yield Grid(
         name="variance-more",
         title="More about how much the prompt matters",
+        text=(
+            "Crossed is for items like these: how much comes from prompts that shift all items "
+            "alike, and how much from prompts that each break different items. An estimate can "
+            "fall below zero; read that as none.",
+        ),
         columns=(
             Column(name="Part"),
             Column(name="Variance", unit="variance"),
             Column(name="Share, %", unit="percent"),
         ),
         rows=tuple(rows),
-        folded=True,
-    )
-
-
-def _design(panel: PanelResult) -> str:
-    """`J = 15, draws 1, n = 685`."""
-    share = panel.brittleness
-    return f"J = {share.conditions}, n = {share.items:,}"
-
-
-def _stacked(
-    name: str,
-    title: str,
-    text: str,
-    label: str,
-    parts: dict[str, Estimate],
-    share: str,
-    estimate: Estimate,
-) -> Bars:
-    """One bar. A part that this design cannot tell apart is left out; a note says so already."""
-    known = {part: e for part, e in parts.items() if e.status != "not_identified"}
-    return Bars(
-        name=name,
-        title=title,
-        text=(text,),
-        across="variance",
-        parts=tuple(known),
-        share=share,
-        bars=(Bar(label=label, parts=tuple(known.values()), share=estimate),),
     )
 
 
