@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         equal_prompts,
         meaning,
     )
-    from falter.analysis.panel import subject_mean
     from falter.analysis.rescore import ReadTwice, rescored_panels
     from falter.analysis.results import (
         Analysis,
@@ -113,7 +112,6 @@ __all__ = [
     "score_rows",
     "scored_cells",
     "segments",
-    "subject_mean",
     "table_of",
     "tables_with_evidence",
     "unread_replies",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,8 @@ from falter.analysis.cells import Stack, model_names, stacks
 from falter.analysis.notes import RANKED_MODELS, notes_of
 from falter.analysis.results import (
     Across,
-    Concordance,
     Consistency,
-    FailureShift,
     ModelPair,
-    Omnibus,
-    Pooled,
-    RankingChange,
     RankRange,
     RecipeRanking,
     Settings,
@@ -87,15 +82,9 @@ def _over_tasks(compared: Sequence[Stack], settings: Settings) -> dict[str, Any]
     }
     repeated = [complete[0].labels[n] for n in complete[0].repeated]
     repeats = tuple(labels.index(label) for label in repeated if label in labels)
-    change = ranking_changed(outcomes, repeats=repeats, **settings.bootstrap)
     return {
         "rankings": _agreement(outcomes, labels, settings) if len(order) >= RANKED_MODELS else (),
-        "changed": RankingChange(
-            share=change.share,
-            null_swap=change.null_swap,
-            null_items=change.null_items,
-            null_repeat=change.null_repeat,
-        ),
+        "changed": ranking_changed(outcomes, repeats=repeats, **settings.bootstrap),
     }
 
 
@@ -163,23 +152,20 @@ def _accuracies(stack: Stack) -> Floats:
     return np.asarray(np.round(means, 12))
 
 
-def _concordance(stack: Stack) -> Concordance:
+def _concordance(stack: Stack) -> Estimate:
+    """Kendall's W: how far the task's conditions rank the models alike, 0 not at all, 1 fully."""
     result = kendall_w(_accuracies(stack))
-    return Concordance(
-        task=stack.task,
-        w=Estimate(
-            measure="kendall_w",
-            value=result.value,
-            status=result.status,
-            group={"task": stack.task},
-            estimand="concordance of these conditions' rankings of these models, these items",
-            p_value=result.p_value,
-            method=f"none: exact for these rankings; p: Friedman, {result.freedom} degrees of "
-            "freedom",
-            items=len(stack.values),
-            conditions=result.conditions,
-            excluded=result.excluded,
-        ),
+    return Estimate(
+        measure="kendall_w",
+        value=result.value,
+        status=result.status,
+        group={"task": stack.task},
+        estimand="concordance of these conditions' rankings of these models, these items",
+        p_value=result.p_value,
+        method=f"none: exact for these rankings; p: Friedman, {result.freedom} degrees of freedom",
+        items=len(stack.values),
+        conditions=result.conditions,
+        excluded=result.excluded,
     )
 
 
@@ -267,10 +253,6 @@ class _Comparison:
         self.table, self.settings = table, settings
         self.about: dict[str, Any] = {"model": model, "task": table.panel.task}
         self.options: dict[str, Any] = {"clusters": table.clusters, "level": settings.level}
-        values = table.matrix(strict=settings.strict)
-        # Items that a recipe left alone would pull its drop towards zero.
-        self.scores = np.where(table.changed(), values, np.nan)
-        self.scores[:, 0] = values[:, 0]
         self.recipes = [(n, table.recipes[n].label) for n in table.columns]
 
     @property
@@ -284,7 +266,7 @@ class _Comparison:
         values = table.carry(table.scores(strict=self.settings.strict)[:, :, 0])
         return np.asarray(values[:, self.conditions])
 
-    def omnibus(self) -> list[Omnibus]:
+    def omnibus(self) -> list[Estimate]:
         """Cochran's Q of 0/1 scores; by permutation where few items tell conditions apart."""
         cells = self.first_run()
         if cells.shape[1] < 2 or not np.isin(cells[~np.isnan(cells)], (0.0, 1.0)).all():
@@ -307,9 +289,9 @@ class _Comparison:
             conditions=test.conditions,
             excluded=test.excluded,
         )
-        return [Omnibus(**self.about, q=q)]
+        return [q]
 
-    def failures(self) -> list[FailureShift]:
+    def failures(self) -> list[Estimate]:
         """For recipes with unreadable answers, how much more often these occur than without it."""
         table = self.table
         outcome = table.outcome[:, :, 0]
@@ -322,8 +304,7 @@ class _Comparison:
         for n, label in self.recipes:
             if unread[:, 0].any() or unread[:, n].any():
                 shift = differential_failure(flags[:, 0], flags[:, n], **self.options)
-                shift = replace(shift, group={**self.about, "recipe": label})
-                shifts.append(FailureShift(**self.about, recipe=label, difference=shift))
+                shifts.append(replace(shift, group={**self.about, "recipe": label}))
         return shifts
 
     def consistency(self) -> list[Consistency]:
@@ -379,17 +360,8 @@ def _pooled(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:
     return pools
 
 
-def _named(pools: Mapping[str, PooledBrittleness], kind: str) -> tuple[Pooled, ...]:
-    return tuple(
-        Pooled(
-            name=name,
-            brittleness=replace(pool.brittleness, group={kind: name}),
-            prompt=replace(pool.pert, group={kind: name}),
-            item=replace(pool.data, group={kind: name}),
-            run=replace(pool.run, group={kind: name}),
-            pooled=pool.pooled,
-            null=pool.null,
-            left_out=dict(pool.left_out),
-        )
+def _named(pools: Mapping[str, PooledBrittleness], kind: str) -> dict[str, PooledBrittleness]:
+    return {
+        name: map_estimates(pool, partial(replace, group={kind: name}))
         for name, pool in pools.items()
-    )
+    }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from falter.analysis.comparison import CLEAN, ComparedPair, SidesCompared
 from falter.analysis.notes import MUCH_UNREAD
 from falter.analysis.results import PanelResult
 from falter.analysis.sentences import all_recipes, are, listed, listed_bounded, noun, sentence
 from falter.core.records import Estimate
-from falter.figures import Column, Figure, Forest, ForestRow, Grid, Statement, Value, Verdict
+from falter.figures import Column, Figure, Forest, ForestRow, Grid, Statement, Value, Verdict, grid
 from falter.figures import numbers as n
 from falter.measures import ConditionDifference
 
@@ -85,35 +86,23 @@ def _task(result: SidesCompared) -> Iterator[Figure]:
 def _sides(result: SidesCompared) -> Grid:
     """Each side's own numbers."""
     with_model = any(side.name != side.panel.model for side in result.sides)
-    rows: list[tuple[Value, ...]] = [
+    model = (Column(name="Model"), lambda side: side.panel.model)
+    return grid(
+        result.sides,
+        (Column(name="Side"), lambda side: side.name),
+        *([model] if with_model else []),
+        (Column(name="Clean prompt, %", unit="percent"), lambda side: side.panel.baseline),
+        (Column(name="Over the recipes, %", unit="percent"), lambda side: side.score),
+        (Column(name="Average drop, points", unit="points"), lambda side: side.panel.micro),
+        (Column(name="Prompt share, %", unit="percent"), lambda s: s.panel.prompt_share.share),
         (
-            side.name,
-            *([side.panel.model] if with_model else []),
-            side.panel.baseline,
-            side.score,
-            side.panel.micro,
-            side.panel.prompt_share.share,
-            None if side.panel.flips is None else side.panel.flips.rate,
-            side.panel.counts.unread,
-            side.absent,
-        )
-        for side in result.sides
-    ]
-    return Grid(
+            Column(name="Flip rate, %", unit="percent"),
+            lambda s: s.panel.flip_rate,
+        ),
+        (Column(name="unread", unit="count", over="Answers"), lambda s: s.panel.counts.unread),
+        (Column(name="never came", unit="count", over="Answers"), lambda side: side.absent),
         name="sides",
         title="Each side by itself",
-        columns=(
-            Column(name="Side"),
-            *([Column(name="Model")] if with_model else []),
-            Column(name="Clean prompt, %", unit="percent"),
-            Column(name="Over the recipes, %", unit="percent"),
-            Column(name="Average drop, points", unit="points"),
-            Column(name="Prompt share, %", unit="percent"),
-            Column(name="Flip rate, %", unit="percent"),
-            Column(name="unread", unit="count", over="Answers"),
-            Column(name="never came", unit="count", over="Answers"),
-        ),
-        rows=tuple(rows),
         labels=2 if with_model else 1,
         text=(
             f"Over the {n.whole(len(result.pairing.items))} paired items and "
@@ -124,32 +113,30 @@ def _sides(result: SidesCompared) -> Grid:
 
 def _differences(result: SidesCompared) -> Grid:
     """Differences of the numbers to remember, item by item."""
-    score, suffers = "Score, + is better", "+ suffers more"
+    over = "+ suffers more"
+    score: dict[str, Any] = {"unit": "points", "over": "Score, + is better"}
+    suffers: dict[str, Any] = {"unit": "points", "over": over}
     holm = "of the drops, adjusted for all pairs (Holm)"
-    return Grid(
+    return grid(
+        result.pairs,
+        (Column(name="Sides"), lambda pair: pair.less),
+        (Column(name="Over the recipes", **score), lambda p: p.overall.together),
+        (
+            Column(name="Clean prompt", **score),
+            lambda p: p.conditions[0].together,
+        ),
+        (Column(name="Average drop", **suffers), lambda p: p.numbers.drop),
+        (
+            Column(name="p", unit="p", over=over, about=holm),
+            lambda p: p.numbers.adjusted["drop"],
+        ),
+        (
+            Column(name="Prompt share", **suffers),
+            lambda p: p.numbers.prompt_share,
+        ),
+        (Column(name="Flip rate", **suffers), lambda p: p.numbers.flip_rate),
         name="differences",
         title="One less another, item by item",
-        columns=(
-            Column(name="Sides"),
-            Column(name="Over the recipes", unit="points", over=score),
-            Column(name="Clean prompt", unit="points", over=score),
-            Column(name="Average drop", unit="points", over=suffers),
-            Column(name="p", unit="p", over=suffers, about=holm),
-            Column(name="Prompt share", unit="points", over=suffers),
-            Column(name="Flip rate", unit="points", over=suffers),
-        ),
-        rows=tuple(
-            (
-                pair.less,
-                pair.overall.together,
-                pair.conditions[0].together,
-                pair.numbers.drop,
-                pair.numbers.adjusted["drop"],
-                pair.numbers.prompt_share,
-                pair.numbers.flip_rate,
-            )
-            for pair in result.pairs
-        ),
         text=(
             "Whole items are paired, so what they have in common cancels. The intervals of the "
             "scores hold for all pairs, the clean prompt and every recipe at once; the other "

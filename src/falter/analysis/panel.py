@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from falter.analysis.budget import not_asked
 from falter.analysis.notes import at_chance, notes_of_panel
-from falter.analysis.results import Counts, GroupResult, PanelResult, RecipeResult, Settings, Worst
+from falter.analysis.results import (
+    Counts,
+    GroupResult,
+    PanelResult,
+    RecipeResult,
+    Settings,
+    Worst,
+    map_estimates,
+)
 from falter.analysis.table import OUTCOMES, STATUSES, Table
 from falter.core.ids import short
 from falter.core.records import Estimate
@@ -37,35 +45,6 @@ from falter.measures import (
 )
 
 # A condition by subject: the mean over them, each counting the same.
-
-
-def has_subjects(table: Table) -> bool:
-    """Whether there are several families, and they are more than items by another name."""
-    return table.families is not None and 1 < len(set(table.families)) < len(table.items)
-
-
-def subject_mean(
-    table: Table, column: int = 0, *, strict: bool = True, level: float = 0.95
-) -> Estimate:
-    """`family_mean` of one recipe of a table; `group` says over how many families.
-
-    Where items have no family, not_identified.
-    """
-    if table.families is None:
-        return Estimate(
-            measure="family_mean",
-            value=None,
-            status="not_identified",
-            level=level,
-            method="none: items have no subject",
-            items=len(table.items),
-        )
-    return family_mean(
-        table.matrix(strict=strict)[:, column],
-        table.families,
-        clusters=table.clusters,
-        level=level,
-    )
 
 
 Floats = NDArray[np.float64]
@@ -123,6 +102,7 @@ class _Panel:
         self.valid = table.matrix(strict=False)
         self.changed = table.changed()
         self.columns = table.columns
+        self.options: dict[str, Any] = {"clusters": table.clusters, "level": settings.level}
 
     def result(self) -> PanelResult:
         table, components, family = self.table, self._components(), self._family()
@@ -154,19 +134,22 @@ class _Panel:
         )
 
     def _subjects(self) -> Estimate | None:
-        """The baseline's mean over subjects, where items have them."""
-        if not self.table.has_baseline or not has_subjects(self.table):
+        """The baseline's mean over subjects, each counting the same, where items share some."""
+        families = self.table.families
+        if not self.table.has_baseline or families is None:
             return None
-        mean = subject_mean(self.table, strict=self.settings.strict, level=self.level)
+        if not 1 < len(set(families)) < len(self.table.items):
+            return None
+        mean = family_mean(self.values[:, 0], families, **self.options)
         return self.sign(mean, recipe="baseline", **mean.group)
 
     def _accuracy(self, scores: Floats) -> Estimate:
-        return accuracy(scores, clusters=self.table.clusters, level=self.level)
+        return accuracy(scores, **self.options)
 
     def _drop(self, before: Floats, after: Floats) -> Estimate:
         if not self.table.has_baseline:
             return self._without_baseline("accuracy_drop")
-        return accuracy_drop(before, after, clusters=self.table.clusters, level=self.level)
+        return accuracy_drop(before, after, **self.options)
 
     def _without_baseline(self, measure: str) -> Estimate:
         return Estimate(
@@ -196,9 +179,7 @@ class _Panel:
             names=[self.table.recipes[n].label for n in self.columns],
             clusters=self.table.clusters,
             margin=self.settings.margin,
-            level=self.level,
-            replications=self.settings.replications,
-            seed=self.settings.seed,
+            **self.settings.bootstrap,
         )
 
     def _worst(self, family: FamilyVerdicts | None) -> Worst | None:
@@ -255,9 +236,7 @@ class _Panel:
         if not self.table.has_baseline or not changed.any():
             return {}
         known = self.values[~np.isnan(self.values)]
-        planned: dict[str, Any] = {
-            "planned": changed, "clusters": self.table.clusters, "level": self.level
-        }  # fmt: skip
+        planned: dict[str, Any] = {"planned": changed, **self.options}
         found = missingness(before, after, **planned)
         if not found.suspicious or not len(known):
             return {}
@@ -277,19 +256,14 @@ class _Panel:
             scores[:, self.columns],
             changed=self.changed[:, self.columns],
             again=None if identity is None else scores[:, identity, : table.repeats],
-            clusters=table.clusters,
-            level=self.level,
+            **self.options,
         )
         labels = [table.recipes[n].label for n in self.columns]
-        return FlipRate(
-            rate=self.sign(rates.rate),
-            conditions=tuple(
-                self.sign(rate, recipe=label)
-                for label, rate in zip(labels, rates.conditions, strict=True)
-            ),
-            again=self.sign(rates.again),
-            excess=self.sign(rates.excess),
+        conditions = tuple(
+            self.sign(rate, recipe=label)
+            for label, rate in zip(labels, rates.conditions, strict=True)
         )
+        return replace(map_estimates(rates, self.sign), conditions=conditions)
 
     def _prompt_share(self) -> PromptShare:
         """The share of the prompt in the variance; the baseline stands in for idle cells."""
@@ -305,12 +279,9 @@ class _Panel:
             repeats=table.repeats,
             again=again,
             idle=self._idle([*baseline, *self.columns]),
-            clusters=table.clusters,
-            level=self.level,
+            **self.options,
         )
-        parts = {name: self.sign(getattr(share, name)) for name in
-                 ("share", "item", "condition", "interaction", "run")}  # fmt: skip
-        return PromptShare(**parts, label=share.label)
+        return map_estimates(share, self.sign)
 
     def _idle(self, columns: Sequence[int]) -> NDArray[np.bool_] | None:
         """Items × conditions: whether the baseline stands in, because nothing was changed."""
@@ -331,22 +302,17 @@ class _Panel:
         labels = [self.table.recipes[n].group for n in self.columns]
         members = {g: [n for n in self.columns if self.table.recipes[n].group == g] for g in labels}
         if not self.columns or not self.table.has_baseline:
-            absent = {name: self.sign(self._without_baseline(f"{name}_average"))
-                      for name in ("micro", "macro", "group")}  # fmt: skip
-            if self.table.has_baseline:
-                absent = {name: Estimate(measure=e.measure, value=None, status="insufficient_data")
-                          for name, e in absent.items()}  # fmt: skip
-            groups = [self._group(g, columns, absent["group"]) for g, columns in members.items()]
-            like = replace(absent["micro"], measure="random_conditions_average")
             return {
-                "micro": absent["micro"],
-                "macro": absent["macro"],
-                "groups": tuple(groups),
-                "like_these": like,
+                "micro": self._absent("micro_average"),
+                "macro": self._absent("macro_average"),
+                "like_these": self._absent("random_conditions_average"),
+                "groups": tuple(
+                    self._group(g, columns, self._absent("group_average"))
+                    for g, columns in members.items()
+                ),
             }
         drops: Floats = np.where(self.changed, self.values[:, :1] - self.values, np.nan)
-        options: dict[str, Any] = {"clusters": self.table.clusters, "level": self.level}
-        options["baseline"] = self.values[:, 0]
+        options: dict[str, Any] = {"baseline": self.values[:, 0], **self.options}
         like_these = random_conditions_average(drops[:, self.columns], **options)
         return {
             "like_these": self.sign(like_these),
@@ -357,6 +323,12 @@ class _Panel:
                 for g, columns in members.items()
             ),
         }
+
+    def _absent(self, measure: str) -> Estimate:
+        """An average of no recipe, or without a baseline."""
+        if self.table.has_baseline:
+            return Estimate(measure=measure, value=None, status="insufficient_data")
+        return self.sign(self._without_baseline(measure))
 
     def _group(self, group: str, columns: Sequence[int], drop: Estimate) -> GroupResult:
         return GroupResult(
@@ -374,9 +346,8 @@ class _Panel:
             components: Any = variance_components(
                 cube,
                 method,
-                clusters=self.table.clusters,
                 draws=self.table.draws,
-                level=self.level,
+                **self.options,
             )
             by_method[method] = {
                 field.name: self.sign(getattr(components, field.name), method=method)

@@ -10,28 +10,17 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from falter.core.ids import short
 from falter.core.records import Estimate, Panel, Recipe
 from falter.figures import Example, Segment, Verdict
-from falter.measures import Churn, DropParts, FlipRate, MissingBounds, PromptShare
+from falter.measures import (
+    Churn,
+    DropParts,
+    FlipRate,
+    MissingBounds,
+    PooledBrittleness,
+    PromptShare,
+    RankingChanged,
+)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pooled:
-    """Brittleness of a model over its tasks, or of a task over its models.
-
-    Components are summed first, then divided: `prompt`, `item` and `run` are these sums. `null`
-    names the panels in which no outcome differs, `left_out` those that cannot be split, with the
-    reason.
-    """
-
-    name: str
-    brittleness: Estimate
-    prompt: Estimate
-    item: Estimate
-    run: Estimate
-    pooled: tuple[str, ...]
-    null: tuple[str, ...] = ()
-    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +33,6 @@ class RecipeRanking:
     recipe: str
     agreement: Estimate
     noise: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankingChange:
-    """How often (task and recipe) the ranking changes, beside how often chance alone changes it."""
-
-    share: Estimate
-    null_swap: Estimate
-    null_items: Estimate
-    null_repeat: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +58,6 @@ class RankRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concordance:
-    """Kendall's W: how far a task's conditions rank the models alike, 0 not at all, 1 fully."""
-
-    task: str
-    w: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPair:
     """Two models on one task: `first` less `second`, over the same items and recipes.
 
@@ -101,25 +72,6 @@ class ModelPair:
     prompt_share: Estimate
     flip_rate: Estimate
     p_drop: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Omnibus:
-    """Cochran's Q of a panel: whether its conditions differ at all."""
-
-    model: str
-    task: str
-    q: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureShift:
-    """How many more answers could not be read under a recipe than without it."""
-
-    model: str
-    task: str
-    recipe: str
-    difference: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,20 +102,23 @@ class Consistency:
 class Across:
     """The numbers that need more than one recipe, panel, task or model.
 
-    `neighbours` is the share of cells in which two models that
-    follow each other in rank differ. `notes` say what these data cannot show, and why.
+    `omnibus` are Cochran's Q, one a panel: whether its conditions differ at all. `failures` are,
+    for each recipe, how many more answers could not be read than without it. `by_model` and
+    `by_task` hold pooled brittleness by name, and `concordance` Kendall's W by task. `neighbours`
+    is the share of cells in which two models that follow each other in rank differ. `notes` say
+    what these data cannot show, and why.
     """
 
-    omnibus: tuple[Omnibus, ...] = ()
+    omnibus: tuple[Estimate, ...] = ()
     pairs: tuple[ModelPair, ...] = ()
-    failures: tuple[FailureShift, ...] = ()
+    failures: tuple[Estimate, ...] = ()
     consistency: tuple[Consistency, ...] = ()
-    by_model: tuple[Pooled, ...] = ()
-    by_task: tuple[Pooled, ...] = ()
+    by_model: Mapping[str, PooledBrittleness] = field(default_factory=dict)
+    by_task: Mapping[str, PooledBrittleness] = field(default_factory=dict)
     rankings: tuple[RecipeRanking, ...] = ()
-    changed: RankingChange | None = None
+    changed: RankingChanged | None = None
     ranks: tuple[RankRange, ...] = ()
-    concordance: tuple[Concordance, ...] = ()
+    concordance: tuple[Estimate, ...] = ()
     survival: tuple[Survival, ...] = ()
     neighbours: Estimate | None = None
     notes: tuple[str, ...] = ()
@@ -366,6 +321,11 @@ class PanelResult:
         return {verdict: counts[verdict] for verdict in get_args(Verdict)}
 
     @property
+    def flip_rate(self) -> Estimate | None:
+        """The share of outcomes that change with the prompt; None without a baseline."""
+        return None if self.flips is None else self.flips.rate
+
+    @property
     def title(self) -> str:
         """What the panel is about: `smollm2 on basics`."""
         return f"{self.model} on {self.panel.task}"
@@ -486,6 +446,8 @@ def map_estimates(value: T, change: Callable[[Estimate], Estimate]) -> T:
     mapped: Any = value
     if isinstance(value, Estimate):
         mapped = change(value)
+    elif isinstance(value, dict):
+        mapped = {name: map_estimates(inner, change) for name, inner in value.items()}
     elif isinstance(value, tuple):
         mapped = tuple(map_estimates(inner, change) for inner in value)
     elif is_dataclass(value) and not isinstance(value, type):

@@ -31,6 +31,7 @@ from falter.figures.kinds import (
     Value,
     Verdict,
     estimates,
+    grid,
     renamed,
     without_shared_labels,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "Value",
     "Verdict",
     "estimates",
+    "grid",
     "renamed",
     "without_shared_labels",
 ]

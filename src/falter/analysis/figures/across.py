@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from falter.analysis.results import Across, Analysis, PanelResult, Pooled
+from falter.analysis.results import Across, Analysis, PanelResult
 from falter.analysis.sentences import sentence, within
 from falter.core.records import Estimate
-from falter.figures import VERDICT_WORDS, Bar, Bars, Column, Figure, Grid, Statement, Value
+from falter.figures import VERDICT_WORDS, Bar, Bars, Column, Figure, Grid, Statement, Value, grid
 from falter.figures import numbers as n
+from falter.measures import PooledBrittleness
 
 # Brittleness of models over their tasks, and of tasks over their models.
 
@@ -35,15 +36,15 @@ def brittleness_bars(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, 
         left_out: list[str] = []
         for how, analysis in analyses:
             tail = f", {how}" if len(analyses) > 1 else ""
-            for pool in _pools(analysis, of):
+            for name, pool in _pools(analysis, of).items():
                 bars.append(
                     Bar(
-                        label=pool.name + tail,
-                        parts=(pool.item, pool.prompt, pool.run),
+                        label=name + tail,
+                        parts=(pool.data, pool.pert, pool.run),
                         share=pool.brittleness,
                     )
                 )
-                left_out += _left_out(pool, tail)
+                left_out += _left_out(f"{name}{tail}", pool)
         if bars:
             figures.append(
                 Bars(
@@ -59,18 +60,18 @@ def brittleness_bars(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, 
     return tuple(figures)
 
 
-def _pools(analysis: Analysis, of: Literal["model", "task"]) -> tuple[Pooled, ...]:
+def _pools(analysis: Analysis, of: Literal["model", "task"]) -> Mapping[str, PooledBrittleness]:
     if analysis.across is None:
-        return ()
+        return {}
     return analysis.across.by_model if of == "model" else analysis.across.by_task
 
 
-def _left_out(pool: Pooled, tail: str) -> list[str]:
+def _left_out(pooled: str, pool: PooledBrittleness) -> list[str]:
     """The panels that a pooled number leaves out, or that add nothing to it."""
     reasons = [f"{name} adds nothing, because every outcome is the same" for name in pool.null]
     reasons += [f"{name} is left out ({why.replace('_', ' ')})"
                 for name, why in pool.left_out.items()]  # fmt: skip
-    return [f"{pool.name}{tail}: {'; '.join(reasons)}."] if reasons else []
+    return [f"{pooled}: {'; '.join(reasons)}."] if reasons else []
 
 
 # Whether the order of the models survives, beside what chance alone gives.
@@ -200,10 +201,10 @@ def _ranks(analyses: Analyses) -> Iterator[Figure]:
 
 def _concordance(analyses: Analyses) -> Iterator[Figure]:
     rows = [
-        (concordance.task, *_how_asked(how, analyses), concordance.w)
+        (concordance.group["task"], *_how_asked(how, analyses), concordance)
         for how, across in analyses
         for concordance in across.concordance
-        if concordance.w.value is not None
+        if concordance.value is not None
     ]
     if rows:
         yield Grid(
@@ -300,7 +301,7 @@ def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
 
 def _panels(analysis: Analysis, across: Across) -> Iterator[Figure]:
     """A row for each panel: how many recipes of which verdict, the largest drop, a test of all."""
-    tested = {(o.model, o.task): o.q for o in across.omnibus}
+    tested = {(q.group["model"], q.group["task"]): q for q in across.omnibus}
     panels = [p for p in analysis.panels if p.recipes]
     if not panels:
         return
@@ -347,26 +348,19 @@ def _pairs(across: Across) -> Iterator[Figure]:
     """Which of two models is better, and which is more robust: numbers with intervals."""
     if not across.pairs:
         return
-    yield Grid(
+    adjusted = "of the drops, adjusted for all pairs of the task"
+    yield grid(
+        across.pairs,
+        (Column(name="Task"), lambda pair: pair.task),
+        (Column(name="First"), lambda pair: pair.first),
+        (Column(name="less"), lambda pair: pair.second),
+        (Column(name="Baseline, + is better", unit="points"), lambda pair: pair.accuracy),
+        (Column(name="Average drop, points", unit="points"), lambda pair: pair.drop),
+        (Column(name="p", unit="p", about=adjusted), lambda pair: pair.p_drop),
+        (Column(name="Prompt share, points", unit="points"), lambda pair: pair.prompt_share),
+        (Column(name="Flip rate, points", unit="points"), lambda pair: pair.flip_rate),
         name="models-compared",
         title="One model less another, on the same items and recipes",
-        columns=(
-            Column(name="Task"),
-            Column(name="First"),
-            Column(name="less"),
-            Column(name="Baseline, + is better", unit="points"),
-            Column(name="Average drop, points", unit="points"),
-            Column(name="p", unit="p", about="of the drops, adjusted for all pairs of the task"),
-            Column(name="Prompt share, points", unit="points"),
-            Column(name="Flip rate, points", unit="points"),
-        ),
-        rows=tuple(
-            (
-                *(pair.task, pair.first, pair.second),
-                *(pair.accuracy, pair.drop, pair.p_drop, pair.prompt_share, pair.flip_rate),
-            )
-            for pair in across.pairs
-        ),
         labels=3,
         text=(
             "Differences are paired by item. A drop, a share or a flip rate above zero means that "
@@ -379,31 +373,22 @@ def _consistency(across: Across) -> Iterator[Figure]:
     """What stays the same over the conditions."""
     if not across.consistency:
         return
-    over = "Same answer everywhere, %"
-    yield Grid(
+    same, scores = "Same answer everywhere, %", "Scores of an item"
+    yield grid(
+        across.consistency,
+        (Column(name="Model"), lambda c: c.model),
+        (Column(name="Task"), lambda c: c.task),
+        (Column(name="Conditions", unit="count"), lambda c: c.conditions),
+        (Column(name="all items", unit="percent", over=same), lambda c: c.output),
+        (Column(name="among answers read", unit="percent", over=same), lambda c: c.valid),
+        (Column(name="and right", unit="percent", over=same), lambda c: c.right),
+        (Column(name="and wrong", unit="percent", over=same), lambda c: c.wrong),
+        (Column(name="SD of an item", unit="coefficient", over=scores), lambda c: c.spread),
+        (Column(name="all right, %", unit="percent", over=scores), lambda c: c.all_right),
+        (Column(name="all wrong, %", unit="percent", over=scores), lambda c: c.all_wrong),
+        (Column(name="steady in between, %", unit="percent", over=scores), lambda c: c.steady),
         name="consistency",
         title="What stays the same under every recipe",
-        columns=(
-            Column(name="Model"),
-            Column(name="Task"),
-            Column(name="Conditions", unit="count"),
-            Column(name="all items", unit="percent", over=over),
-            Column(name="among answers read", unit="percent", over=over),
-            Column(name="and right", unit="percent", over=over),
-            Column(name="and wrong", unit="percent", over=over),
-            Column(name="SD of an item", unit="coefficient", over="Scores of an item"),
-            Column(name="all right, %", unit="percent", over="Scores of an item"),
-            Column(name="all wrong, %", unit="percent", over="Scores of an item"),
-            Column(name="steady in between, %", unit="percent", over="Scores of an item"),
-        ),
-        rows=tuple(
-            (
-                *(panel.model, panel.task, panel.conditions),
-                *(panel.output, panel.valid, panel.right, panel.wrong),
-                *(panel.spread, panel.all_right, panel.all_wrong, panel.steady),
-            )
-            for panel in across.consistency
-        ),
         labels=2,
         text=("SD of an item: the standard deviation of its scores over the conditions.",),
         folded=True,
@@ -415,12 +400,12 @@ def _unreadable(across: Across, level: float) -> Iterator[Figure]:
     if not across.failures:
         return
     alpha = round(1.0 - level, 10)
-    clear = [f for f in across.failures if (f.difference.p_value or 1.0) < alpha]
-    clear.sort(key=lambda failure: failure.difference.p_value or 1.0)
+    clear = [f for f in across.failures if (f.p_value or 1.0) < alpha]
+    clear.sort(key=lambda failure: failure.p_value or 1.0)
     count = len(across.failures)
     if clear:
         clearest = "; ".join(
-            f"{f.recipe} ({f.model} on {f.task}) {n.shown(f.difference, 'points').text}"
+            "{recipe} ({model} on {task}) ".format(**f.group) + n.shown(f, "points").text
             for f in clear[:MOST_NAMED]
         )
         more = f" and {len(clear) - MOST_NAMED} more" if len(clear) > MOST_NAMED else ""
@@ -431,19 +416,16 @@ def _unreadable(across: Across, level: float) -> Iterator[Figure]:
             "read; their share differs by no more than chance."
         )
     yield Statement(name="unreadable-answers", title="Answers that could not be read", text=(text,))
-    yield Grid(
+    alone = "one test for each recipe, not adjusted"
+    yield grid(
+        across.failures,
+        (Column(name="Model"), lambda f: f.group["model"]),
+        (Column(name="Task"), lambda f: f.group["task"]),
+        (Column(name="Recipe"), lambda f: f.group["recipe"]),
+        (Column(name="Points more", unit="points"), lambda f: f),
+        (Column(name="p", unit="p", about=alone), lambda f: f.p_value),
         name="unreadable",
         title="Could not be read, recipe by recipe, against the baseline",
-        columns=(
-            Column(name="Model"),
-            Column(name="Task"),
-            Column(name="Recipe"),
-            Column(name="Points more", unit="points"),
-            Column(name="p", unit="p", about="one test for each recipe, not adjusted"),
-        ),
-        rows=tuple(
-            (f.model, f.task, f.recipe, f.difference, f.difference.p_value) for f in across.failures
-        ),
         labels=3,
         folded=True,
     )

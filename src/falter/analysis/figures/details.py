@@ -16,6 +16,7 @@ from falter.figures import (
     Grid,
     Statement,
     Value,
+    grid,
 )
 from falter.figures import numbers as n
 
@@ -342,37 +343,27 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
     if panel.has_no_baseline or not panel.recipes:
         return
     worst = "at worst, whatever the missing answers are"
-    yield Grid(
+    every, missing = "All together", "With what is missing"
+    adjusted = "adjusted for all recipes compared here"
+    two_tests = "of two one-sided tests, for all together"
+    yield grid(
+        panel.recipes,
+        (Column(name="Recipe"), lambda r: r.label),
+        (Column(name="Verdict"), lambda r: VERDICT_WORDS[r.verdict]),
+        (Column(name="Drop, points", unit="points", over=every), lambda r: r.together),
+        (Column(name="p", unit="p", over=every, about=adjusted), lambda r: r.together.p_value),
+        (Column(name="p, equivalence", about=two_tests), lambda r: _equivalence(r.p_equivalent)),
+        (
+            Column(name="at least", unit="points", over=missing, about=worst),
+            lambda r: r.bounds.low if r.bounds else None,
+        ),
+        (
+            Column(name="at most", unit="points", over=missing, about=worst),
+            lambda r: r.bounds.high if r.bounds else None,
+        ),
+        (Column(name="Why there is no interval"), lambda r: r.why_undecided),
         name="verdicts",
         title="Every verdict",
-        columns=(
-            Column(name="Recipe"),
-            Column(name="Verdict"),
-            Column(name="Drop, points", unit="points", over="All together"),
-            Column(
-                name="p",
-                unit="p",
-                over="All together",
-                about="adjusted for all recipes compared here",
-            ),
-            Column(name="p, equivalence", about="of two one-sided tests, for all together"),
-            Column(name="at least", unit="points", over="With what is missing", about=worst),
-            Column(name="at most", unit="points", over="With what is missing", about=worst),
-            Column(name="Why there is no interval"),
-        ),
-        rows=tuple(
-            (
-                recipe.label,
-                VERDICT_WORDS[recipe.verdict],
-                recipe.together,
-                recipe.together.p_value,
-                _equivalence(recipe.p_equivalent),
-                recipe.bounds.low if recipe.bounds else None,
-                recipe.bounds.high if recipe.bounds else None,
-                recipe.why_undecided,
-            )
-            for recipe in panel.recipes
-        ),
         text=(
             "The interval of all together holds for every recipe at once; worse and better "
             "are those where it leaves out zero.",

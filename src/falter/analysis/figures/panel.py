@@ -29,6 +29,7 @@ from falter.figures import (
     Statement,
     Value,
     Verdict,
+    grid,
 )
 from falter.figures import numbers as n
 
@@ -63,41 +64,27 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
     """A row for each panel, where there are several."""
     if len(analysis.panels) < 2:
         return ()
-    columns = (
-        Column(name="Model"),
-        Column(name="Task"),
-        Column(name="Items", unit="count"),
-        Column(name="Baseline, %", unit="percent"),
-        Column(name="Average drop, points", unit="points"),
-        Column(name="Prompt share, %", unit="percent"),
-        Column(name="Flip rate, %", unit="percent"),
-        Column(name="Largest drop, points", unit="points"),
-        Column(name="under"),
-    )
-    rows: list[tuple[Value, ...]] = []
-    for panel in analysis.panels:
-        rows.append(
-            (
-                panel.model,
-                panel.panel.task,
-                panel.items,
-                panel.baseline,
-                panel.micro,
-                panel.prompt_share.share,
-                panel.flips.rate if panel.flips else None,
-                panel.worst.drop if panel.worst else None,
-                panel.worst.recipe if panel.worst else None,
-            )
-        )
-    text = "The largest drop is drawn towards the others, because it was picked for its size."
     return (
-        Grid(
+        grid(
+            analysis.panels,
+            (Column(name="Model"), lambda p: p.model),
+            (Column(name="Task"), lambda p: p.panel.task),
+            (Column(name="Items", unit="count"), lambda p: p.items),
+            (Column(name="Baseline, %", unit="percent"), lambda p: p.baseline),
+            (Column(name="Average drop, points", unit="points"), lambda p: p.micro),
+            (Column(name="Prompt share, %", unit="percent"), lambda p: p.prompt_share.share),
+            (Column(name="Flip rate, %", unit="percent"), lambda p: p.flip_rate),
+            (
+                Column(name="Largest drop, points", unit="points"),
+                lambda p: p.worst.drop if p.worst else None,
+            ),
+            (Column(name="under"), lambda p: p.worst.recipe if p.worst else None),
             name="overview",
             title="Overview",
-            columns=columns,
-            rows=tuple(rows),
             labels=2,
-            text=(text,),
+            text=(
+                "The largest drop is drawn towards the others, because it was picked for its size.",
+            ),
         ),
     )
 
@@ -151,7 +138,7 @@ def _headline(panel: PanelResult) -> Headline:
         HeadNumber(label="Prompt share", estimate=panel.prompt_share.share, unit="percent",
                    about=f"of the variance between answers comes from the "
                    f"{panel.prompt_share.label}, the rest from the item"),
-        HeadNumber(label="Flip rate", estimate=panel.flips.rate if panel.flips else None,
+        HeadNumber(label="Flip rate", estimate=panel.flip_rate,
                    unit="percent", about="of answers turn when the prompt changes"),
         HeadNumber(label="Noise floor", estimate=panel.noise_floor, unit="percent",
                    about="of items change when asked again" if panel.noise_floor
