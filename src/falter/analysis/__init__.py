@@ -20,19 +20,12 @@ if TYPE_CHECKING:
         unread_replies,
     )
     from falter.analysis.export import score_rows, write_scores
-    from falter.analysis.figures import (
-        analysis_figures,
-        analysis_title,
-        answer_figure,
-        answer_of,
-        brittleness_bars,
-        drops_at_once,
-        main_figures,
-        meaning_grid,
-        meaning_losses,
-        ranking_figures,
-        rescore_figures,
-    )
+    from falter.analysis.figures import analysis_figures, analysis_title, main_figures
+    from falter.analysis.figures.across import brittleness_bars, ranking_figures
+    from falter.analysis.figures.answer import answer_figure, answer_of
+    from falter.analysis.figures.details import meaning_grid, meaning_losses
+    from falter.analysis.figures.panel import drops_at_once
+    from falter.analysis.figures.rescore import rescore_figures
     from falter.analysis.meaning_checks import (
         MEANING_CHECKS,
         Rewording,

@@ -18,8 +18,6 @@ from falter.stats import (
     planned_half_widths,
 )
 
-__all__ = ["not_asked"]
-
 Floats = NDArray[np.float64]
 
 

@@ -27,8 +27,6 @@ from falter.measures import churn, drop_parts
 from falter.scorers import second_reader
 from falter.store import Store, StoredCell
 
-__all__ = ["Evidence", "evidence_of_run", "parts_of", "tables_with_evidence"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

@@ -14,8 +14,6 @@ from falter.core.interfaces import Scorer
 from falter.core.records import Recipe, Run
 from falter.store import Store
 
-__all__ = ["score_rows", "write_scores"]
-
 BATCH = 4096
 OF_AN_ITEM = ("task", "model", "scorer", "item", "item_id")
 

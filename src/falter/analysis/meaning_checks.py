@@ -25,16 +25,6 @@ from falter.figures import Segment
 from falter.store import Store
 from falter.text import MeaningCheck, MeaningFlag, copied_words, meaning_flags
 
-__all__ = [
-    "MEANING_CHECKS",
-    "Rewording",
-    "answer_places",
-    "equal_prompts",
-    "loses_meaning",
-    "meaning",
-    "meaning_of_run",
-]
-
 MEANING_CHECKS: tuple[str, ...] = (*get_args(MeaningCheck), "target")
 MOST_NAMED = 20
 SAMPLES = 3

@@ -17,8 +17,6 @@ from falter.core.records import Estimate, Panel, Run, Score
 from falter.measures import accuracy_drop, micro_average
 from falter.store import Store, StoredCell
 
-__all__ = ["DifferentReading", "ReadTwice", "rescored_panels"]
-
 MOST_SHOWN = 10
 
 

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from falter.analysis.figures.across import across_figures, brittleness_bars, ranking_figures
-from falter.analysis.figures.answer import ANSWER, answer_figure, answer_of
+from falter.analysis.figures.across import across_figures
+from falter.analysis.figures.answer import ANSWER, answer_figure
 from falter.analysis.figures.details import NOT_THE_WORDING, meaning_grid, meaning_losses
 from falter.analysis.figures.panel import drops_at_once, overview, panel_figures
-from falter.analysis.figures.rescore import rescore_figures
 from falter.analysis.results import Analysis
+from falter.analysis.sentences import noun
 from falter.figures import Figure, Statement
-
-__all__ = [
-    "analysis_figures",
-    "analysis_title",
-    "answer_figure",
-    "answer_of",
-    "brittleness_bars",
-    "drops_at_once",
-    "main_figures",
-    "meaning_grid",
-    "meaning_losses",
-    "ranking_figures",
-    "rescore_figures",
-]
 
 _MAIN = (
     ANSWER,
@@ -80,8 +66,4 @@ def analysis_title(analysis: Analysis) -> str:
         return analysis.panels[0].title
     models = len({panel.panel.model.id for panel in analysis.panels})
     tasks = len({panel.panel.task for panel in analysis.panels})
-    return f"{_count(models, 'model')} on {_count(tasks, 'task')}"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{noun(models, 'model')} on {noun(tasks, 'task')}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from falter.analysis.results import Across, Analysis, PanelResult
 from falter.analysis.sentences import sentence, within
@@ -77,6 +77,7 @@ def _left_out(pooled: str, pool: PooledBrittleness) -> list[str]:
 # Whether the order of the models survives, beside what chance alone gives.
 
 
+T = TypeVar("T")
 Analyses = Sequence[tuple[str, Across]]
 Row = tuple[Value, ...]
 
@@ -89,14 +90,6 @@ def ranking_figures(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, .
     known = [(how, analysis.across) for how, analysis in analyses if analysis.across is not None]
     makers = (_agreement, _changed, _ranks, _concordance, _survival, _neighbours)
     return tuple(figure for make in makers for figure in make(known))
-
-
-def _how_column(analyses: Analyses) -> tuple[Column, ...]:
-    return (Column(name="Asked"),) if len(analyses) > 1 else ()
-
-
-def _how_asked(how: str, analyses: Analyses) -> Row:
-    return (how,) if len(analyses) > 1 else ()
 
 
 def _agreement(analyses: Analyses) -> Iterator[Figure]:
@@ -141,31 +134,43 @@ def _agreement(analyses: Analyses) -> Iterator[Figure]:
     )
 
 
+def _by_analysis(
+    analyses: Analyses,
+    pick: Callable[[Across], Iterable[T]],
+    labels: Sequence[tuple[Column, Callable[[T], Value]]],
+    *columns: tuple[Column, Callable[[T], Value]],
+    **about: Any,
+) -> Iterator[Grid]:
+    """A row for each record that an analysis has; how it was asked follows the labels."""
+    items = [(how, item) for how, across in analyses for item in pick(across)]
+    if not items:
+        return
+    asked = [(Column(name="Asked"), [how for how, _ in items])] if len(analyses) > 1 else []
+    cells = [(column, [of(item) for _, item in items]) for column, of in (*labels, *columns)]
+    placed = [*cells[: len(labels)], *asked, *cells[len(labels) :]]
+    yield Grid(
+        columns=tuple(column for column, _ in placed),
+        rows=tuple(zip(*(values for _, values in placed), strict=True)),
+        labels=len(labels) + len(asked),
+        **about,
+    )
+
+
 def _changed(analyses: Analyses) -> Iterator[Figure]:
     """How often a recipe changes the ranking, and how often chance alone would."""
-    rows = [
-        (*_how_asked(how, analyses), change.share.conditions, change.share, change.null_swap,
-         change.null_items, change.null_repeat)
-        for how, across in analyses
-        if (change := across.changed) is not None
-    ]  # fmt: skip
-    if not rows:
-        return
     over = "By chance alone, %"
     few = not any(across.rankings for _, across in analyses)
-    yield Grid(
+    yield from _by_analysis(
+        analyses,
+        lambda across: [] if across.changed is None else [across.changed],
+        (),
+        (Column(name="Cases", unit="count"), lambda c: c.share.conditions),
+        (Column(name="Rankings changed, %", unit="percent"), lambda c: c.share),
+        (Column(name="answers swapped", unit="percent", over=over), lambda c: c.null_swap),
+        (Column(name="other items", unit="percent", over=over), lambda c: c.null_items),
+        (Column(name="asked again", unit="percent", over=over), lambda c: c.null_repeat),
         name="rankings-changed",
         title="How often a recipe changes the ranking",
-        columns=(
-            *_how_column(analyses),
-            Column(name="Cases", unit="count"),
-            Column(name="Rankings changed, %", unit="percent"),
-            Column(name="answers swapped", unit="percent", over=over),
-            Column(name="other items", unit="percent", over=over),
-            Column(name="asked again", unit="percent", over=over),
-        ),
-        rows=tuple(rows),
-        labels=len(_how_column(analyses)),
         text=(
             "A case is a task under a recipe. It counts as changed when the models are ranked "
             "differently. A share no larger than what chance alone gives is no finding.",
@@ -175,96 +180,67 @@ def _changed(analyses: Analyses) -> Iterator[Figure]:
 
 
 def _ranks(analyses: Analyses) -> Iterator[Figure]:
-    rows = [
-        (rank.task, rank.model, *_how_asked(how, analyses), rank.mean,
-         str(rank.best) if rank.best == rank.worst else f"{rank.best}–{rank.worst}")
-        for how, across in analyses
-        for rank in sorted(across.ranks, key=lambda rank: (rank.task, rank.best, rank.worst))
-    ]  # fmt: skip
-    if rows:
-        yield Grid(
-            name="ranks",
-            title="The ranks that each model may have",
-            columns=(
-                Column(name="Task"),
-                Column(name="Model"),
-                *_how_column(analyses),
-                Column(name="Mean over conditions, %", unit="percent"),
-                Column(name="Possible ranks"),
-            ),
-            rows=tuple(rows),
-            labels=2 + len(_how_column(analyses)),
-            text=("By simultaneous tests; 1 is the best.",),
-            folded=len(rows) > 20,
-        )
+    count = sum(len(across.ranks) for _, across in analyses)
+    yield from _by_analysis(
+        analyses,
+        lambda across: sorted(across.ranks, key=lambda rank: (rank.task, rank.best, rank.worst)),
+        [(Column(name="Task"), lambda r: r.task), (Column(name="Model"), lambda r: r.model)],
+        (Column(name="Mean over conditions, %", unit="percent"), lambda r: r.mean),
+        (
+            Column(name="Possible ranks"),
+            lambda r: str(r.best) if r.best == r.worst else f"{r.best}–{r.worst}",
+        ),
+        name="ranks",
+        title="The ranks that each model may have",
+        text=("By simultaneous tests; 1 is the best.",),
+        folded=count > 20,
+    )
 
 
 def _concordance(analyses: Analyses) -> Iterator[Figure]:
-    rows = [
-        (concordance.group["task"], *_how_asked(how, analyses), concordance)
-        for how, across in analyses
-        for concordance in across.concordance
-        if concordance.value is not None
-    ]
-    if rows:
-        yield Grid(
-            name="concordance",
-            title="How far the conditions rank the models alike",
-            columns=(
-                Column(name="Task"),
-                *_how_column(analyses),
-                Column(name="Kendall's W", unit="coefficient"),
-            ),
-            rows=tuple(rows),
-            labels=1 + len(_how_column(analyses)),
-            text=("0 means not at all, 1 always in the same order.",),
-            folded=True,
-        )
+    yield from _by_analysis(
+        analyses,
+        lambda across: [w for w in across.concordance if w.value is not None],
+        [(Column(name="Task"), lambda w: w.group["task"])],
+        (Column(name="Kendall's W", unit="coefficient"), lambda w: w),
+        name="concordance",
+        title="How far the conditions rank the models alike",
+        text=("0 means not at all, 1 always in the same order.",),
+        folded=True,
+    )
 
 
 def _survival(analyses: Analyses) -> Iterator[Figure]:
     """Pairs of models: how many recipes leave the better one ahead, the frailest order first."""
-    rows: list[Row] = [
-        (pair.better, pair.worse, pair.task, *_how_asked(how, analyses), pair.survival, pair.tied)
-        for how, across in analyses
-        for pair in sorted(across.survival, key=lambda pair: _for_sorting(pair.survival))
-    ]
-    if rows:
-        yield Grid(
-            name="ranking-survival",
-            title="Pairs of models: how many recipes leave the better one ahead",
-            columns=(
-                Column(name="Ahead as asked"),
-                Column(name="Behind"),
-                Column(name="Task"),
-                *_how_column(analyses),
-                Column(name="Still ahead, %", unit="percent"),
-                Column(name="Ties", unit="count"),
-            ),
-            rows=tuple(rows),
-            labels=3 + len(_how_column(analyses)),
-            text=("A tie does not count as ahead.",),
-            folded=True,
-        )
+    yield from _by_analysis(
+        analyses,
+        lambda across: sorted(across.survival, key=lambda pair: _for_sorting(pair.survival)),
+        [
+            (Column(name="Ahead as asked"), lambda pair: pair.better),
+            (Column(name="Behind"), lambda pair: pair.worse),
+            (Column(name="Task"), lambda pair: pair.task),
+        ],
+        (Column(name="Still ahead, %", unit="percent"), lambda pair: pair.survival),
+        (Column(name="Ties", unit="count"), lambda pair: pair.tied),
+        name="ranking-survival",
+        title="Pairs of models: how many recipes leave the better one ahead",
+        text=("A tie does not count as ahead.",),
+        folded=True,
+    )
 
 
 def _neighbours(analyses: Analyses) -> Iterator[Figure]:
     """What a plan to tell models apart needs to know."""
-    rows = [
-        (*_how_asked(how, analyses), across.neighbours)
-        for how, across in analyses
-        if across.neighbours is not None and across.neighbours.value is not None
-    ]
-    if rows:
-        yield Grid(
-            name="neighbours",
-            title="How often models that follow each other in rank differ",
-            columns=(*_how_column(analyses), Column(name="Cells that differ, %", unit="percent")),
-            rows=tuple(rows),
-            labels=len(_how_column(analyses)),
-            text=("To plan a study, give this share to 'falter power --discordance'.",),
-            folded=True,
-        )
+    yield from _by_analysis(
+        analyses,
+        lambda across: [e for e in (across.neighbours,) if e is not None and e.value is not None],
+        (),
+        (Column(name="Cells that differ, %", unit="percent"), lambda estimate: estimate),
+        name="neighbours",
+        title="How often models that follow each other in rank differ",
+        text=("To plan a study, give this share to 'falter power --discordance'.",),
+        folded=True,
+    )
 
 
 def _for_sorting(cell: Value) -> float:

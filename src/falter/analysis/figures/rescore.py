@@ -9,8 +9,6 @@ from falter.analysis.rescore import ReadTwice
 from falter.figures import VERDICT_WORDS, Column, Figure, Forest, ForestRow, Grid, Statement, Value
 from falter.figures import numbers as n
 
-__all__ = ["rescore_figures"]
-
 
 def rescore_figures(panels: Sequence[ReadTwice], level: float) -> tuple[Figure, ...]:
     """Panel by panel; where there are several, a panel's number ends every name."""
