@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from falter.analysis.figures.answer import answer_figure, answer_of
     from falter.analysis.figures.details import meaning_grid, meaning_losses
     from falter.analysis.figures.panel import drops_at_once
-    from falter.analysis.figures.rescore import rescore_figures
     from falter.analysis.meaning_checks import (
         MEANING_CHECKS,
         Rewording,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
         equal_prompts,
         meaning,
     )
-    from falter.analysis.rescore import ReadTwice, rescored_panels
+    from falter.analysis.rescore import ReadTwice, rescore_figures, rescored_panels
     from falter.analysis.results import (
         Analysis,
         Counts,
