@@ -77,7 +77,13 @@ KEPT = {"verdict", "status"}
 
 def _dirty(value: Any, text: Callable[[], str]) -> Any:
     if isinstance(value, Estimate):
-        return replace(value, measure=text(), estimand=text(), method=text(), group={})
+        return replace(
+            value,
+            measure=text(),
+            estimand=text(),
+            method=text(),
+            group={name: text() for name in value.group},
+        )
     if is_dataclass(value) and not isinstance(value, type):
         return replace(
             value,
@@ -87,6 +93,8 @@ def _dirty(value: Any, text: Callable[[], str]) -> Any:
                 if f.name not in KEPT
             },
         )
+    if isinstance(value, dict):
+        return {_dirty(name, text): _dirty(inner, text) for name, inner in value.items()}
     if isinstance(value, tuple):
         return tuple(_dirty(inner, text) for inner in value)
     if isinstance(value, str):

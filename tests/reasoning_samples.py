@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from falter.analysis import Analysis, Settings, Table, analyse_tables
-from falter.analysis._table import STATUSES, run_tables, score_cell
+from falter.analysis.table import STATUSES, run_tables, score_cell
 from falter.core.interfaces import Case
 from falter.core.records import (
     BASELINE,

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from falter.analysis import Analysis, PanelResult, RecipeResult, analysis_figures
+from falter.analysis import Analysis, PanelResult, RecipeResult, analysis_figures, sentences
 from falter.core.records import Recipe, Step
 from falter.experiment import shown_analysis
 from falter.figures import Statement, Verdict
@@ -463,3 +464,16 @@ def test_the_everyday_name_of_a_recipe() -> None:
     assert everyday_name(Recipe(label="baseline")) == ""
     unknown = Recipe(label="x", steps=(Step(name="of_a_stranger", version=1),))
     assert everyday_name(unknown) == "of_a_stranger"
+
+
+def test_every_sentence_of_the_table_is_said_somewhere() -> None:
+    """A template that nothing asks for is left over, and a name without a template would fail."""
+    folder = Path(sentences.__file__).parent
+    source = "\n".join(path.read_text("utf-8") for path in sorted(folder.rglob("*.py")))
+    table = sentences.templates()
+    asked = set(re.findall(r'"(?:\w+\.)?(\w+)"', source))
+    assert [
+        f"{group}.{name}" for group in table for name in table[group] if name not in asked
+    ] == []
+    for group, named in table.items():
+        assert set(re.findall(rf'"{group}\.(\w+)"', source)) <= set(named)

@@ -310,7 +310,7 @@ NAMED: dict[str, set[str]] = {
     # How far each of the usual perturbations shifts the simulated model: numbers made up for them.
     "clients/simulated.py": {"perturbations"},
     # The same word for something else: weights, an encoding, methods, a coefficient, a column.
-    "analysis/figures/_across.py": {"consistency"},
+    "analysis/figures/across.py": {"consistency"},
     "cli/_doctor.py": {"hf", "inspect", "lm-eval", "vllm"},
     "cli/_inspect.py": {"smollm2"},
     "cli/_judge.py": {"similarity"},

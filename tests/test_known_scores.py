@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import falter
-from falter.analysis import KnownCosines, _known_scores, _parts, run_tables, scored_cells
-from falter.analysis._known_scores import FILE, KnownScores, scorer_signature
+from falter.analysis import KnownCosines, drop_parts, run_tables, scored_cells
+from falter.analysis import cache as cache_module
+from falter.analysis.cache import SCORES_FILE, KnownScores, scorer_signature
 from falter.clients import clients
 from falter.core.interfaces import Case
 from falter.core.records import Run, Score
@@ -26,7 +27,7 @@ from falter.testing import Scripted
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FALTER_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / FILE
+    return tmp_path / "cache" / SCORES_FILE
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_a_short_reply_is_read_sooner_than_looked_up(
     store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is read in no time is not kept."""
-    monkeypatch.setattr(_known_scores, "SHORT", 1_000)
+    monkeypatch.setattr(cache_module, "SHORT", 1_000)
     run = store.find_run().run
     assert scores(store, run) == scores(store, run)
     assert not cache.exists()
@@ -203,13 +204,13 @@ def test_what_was_checked_is_not_checked_again(
 ) -> None:
     """The parts of a drop are the same from known checks, and another prompt is checked anew."""
     checked: list[int] = []
-    check = _parts.loses_meaning
+    check = drop_parts.loses_meaning
 
     def counted(*prompts: Any) -> bool:
         checked.append(1)
         return check(*prompts)
 
-    monkeypatch.setattr(_parts, "loses_meaning", counted)
+    monkeypatch.setattr(drop_parts, "loses_meaning", counted)
     settings: Any = {"models": ["simulated"], "task": "sums", "limit": 12, "store": tmp_path / "s"}
     first = falter.run(recipes=["typos"], **settings)
     count = len(checked)

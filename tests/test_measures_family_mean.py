@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
 import falter
-from falter.analysis import Table, run_tables, subject_mean
+from falter.analysis import Table, run_tables
 from falter.core.errors import InvalidValue
 from falter.experiment import Result, read_experiment
 from falter.measures import accuracy, family_mean
@@ -264,20 +263,11 @@ def test_a_panel_shows_it_beside_the_baseline(run: tuple[Result, Table]) -> None
         by_subject.setdefault(subject[row["item"]], []).append(row["value"])
     means = [sum(values) / len(values) for values in by_subject.values()]
     assert panel.subjects.value == pytest.approx(sum(means) / len(means))
-    assert subject_mean(table).value == panel.subjects.value
     assert panel.subjects.signature == panel.signature
     assert panel.subjects.group["families"] == "12"
     for text in (result.summary(), html(result.study), as_markdown(result.study)):
         assert "Mean over subjects" in text and "each of 12 counts the same" in text
     assert "each of 12 counts the same" in as_json(result.study)
-
-
-def test_a_condition_by_subject(run: tuple[Result, Table]) -> None:
-    """Any column of the table, not only the baseline."""
-    _, table = run
-    column = table.matrix()[:, 1]
-    assert table.families is not None
-    assert subject_mean(table, 1) == family_mean(column, table.families)
 
 
 def test_questions_by_subject_from_a_folder(tmp_path: Path) -> None:
@@ -309,8 +299,3 @@ def test_items_without_a_subject_have_none(tmp_path: Path) -> None:
         (panel,) = result.analysis.panels
         assert panel.subjects is None
         assert "subjects" not in result.summary() + html(result.study)
-
-
-def test_a_table_without_families_says_so(run: tuple[Result, Table]) -> None:
-    found = subject_mean(replace(run[1], families=None))
-    assert (found.value, found.status) == (None, "not_identified")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.analysis._cut_prompts import cut_prompts
+from falter.analysis.table import cut_prompts
 from falter.clients.answers import split_reasoning
 from falter.core.errors import RunStopped
 from falter.core.interfaces import Case

@@ -149,7 +149,7 @@ def test_every_figure_is_there_and_filled(result: Result) -> None:
     names = {f.name for f in result.figures}
     assert {
         "answer", "drops", "drops-at-once",
-        "brittleness-models", "brittleness-tasks", "distribution", "rankings",
+        "brittleness-models", "brittleness-tasks", "distribution",
         "rankings-changed", "ranking-survival", "group-word-manipulation",
         "group-prompt-augmentation", "group-prompt-padding", "group-paraphrasing", "tasks",
         "options", "negation", "maths", "code", "intensity", "intensity-summary", "pairs-1",

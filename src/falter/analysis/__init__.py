@@ -7,30 +7,33 @@ from typing import TYPE_CHECKING
 from falter.core.lazy_room import door
 
 if TYPE_CHECKING:
-    from falter.analysis._across_results import (
-        Across,
-        Concordance,
-        Consistency,
+    from falter.analysis.analyses import PanelSoFar, analyse, analyse_tables, drops_so_far
+    from falter.analysis.cache import Cosine, KnownCosines
+    from falter.analysis.cells import PanelCells, model_names, table_of
+    from falter.analysis.drop_parts import Evidence, tables_with_evidence
+    from falter.analysis.examples import (
+        Answer,
+        AnswerKind,
+        UnreadReply,
+        answers,
+        segments,
+        unread_replies,
     )
-    from falter.analysis._analyse import analyse, analyse_tables
-    from falter.analysis._answers import Answer, AnswerKind, UnreadReply, answers, unread_replies
-    from falter.analysis._cells import PanelCells, table_of
-    from falter.analysis._compare import Side, SidesCompared, compare_sides, pair_sides
-    from falter.analysis._cut_prompts import cuts_of_run
-    from falter.analysis._examples import segments
-    from falter.analysis._export import score_rows, write_scores
-    from falter.analysis._known_cosines import KnownCosines
-    from falter.analysis._meaning import (
+    from falter.analysis.export import score_rows, write_scores
+    from falter.analysis.figures import analysis_figures, analysis_title, main_figures
+    from falter.analysis.figures.across import brittleness_bars, ranking_figures
+    from falter.analysis.figures.answer import answer_figure, answer_of
+    from falter.analysis.figures.details import meaning_grid, meaning_losses
+    from falter.analysis.figures.panel import drops_at_once
+    from falter.analysis.meaning_checks import (
         MEANING_CHECKS,
-        Cosine,
         Rewording,
         answer_places,
         equal_prompts,
         meaning,
     )
-    from falter.analysis._parts import Evidence, tables_with_evidence
-    from falter.analysis._rescore import ReadTwice, rescored_panels
-    from falter.analysis._results import (
+    from falter.analysis.rescore import ReadTwice, rescore_figures, rescored_panels
+    from falter.analysis.results import (
         Analysis,
         Counts,
         GroupResult,
@@ -38,34 +41,17 @@ if TYPE_CHECKING:
         PanelResult,
         RecipeParts,
         RecipeResult,
+        Settings,
         Worst,
     )
-    from falter.analysis._settings import Settings
-    from falter.analysis._so_far import PanelSoFar, drops_so_far
-    from falter.analysis._stack import model_names
-    from falter.analysis._subjects import subject_mean
-    from falter.analysis._table import (
+    from falter.analysis.table import (
         OUTCOMES,
         STATUSES,
         UNREADABLE,
         Table,
+        cuts_of_run,
         run_tables,
-        score_cell,
         scored_cells,
-    )
-    from falter.analysis.figures import (
-        analysis_figures,
-        analysis_title,
-        answer_figure,
-        answer_of,
-        brittleness_bars,
-        comparison_figures,
-        drops_at_once,
-        main_figures,
-        meaning_grid,
-        meaning_losses,
-        ranking_figures,
-        rescore_figures,
     )
 
 __all__ = [
@@ -73,12 +59,9 @@ __all__ = [
     "OUTCOMES",
     "STATUSES",
     "UNREADABLE",
-    "Across",
     "Analysis",
     "Answer",
     "AnswerKind",
-    "Concordance",
-    "Consistency",
     "Cosine",
     "Counts",
     "Evidence",
@@ -93,8 +76,6 @@ __all__ = [
     "RecipeResult",
     "Rewording",
     "Settings",
-    "Side",
-    "SidesCompared",
     "Table",
     "UnreadReply",
     "Worst",
@@ -107,8 +88,6 @@ __all__ = [
     "answer_places",
     "answers",
     "brittleness_bars",
-    "compare_sides",
-    "comparison_figures",
     "cuts_of_run",
     "drops_at_once",
     "drops_so_far",
@@ -118,16 +97,13 @@ __all__ = [
     "meaning_grid",
     "meaning_losses",
     "model_names",
-    "pair_sides",
     "ranking_figures",
     "rescore_figures",
     "rescored_panels",
     "run_tables",
-    "score_cell",
     "score_rows",
     "scored_cells",
     "segments",
-    "subject_mean",
     "table_of",
     "tables_with_evidence",
     "unread_replies",

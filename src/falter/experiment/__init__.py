@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         RatedTexts,
         calibrate_judge,
     )
-    from falter.experiment._compare import ComparedRun, Comparison, compare, compared_study
     from falter.experiment._config import (
         DATA,
         EXPERIMENT,
@@ -119,6 +118,7 @@ if TYPE_CHECKING:
     )
     from falter.experiment._thrift import promise, refuse_with_gate
     from falter.experiment._variants import variant_sets
+    from falter.experiment.comparison import ComparedRun, Comparison, compare, compared_study
     from falter.experiment.gate_settings import GATE, GateSpec
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from falter.figures._kinds import (
+from falter.figures.kinds import (
     VERDICT_WORDS,
     Bar,
     Bars,
@@ -25,13 +25,16 @@ from falter.figures._kinds import (
     Statement,
     Strip,
     Strips,
+    Study,
+    StudyPart,
     Unit,
     Value,
     Verdict,
+    estimates,
+    grid,
+    renamed,
+    without_shared_labels,
 )
-from falter.figures._labels import without_shared_labels
-from falter.figures._study import Study, StudyPart
-from falter.figures._walk import estimates, renamed
 
 __all__ = [
     "VERDICT_WORDS",
@@ -62,6 +65,7 @@ __all__ = [
     "Value",
     "Verdict",
     "estimates",
+    "grid",
     "renamed",
     "without_shared_labels",
 ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from falter.core.records import Estimate
-from falter.figures._kinds import Unit, Value
+from falter.figures.kinds import Unit, Value
 
 __all__ = [
     "NONE",

@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 from falter.core.lazy_room import door
 
 if TYPE_CHECKING:
-    from falter.measures._compare import Answers, PairComparison, compare_family, compare_pair
-    from falter.measures._compare_conditions import ConditionDifference, compare_conditions
     from falter.measures.averages import (
         family_mean,
         group_average,
@@ -20,6 +18,14 @@ if TYPE_CHECKING:
         PooledBrittleness,
         brittleness_by_model,
         brittleness_by_task,
+    )
+    from falter.measures.comparison import (
+        Answers,
+        ConditionDifference,
+        PairComparison,
+        compare_conditions,
+        compare_family,
+        compare_pair,
     )
     from falter.measures.consistency import (
         capability,

@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from falter.analysis._results import Analysis
-from falter.analysis.figures._across import across_figures
-from falter.analysis.figures._answer_of_all import ANSWER, answer_figure, answer_of
-from falter.analysis.figures._compare import comparison_figures
-from falter.analysis.figures._drops_at_once import drops_at_once
-from falter.analysis.figures._meaning import meaning_grid, meaning_losses
-from falter.analysis.figures._panel import overview, panel_figures
-from falter.analysis.figures._parts import NOT_THE_WORDING
-from falter.analysis.figures._pooled import brittleness_bars
-from falter.analysis.figures._rankings import ranking_figures
-from falter.analysis.figures._rescore import rescore_figures
+from falter.analysis.figures.across import across_figures
+from falter.analysis.figures.answer import ANSWER, answer_figure
+from falter.analysis.figures.details import NOT_THE_WORDING, meaning_grid, meaning_losses
+from falter.analysis.figures.panel import drops_at_once, overview, panel_figures
+from falter.analysis.results import Analysis
+from falter.analysis.sentences import noun
 from falter.figures import Figure, Statement
-
-__all__ = [
-    "analysis_figures",
-    "analysis_title",
-    "answer_figure",
-    "answer_of",
-    "brittleness_bars",
-    "comparison_figures",
-    "drops_at_once",
-    "main_figures",
-    "meaning_grid",
-    "meaning_losses",
-    "ranking_figures",
-    "rescore_figures",
-]
 
 _MAIN = (
     ANSWER,
@@ -86,8 +66,4 @@ def analysis_title(analysis: Analysis) -> str:
         return analysis.panels[0].title
     models = len({panel.panel.model.id for panel in analysis.panels})
     tasks = len({panel.panel.task for panel in analysis.panels})
-    return f"{_count(models, 'model')} on {_count(tasks, 'task')}"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{noun(models, 'model')} on {noun(tasks, 'task')}"

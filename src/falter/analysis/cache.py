@@ -1,0 +1,292 @@
+"""What was worked out before, kept in falter's cache folder: a report works nothing out twice.
+
+A value is found by a hash of everything that it depends on, the code among it. So it can never be
+another's, a store from elsewhere brings none along, and the files may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import struct
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol, get_args
+
+import orjson
+
+from falter.core import codec, interfaces, records
+from falter.core.interfaces import PreparedScorer, Scorer
+from falter.core.records import Outcome, Score
+from falter.store import StoredCell
+from falter.weights import cache_dir
+
+_ROOMS = ("scorers", "text", "embedding")
+_AT_ONCE = 500
+_LARGEST = 512 * 1024 * 1024
+"""Bytes; a file that has grown beyond it is emptied and begins anew."""
+
+
+@cache
+def code_mark() -> bytes:
+    """A hash of all that reads and compares, so that no value outlives a change in it."""
+    hashed = blake2b(".".join(map(str, sys.version_info[:2])).encode(), digest_size=16)
+    home = Path(records.__file__).parents[1]
+    files = [Path(module.__file__) for module in (records, interfaces, codec) if module.__file__]
+    files.append(home / "analysis" / "meaning_checks.py")
+    for room in _ROOMS:
+        files += sorted(path for path in (home / room).rglob("*") if path.suffix != ".pyc")
+    for path in files:
+        if path.is_file():
+            hashed.update(path.relative_to(home).as_posix().encode() + path.read_bytes())
+    return hashed.digest()
+
+
+def key_of(*parts: bytes) -> bytes:
+    """A hash of parts, none of which runs into the next."""
+    return blake2b(b"".join(b"%d:%b" % (len(p), p) for p in parts), digest_size=16).digest()
+
+
+class Known:
+    """Values by their keys, in a file of their own. Trouble with the file is never the values'."""
+
+    def __init__(self, file: str, path: Path | None = None) -> None:
+        self._file, self._given = file, path
+        self._db: sqlite3.Connection | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where the values are kept."""
+        return self._given or cache_dir() / self._file
+
+    @property
+    def is_open_to_us(self) -> bool:
+        """Whether values can be kept there."""
+        folder = self.path.parent
+        return not folder.exists() or (folder.is_dir() and os.access(folder, os.W_OK))
+
+    def find(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The values that are known of these."""
+        known: dict[bytes, bytes] = {}
+        with contextlib.suppress(sqlite3.Error, OSError):
+            for start in range(0, len(keys), _AT_ONCE):
+                part = keys[start : start + _AT_ONCE]
+                marks = ",".join("?" * len(part))
+                query = f"SELECT key, body FROM scores WHERE key IN ({marks})"
+                known.update(self._opened().execute(query, part).fetchall())
+        return known
+
+    def put(self, values: Mapping[bytes, bytes]) -> None:
+        """Keep values; what cannot be written is made again another time."""
+        with contextlib.suppress(sqlite3.Error, OSError):
+            db = self._opened()
+            db.execute("BEGIN IMMEDIATE")
+            db.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?)", list(values.items()))
+            db.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._db is None:
+            path = self.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self._db = _connected(path)
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.OperationalError):
+                    raise
+                path.unlink(missing_ok=True)  # damaged: it holds nothing that is not made again
+                self._db = _connected(path)
+        return self._db
+
+
+_TABLE = "CREATE TABLE IF NOT EXISTS scores (key BLOB PRIMARY KEY, body BLOB) WITHOUT ROWID"
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None, timeout=1, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = OFF")
+        db.execute(_TABLE)
+        if _size(db) > _LARGEST:
+            db.execute("DELETE FROM scores")
+            db.execute("VACUUM")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _size(db: sqlite3.Connection) -> int:
+    (pages,) = db.execute("PRAGMA page_count").fetchone()
+    (size,) = db.execute("PRAGMA page_size").fetchone()
+    return int(pages * size)
+
+
+# Scores that were made before: a report scores no reply twice.
+#
+# A score is found by a hash of everything that it depends on: the scorer with its code and
+# settings, the recipe, and the item, prompt and reply as they are stored.
+
+
+SCORES_FILE = "scores.db"
+SHORT = 64
+_OUTCOMES = frozenset(get_args(Outcome))
+
+
+def scorer_signature(scorer: Scorer) -> bytes | None:
+    """What tells one scorer from another that might judge differently; None if nothing does.
+
+    A scorer of the user's own may depend on anything, and one that prepares keeps what is dear to
+    it by itself. Of falter's own it is the name, the settings and a hash of the code.
+    """
+    kind = type(scorer)
+    if not kind.__module__.startswith("falter.scorers.") or isinstance(scorer, PreparedScorer):
+        return None
+    settings = _settings(scorer)
+    if settings is None:
+        return None
+    named = [kind.__module__, kind.__qualname__, scorer.name, settings]
+    return blake2b(orjson.dumps(named) + code_mark(), digest_size=16).digest()
+
+
+def _settings(scorer: Scorer) -> list[Any] | None:
+    """The scorer's own fields in their order; None where one of them is no plain value."""
+    try:
+        fields = sorted(vars(scorer).items())
+        plain: list[Any] = orjson.loads(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS))
+    except TypeError:
+        return None
+    return plain
+
+
+class KnownScores:
+    """The scores of some cells, looked up together."""
+
+    def __init__(self, scorers: Sequence[Scorer | None], path: Path | None = None) -> None:
+        self._signatures = [None if s is None else scorer_signature(s) for s in scorers]
+        self._known = Known(SCORES_FILE, path)
+        self._said: dict[str, bytes] = {}
+
+    @property
+    def useful(self) -> bool:
+        """Whether any of the scorers can be known."""
+        return any(self._signatures) and self._known.is_open_to_us
+
+    def key(self, cell: StoredCell, baseline: bytes | None) -> bytes | None:
+        """What a cell's score is found by; None where it is always made again.
+
+        `baseline` is the content of the clean prompt's cell that the scorer is shown.
+        """
+        signature = self._signatures[cell.panel]
+        if signature is None or not cell.content or _is_short(cell):
+            return None
+        recipe = cell.variant.recipe
+        said = self._said.get(recipe.id)
+        if said is None:
+            said = f"{recipe.id} {recipe.reasons} {recipe.output_format}".encode()
+            self._said[recipe.id] = said
+        parts = (signature, cell.content, baseline or bytes(16), said)
+        return blake2b(b"".join(parts), digest_size=16).digest()
+
+    def find(self, keys: Sequence[bytes]) -> Mapping[bytes, Score]:
+        """The scores that are known of these."""
+        found = ((key, _score(body)) for key, body in self._known.find(keys).items())
+        return {key: score for key, score in found if score is not None}
+
+    def put(self, scores: Mapping[bytes, Score]) -> None:
+        """Keep scores; what cannot be written is made again another time."""
+        bodies = {key: _body(score) for key, score in scores.items()}
+        self._known.put({key: body for key, body in bodies.items() if body is not None})
+
+    def close(self) -> None:
+        """Close the file."""
+        self._known.close()
+
+
+def _is_short(cell: StoredCell) -> bool:
+    """Whether a reply is read sooner than it is looked up."""
+    return cell.response is not None and len(cell.response.text or "") < SHORT
+
+
+def _body(score: Score) -> bytes | None:
+    try:
+        return orjson.dumps(
+            [score.scorer, score.outcome, score.value, score.extracted, score.reason]
+        )
+    except TypeError:
+        return None
+
+
+def _score(body: object) -> Score | None:
+    """A stored score; None where it makes no sense."""
+    try:
+        scorer, outcome, value, extracted, reason = orjson.loads(body)  # type: ignore[arg-type]
+    except (ValueError, TypeError):
+        return None
+    if not isinstance(scorer, str) or outcome not in _OUTCOMES:
+        return None
+    if (outcome == "scored") != isinstance(value, float):
+        return None
+    return Score(scorer=scorer, outcome=outcome, value=value, extracted=extracted, reason=reason)
+
+
+# Cosines of texts that were compared before: an encoder takes longer than the rest of a report.
+
+
+COSINES_FILE = "cosines.db"
+_NONE = b""
+
+
+class Cosine(Protocol):
+    """The part of an encoder that is used here."""
+
+    name: str
+
+    def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]: ...
+
+
+class KnownCosines:
+    """An encoder that is loaded when a pair is compared for the first time."""
+
+    def __init__(
+        self, name: str, version: str, load: Callable[[], Cosine], path: Path | None = None
+    ) -> None:
+        self.name = name
+        self._mark = key_of(name.encode(), version.encode(), code_mark())
+        self._load = load
+        self._known = Known(COSINES_FILE, path)
+
+    def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]:
+        """The cosine of each pair; None if either text is empty."""
+        pairs = zip(first, second, strict=True)
+        keys = [
+            key_of(self._mark, *(text.encode("utf-8", "surrogatepass") for text in pair))
+            for pair in pairs
+        ]
+        values = self._known.find(keys)
+        fresh = [n for n, key in enumerate(keys) if not _is_cosine(values.get(key))]
+        if fresh:
+            compared = self._load().cosine([first[n] for n in fresh], [second[n] for n in fresh])
+            made = {keys[n]: _packed(value) for n, value in zip(fresh, compared, strict=True)}
+            self._known.put(made)
+            values.update(made)
+        self._known.close()
+        return [struct.unpack("<d", values[key])[0] if values[key] else None for key in keys]
+
+
+def _packed(value: float | None) -> bytes:
+    return _NONE if value is None else struct.pack("<d", value)
+
+
+def _is_cosine(body: object) -> bool:
+    return isinstance(body, bytes) and len(body) in (0, 8)

@@ -1,0 +1,219 @@
+"""Tables from the cells of any source: a spreadsheet, or the logs of another harness."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis.table import MISSING, STATUSES, Table
+from falter.core.errors import UsageError
+from falter.core.ids import short
+from falter.core.records import BASELINE, Panel, Recipe, Step
+
+MOST_PLACES = 2_000_000
+SPARSEST = 20
+Ints = NDArray[np.integer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PanelCells:
+    """The cells of one panel: numbers of items, conditions and runs, score, outcome, output.
+
+    `outcome` counts as in `OUTCOMES`; `output` is -1 where nothing could be read, None if answers
+    are not known. Run numbers only order the runs of a cell.
+    """
+
+    item: Ints
+    condition: Ints
+    run: Ints
+    value: NDArray[np.float64]
+    outcome: NDArray[np.uint8]
+    output: Ints | None = None
+
+
+def condition_recipe(label: str) -> Recipe:
+    """Someone else's condition as a recipe of one unknown step, so that it has an identity."""
+    return Recipe(label=label, group="conditions", steps=(Step(name=label, version=0),))
+
+
+def table_of(
+    panel: Panel,
+    cells: PanelCells,
+    items: Sequence[str],
+    conditions: Sequence[str],
+    *,
+    has_baseline: bool,
+    clusters: Sequence[str] | None = None,
+) -> Table:
+    """Items × conditions × runs. With `has_baseline`, condition 0 is the baseline.
+
+    A place that has no cell is missing; a run that a condition has for no item is not planned.
+    """
+    runs = _runs(cells, len(conditions))
+    depth = int(runs.max(initial=0)) + 1
+    shape = (len(items), len(conditions), depth)
+    _check(shape, len(cells.value), panel)
+    at = (cells.item, cells.condition, runs)
+    value = np.full(shape, np.nan)
+    outcome = np.full(shape, MISSING, np.uint8)
+    present = np.zeros(shape, np.bool_)
+    value[at], outcome[at], present[at] = cells.value, cells.outcome, True
+    planned: NDArray[np.bool_] = np.asarray(present.any(axis=0))
+    planned[:, 0] = True
+    output = None
+    if cells.output is not None:
+        output = np.full(shape, -1, np.int32)
+        output[at] = cells.output
+    status = np.full((1, len(conditions), 1), STATUSES.index("changed"), np.uint8)
+    recipes = [condition_recipe(condition) for condition in conditions]
+    if has_baseline:
+        status[:, 0] = STATUSES.index("baseline")
+        label = conditions[0]
+        recipes[0] = BASELINE if label == BASELINE.label else Recipe(label=label)
+    return Table(
+        panel=panel,
+        recipes=tuple(recipes),
+        items=tuple(items),
+        value=value,
+        outcome=outcome,
+        # These are the same all over, so that they take no memory.
+        status=np.broadcast_to(status, shape),
+        edits=None,
+        margin=np.broadcast_to(np.full((), np.nan), shape),
+        in_plan=np.broadcast_to(planned, shape),
+        draws=1,
+        repeats=depth,
+        chance=None,
+        item_ids=tuple(items),
+        has_baseline=has_baseline,
+        output=output,
+        clusters=None if clusters is None else tuple(clusters),
+    )
+
+
+def _check(shape: tuple[int, int, int], cells: int, panel: Panel) -> None:
+    """A table that is nearly empty means that some column was taken for what it is not."""
+    places = math.prod(shape)
+    if places > MOST_PLACES and places > SPARSEST * cells:
+        items, conditions, runs = shape
+        raise UsageError(
+            f"{cells:,} results of {panel.model.label[:80]!r} on {panel.task[:80]!r} would fill a "
+            f"table of {items:,} items × {conditions:,} conditions × {runs:,} runs",
+            hint="are the columns of items, conditions and runs the right ones?",
+        )
+
+
+def _runs(cells: PanelCells, conditions: int) -> Ints:
+    """Every cell's place among the runs of its item and condition, from 0."""
+    key = cells.item.astype(np.int64) * conditions + cells.condition
+    order = np.lexsort((cells.run, key))
+    ordered = key[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    within = np.arange(len(key)) - np.repeat(starts, np.diff(np.append(starts, len(key))))
+    places = np.empty(len(key), dtype=np.int32)
+    places[order] = within
+    return places
+
+
+# Tables of one task side by side: the same items and conditions for every model.
+
+
+Floats = NDArray[np.float64]
+
+
+def model_names(tables: Sequence[Table]) -> dict[str, str]:
+    """Model ids to names; two models of the same name carry the beginning of their id."""
+    labels = {table.panel.model.id: table.panel.model.label for table in tables}
+    twice = {label for label, count in Counter(labels.values()).items() if count > 1}
+    return {i: f"{name}@{short(i, 6)}" if name in twice else name for i, name in labels.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """One task: for every model items × conditions (× runs), rows of NaN where it lacks an item.
+
+    `recipes` are the conditions that all models have, the baseline first where there is one;
+    `changed` says in which cells a recipe changed the prompt, for any model. `lacking` names those
+    recipes that some model lacks. `repeated` are the columns of `recipes` that ask
+    the baseline once more: they are in `values` only.
+    """
+
+    task: str
+    models: tuple[str, ...]
+    recipes: tuple[Recipe, ...]
+    lacking: tuple[str, ...]
+    has_baseline: bool
+    repeated: tuple[int, ...]
+    cubes: Mapping[str, Floats]
+    values: Floats
+    changed: NDArray[np.bool_]
+    clusters: tuple[str, ...] | None
+
+    @property
+    def labels(self) -> list[str]:
+        return [recipe.label for recipe in self.recipes]
+
+
+def stacks(tables: Sequence[Table], *, strict: bool) -> tuple[Stack, ...]:
+    """The tables by task, in the order of the tasks."""
+    names = model_names(tables)
+    tasks = dict.fromkeys(table.panel.task for table in tables)
+    return tuple(
+        _stack(task, [t for t in tables if t.panel.task == task], names, strict) for task in tasks
+    )
+
+
+def _stack(task: str, tables: Sequence[Table], names: Mapping[str, str], strict: bool) -> Stack:
+    shared = reduce(lambda a, b: a & b, ({r.id for r in t.recipes} for t in tables))
+    has_baseline = all(table.has_baseline for table in tables)
+    recipes = [r for r in tables[0].recipes if r.id in shared]
+    labels = {r.id: r.label for table in tables for r in table.recipes}
+    items = sorted({item for table in tables for item in table.items})
+    rows_of = {item: n for n, item in enumerate(items)}
+    # Asking the baseline once more is noise: it would count as a condition without an effect.
+    repeated = [
+        n for n, r in enumerate(recipes) if not r.perturbs and (r.repeat or not has_baseline)
+    ]
+    cubes, layers = {}, []
+    clusters: dict[str, str] = {}
+    changed = np.zeros((len(items), len(recipes)), dtype=bool)
+    for table in tables:
+        columns_of = {r.id: n for n, r in enumerate(table.recipes)}
+        columns = [columns_of[r.id] for r in recipes]
+        rows = [rows_of[item] for item in table.items]
+        changed[rows] |= table.changed()[:, columns]
+        in_cube = [column for n, column in enumerate(columns) if n not in repeated]
+        cube = table.cube(in_cube, strict=strict)
+        cubes[names[table.panel.model.id]] = _aligned(cube, rows, len(items))
+        matrix = table.carry(table.matrix(strict=strict))[:, columns]
+        layers.append(_aligned(matrix, rows, len(items)))
+        if table.clusters is not None:
+            clusters |= dict(zip(table.items, table.clusters, strict=True))
+    return Stack(
+        task=task,
+        models=tuple(cubes),
+        recipes=tuple(recipes),
+        lacking=tuple(label for i, label in labels.items() if i not in shared),
+        has_baseline=has_baseline,
+        repeated=tuple(repeated),
+        cubes=cubes,
+        values=np.stack(layers, axis=1),
+        changed=changed,
+        # An item whose cluster no table knows stands alone.
+        clusters=tuple(clusters.get(item, f"item {item}") for item in items) if clusters else None,
+    )
+
+
+def _aligned(cells: Floats, rows: Sequence[int], items: int) -> Floats:
+    """The rows in their places among all items; nothing is copied where they are there already."""
+    if list(rows) == list(range(items)):
+        return cells
+    aligned = np.full((items, *cells.shape[1:]), np.nan)
+    aligned[list(rows)] = cells
+    return aligned

@@ -1,0 +1,366 @@
+"""Stored runs as the sides of a comparison; what does not pair is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from falter.analysis.comparison import Side, SidesCompared, compare_sides, pair_sides
+from falter.analysis.comparison_figures import comparison_figures
+from falter.analysis.drop_parts import tables_with_evidence
+from falter.analysis.results import Settings
+from falter.analysis.table import MISSING, Table
+from falter.core.errors import DuplicateName, StoreError, UnknownName, UsageError
+from falter.core.ids import digest, short
+from falter.core.interfaces import Scorer
+from falter.core.records import Item, Panel, Recipe, Run
+from falter.figures import Study
+from falter.store import Store, StoredRun
+
+MOST_SIDES = 6  # 15 pairs
+LONGEST_SETTING = 80  # characters
+
+OTHER_SCORERS = (
+    "run one of them again with the other's {}; answers that are stored are not asked for again"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunToCompare:
+    """A stored run, the name that the reader gave it, and the task and the prompt of each panel."""
+
+    stored: StoredRun
+    store: Store
+    called: str
+    scorers: Mapping[str, Scorer]
+    tasks: Sequence[str]
+    prompts: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """One panel of a run, before its answers are read. `prompt` is empty where the run has one."""
+
+    source: RunToCompare
+    number: int
+
+    @property
+    def run(self) -> Run:
+        return self.source.stored.run
+
+    @property
+    def panel(self) -> Panel:
+        return self.run.panels[self.number]
+
+    @property
+    def model(self) -> str:
+        return self.panel.model.label
+
+    @property
+    def prompt(self) -> str:
+        return self.source.prompts[self.number]
+
+    @property
+    def task(self) -> str:
+        """The name of its task, the same for all prompts of it."""
+        return self.source.tasks[self.number]
+
+    @property
+    def labels(self) -> list[str]:
+        return sorted((self.run.experiment.get("labels") or {}).get(self.panel.task) or ())
+
+
+def compare_runs(
+    runs: Sequence[RunToCompare],
+    *,
+    models: Sequence[str],
+    tasks: Sequence[str],
+    margin: float,
+    incomplete: bool,
+    everyday: Callable[[Recipe], str],
+) -> Study:
+    """The models and prompts of runs over the items and recipes that all of them have.
+
+    `models` and `tasks` restrict them. `margin` is the difference inside which two sides are alike.
+    """
+    by_task, others = _shared_tasks(_places(runs, models), tasks)
+    first = next(iter(by_task.values()))
+    names = _names(first)
+    warnings = [*_warnings(first, names)]
+    if others and not tasks:
+        warnings.append(f"Left out, because not every run has it: {', '.join(others)}.")
+    results: list[SidesCompared] = []
+    sides: dict[tuple[str, int], Side] = {}
+    settings = _settings(first, margin, everyday)
+    for task, places in by_task.items():
+        own = _names(places)
+        _require_one_scorer(places, own)
+        for place in places:
+            if (place.run.id, place.number) not in sides:
+                sides |= _sides(place.source, incomplete)
+        named = [
+            replace(sides[place.run.id, place.number], name=name)
+            for place, name in zip(places, own, strict=True)
+        ]
+        results.append(_compared(named, task, _settings(places, margin, everyday)))
+    figures = comparison_figures(results, warnings, _differing(first), names)
+    models_by_name = {place.model: place.panel.model for place in first}
+    return Study(
+        id=settings.run,
+        title=f"{', '.join(names[:-1])} and {names[-1]} compared",
+        version=settings.version,
+        created_at=settings.created_at,
+        seed=settings.seed,
+        level=settings.level,
+        unparsed=settings.unparsed,
+        models=tuple(models_by_name),
+        simulated=tuple(label for label, model in models_by_name.items() if model.simulated),
+        figures=figures,
+        headline=tuple(figure.name for figure in figures if not figure.folded),
+    )
+
+
+def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]:
+    """Every panel of every run, of these models."""
+    ids = Counter(source.stored.run.id for source in runs)
+    for run, count in ids.items():
+        if count > 1:
+            raise DuplicateName(
+                f"The run {short(run)} is named twice",
+                hint="its models are compared when it is named once",
+            )
+    for called, count in Counter(source.called for source in runs if source.called).items():
+        if count > 1:
+            raise DuplicateName(f"Two runs are called '{called}'", hint="give each its own name")
+    places = [
+        _Place(source=source, number=n)
+        for source in runs
+        for n in range(len(source.stored.run.panels))
+    ]
+    known = list(dict.fromkeys(place.model for place in places))
+    for name in models:
+        if name not in known:
+            raise UnknownName("model", name, known)
+    return [place for place in places if not models or place.model in models]
+
+
+def _shared_tasks(
+    places: Sequence[_Place], chosen: Sequence[str]
+) -> tuple[dict[str, list[_Place]], list[str]]:
+    """By task that all runs have, one panel for each side; and the tasks that some run lacks."""
+    names = list(dict.fromkeys(place.task for place in places))
+    for name in chosen:
+        if name not in names:
+            raise UnknownName("task", name, names)
+    of_runs: dict[str, list[str]] = {}
+    for place in places:
+        of_runs.setdefault(place.run.id, []).append(place.task)
+    in_all = [name for name in names if all(name in own for own in of_runs.values())]
+    shared = [name for name in in_all if not chosen or name in chosen]
+    if not shared:
+        has = "; ".join(
+            f"{short(run)} has {', '.join(dict.fromkeys(own))}" for run, own in of_runs.items()
+        )
+        raise UsageError(
+            f"These runs are not about the same data: {has}",
+            hint="compare runs of the same task, or of a data file of the same name",
+        )
+    by_task = {name: _one_scorer([p for p in places if p.task == name]) for name in shared}
+    for name, sides in by_task.items():
+        if len(sides) < 2:
+            only = sides[0]
+            raise UsageError(
+                f"There is nothing to compare: the run {short(only.run.id)} asked {only.model} on "
+                f"{name} in one way",
+                hint="name a second run, or a run with several models or templates",
+            )
+        if len(sides) > MOST_SIDES:
+            raise UsageError(
+                f"{len(sides)} sides are too many to compare on {name}; at most {MOST_SIDES}",
+                hint="pick some with --model",
+            )
+    return by_task, [name for name in names if name not in shared]
+
+
+def _one_scorer(places: Sequence[_Place]) -> list[_Place]:
+    """Of panels that were scored in several ways, those by the first scorer that all have."""
+    sides: dict[tuple[str, str, str], list[_Place]] = {}
+    for place in places:
+        sides.setdefault((place.run.id, place.panel.model.id, place.prompt), []).append(place)
+    by_scorer = [{place.panel.scorer: place for place in reversed(own)} for own in sides.values()]
+    first = [place.panel.scorer for place in next(iter(sides.values()))]
+    common = [scorer for scorer in first if all(scorer in own for own in by_scorer)]
+    if common:
+        return [own[common[0]] for own in by_scorer]
+    return [own[0] for own in sides.values()]
+
+
+def _names(places: Sequence[_Place]) -> list[str]:
+    """What each side is called: by the reader, else by what tells the sides apart."""
+    several_runs = len({place.run.id for place in places}) > 1
+    by_model = len({place.model for place in places}) == len(places)
+    names = []
+    for place in places:
+        own = [p for p in places if p.run.id == place.run.id]
+        pieces = [place.source.called] if place.source.called else []
+        if len({p.prompt for p in own}) > 1:
+            pieces.append(place.prompt)
+        if len({p.model for p in own}) > 1 or (by_model and not pieces):
+            pieces.append(place.model)
+        if several_runs and not place.source.called and not by_model:
+            pieces.append(short(place.run.id, 6))
+        names.append(" ".join(pieces) or place.model)
+    return [
+        f"{name} {short(place.panel.model.id, 6)}" if names.count(name) > 1 else name
+        for name, place in zip(names, places, strict=True)
+    ]
+
+
+def _require_one_scorer(places: Sequence[_Place], names: Sequence[str]) -> None:
+    """Refuse scores that do not mean the same."""
+    scorers = [place.panel.scorer for place in places]
+    if len(set(scorers)) > 1:
+        has = ", ".join(f"{n} by {scorer}" for n, scorer in zip(names, scorers, strict=True))
+        raise UsageError(
+            f"These sides were scored in different ways: {has}",
+            hint=OTHER_SCORERS.format("--scorer"),
+        )
+    if any(place.labels != places[0].labels for place in places):
+        read = "; ".join(
+            f"{name}: {', '.join(place.labels)}" for name, place in zip(names, places, strict=True)
+        )
+        raise UsageError(
+            f"The scorer {scorers[0]} read other labels on each side: {read}",
+            hint=OTHER_SCORERS.format("--labels"),
+        )
+
+
+def _warnings(places: Sequence[_Place], names: Sequence[str]) -> Iterator[str]:
+    """What makes a pair less than the same prompt under the same conditions."""
+
+    def each(values: Sequence[Any]) -> str:
+        """Every side's value where they differ."""
+        pairs = zip(names, values, strict=True)
+        return ", ".join(f"{name}: {v}" for name, v in pairs) if len(set(values)) > 1 else ""
+
+    runs = [place.run for place in places]
+    if seeds := each([run.seed for run in runs]):
+        yield (
+            f"The seeds differ ({seeds}), so a recipe changed the same prompt in different "
+            "places. Items and recipes are paired, the changes themselves are not."
+        )
+    for what in ("draws", "repeats"):
+        if counts := each([getattr(run, what) for run in runs]):
+            yield (
+                f"The number of {what} differs ({counts}). Each side's are averaged within "
+                "an item; flip rates and prompt shares of averages are smaller, so do not compare "
+                "those."
+            )
+    if rules := each([run.experiment["unparsed"] for run in runs]):
+        yield (
+            f"Unread answers were to count in different ways ({rules}). Here they count as "
+            "wrong on every side."
+        )
+    if versions := each([run.version for run in runs]):
+        yield (
+            f"The runs were made by different versions of falter ({versions}). Only recipes "
+            "whose perturbations have the same version are paired."
+        )
+
+
+def _sides(source: RunToCompare, incomplete: bool) -> dict[tuple[str, int], Side]:
+    """All panels of a run with their tables and evidence, without a name."""
+    run = source.stored.run
+    tables, evidence = tables_with_evidence(source.store, run, source.scorers)
+    if not incomplete:
+        _require_finished(source.stored, tables)
+    items: dict[str, dict[str, Item]] = {}
+    for item in source.store.items(run):
+        items.setdefault(item.task, {})[item.key] = item
+    return {
+        (run.id, n): Side(
+            name="",
+            table=replace(
+                table, panel=replace(run.panels[n], task=source.tasks[n]), rescored=False
+            ),
+            items=items.get(run.panels[n].task, {}),
+            evidence=own,
+        )
+        for n, (table, own) in enumerate(zip(tables, evidence, strict=True))
+    }
+
+
+def _require_finished(stored: StoredRun, tables: Sequence[Table]) -> None:
+    missing = any((table.outcome[table.in_plan] == MISSING).any() for table in tables)
+    if missing or not stored.planned:
+        raise StoreError(
+            f"The run {short(stored.run.id)} is not finished",
+            hint="run the same command again to finish it, or compare what is there with --partial",
+        )
+
+
+def _compared(sides: Sequence[Side], task: str, settings: Settings) -> SidesCompared:
+    pairing = pair_sides(sides)
+    if not pairing.items and pairing.other_text:
+        raise UsageError(
+            f"These sides have other data under the same keys of {task}: "
+            f"{pairing.other_text[0]} is not the same item on each",
+            hint="compare runs on the same data; a key has to stay with its text",
+        )
+    if not pairing.items:
+        raise UsageError(
+            f"These sides have no item of {task} in common",
+            hint="items are paired by their key: name a column of keys with --key when you run, "
+            "and use the same data",
+        )
+    if not pairing.recipes:
+        has = "; ".join(f"{name}: {', '.join(own)}" for name, own in pairing.recipes_alone.items())
+        raise UsageError(
+            f"These sides have no recipe in common: {has}",
+            hint="run one of them with the other's recipes; a recipe with other parameters is "
+            "another recipe",
+        )
+    return compare_sides(pairing, task, settings)
+
+
+def _settings(
+    places: Sequence[_Place], margin: float, everyday: Callable[[Recipe], str]
+) -> Settings:
+    first = places[0].run
+    rules = {place.run.experiment["unparsed"] for place in places}
+    return Settings(
+        run=digest("comparison", [[place.run.id, place.number] for place in places]),
+        version=first.version,
+        created_at=max(place.source.stored.created_at for place in places),
+        seed=first.seed,
+        level=first.experiment["level"],
+        unparsed=rules.pop() if len(rules) == 1 else "wrong",
+        margin=margin,
+        everyday=everyday,
+    )
+
+
+def _differing(places: Sequence[_Place]) -> list[tuple[str, ...]]:
+    """The settings in which the sides differ, with what each has."""
+    runs = [place.run for place in places]
+    rows: dict[str, list[Any]] = {
+        "run": [short(run.id) for run in runs],
+        "model": [place.model for place in places],
+        "prompt": [place.prompt for place in places],
+        "falter": [run.version for run in runs],
+        **{name: [getattr(run, name) for run in runs] for name in ("seed", "draws", "repeats")},
+    }
+    for name in dict.fromkeys(name for run in runs for name in run.experiment):
+        rows[name] = [run.experiment.get(name) for run in runs]
+    return [
+        (name, *(_shown(value) for value in values))
+        for name, values in rows.items()
+        if any(value != values[0] for value in values)
+    ]
+
+
+def _shown(value: Any) -> str:
+    text = " ".join(str("" if value is None else value).split())
+    return text if len(text) <= LONGEST_SETTING else f"{text[: LONGEST_SETTING - 1]}…"

@@ -1,0 +1,321 @@
+"""A comparison of models, prompts or runs: a panel whose columns are sides.
+
+Sides are paired by item and recipe, and every condition gets one verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis.drop_parts import Evidence, parts_of
+from falter.analysis.panel import panel_of
+from falter.analysis.results import PanelResult, Settings, map_estimates
+from falter.analysis.table import FAILED, MISSING, Table
+from falter.core.records import Estimate, Item, Recipe
+from falter.measures import (
+    Answers,
+    ConditionDifference,
+    PairComparison,
+    accuracy,
+    compare_conditions,
+    compare_family,
+)
+from falter.measures.comparison import PairUnderConditions
+
+Floats = NDArray[np.float64]
+Cells = TypeVar("Cells", Table, Evidence)
+
+CLEAN = "clean prompt"
+MOST_DIFFERING = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One panel under the name that a reader calls it, with its items by key."""
+
+    name: str
+    table: Table
+    items: Mapping[str, Item]
+    evidence: Evidence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairing:
+    """The items and recipes that all sides have, and those that only some have.
+
+    `sides` hold the shared items and recipes, in the same order. `alone` are, for each side, the
+    items that another side lacks; `other_text` those that are not the same data everywhere, which
+    are left out too; `recipes_alone` the recipes that another side lacks.
+    """
+
+    sides: tuple[Side, ...]
+    alone: Mapping[str, tuple[str, ...]]
+    other_text: tuple[str, ...]
+    recipes_alone: Mapping[str, tuple[str, ...]]
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The keys of the items that are paired."""
+        return self.sides[0].table.items
+
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """The recipes that perturb and that all sides have."""
+        table = self.sides[0].table
+        return tuple(table.recipes[n] for n in table.columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedSide:
+    """A side's own numbers, over the paired items; `score` is its mean over the recipes.
+
+    `absent` counts the answers that never came.
+    """
+
+    name: str
+    panel: PanelResult
+    score: Estimate
+    absent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedPair:
+    """The later side less the earlier; see `compare_conditions` and `compare_family`.
+
+    `overall` is over all recipes; `conditions` are the clean prompt and then every recipe.
+    """
+
+    later: str
+    earlier: str
+    overall: ConditionDifference
+    conditions: tuple[ConditionDifference, ...]
+    numbers: PairComparison
+
+    @property
+    def less(self) -> str:
+        """`B less A`."""
+        return f"{self.later} less {self.earlier}"
+
+    def better(self, one: ConditionDifference) -> str:
+        """The better side's name, `alike` or `undecided`."""
+        return {"later": self.later, "earlier": self.earlier}.get(one.better, one.better)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SidesCompared:
+    """Everything about the sides of one task.
+
+    `ranks` are the best and the worst rank that the overall differences leave each side.
+    `differing` are the items whose scores differ most, with each side's mean over its prompts.
+    """
+
+    task: str
+    sides: tuple[ComparedSide, ...]
+    pairs: tuple[ComparedPair, ...]
+    everyday: Mapping[str, str]
+    ranks: Mapping[str, tuple[int, int]]
+    differing: tuple[tuple[str, tuple[float, ...]], ...]
+    differing_count: int
+    pairing: Pairing
+    margin: float
+    level: float
+
+
+def pair_sides(sides: Sequence[Side]) -> Pairing:
+    """The items and recipes that all sides have; items are the same if their data are."""
+    keys = [set(side.table.items) for side in sides]
+    shared = set.intersection(*keys)
+    other_text = {key for key in shared if not _same([side.items[key] for side in sides])}
+    labels = [{r.id: r.label for r in side.table.recipes if r.perturbs} for side in sides]
+    in_all = set.intersection(*(set(own) for own in labels))
+    order = [recipe.id for recipe in sides[0].table.recipes if recipe.id in in_all]
+    names = [side.name for side in sides]
+    return Pairing(
+        sides=tuple(_restricted(side, sorted(shared - other_text), order) for side in sides),
+        alone={
+            name: tuple(sorted(own - shared))
+            for name, own in zip(names, keys, strict=True)
+            if own - shared
+        },
+        other_text=tuple(sorted(other_text)),
+        recipes_alone={
+            name: tuple(label for i, label in own.items() if i not in in_all)
+            for name, own in zip(names, labels, strict=True)
+            if set(own) - in_all
+        },
+    )
+
+
+def _same(items: Sequence[Item]) -> bool:
+    """Return True if items of one key have the same options, right answer and shared fields.
+
+    Prompts may use other columns of the same data.
+    """
+    first, *others = items
+    shared = set(first.fields).intersection(*(item.fields for item in others))
+    return all(
+        (item.choices, item.target) == (first.choices, first.target)
+        and all(item.fields[name] == first.fields[name] for name in shared)
+        for item in others
+    )
+
+
+def _restricted(side: Side, keys: Sequence[str], recipes: Sequence[str]) -> Side:
+    """The side with these items and recipes; the baseline, and asking it again, stay."""
+    table = side.table
+    row = {key: n for n, key in enumerate(table.items)}
+    column = {recipe.id: n for n, recipe in enumerate(table.recipes)}
+    rows = [row[key] for key in keys]
+    columns = [n for n, recipe in enumerate(table.recipes) if not recipe.perturbs]
+    columns += [column[recipe] for recipe in recipes]
+    named: dict[str, Any] = {
+        name: None if values is None else tuple(values[row] for row in rows)
+        for name in ("items", "item_ids", "clusters", "families")
+        for values in (getattr(table, name),)
+    }
+    checked = frozenset(n for n, old in enumerate(columns) if old in side.evidence.checked)
+    return replace(
+        side,
+        table=replace(
+            _cells_at(table, rows, columns),
+            recipes=tuple(table.recipes[n] for n in columns),
+            **named,
+        ),
+        evidence=replace(_cells_at(side.evidence, rows, columns), checked=checked),
+    )
+
+
+def _cells_at(record: Cells, rows: Sequence[int], columns: Sequence[int]) -> Cells:
+    """All arrays of a record at these items and recipes."""
+    arrays: dict[str, Any] = {
+        field.name: value[np.ix_(rows, columns)]
+        for field in fields(record)
+        if isinstance(value := getattr(record, field.name), np.ndarray)
+    }
+    return replace(record, **arrays)
+
+
+def compare_sides(pairing: Pairing, task: str, settings: Settings) -> SidesCompared:
+    """All numbers of the sides of one task, over what is paired."""
+    sides = pairing.sides
+    scores = {side.name: _scores(side.table, settings.strict) for side in sides}
+    pairs = _pairs(pairing, scores, task, settings)
+    means = {name: _mean(table) for name, table in scores.items()}
+    spread = np.ptp(np.column_stack(list(means.values())), axis=1)
+    ranked = np.argsort(-np.nan_to_num(spread), kind="stable")
+    return SidesCompared(
+        task=task,
+        sides=tuple(_side(side, scores[side.name], settings) for side in sides),
+        pairs=pairs,
+        everyday={recipe.label: settings.everyday(recipe) for recipe in pairing.recipes},
+        ranks=_ranks([side.name for side in sides], pairs),
+        differing=tuple(
+            (pairing.items[row], tuple(float(mean[row]) for mean in means.values()))
+            for row in ranked[:MOST_DIFFERING]
+            if spread[row] > 0.0
+        ),
+        differing_count=int((spread > 0.0).sum()),
+        pairing=pairing,
+        margin=settings.margin,
+        level=settings.level,
+    )
+
+
+def _scores(table: Table, strict: bool) -> Floats:
+    """Items × the clean prompt and the recipes; NaN where a recipe did not change the prompt."""
+    values = table.matrix(strict=strict)
+    after = np.where(table.changed(), values, np.nan)[:, table.columns]
+    return np.column_stack([values[:, 0], after])
+
+
+def _mean(scores: Floats) -> Floats:
+    """Each item's mean over its prompts; NaN where it has none."""
+    there = ~np.isnan(scores)
+    counts = there.sum(axis=1)
+    sums = np.where(there, scores, 0.0).sum(axis=1)
+    return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), np.nan))
+
+
+def _side(side: Side, scores: Floats, settings: Settings) -> ComparedSide:
+    table = side.table
+    panel = panel_of(table, settings)
+    score = accuracy(_mean(scores[:, 1:]), clusters=table.clusters, level=settings.level)
+    return ComparedSide(
+        name=side.name,
+        panel=replace(panel, parts=parts_of(table, side.evidence, settings)),
+        score=replace(
+            score,
+            estimand="mean score over these recipes, items like these",
+            conditions=scores.shape[1] - 1,
+            group={"task": panel.panel.task, "side": side.name},
+            signature=panel.signature,
+            seed=settings.seed,
+        ),
+        absent=int((np.isin(table.outcome, (FAILED, MISSING)) & table.in_plan).sum()),
+    )
+
+
+def _pairs(
+    pairing: Pairing, scores: Mapping[str, Floats], task: str, settings: Settings
+) -> tuple[ComparedPair, ...]:
+    options = {"clusters": pairing.sides[0].table.clusters, **settings.bootstrap}
+    names = [CLEAN, *(recipe.label for recipe in pairing.recipes)]
+    under = compare_conditions(
+        scores, names=names, averaged=names[1:], margin=settings.margin, **options
+    )
+    latest_first = {
+        side.name: _answers(side.table, settings.strict) for side in reversed(pairing.sides)
+    }
+    numbers = {(p.first, p.second): p for p in compare_family(latest_first, **options)}
+    return tuple(_signed(p, numbers[p.later, p.earlier], task, settings) for p in under)
+
+
+def _answers(table: Table, strict: bool) -> Answers:
+    values = table.carry(table.matrix(strict=strict))
+    return Answers(
+        baseline=values[:, 0],
+        perturbed=values[:, table.columns],
+        changed=table.changed()[:, table.columns],
+    )
+
+
+def _signed(
+    pair: PairUnderConditions, numbers: PairComparison, task: str, settings: Settings
+) -> ComparedPair:
+    """A pair with the task, both names, the signature and the seed on every estimate."""
+    about = {"task": task, "sides": f"{pair.later} less {pair.earlier}"}
+
+    def sign(estimate: Estimate, **group: str) -> Estimate:
+        return replace(
+            estimate,
+            group={**about, **group},
+            signature=settings.signature,
+            seed=settings.seed,
+        )
+
+    return ComparedPair(
+        later=pair.later,
+        earlier=pair.earlier,
+        overall=map_estimates(pair.overall, sign),
+        conditions=tuple(
+            map_estimates(one, partial(sign, recipe=one.name)) for one in pair.conditions
+        ),
+        numbers=map_estimates(numbers, sign),
+    )
+
+
+def _ranks(names: Sequence[str], pairs: Sequence[ComparedPair]) -> dict[str, tuple[int, int]]:
+    """1 + the sides shown to be better, and all less the sides shown to be worse."""
+    better = dict.fromkeys(names, 0)
+    worse = dict.fromkeys(names, 0)
+    for pair in pairs:
+        if pair.overall.better in ("later", "earlier"):
+            worse[pair.better(pair.overall)] += 1
+            better[pair.earlier if pair.overall.better == "later" else pair.later] += 1
+    return {name: (1 + better[name], len(names) - worse[name]) for name in names}

@@ -1,0 +1,438 @@
+"""A comparison as figures, and in words: who is better, under what, and what was not paired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from falter.analysis.comparison import CLEAN, ComparedPair, SidesCompared
+from falter.analysis.notes import MUCH_UNREAD
+from falter.analysis.results import PanelResult
+from falter.analysis.sentences import all_recipes, are, listed, listed_bounded, noun, sentence
+from falter.core.records import Estimate
+from falter.figures import Column, Figure, Forest, ForestRow, Grid, Statement, Value, Verdict, grid
+from falter.figures import numbers as n
+from falter.measures import ConditionDifference
+
+MOST_NAMED = 5
+VERDICTS: Mapping[str, Verdict] = {
+    "later": "improved",
+    "earlier": "degraded",
+    "alike": "equivalent",
+    "undecided": "undecided",
+}
+
+
+def comparison_figures(
+    results: Sequence[SidesCompared],
+    warnings: Sequence[str],
+    settings: Sequence[tuple[str, ...]],
+    names: Sequence[str],
+) -> tuple[Figure, ...]:
+    """Warnings first, then task by task; where there are several, a task's number ends each name.
+
+    `settings` are rows of those in which the sides differ: the setting, then what each has.
+    """
+    figures: list[Figure] = []
+    if warnings:
+        figures.append(_warning("comparison-warnings", "Before you read on", warnings))
+    for place, result in enumerate(results, start=1):
+        several = len(results) > 1
+        figures += [
+            replace(figure, name=f"{figure.name}-{place}", section=result.task)
+            if several
+            else figure
+            for figure in _task(result)
+        ]
+    if settings:
+        figures.append(
+            Grid(
+                name="what-differs",
+                title="What the sides differ in",
+                columns=(Column(name="Setting"), *(Column(name=name) for name in names)),
+                rows=tuple(settings),
+                folded=True,
+            )
+        )
+    return tuple(figures)
+
+
+def _warning(name: str, title: str, text: Sequence[str]) -> Statement:
+    return Statement(name=name, title=title, text=tuple(text), kind="warning")
+
+
+def _task(result: SidesCompared) -> Iterator[Figure]:
+    yield Statement(
+        name="comparison",
+        title=f"Compared on {result.task}",
+        text=tuple(_verdicts(result)),
+        kind="answer",
+    )
+    left_out = tuple(_unpaired(result))
+    if left_out:
+        yield _warning("unpaired", "Not paired", left_out)
+    yield _sides(result)
+    yield _differences(result)
+    for place, pair in enumerate(result.pairs, start=1):
+        ending = "" if len(result.pairs) == 1 else f"-{place}"
+        yield _better_under(pair, result, f"better-under{ending}")
+    if len(result.sides) > 2:
+        yield _ranks(result)
+    yield from _parts(result)
+    yield from _differing(result)
+
+
+def _sides(result: SidesCompared) -> Grid:
+    """Each side's own numbers."""
+    with_model = any(side.name != side.panel.model for side in result.sides)
+    model = (Column(name="Model"), lambda side: side.panel.model)
+    return grid(
+        result.sides,
+        (Column(name="Side"), lambda side: side.name),
+        *([model] if with_model else []),
+        (Column(name="Clean prompt, %", unit="percent"), lambda side: side.panel.baseline),
+        (Column(name="Over the recipes, %", unit="percent"), lambda side: side.score),
+        (Column(name="Average drop, points", unit="points"), lambda side: side.panel.micro),
+        (Column(name="Prompt share, %", unit="percent"), lambda s: s.panel.prompt_share.share),
+        (
+            Column(name="Flip rate, %", unit="percent"),
+            lambda s: s.panel.flip_rate,
+        ),
+        (Column(name="unread", unit="count", over="Answers"), lambda s: s.panel.counts.unread),
+        (Column(name="never came", unit="count", over="Answers"), lambda side: side.absent),
+        name="sides",
+        title="Each side by itself",
+        labels=2 if with_model else 1,
+        text=(
+            f"Over the {n.whole(len(result.pairing.items))} paired items and "
+            f"{_recipes(result)}; scored by {result.sides[0].panel.panel.scorer}.",
+        ),
+    )
+
+
+def _differences(result: SidesCompared) -> Grid:
+    """Differences of the numbers to remember, item by item."""
+    over = "+ suffers more"
+    score: dict[str, Any] = {"unit": "points", "over": "Score, + is better"}
+    suffers: dict[str, Any] = {"unit": "points", "over": over}
+    holm = "of the drops, adjusted for all pairs (Holm)"
+    return grid(
+        result.pairs,
+        (Column(name="Sides"), lambda pair: pair.less),
+        (Column(name="Over the recipes", **score), lambda p: p.overall.together),
+        (
+            Column(name="Clean prompt", **score),
+            lambda p: p.conditions[0].together,
+        ),
+        (Column(name="Average drop", **suffers), lambda p: p.numbers.drop),
+        (
+            Column(name="p", unit="p", over=over, about=holm),
+            lambda p: p.numbers.adjusted["drop"],
+        ),
+        (
+            Column(name="Prompt share", **suffers),
+            lambda p: p.numbers.prompt_share,
+        ),
+        (Column(name="Flip rate", **suffers), lambda p: p.numbers.flip_rate),
+        name="differences",
+        title="One less another, item by item",
+        text=(
+            "Whole items are paired, so what they have in common cancels. The intervals of the "
+            "scores hold for all pairs, the clean prompt and every recipe at once; the other "
+            "intervals each for themselves. An interval that holds zero leaves open who is ahead.",
+        ),
+    )
+
+
+def _better_under(pair: ComparedPair, result: SidesCompared, name: str) -> Forest:
+    """Who is better under what."""
+    scores = {side.name: _by_condition(side.panel) for side in result.sides}
+
+    def row(one: ConditionDifference, label: str = "") -> ForestRow:
+        return ForestRow(
+            label=label or one.name,
+            kind="total" if label else "member",
+            everyday=result.everyday.get(one.name, ""),
+            estimate=one.difference,
+            together=one.together,
+            verdict=VERDICTS[one.better],
+            cells=(
+                scores[pair.later].get(one.name),
+                scores[pair.earlier].get(one.name),
+                pair.better(one),
+            ),
+        )
+
+    clean, *recipes = pair.conditions
+    ranked = sorted(recipes, key=lambda one: -(one.difference.value or 0.0))
+    and_pairs = " and all pairs" if len(result.pairs) > 1 else ""
+    return Forest(
+        name=name,
+        title=f"Who is better under what: {pair.less}",
+        text=(
+            f"The score of {pair.later} less that of {pair.earlier} under each prompt, in points, "
+            f"over the items that both have and whose prompt the recipe changed for both; above "
+            f"zero {pair.later} is better.",
+            f"The thin line holds for all rows{and_pairs} at once at "
+            f"{n.level(result.level)}: where it leaves out zero, one is better. Alike: the "
+            f"difference is shown to be within ±{n.decimal(100 * result.margin)} points.",
+        ),
+        measured="difference of scores",
+        of="prompt",
+        unit="gain",
+        scale="better-under",
+        columns=(
+            Column(name=pair.later, unit="percent", over="Score"),
+            Column(name=pair.earlier, unit="percent", over="Score"),
+            Column(name="Better"),
+        ),
+        rows=(row(clean), *map(row, ranked), row(pair.overall, "all recipes")),
+    )
+
+
+def _by_condition(panel: PanelResult) -> dict[str, Estimate]:
+    return {CLEAN: panel.baseline, **{recipe.label: recipe.accuracy for recipe in panel.recipes}}
+
+
+def _ranks(result: SidesCompared) -> Grid:
+    return Grid(
+        name="rank-sets",
+        title="The ranks that are left",
+        columns=(
+            Column(name="Side"),
+            Column(name="Over the recipes, %", unit="percent"),
+            Column(name="best", unit="count", over="Rank"),
+            Column(name="worst", unit="count", over="Rank"),
+        ),
+        rows=tuple((side.name, side.score, *result.ranks[side.name]) for side in result.sides),
+        text=(
+            "By the same differences as above: the best rank counts the sides that are shown to "
+            "be better, the worst those that are shown to be worse.",
+        ),
+    )
+
+
+def _parts(result: SidesCompared) -> Iterator[Figure]:
+    """Of each side's drops, how much is real; beside each other."""
+    splits = {
+        side.name: {part.label: part.split for part in side.panel.parts} for side in result.sides
+    }
+    if not all(splits.values()):
+        return
+    rows: list[tuple[Value, ...]] = [
+        (recipe.label, name, own[recipe.label].drop, *own[recipe.label].parts)
+        for recipe in result.pairing.recipes
+        for name, own in splits.items()
+    ]
+    yield Grid(
+        name="parts-compared",
+        title="Of each drop, how much is real",
+        columns=(
+            Column(name="Recipe"),
+            Column(name="Side"),
+            Column(name="Drop", unit="points"),
+            *(
+                Column(name=name, unit="points", over="of it")
+                for name in ("Reading", "Meaning", "Serving", "Wording")
+            ),
+        ),
+        rows=tuple(rows),
+        labels=2,
+        text=(
+            "Each side's own drops and their parts, which add up to the drop; differences of "
+            "parts have no interval of their own here.",
+        ),
+        folded=True,
+    )
+
+
+def _differing(result: SidesCompared) -> Iterator[Figure]:
+    """The items that tell the sides apart."""
+    if not result.differing:
+        return
+    shown, count = len(result.differing), result.differing_count
+    which = "These" if shown == count else f"The first {n.whole(shown)} of these"
+    over = "Mean score, %"
+    yield Grid(
+        name="items-that-differ",
+        title="The items that differ most",
+        columns=(
+            Column(name="Item"),
+            *(Column(name=side.name, unit="percent", over=over) for side in result.sides),
+        ),
+        rows=tuple((key, *means) for key, means in result.differing),
+        text=(
+            f"{n.whole(count)} of {n.whole(len(result.pairing.items))} items have another mean "
+            f"score over their prompts on some side. {which} are below, the largest difference "
+            "first; 'falter answers RUN --item KEY' shows what was answered.",
+        ),
+        folded=True,
+    )
+
+
+def _recipes(result: SidesCompared) -> str:
+    return all_recipes(len(result.pairing.recipes))
+
+
+def _verdicts(result: SidesCompared) -> Iterator[str]:
+    """What was not read, the line to remember, each pair of several, and who loses more."""
+    for side in result.sides:
+        counts = side.panel.counts
+        if counts.unread > MUCH_UNREAD * counts.answers:
+            answers = noun(counts.answers, "answer")
+            unread = n.whole(counts.unread)
+            yield sentence("comparison.unread", unread=unread, answers=answers, side=side.name)
+    if len(result.pairs) > 1:
+        yield _ranking(result)
+    for pair in result.pairs:
+        yield f"{_overall(pair, result)}; {_under(pair, result)}."
+    sides = {side.name: side.panel for side in result.sides}
+    for pair in result.pairs:
+        yield _robust(pair, sides)
+
+
+def _ranking(result: SidesCompared) -> str:
+    """The side shown to be better than all others, or that there is none; with the ranks."""
+    best = [name for name, (_, worst) in result.ranks.items() if worst == 1]
+    ranks = [
+        f"{name} {first if first == last else f'{first}–{last}'}"
+        for name, (first, last) in result.ranks.items()
+    ]
+    name = "comparison.best" if best else "comparison.no_best"
+    side = best[0] if best else ""
+    return sentence(name, side=side, recipes=_recipes(result), ranks=listed(ranks))
+
+
+def _overall(pair: ComparedPair, result: SidesCompared) -> str:
+    one, both = pair.overall, {"later": pair.later, "earlier": pair.earlier}
+    recipes, value = _recipes(result), one.together.value
+    if value is None:
+        return sentence("comparison.unknown", recipes=recipes, **both, why=one.why)
+    if one.better in both:
+        behind = pair.earlier if one.better == "later" else pair.later
+        return sentence(
+            "comparison.better",
+            ahead=pair.better(one),
+            than="" if len(result.pairs) == 1 else f" than {behind}",
+            points=n.decimal(abs(100 * value)),
+            interval=_interval(one),
+            recipes=recipes,
+        )
+    difference = sentence(
+        "comparison.difference", less=pair.less, points=n.points(value), interval=_interval(one)
+    )
+    return sentence(
+        "comparison.alike" if one.better == "alike" else "comparison.open",
+        **both,
+        recipes=recipes,
+        difference=difference.rstrip(),
+        margin=n.decimal(100 * result.margin),
+        why=f" ({one.why})" if one.why else "",
+    )
+
+
+def _interval(one: ConditionDifference) -> str:
+    """`[1.2, 7.0]`, seen from the better side."""
+    low, high = one.together.low, one.together.high
+    if low is None or high is None:
+        return ""
+    if one.better == "earlier":
+        low, high = -high, -low
+    return f"[{n.decimal(100 * low)}, {n.decimal(100 * high)}]"
+
+
+def _under(pair: ComparedPair, result: SidesCompared) -> str:
+    """`under typos and casing B is better, under the other 9 nothing is shown`."""
+    said = []
+    for better in ("later", "earlier", "alike"):
+        some = [one for one in pair.conditions if one.better == better]
+        if some:
+            name = "comparison.under_alike" if better == "alike" else "comparison.under_better"
+            side = pair.better(some[0])
+            said.append(sentence(name, conditions=_named(some, result), side=side))
+    left = [one for one in pair.conditions if one.better == "undecided"]
+    if left:
+        where = _named(left, result)
+        recipes = [one for one in left if one.name != CLEAN]
+        clean = f"with the {CLEAN} and " if len(recipes) < len(left) else ""
+        if len(left) == len(pair.conditions):
+            where = f"{clean}under each recipe by itself"
+        elif len(recipes) > MOST_NAMED:
+            where = f"{clean}under the other {len(recipes)}"
+        said.append(sentence("comparison.under_nothing", conditions=where))
+    return ", ".join(said)
+
+
+def _named(conditions: Sequence[ConditionDifference], result: SidesCompared) -> str:
+    """`with the clean prompt and under typos and split words`, the largest difference first."""
+    recipes = [one for one in conditions if one.name != CLEAN]
+    ranked = sorted(recipes, key=lambda one: -abs(one.together.value or 0.0))
+    names = [result.everyday.get(one.name) or one.name for one in ranked]
+    if len(set(names)) < len(names):
+        names = [one.name for one in ranked]
+    parts = [f"with the {CLEAN}"] if len(recipes) < len(conditions) else []
+    parts += [f"under {listed_bounded(names, MOST_NAMED, MOST_NAMED - 1)}"] if names else []
+    return " and ".join(parts)
+
+
+def _robust(pair: ComparedPair, sides: Mapping[str, PanelResult]) -> str:
+    """Who loses more to the recipes, unless there is nothing to lose."""
+    drop, p = pair.numbers.drop, pair.numbers.adjusted["drop"]
+    value, both = drop.value, {"later": pair.later, "earlier": pair.earlier}
+    if value is None:
+        return sentence("comparison.loss_unknown", **both)
+    shown = {"drop": n.shown(drop, "points").text, "less": pair.less}
+    if p is None or p >= 1.0 - drop.level or value == 0.0 or drop.low is None:
+        return sentence("comparison.robust_open", **both, **shown)
+    more, fewer = (pair.later, pair.earlier) if value > 0.0 else (pair.earlier, pair.later)
+    shown |= {"fewer": fewer, "more": more, "points": n.decimal(abs(100 * value))}
+    if sides[fewer].baseline.value == 0.0:
+        return sentence(
+            "comparison.nothing_to_lose", **shown, why=sentence("comparison.none_right")
+        )
+    if sides[fewer].at_chance:
+        return sentence("comparison.nothing_to_lose", **shown, why=sentence("comparison.at_chance"))
+    clean, but = pair.conditions[0], ""
+    if clean.better in both and pair.better(clean) != fewer:
+        points = n.decimal(abs(100 * (clean.together.value or 0.0)))
+        but = sentence("comparison.less_to_lose", points=points)
+    return sentence("comparison.robust", **shown, but=but)
+
+
+def _unpaired(result: SidesCompared) -> Iterator[str]:
+    """What is left out because not every side has it, counted and named."""
+    pairing, paired = result.pairing, len(result.pairing.items)
+    for side, keys in pairing.alone.items():
+        pairs = sentence("comparison.paired", items=noun(paired, "item"), are=are(paired))
+        yield _alone("item", side, keys) + pairs
+    if pairing.other_text:
+        count = len(pairing.other_text)
+        yield sentence(
+            "comparison.other_text",
+            items=noun(count, "item"),
+            have="has" if count == 1 else "have",
+            are=are(count),
+            names=_first(pairing.other_text),
+        )
+    for side, labels in pairing.recipes_alone.items():
+        yield _alone("recipe", side, labels)
+    for own in result.sides:
+        if own.absent:
+            answers = noun(own.absent, "answer")
+            yield sentence("comparison.absent", side=own.name, answers=answers, are=are(own.absent))
+
+
+def _alone(kind: str, side: str, names: Sequence[str]) -> str:
+    return sentence(
+        "comparison.left_out",
+        things=noun(len(names), kind),
+        side=side,
+        are=are(len(names)),
+        them="it" if len(names) == 1 else "them",
+        names=_first(names),
+    )
+
+
+def _first(names: Sequence[str]) -> str:
+    return listed_bounded(names, MOST_NAMED, MOST_NAMED)

@@ -1,0 +1,238 @@
+"""Of each recipe's drop, how much is real: what is needed for it, read from the store, and the sum.
+
+A second reader reads every answer too, the checks of meaning look at every changed prompt, and
+every answer is held against its baseline's for who served it.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import tee
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis.cache import Known, code_mark, key_of
+from falter.analysis.meaning_checks import loses_meaning
+from falter.analysis.panel import Signer
+from falter.analysis.results import RecipeParts, Settings, map_estimates
+from falter.analysis.table import Table, TableBuilder, judged_cells, scored_cells
+from falter.core.ids import canonical
+from falter.core.interfaces import Scorer
+from falter.core.records import Estimate, Prompt, Run, Score, Variant
+from falter.measures import churn, drop_parts
+from falter.scorers import second_reader
+from falter.store import Store, StoredCell
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+FILE = "checks.db"
+MOST_CHECKED = 20_000  # prompts of a run: a check takes half a millisecond
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What stands beside a table's scores, cell by cell: axes as in `Table.value`.
+
+    `reread` is NaN where the second reader cannot read the answer either. `checked` says of which
+    recipes the prompts were checked for their meaning; it is empty where there were too many.
+    """
+
+    reread: Floats
+    meaning_fails: Mask
+    served_differently: Mask
+    checked: frozenset[int]
+    reader: str | None
+
+
+def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[RecipeParts, ...]:
+    """For each recipe its drop over the items that it changed, split, and its churn.
+
+    Unread answers are wrong here, whatever the run's rule, because that is what is split.
+    """
+    if not table.has_baseline:
+        return ()
+    sign, scores, changed = Signer(table, settings), table.scores(strict=True), table.changed()
+    again = [
+        0,
+        *(n for n, recipe in enumerate(table.recipes) if recipe.repeat and not recipe.perturbs),
+    ]
+    asked_again = scores[:, again].reshape(len(table.items), -1)
+    options = {"clusters": table.clusters, **settings.bootstrap}
+
+    def of(n: int) -> RecipeParts:
+        label, ours = table.recipes[n].label, changed[:, n, None]
+        after = np.where(ours, scores[:, n], np.nan)
+        split = drop_parts(
+            scores[:, 0],
+            after,
+            reread=(evidence.reread[:, 0], evidence.reread[:, n]),
+            meaning_fails=evidence.meaning_fails[:, n] if n in evidence.checked else None,
+            served_differently=evidence.served_differently[:, n],
+            **options,
+        )
+        turned = churn(scores[:, 0], after, asked_again, **options)
+
+        def signed(estimate: Estimate) -> Estimate:
+            estimate = sign(estimate, recipe=label)
+            reader = f"second reader {evidence.reader or 'none'}"
+            return replace(estimate, signature=f"{estimate.signature} | {reader}")
+
+        return RecipeParts(
+            label=label,
+            reader=evidence.reader,
+            split=map_estimates(split, signed),
+            churn=map_estimates(turned, signed),
+        )
+
+    return tuple(of(n) for n in table.columns)
+
+
+def evidence_of_run(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Evidence]:
+    """What stands beside the scores of each panel of a run."""
+    return tables_with_evidence(store, run, scorers)[1]
+
+
+def tables_with_evidence(
+    store: Store, run: Run, scorers: Mapping[str, Scorer]
+) -> tuple[list[Table], list[Evidence]]:
+    """A table for each panel and what stands beside its scores, in one pass over the cells."""
+    seconds = [second_reader(scorers[panel.scorer]) for panel in run.panels]
+    checks = _Checks(store, run)
+    builders = [TableBuilder(run, place) for place in range(len(run.panels))]
+    gathered = [_Gathered(run) for _ in run.panels]
+    readers = [*(second for second in seconds if second is not None), *scorers.values()]
+    sections = bool(checks.recipes) or any(reader.needs_prompt for reader in readers)
+    cells, again = tee(store.cells(run, sections=sections))
+    first = scored_cells(store, run, scorers, cells=cells)
+    second = judged_cells(again, run, seconds)
+    for (cell, score), (_, reread) in zip(first, second, strict=True):
+        builders[cell.panel].add(cell, score)
+        gathered[cell.panel].add(cell, reread, checks)
+    checks.close()
+    tables = [builder.table() for builder in builders]
+    return tables, [
+        Evidence(
+            reread=found.reread(table) if reader is not None else _read(table),
+            meaning_fails=found.meaning_fails(table),
+            served_differently=found.served_differently(table),
+            checked=checks.recipes,
+            reader=None if reader is None else reader.name,
+        )
+        for table, found, reader in zip(tables, gathered, seconds, strict=True)
+    ]
+
+
+def _read(table: Table) -> Floats:
+    """The scores of the answers that were read: the others are left out."""
+    return table.scores(strict=False)
+
+
+class _Checks:
+    """The checks of meaning, once for each prompt however many models were asked it."""
+
+    def __init__(self, store: Store, run: Run) -> None:
+        self._language = run.experiment.get("language") or "en"
+        self._found: dict[tuple[str, str, int, int], bool] = {}
+        self._known, self._fresh = Known(FILE), dict[bytes, bytes]()
+        steps = frozenset(n for n, recipe in enumerate(run.recipes) if recipe.steps)
+        counts = store.item_counts(run)
+        sizes: dict[str, int] = {}
+        for n, panel in enumerate(run.panels):
+            sizes[panel.task] = max(sizes.get(panel.task, 0), counts.get(n, 0))
+        prompts = sum(sizes.values()) * len(steps) * run.draws
+        self.recipes = steps if prompts <= MOST_CHECKED else frozenset()
+
+    def fails(self, column: int, before: Variant, after: Variant) -> bool:
+        """Whether a changed prompt lost or gained a span, number, negation or quantifier."""
+        if column not in self.recipes or after.status != "changed":
+            return False
+        text = hash(tuple(s.text for v in (before, after) for s in v.prompt.sections))
+        key = (after.item.id, after.recipe.id, after.draw, text)
+        if key not in self._found:
+            self._found[key] = self._looked_up(before.prompt, after.prompt)
+        return self._found[key]
+
+    def close(self) -> None:
+        """Keep what was found."""
+        self._known.put(self._fresh)
+        self._known.close()
+
+    def _looked_up(self, before: Prompt, after: Prompt) -> bool:
+        identities = canonical([before.identity(), after.identity()])
+        key = key_of(code_mark(), self._language.encode(), identities)
+        known = self._known.find([key]).get(key)
+        if known in (b"0", b"1"):
+            return known == b"1"
+        fails = loses_meaning(before, after, self._language)
+        self._fresh[key] = b"1" if fails else b"0"
+        return fails
+
+
+class _Gathered:
+    """One panel's evidence as it comes: the store gives an item's clean prompt first.
+
+    Nothing is known of the table's size yet, so values stand in the order of the cells.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._rows: dict[str, int] = {}
+        self._columns = {recipe.id: n for n, recipe in enumerate(run.recipes)}
+        self._at, self._reread = array("q"), array("d")
+        self._fails, self._elsewhere = bytearray(), bytearray()
+        self._baseline: Variant | None = None
+        self._hosts: set[str] = set()
+
+    def add(self, cell: StoredCell, second: Score | None, checks: _Checks) -> None:
+        variant, column = cell.variant, self._columns[cell.variant.recipe.id]
+        host = None if cell.response is None else cell.response.served_by
+        if column == 0:
+            if self._baseline is None or self._baseline.item.id != variant.item.id:
+                self._baseline, self._hosts = variant, set()
+            self._hosts |= {host} if host else set()
+        before = self._baseline
+        same = before is not None and before.item.id == variant.item.id
+        value = None if second is None else second.value
+        self._at.append(self._place(cell, column))
+        self._reread.append(math.nan if value is None else value)
+        self._elsewhere.append(bool(host and self._hosts and host not in self._hosts))
+        self._fails.append(same and before is not None and checks.fails(column, before, variant))
+
+    def _place(self, cell: StoredCell, column: int) -> int:
+        """Where a cell stands, with the items in the order in which they come."""
+        variant, run = cell.variant, self._run
+        row = self._rows.setdefault(variant.item.key, len(self._rows))
+        repeat = cell.repeat - variant.recipe.repeat * run.repeats
+        depth = variant.draw * run.repeats + repeat
+        return (row * len(self._columns) + column) * run.draws * run.repeats + depth
+
+    def reread(self, table: Table) -> Floats:
+        """What the second reader reads, in the table's order; NaN where it reads nothing."""
+        values = np.full(table.value.shape, np.nan)
+        values.flat[self._places_in(table)] = np.frombuffer(self._reread)
+        return values
+
+    def meaning_fails(self, table: Table) -> Mask:
+        """Whether a prompt lost its meaning."""
+        return self._marked(self._fails, table)
+
+    def served_differently(self, table: Table) -> Mask:
+        """Whether an answer came from another host than its baseline's."""
+        return self._marked(self._elsewhere, table)
+
+    def _marked(self, marks: bytearray, table: Table) -> Mask:
+        values = np.zeros(table.value.shape, np.bool_)
+        values.flat[self._places_in(table)] = np.frombuffer(marks, np.bool_)
+        return values
+
+    def _places_in(self, table: Table) -> NDArray[np.int64]:
+        rows = {key: n for n, key in enumerate(table.items)}
+        order = np.array([rows[key] for key in self._rows], np.int64)
+        row, rest = np.divmod(np.frombuffer(self._at, np.int64), table.value[0].size)
+        places: NDArray[np.int64] = order[row] * table.value[0].size + rest
+        return places

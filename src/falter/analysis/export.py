@@ -1,0 +1,117 @@
+"""Tidy export: one row a score."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from falter.analysis.table import scored_cells
+from falter.core.errors import InvalidValue, MissingExtra
+from falter.core.interfaces import Scorer
+from falter.core.records import Recipe, Run
+from falter.store import Store
+
+BATCH = 4096
+OF_AN_ITEM = ("task", "model", "scorer", "item", "item_id")
+
+
+def score_rows(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> Iterator[dict[str, Any]]:
+    """Item, recipe, draw, repeat, model, outcome and value of every planned cell.
+
+    Where a budget left cells out, an item's recipes that were not asked follow its own rows, with
+    the outcome `not_asked` and no value. Items of which nothing was asked have no row.
+    """
+    rows = _planned_rows(store, run, scorers)
+    if not run.experiment.get("layout"):
+        yield from rows
+        return
+    for _, group in itertools.groupby(rows, key=lambda row: [row[name] for name in OF_AN_ITEM]):
+        item = list(group)
+        yield from item
+        asked = {row["recipe_id"] for row in item}
+        yield from (_not_asked(item[0], recipe) for recipe in run.recipes if recipe.id not in asked)
+
+
+def _not_asked(row: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
+    """The row of a recipe in which the item of a row was not asked."""
+    known = {name: row[name] for name in (*OF_AN_ITEM, "tags")}
+    about = {"recipe": recipe.label, "group": recipe.group, "recipe_id": recipe.id}
+    return dict.fromkeys(row) | known | about | {"status": "not_asked", "outcome": "not_asked"}
+
+
+def _planned_rows(
+    store: Store, run: Run, scorers: Mapping[str, Scorer]
+) -> Iterator[dict[str, Any]]:
+    for cell, score in scored_cells(store, run, scorers):
+        panel = run.panels[cell.panel]
+        variant, response = cell.variant, cell.response
+        yield {
+            "task": panel.task,
+            "model": panel.model.label,
+            "scorer": panel.scorer,
+            "item": variant.item.key,
+            "tags": "|".join(variant.item.tags),
+            "recipe": variant.recipe.label,
+            "group": variant.recipe.group,
+            "draw": variant.draw,
+            "repeat": cell.repeat,
+            "status": variant.status,
+            "outcome": "missing" if score is None else score.outcome,
+            "value": None if score is None else score.value,
+            "extracted": None if score is None else score.extracted,
+            "reason": None if score is None else score.reason,
+            "prompt_tokens": None if response is None else response.usage.prompt_tokens,
+            "completion_tokens": None if response is None else response.usage.completion_tokens,
+            "latency": None if response is None else response.latency,
+            "served_by": None if response is None else response.served_by,
+            "item_id": variant.item.id,
+            "recipe_id": variant.recipe.id,
+            "request": cell.key,
+        }
+
+
+def write_scores(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
+    """Write rows to a .parquet or .csv file, a few thousand at a time; how many there were."""
+    ending = path.suffix.lower()
+    if ending not in (".parquet", ".csv"):
+        raise InvalidValue("the file of scores", str(path), "a name that ends in .parquet or .csv")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return _write_parquet(rows, path) if ending == ".parquet" else _write_csv(rows, path)
+
+
+def _write_csv(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
+    count = 0
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for count, row in enumerate(rows, start=1):
+            if count == 1:
+                writer = csv.DictWriter(file, list(row), lineterminator="\n")
+                writer.writeheader()
+            writer.writerow(row)
+    return count
+
+
+def _write_parquet(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtra("The Parquet export", "parquet", "pyarrow") from error
+    types = {
+        "draw": pa.int32(), "repeat": pa.int32(), "value": pa.float64(), "latency": pa.float64(),
+        "prompt_tokens": pa.int64(), "completion_tokens": pa.int64(),
+    }  # fmt: skip
+    count, writer, remaining = 0, None, iter(rows)
+    try:
+        while batch := list(itertools.islice(remaining, BATCH)):
+            if writer is None:
+                schema = pa.schema([(name, types.get(name, pa.string())) for name in batch[0]])
+                writer = pq.ParquetWriter(path, schema)
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+            count += len(batch)
+    finally:
+        if writer is not None:
+            writer.close()
+    return count

@@ -1,0 +1,470 @@
+"""One model on one task: the numbers to remember, the drops, the variance, examples, counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Literal
+
+from falter.analysis.figures.answer import answer_of_panel
+from falter.analysis.figures.details import not_asked_figures, parts_figures, verdict_figures
+from falter.analysis.results import Analysis, Counts, PanelResult
+from falter.analysis.sentences import listed, noun, verdict_text
+from falter.core.records import Estimate
+from falter.figures import (
+    VERDICT_WORDS,
+    Bar,
+    Bars,
+    Column,
+    Examples,
+    Figure,
+    Forest,
+    ForestRow,
+    Grid,
+    Headline,
+    HeadNumber,
+    HeatMap,
+    Statement,
+    Value,
+    Verdict,
+    grid,
+)
+from falter.figures import numbers as n
+
+MOST_REASONS = 20
+NUMBERS, DETAILS = "Key numbers", "More numbers"
+
+PLUGIN_PARTS = {"data": "the item", "pert": "the prompt", "run": "asking again"}
+CROSSED_PARTS = {
+    "item": "the item",
+    "condition": "the prompt, alike for all items",
+    "interaction": "the prompt, item by item",
+    "run": "asking again",
+}
+CROSSED_SHARES = {"condition": "brittleness_main", "interaction": "brittleness_interaction"}
+_COUNTS = (
+    ("scored", "scored", "Answers", "answers that were read and scored"),
+    ("unparsed", "unparsed", "Answers", "answers that could not be read"),
+    ("truncated", "cut off", "Answers", "answers that ended at the limit of tokens, or in the "
+     "middle of reasoning, without a whole answer"),
+    ("refused", "refused", "Answers", "refusals"),
+    ("failed", "failed", "Answers", "requests that failed: left out, never wrong"),
+    ("missing", "missing", "Answers", "planned and not asked"),
+    ("changed", "changed", "Prompts", "prompts that differ from the baseline's"),
+    ("unchanged", "unchanged", "Prompts", "prompts that came out the same"),
+    ("not_applicable", "not applicable", "Prompts", "prompts that the recipe does not fit"),
+    ("no_rewrite", "no rewrite", "Prompts", "texts without a usable rewrite: left out on both "
+     "sides"),
+)  # fmt: skip
+
+
+def overview(analysis: Analysis) -> tuple[Figure, ...]:
+    """A row for each panel, where there are several."""
+    if len(analysis.panels) < 2:
+        return ()
+    return (
+        grid(
+            analysis.panels,
+            (Column(name="Model"), lambda p: p.model),
+            (Column(name="Task"), lambda p: p.panel.task),
+            (Column(name="Items", unit="count"), lambda p: p.items),
+            (Column(name="Baseline, %", unit="percent"), lambda p: p.baseline),
+            (Column(name="Average drop, points", unit="points"), lambda p: p.micro),
+            (Column(name="Prompt share, %", unit="percent"), lambda p: p.prompt_share.share),
+            (Column(name="Flip rate, %", unit="percent"), lambda p: p.flip_rate),
+            (
+                Column(name="Largest drop, points", unit="points"),
+                lambda p: p.worst.drop if p.worst else None,
+            ),
+            (Column(name="under"), lambda p: p.worst.recipe if p.worst else None),
+            name="overview",
+            title="Overview",
+            labels=2,
+            text=(
+                "The largest drop is drawn towards the others, because it was picked for its size.",
+            ),
+        ),
+    )
+
+
+def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterator[Figure]:
+    """Everything about one panel. Where there are several, its number ends every name."""
+    alone = len(analysis.panels) == 1
+    shown = (
+        *(() if alone else (answer_of_panel(panel, analysis),)),
+        *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis)),
+        *parts_figures(panel),
+        *_examples(panel),
+    )
+    asked = not_asked_figures(panel)
+    numbers = (_headline(panel), *asked, *_read(panel), *_failed(panel), *_notes(panel))
+    details = (
+        *(replace(figure, folded=True) for figure in _variance(panel)),
+        *_recipes(panel),
+        *verdict_figures(panel),
+    )
+    for section, figures in (("", shown), (NUMBERS, numbers), (DETAILS, details)):
+        for figure in figures:
+            if alone:
+                yield replace(figure, section=section)
+            else:
+                yield replace(figure, name=f"{figure.name}-{place}", section=panel.title)
+
+
+def _headline(panel: PanelResult) -> Headline:
+    """The numbers to remember, and how they were made."""
+    count = len(panel.recipes)
+    like_these = [
+        HeadNumber(label="Other recipes like these", estimate=panel.like_these, unit="points",
+                   about="points: the same number, for recipes that were not run")
+    ]  # fmt: skip
+    if n.shown(panel.like_these, "points") == n.shown(panel.micro, "points"):
+        like_these = []
+    numbers = [HeadNumber(label="Baseline accuracy", estimate=panel.baseline, unit="percent",
+                          about="as asked")]  # fmt: skip
+    if panel.subjects is not None:
+        subjects = panel.subjects.group.get("families", "all")
+        numbers.append(
+            HeadNumber(label="Mean over subjects", estimate=panel.subjects, unit="percent",
+                       about=f"each of {subjects} counts the same")
+        )  # fmt: skip
+    numbers += [
+        HeadNumber(label="Average drop", estimate=panel.micro, unit="points",
+                   about=f"points, over {'these' if count != 1 else 'the one'} "
+                   f"recipe{'s' if count != 1 else ''}"),
+        *like_these,
+        HeadNumber(label="Prompt share", estimate=panel.prompt_share.share, unit="percent",
+                   about=f"of the variance between answers comes from the "
+                   f"{panel.prompt_share.label}, the rest from the item"),
+        HeadNumber(label="Flip rate", estimate=panel.flip_rate,
+                   unit="percent", about="of answers turn when the prompt changes"),
+        HeadNumber(label="Noise floor", estimate=panel.noise_floor, unit="percent",
+                   about="of items change when asked again" if panel.noise_floor
+                   else "not measured: nothing was asked twice"),
+    ]  # fmt: skip
+    served = ", ".join(panel.served_by[:5])
+    more = len(panel.served_by) - 5
+    facts = [
+        f"scorer {panel.panel.scorer}",
+        f"{n.whole(panel.items)} items",
+        f"{n.whole(panel.counts.cells)} cells",
+        *([f"served by {served}{f' and {more} more' if more > 0 else ''}"] if served else []),
+    ]
+    return Headline(
+        name="headline",
+        title=panel.title,
+        text=(" · ".join(facts),),
+        numbers=tuple(numbers),
+        signature=panel.signature,
+    )
+
+
+def _size(drop: Estimate) -> float:
+    """For sorting; what is not known comes last."""
+    return -math.inf if drop.value is None else drop.value
+
+
+def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
+    """The forest plot: recipes by their drops, then the averages of groups and over all.
+
+    A group of one recipe shows no average, which would repeat the recipe's own number; nor does
+    the only group, which would repeat that of all recipes.
+    """
+    if not panel.recipes:
+        yield Statement(name="drops", title="Drops", text=("No recipe was run.",), kind="note")
+        return
+    changes = {(m.task, m.recipe): m.change for m in analysis.meaning}
+    ranked = sorted(panel.recipes, key=lambda recipe: -_size(recipe.drop))
+    rows = [
+        ForestRow(
+            label=recipe.label,
+            kind="member",
+            everyday=recipe.everyday,
+            change=changes.get((panel.panel.task, recipe.label), ()),
+            estimate=recipe.drop,
+            together=recipe.together,
+            verdict=recipe.verdict,
+            cells=(recipe.together.p_value, recipe.changed, recipe.lost, recipe.gained),
+        )
+        for recipe in ranked
+    ]
+    averages = [group for group in panel.groups if 1 < len(group.recipes) < len(panel.recipes)]
+    averages.sort(key=lambda group: -_size(group.drop))
+    rows += [_forest_row(f"mean of {group.group}", "group", group.drop) for group in averages]
+    rows.append(_forest_row("all recipes", "total", panel.micro))
+    if len(panel.groups) > 1:
+        rows.append(_forest_row("mean of groups", "total", panel.macro))
+    yield Forest(
+        name="drops",
+        title="Drop in points, recipe by recipe",
+        text=(verdict_text(panel, analysis.level),),
+        measured="drop",
+        of="recipe",
+        scale="drops",
+        columns=(
+            Column(name="p", unit="p", about="adjusted for all recipes compared here"),
+            Column(name="Changed", unit="count", about="items whose prompt really changed"),
+            Column(name="Lost", unit="count", about="items whose answer turned wrong"),
+            Column(name="Gained", unit="count", about="items whose answer turned right"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | None) -> ForestRow:
+    """An average. It is one number and no member of the family, so its own interval decides."""
+    return ForestRow(label=label, kind=kind, estimate=drop, verdict=_sign(drop))
+
+
+def _sign(drop: Estimate | None) -> Verdict | None:
+    if drop is None:
+        return None
+    if drop.low is not None and drop.low > 0.0:
+        return "degraded"
+    return "improved" if drop.high is not None and drop.high < 0.0 else "undecided"
+
+
+def _accuracies(panel: PanelResult) -> Iterator[Figure]:
+    """Where no condition is the baseline: the accuracy under each."""
+    yield Grid(
+        name="accuracies",
+        title="Accuracy, condition by condition",
+        text=("No condition is the baseline, so there are no drops.",),
+        columns=(Column(name="Condition"), Column(name="Accuracy, %", unit="percent")),
+        rows=tuple((recipe.label, recipe.accuracy) for recipe in panel.recipes),
+    )
+
+
+def _read(panel: PanelResult) -> Iterator[Figure]:
+    """What was not scored, and what was not changed."""
+    counts = panel.counts
+    by_name = {
+        "unparsed": counts.unparsed,
+        "cut off at the limit of tokens": counts.truncated,
+        "refused": counts.refused,
+        "failed": counts.failed,
+        "missing": counts.missing,
+        "unchanged": counts.unchanged,
+        "not applicable": counts.not_applicable,
+        "without a rewrite": counts.no_rewrite,
+    }
+    listed = ", ".join(f"{n.whole(count)} {name}" for name, count in by_name.items() if count)
+    if listed:
+        text = f"Of {n.whole(counts.cells)} cells: {listed}."
+        yield Statement(name="read", title="Not scored, or not changed", text=(text,), kind="note")
+
+
+def _failed(panel: PanelResult) -> Iterator[Figure]:
+    """Why requests failed, the most frequent reason first."""
+    if not panel.failures:
+        return
+    ranked = sorted(panel.failures.items(), key=lambda pair: (-pair[1], pair[0]))
+    more = len(ranked) - MOST_REASONS
+    yield Grid(
+        name="failed-requests",
+        title="Failed requests",
+        text=(f"{n.whole(more)} more reasons are left out.",) if more > 0 else (),
+        columns=(Column(name="Reason"), Column(name="Requests", unit="count")),
+        rows=tuple(ranked[:MOST_REASONS]),
+    )
+
+
+def _notes(panel: PanelResult) -> Iterator[Figure]:
+    if panel.notes:
+        yield Statement(name="notes", title="To keep in mind", text=panel.notes, kind="note")
+
+
+def _variance(panel: PanelResult) -> Iterator[Figure]:
+    """The variance of the outcomes as one bar, and a table of all three ways to split it."""
+    if not panel.components:
+        return
+    plugin, share = panel.components["plugin"], panel.prompt_share
+    # A part that this design cannot tell apart is left out; a note says so already.
+    parts = {label: plugin[name] for name, label in PLUGIN_PARTS.items()
+             if plugin[name].status != "not_identified"}  # fmt: skip
+    yield Bars(
+        name="variance",
+        title="Where the variance comes from",
+        text=(
+            "For exactly these items and recipes (plug-in): how much of the outcomes' variance "
+            "lies between items, and how much within an item, between its prompts. The share of "
+            "the prompts is called brittleness, as in the paper "
+            f"(J = {panel.brittleness.conditions}, n = {panel.brittleness.items:,}). It grows with "
+            "the number of recipes and falls with draws: the prompt share does neither.",
+        ),
+        across="variance",
+        parts=tuple(parts),
+        share="brittleness",
+        bars=(
+            Bar(
+                label="these items, these recipes",
+                parts=tuple(parts.values()),
+                share=plugin["brittleness"],
+            ),
+        ),
+    )
+    crossed = panel.components["crossed"]
+    rows: list[tuple[Value, ...]] = [
+        ("prompt share: the item", share.item, None),
+        (f"prompt share: the {share.label}, alike for all items", share.condition, None),
+        (f"prompt share: the {share.label}, item by item", share.interaction, None),
+        ("prompt share: asking again", share.run, None),
+    ]
+    if panel.flips is not None:
+        rows += [
+            ("flips when asked again", None, panel.flips.again),
+            ("flips beyond asking again", None, panel.flips.excess),
+        ]
+    rows.append(("plug-in: total variance", plugin["total"], None))
+    for name, label in CROSSED_PARTS.items():
+        if crossed[name].status != "not_identified":
+            of_prompt = crossed.get(CROSSED_SHARES.get(name, ""))
+            rows.append((f"crossed: {label}", crossed[name], of_prompt))
+    yield Grid(
+        name="variance-more",
+        title="More about how much the prompt matters",
+        text=(
+            "Crossed is for items like these: how much comes from prompts that shift all items "
+            "alike, and how much from prompts that each break different items. An estimate can "
+            "fall below zero; read that as none.",
+        ),
+        columns=(
+            Column(name="Part"),
+            Column(name="Variance", unit="variance"),
+            Column(name="Share, %", unit="percent"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _examples(panel: PanelResult) -> Iterator[Figure]:
+    if not panel.examples:
+        return
+    everyday = {recipe.label: recipe.everyday for recipe in panel.recipes}
+    lost = sum(example.turned == "lost" for example in panel.examples)
+    gained = len(panel.examples) - lost
+    yield Examples(
+        name="examples",
+        title="Answers that turned",
+        text=(
+            f"{n.whole(lost)} lost and {n.whole(gained)} gained, picked from the recipes that turn "
+            "most; how many there are of each stands in the drops.",
+        ),
+        examples=tuple(
+            replace(example, everyday=everyday.get(example.recipe, ""))
+            for example in panel.examples
+        ),
+    )
+
+
+def _recipes(panel: PanelResult) -> Iterator[Figure]:
+    """Every recipe with its accuracy, its drop by three rules, and its counts."""
+    if not panel.recipes:
+        return
+    rewritten = any(recipe.counts.no_rewrite for recipe in panel.recipes)
+    counted = [count for count in _COUNTS if rewritten or count[0] != "no_rewrite"]
+    columns = (
+        Column(name="Recipe"),
+        Column(name="Group"),
+        Column(name="Accuracy, %", unit="percent", about="over the items that the recipe changed"),
+        Column(name="Accuracy of read answers, %", unit="percent"),
+        Column(name="changed items", unit="points", over="Drop", about="the headline"),
+        Column(name="read answers", unit="points", over="Drop",
+               about="unparsed, cut off and refused answers left out"),
+        Column(name="all items", unit="points", over="Drop",
+               about="unchanged items carry the baseline's outcome"),
+        Column(name="Flip rate, %", unit="percent", about="answers that turn, either way"),
+        Column(name="lost", unit="count", over="Items", about="their answer turned wrong"),
+        Column(name="gained", unit="count", over="Items", about="their answer turned right"),
+        Column(name="Edits", unit="count", about="mean number of edits where the prompt changed"),
+        Column(name="Cells", unit="count", about="items × draws × repeats"),
+        *(Column(name=name, unit="count", over=over, about=about)
+          for _, name, over, about in counted),
+    )  # fmt: skip
+
+    def numbers(counts: Counts | None) -> list[int | None]:
+        return [getattr(counts, field, None) for field in ("cells", *(c[0] for c in counted))]
+
+    baseline = ("baseline", "", panel.baseline, panel.baseline_valid, *[None] * 7)
+    rows: list[tuple[Value, ...]] = [(*baseline, *numbers(panel.baseline_counts))]
+    for recipe in panel.recipes:
+        rows.append(
+            (
+                recipe.label,
+                recipe.group,
+                recipe.accuracy,
+                None,
+                recipe.drop,
+                recipe.drop_valid,
+                recipe.drop_all,
+                recipe.flips,
+                recipe.lost,
+                recipe.gained,
+                recipe.edits_mean,
+                *numbers(recipe.counts),
+            )
+        )
+    yield Grid(
+        name="recipes",
+        title="Every number, recipe by recipe",
+        columns=columns,
+        rows=tuple(rows),
+        labels=2,
+        folded=True,
+    )
+
+
+# Every drop of several models and tasks in one picture.
+
+
+def drops_at_once(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...]:
+    """Panels × recipes, the recipe that costs most first; nothing for a single panel.
+
+    The intervals are those that hold for all recipes of a panel, so bold means a verdict. Each
+    analysis comes with how it was asked, or an empty text.
+    """
+    panels = [
+        (f"{panel.title}, {how}" if how else panel.title, panel)
+        for how, analysis in analyses
+        for panel in analysis.panels
+        if panel.recipes and not panel.has_no_baseline
+    ]
+    if len(panels) < 2:
+        return ()
+    costs: dict[str, list[float]] = {}
+    for _, panel in panels:
+        for recipe in panel.recipes:
+            costs.setdefault(recipe.label, []).append(recipe.drop.value or 0.0)
+    labels = sorted(costs, key=lambda label: -fmean(costs[label]))
+    rows = []
+    for _, panel in panels:
+        together = {recipe.label: recipe.together for recipe in panel.recipes}
+        rows.append(tuple(together.get(label) for label in labels))
+    return (
+        HeatMap(
+            name="drops-at-once",
+            title="All drops at once",
+            text=(_conclusion([panel for _, panel in panels]),),
+            down="model and task",
+            across="recipe",
+            rows=tuple(title for title, _ in panels),
+            columns=tuple(labels),
+            cells=tuple(rows),
+        ),
+    )
+
+
+def _conclusion(panels: Sequence[PanelResult]) -> str:
+    """How many drops have which verdict."""
+    totals = {
+        verdict: sum(panel.verdicts[verdict] for panel in panels) for verdict in panels[0].verdicts
+    }
+    kinds = [
+        f"{n.whole(count)} {VERDICT_WORDS[verdict]}" for verdict, count in totals.items() if count
+    ]
+    return (
+        f"Of {noun(sum(totals.values()), 'drop')}: {listed(kinds)}. Intervals and p hold for all "
+        "recipes of a panel at once."
+    )

@@ -1,0 +1,276 @@
+"""Whether a recipe kept what its prompts say: counts, checks that bite, and a cosine to describe.
+
+A check fails where something is lost: a protected span, a number, a negation, a quantifier, who
+does what in a passive, a letter that is a symbol, a name; where a word became another one; or where
+the right answer stands in the text more or less often than before. The cosine of two prompts is a
+description and no check: a small encoder hardly sees an inserted *not* and takes heavy typos for
+another text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from falter.analysis.cache import Cosine
+from falter.analysis.examples import segments
+from falter.analysis.results import Meaning
+from falter.analysis.table import Table
+from falter.core.ids import digest
+from falter.core.records import Prompt, Recipe, Run, VariantStatus
+from falter.figures import Segment
+from falter.store import Store
+from falter.text import MeaningCheck, MeaningFlag, copied_words, meaning_flags
+
+MEANING_CHECKS: tuple[str, ...] = (*get_args(MeaningCheck), "target")
+MOST_NAMED = 20
+SAMPLES = 3
+AROUND = 16  # characters that stayed, on each side of a change that is shown
+EDIT = 48
+CHECKED = 100  # items of a run
+COMPARED = 25  # of these, with a cosine
+_WORD, _LETTER = re.compile(r"\w+"), re.compile(r"[^\W\d_]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewording:
+    """One prompt before and after a recipe."""
+
+    item: str
+    before: Prompt
+    after: Prompt
+    status: VariantStatus
+
+
+def meaning(
+    rewordings: Sequence[Rewording],
+    *,
+    task: str,
+    recipe: str,
+    group: str,
+    language: str = "en",
+    encoder: Cosine | None = None,
+    compare: int | None = None,
+    same: Mapping[str, int] | None = None,
+) -> Meaning:
+    """What one recipe did to the prompts of one task; cosines of at most `compare` items.
+
+    `same` counts the prompts that earlier recipes made too, from `equal_prompts`.
+    """
+    status = Counter(rewording.status for rewording in rewordings)
+    changed = [rewording for rewording in rewordings if rewording.status == "changed"]
+    texts = [(body(rewording.before), body(rewording.after)) for rewording in changed]
+    losses: list[tuple[str, str, str]] = [
+        (rewording.item, flag.check, flag.lost)
+        for rewording in changed
+        for flag in _flags(rewording.before, rewording.after, language)
+    ]
+    losses += [
+        (rewording.item, "target", lost)
+        for rewording in changed
+        for lost in _moved_answers(rewording.before, rewording.after)
+    ]
+    # An item that lost two numbers fails the check of numbers once.
+    failed: Counter[str] = Counter(c for c, _ in {(check, item) for item, check, _ in losses})
+    words = sum(len(_WORD.findall(before)) for before, _ in texts)
+    edits = sum(len(section.edits) for rewording in changed for section in rewording.after.sections)
+    cosines: list[float] = []
+    if encoder is not None and texts:
+        befores, afters = zip(*texts[:compare], strict=True)
+        cosines = [c for c in encoder.cosine(befores, afters) if c is not None]
+    return Meaning(
+        task=task,
+        recipe=recipe,
+        group=group,
+        texts=len(rewordings),
+        changed=len(changed),
+        unchanged=status["unchanged"],
+        not_applicable=status["not_applicable"],
+        no_rewrite=status["no_rewrite"],
+        edits_per_100_words=100.0 * edits / words if words else None,
+        lost={check: failed[check] for check in MEANING_CHECKS},
+        failing=tuple(losses[:MOST_NAMED]),
+        samples=tuple(texts[:SAMPLES]),
+        change=_change(changed),
+        encoder=None if encoder is None else encoder.name,
+        compared=len(cosines),
+        cosine=sum(cosines) / len(cosines) if cosines else None,
+        cosine_low=sorted(cosines)[len(cosines) // 10] if cosines else None,
+        same=same or {},
+    )
+
+
+def equal_prompts(
+    cases: Iterable[tuple[str, Sequence[Rewording]]],
+) -> dict[str, dict[str, int]]:
+    """For each recipe, by its label, how many of its prompts each earlier recipe makes too.
+
+    A prompt that several earlier ones make counts for the first of them.
+    """
+    first: dict[str, str] = {}
+    same: dict[str, dict[str, int]] = {}
+    for label, rewordings in cases:
+        own = same.setdefault(label, {})
+        for rewording in rewordings:
+            if rewording.status != "changed":
+                continue
+            prompt = digest("prompt", rewording.item, rewording.after.identity())
+            earlier = first.setdefault(prompt, label)
+            if earlier != label:
+                own[earlier] = own.get(earlier, 0) + 1
+    return same
+
+
+def _change(changed: Sequence[Rewording]) -> tuple[Segment, ...]:
+    """The first place that changed in the prompt with the least to show, and what is around it."""
+    compared = [segments(one.before, one.after) for one in changed[:SAMPLES]]
+    if not compared:
+        return ()
+
+    def size(parts: Sequence[Segment]) -> int:
+        return sum(len(p.before) + len(p.after) for p in parts if p.kind == "edit")
+
+    return around_first_edit(min(compared, key=size))
+
+
+def around_first_edit(parts: Sequence[Segment]) -> tuple[Segment, ...]:
+    """The first edit, shortened where it is long, between a few words that stayed."""
+    at = next((place for place, part in enumerate(parts) if part.kind == "edit"), None)
+    if at is None:
+        return ()
+    edit = parts[at]
+    shown = [Segment(kind="edit", before=_head(edit.before), after=_head(edit.after))]
+    if at and parts[at - 1].kind == "same":
+        tail = _tail(parts[at - 1].after)
+        shown.insert(0, Segment(kind="same", before=tail, after=tail))
+    if at + 1 < len(parts) and parts[at + 1].kind == "same":
+        head = _head(parts[at + 1].after, AROUND)
+        if at + 2 < len(parts) and not head.endswith("…"):
+            head += "…"
+        shown.append(Segment(kind="same", before=head, after=head))
+    return tuple(shown)
+
+
+def _head(text: str, limit: int = EDIT) -> str:
+    """The beginning of a text, cut at a space where it is long."""
+    if len(text) <= limit:
+        return text
+    return (text[:limit].rsplit(" ", 1)[0] or text[:limit]) + "…"
+
+
+def _tail(text: str) -> str:
+    """The end of its last line, cut at a space where that is long."""
+    last = text.rsplit("\n", 1)[-1]
+    return last if len(last) <= AROUND else "…" + last[-AROUND:].split(" ", 1)[-1]
+
+
+def loses_meaning(before: Prompt, after: Prompt, language: str = "en") -> bool:
+    """Whether any check finds a loss between two prompts."""
+    return bool(_flags(before, after, language)) or bool(_moved_answers(before, after))
+
+
+def _flags(before: Prompt, after: Prompt, language: str) -> tuple[MeaningFlag, ...]:
+    """What the checks of texts find; other labels of the same options are no loss."""
+    flags = meaning_flags(_own(before), _own(after), language)
+    if (before.labels, before.choice_format) == (after.labels, after.choice_format):
+        return flags
+    labels = {*before.labels, *after.labels}
+    return tuple(
+        flag
+        for flag in flags
+        if flag.check not in ("symbol", "number") or flag.lost.removeprefix("+") not in labels
+    )
+
+
+def answer_places(prompt: Prompt) -> int:
+    """How often the right answer stands in the prompt, its list of options left out.
+
+    Numbers are not looked for, since any text may hold them; nor is a single letter.
+    """
+    answer = _answer(prompt)
+    if len(answer) < 2 or not _LETTER.search(answer):
+        return 0
+    texts = "\n".join(s.text for s in prompt.sections if s.kind != "choices")
+    return len(copied_words(texts, (answer,), each_word=False))
+
+
+def _answer(prompt: Prompt) -> str:
+    if isinstance(prompt.target, int):
+        return prompt.choices[prompt.target] if prompt.choices else ""
+    return prompt.target or ""
+
+
+def _moved_answers(before: Prompt, after: Prompt) -> list[str]:
+    """The right answer, if the prompt says it less often than before, or more often."""
+    if _answer(before) != _answer(after):
+        return []  # a declared move of the target
+    old, new = answer_places(before), answer_places(after)
+    return [] if old == new else [f"{'+' if new > old else ''}{_answer(before)}"]
+
+
+def body(prompt: Prompt) -> str:
+    """What the prompt itself says, without system words and demonstrations."""
+    return "".join(section.text for section in prompt.sections if section.kind != "system")
+
+
+def _own(prompt: Prompt) -> str:
+    """The prompt's own words, whoever says them: what was added around them takes nothing away."""
+    return "".join("\n" if s.kind in ("added", "reply") else s.text for s in prompt.sections)
+
+
+def meaning_of_run(
+    store: Store, run: Run, tables: Sequence[Table], encoder: Cosine | None
+) -> tuple[Meaning, ...]:
+    """Every recipe of a stored run on a sample of each task's items, picked by a hash."""
+    one_of_each_task: dict[str, Table] = {}
+    for table in tables:
+        if not table.rescored:
+            one_of_each_task.setdefault(table.panel.task, table)
+    meanings: list[Meaning] = []
+    for table in one_of_each_task.values():
+        meanings += _of_task(store, run, table, encoder)
+    return tuple(meanings)
+
+
+def _of_task(store: Store, run: Run, table: Table, encoder: Cosine | None) -> Iterator[Meaning]:
+    items = sorted(table.item_ids, key=lambda item: digest("meaning", item))[:CHECKED]
+    variants = {
+        (cell.variant.item.id, cell.variant.recipe.id): cell.variant
+        for cell in store.cells(run, items=items, panel=table.place)
+        if cell.variant.draw == 0
+    }
+    baseline = run.recipes[0].id
+    cases: list[tuple[Recipe, list[Rewording]]] = []
+    for recipe in run.recipes:
+        if not recipe.steps:
+            continue
+        pairs = [
+            (variants[item, baseline], variants[item, recipe.id])
+            for item in items
+            if (item, recipe.id) in variants and (item, baseline) in variants
+        ]
+        rewordings = [
+            Rewording(
+                item=before.item.key,
+                before=before.prompt,
+                after=after.prompt,
+                status=after.status,
+            )
+            for before, after in pairs
+        ]
+        cases.append((recipe, rewordings))
+    same = equal_prompts((recipe.label, rewordings) for recipe, rewordings in cases)
+    for recipe, rewordings in cases:
+        yield meaning(
+            rewordings,
+            task=table.panel.task,
+            recipe=recipe.label,
+            group=recipe.group,
+            language=run.experiment.get("language") or "en",
+            encoder=encoder,
+            compare=COMPARED,
+            same=same[recipe.label],
+        )

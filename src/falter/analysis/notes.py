@@ -1,0 +1,176 @@
+"""Notes on what has to be known before numbers are believed, and on what these data cannot show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis.cells import Stack
+from falter.analysis.results import RecipeResult, Settings
+from falter.analysis.sentences import noun, sentence
+from falter.analysis.table import UNREADABLE, Table
+from falter.measures import accuracy
+
+Floats = NDArray[np.float64]
+MUCH_UNREAD = 0.02
+MOST_NAMED = 5
+MOST_LISTED = 12
+RANKED_MODELS = 4  # models whose rank correlation says something
+
+
+def notes_of_panel(
+    table: Table, values: Floats, recipes: Sequence[RecipeResult]
+) -> tuple[str, ...]:
+    """The notes, what matters most first. `values` are scores, items × recipes."""
+    return (
+        *_baseline_scores(table, values),
+        *_missing(table, recipes),
+        *_asked_once([table], "notes.asked_once"),
+        *_prompts(table),
+    )
+
+
+def at_chance(table: Table, values: Floats) -> bool:
+    """Return True if the baseline cannot be told from guessing."""
+    present = values[:, 0][~np.isnan(values[:, 0])]
+    if not table.has_baseline or not len(present) or table.chance is None:
+        return False
+    low = accuracy(present).low
+    return low is not None and low <= table.chance
+
+
+def _baseline_scores(table: Table, values: Floats) -> Iterator[str]:
+    """A baseline that is at chance, or all right or all wrong."""
+    present = values[:, 0][~np.isnan(values[:, 0])]
+    if not table.has_baseline or not len(present):
+        return
+    if table.chance is not None and at_chance(table, values):
+        yield sentence("notes.at_chance", chance=f"{100 * table.chance:.0f}")
+    elif (present == 0.0).all():
+        yield sentence("notes.none_right")
+    elif (present == 1.0).all():
+        yield sentence("notes.all_right")
+
+
+def _missing(table: Table, recipes: Sequence[RecipeResult]) -> Iterator[str]:
+    """Many answers that could not be read, or that are missing; and items in clusters."""
+    outcome = table.outcome[table.in_plan]
+    count = int(np.isin(outcome, UNREADABLE).sum())
+    if len(outcome) and count > MUCH_UNREAD * len(outcome):
+        yield sentence(
+            "notes.unread",
+            unread=f"{count:,}",
+            answers=f"{len(outcome):,}",
+            share=f"{100 * count / len(outcome):.1f}",
+        )
+    suspicious = [recipe for recipe in recipes if recipe.missing]
+    if suspicious:
+        named = "; ".join(f"{r.label}: {', '.join(r.missing)}" for r in suspicious[:MOST_NAMED])
+        more = f"; and {len(suspicious) - MOST_NAMED} more" if len(suspicious) > MOST_NAMED else ""
+        yield sentence("notes.missing", recipes=named + more)
+    if table.clusters is not None:
+        clusters = len(set(table.clusters))
+        few = sentence("notes.few_clusters") if clusters < 6 else ""
+        yield sentence("notes.clusters", count=f"{clusters:,}", few=few)
+
+
+def _asked_once(tables: Sequence[Table], name: str) -> Iterator[str]:
+    again = any(r.repeat and not r.perturbs for table in tables for r in table.recipes)
+    if all(table.repeats == 1 for table in tables) and not again:
+        yield sentence(name)
+
+
+def _prompts(table: Table) -> Iterator[str]:
+    """Recipes that changed nothing, or made the prompts of another; and who answered.
+
+    A prompt that several recipes make is asked and counted once.
+    """
+    changed = [bool(column.any()) for column in table.changed().T]
+    merged = {later for later, _ in table.merged}
+    idle = [
+        recipe.label
+        for n, recipe in enumerate(table.recipes)
+        if recipe.perturbs and not changed[n] and recipe.label not in merged
+    ]
+    if idle:
+        yield sentence("notes.idle", recipes=", ".join(idle))
+    for (later, earlier), count in table.merged.items():
+        yield sentence("notes.merged", later=later, earlier=earlier, items=noun(count, "item"))
+    if len(table.served_by) > 1:
+        servers = ", ".join(table.served_by[:5])
+        yield sentence("notes.servers", count=len(table.served_by), servers=servers)
+
+
+def notes_of(
+    tables: Sequence[Table], by_task: Sequence[Stack], settings: Settings
+) -> tuple[str, ...]:
+    """The notes that the settings bring along, then those about all tables."""
+    if not tables:
+        return settings.notes
+    notes = (*_baselines(tables), *_design(tables), *_scores(tables), *_models(by_task))
+    return (*settings.notes, *notes)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_LISTED
+    return ", ".join(names[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _baselines(tables: Sequence[Table]) -> Iterator[str]:
+    lacking = [table for table in tables if not table.has_baseline]
+    if lacking and len(lacking) < len(tables):
+        panels = _listed([f"{t.panel.model.label} on {t.panel.task}" for t in lacking])
+        yield sentence("across.some_without_baseline", panels=panels)
+    elif lacking:
+        names = list(dict.fromkeys(r.label for t in lacking for r in t.recipes))
+        yield sentence("across.no_baseline", conditions=_listed(names))
+
+
+def _design(tables: Sequence[Table]) -> Iterator[str]:
+    if {len(t.columns) + t.has_baseline for t in tables} == {1}:
+        yield sentence("across.one_condition")
+    yield from _asked_once(tables, "across.asked_once")
+    if any(table.uneven for table in tables):
+        yield sentence("across.uneven")
+    if any(table.clusters is not None for table in tables):
+        yield sentence("across.clusters")
+    if not any(table.output is not None for table in tables):
+        yield sentence("across.no_answers")
+
+
+def _scores(tables: Sequence[Table]) -> Iterator[str]:
+    known = [v for t in tables if len(v := t.value[~np.isnan(t.value)])]
+    if not known:
+        yield sentence("across.no_score")
+        return
+    low, high = min(float(v.min()) for v in known), max(float(v.max()) for v in known)
+    if low < 0.0 or high > 1.0:
+        yield sentence("across.other_scale", low=low, high=high)
+    if any(not np.isin(v, (0.0, 1.0)).all() for v in known):
+        yield sentence("across.graded")
+
+
+def _models(by_task: Sequence[Stack]) -> Iterator[str]:
+    models = {model for stack in by_task for model in stack.models}
+    most = max(len(stack.models) for stack in by_task)
+    if len(models) == 1:
+        yield sentence("across.one_model")
+    elif most == 1:
+        yield sentence("across.no_shared_task")
+    elif most < RANKED_MODELS:
+        yield sentence("across.few_models")
+    incomplete = [stack for stack in by_task if stack.lacking and len(stack.models) > 1]
+    for lacking in dict.fromkeys(stack.lacking for stack in incomplete):
+        alike = [stack for stack in incomplete if stack.lacking == lacking]
+        yield sentence(
+            "across.lacking",
+            tasks=_listed([stack.task for stack in alike]),
+            conditions=len(alike[0].recipes),
+            recipes=_listed(lacking),
+        )
+    if len({stack.models for stack in by_task}) > 1:
+        yield sentence("across.lacking_tasks")
+    if len(by_task) == 1:
+        yield sentence("across.one_task")

@@ -1,0 +1,385 @@
+"""One table to its results: drops, averages, variance components, each with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis.budget import not_asked
+from falter.analysis.notes import at_chance, notes_of_panel
+from falter.analysis.results import (
+    Counts,
+    GroupResult,
+    PanelResult,
+    RecipeResult,
+    Settings,
+    Worst,
+    map_estimates,
+)
+from falter.analysis.table import OUTCOMES, STATUSES, Table
+from falter.core.ids import short
+from falter.core.records import Estimate
+from falter.measures import (
+    FamilyVerdicts,
+    FlipRate,
+    PromptShare,
+    RecipeVerdict,
+    accuracy,
+    accuracy_drop,
+    family_mean,
+    flip_rate,
+    group_average,
+    macro_average,
+    micro_average,
+    missing_bounds,
+    missingness,
+    noise_floor,
+    prompt_share,
+    random_conditions_average,
+    recipe_verdicts,
+    variance_components,
+)
+
+# A condition by subject: the mean over them, each counting the same.
+
+
+Floats = NDArray[np.float64]
+NO_BASELINE = "none: no condition is named as the baseline"
+
+
+class Signer:
+    """Stamps every estimate of a panel with what it is about and how it was made."""
+
+    def __init__(self, table: Table, settings: Settings) -> None:
+        panel = table.panel
+        self.seed = settings.seed
+        self.about = {"task": panel.task, "model": panel.model.label}
+        self.signature = " | ".join(
+            (
+                f"falter {settings.version}",
+                f"{panel.task}@{short(panel.revision, 8)}",
+                panel.model.label + (f"@{short(panel.model.id, 8)}"),
+                panel.scorer,
+                f"items {len(table.items)}",
+                f"recipes {len(table.recipes)}",
+                f"draws {table.draws}",
+                f"repeats {table.repeats}",
+                *_asked(table),
+                f"unparsed {settings.unparsed}",
+                f"level {settings.level:g}",
+                f"seed {settings.seed}",
+            )
+        )
+
+    def __call__(self, estimate: Estimate, **group: str) -> Estimate:
+        return replace(
+            estimate, group={**self.about, **group}, seed=self.seed, signature=self.signature
+        )
+
+
+def _asked(table: Table) -> tuple[str, ...]:
+    """What a budget left of the plan."""
+    layout = table.layout
+    return () if layout is None else (f"asked {layout['requests']} of {layout['of']} cells",)
+
+
+def panel_of(table: Table, settings: Settings) -> PanelResult:
+    """The results of one table. Examples are added by whoever has the prompts."""
+    return _Panel(table, settings).result()
+
+
+class _Panel:
+    """A table with what all of its numbers share."""
+
+    def __init__(self, table: Table, settings: Settings) -> None:
+        self.table, self.settings, self.level = table, settings, settings.level
+        self.sign = Signer(table, settings)
+        self.values = table.matrix(strict=settings.strict)
+        self.valid = table.matrix(strict=False)
+        self.changed = table.changed()
+        self.columns = table.columns
+        self.options: dict[str, Any] = {"clusters": table.clusters, "level": settings.level}
+
+    def result(self) -> PanelResult:
+        table, components, family = self.table, self._components(), self._family()
+        recipes = self._recipes(family)
+        return PanelResult(
+            panel=table.panel,
+            model=table.panel.model.label,
+            signature=self.sign.signature,
+            items=len(table.items),
+            counts=_counts(table, range(len(table.recipes))),
+            baseline_counts=_counts(table, (0,)) if table.has_baseline else None,
+            baseline=self._baseline(self.values),
+            baseline_valid=self._baseline(self.valid, rule="valid"),
+            recipes=recipes,
+            **self._averages(),
+            noise_floor=self._noise(),
+            brittleness=components["plugin"]["brittleness"],
+            prompt_share=self._prompt_share(),
+            flips=self._flips(),
+            worst=self._worst(family),
+            margin=self.settings.margin,
+            components=components,
+            served_by=table.served_by,
+            failures=table.failures,
+            notes=notes_of_panel(table, self.values, recipes),
+            subjects=self._subjects(),
+            at_chance=at_chance(table, self.values),
+            not_asked=not_asked(table, self.settings, self.sign),
+        )
+
+    def _subjects(self) -> Estimate | None:
+        """The baseline's mean over subjects, each counting the same, where items share some."""
+        families = self.table.families
+        if not self.table.has_baseline or families is None:
+            return None
+        if not 1 < len(set(families)) < len(self.table.items):
+            return None
+        mean = family_mean(self.values[:, 0], families, **self.options)
+        return self.sign(mean, recipe="baseline", **mean.group)
+
+    def _accuracy(self, scores: Floats) -> Estimate:
+        return accuracy(scores, **self.options)
+
+    def _drop(self, before: Floats, after: Floats) -> Estimate:
+        if not self.table.has_baseline:
+            return self._without_baseline("accuracy_drop")
+        return accuracy_drop(before, after, **self.options)
+
+    def _without_baseline(self, measure: str) -> Estimate:
+        return Estimate(
+            measure=measure,
+            value=None,
+            status="not_identified",
+            level=self.level,
+            method=NO_BASELINE,
+            items=len(self.table.items),
+        )
+
+    def _baseline(self, values: Floats, **about: str) -> Estimate:
+        if self.table.has_baseline:
+            mean = self._accuracy(values[:, 0])
+        else:
+            mean = self._without_baseline("accuracy")
+        return self.sign(mean, recipe="baseline", **about)
+
+    def _family(self) -> FamilyVerdicts | None:
+        """The verdicts on all recipes together; None without a baseline or a recipe."""
+        if not self.table.has_baseline or not self.columns:
+            return None
+        after = np.where(self.changed, self.values, np.nan)[:, self.columns]
+        return recipe_verdicts(
+            self.values[:, 0],
+            after,
+            names=[self.table.recipes[n].label for n in self.columns],
+            clusters=self.table.clusters,
+            margin=self.settings.margin,
+            **self.settings.bootstrap,
+        )
+
+    def _worst(self, family: FamilyVerdicts | None) -> Worst | None:
+        if family is None or family.worst_name is None:
+            return None
+        about = {"recipe": family.worst_name}
+        return Worst(
+            recipe=family.worst_name,
+            drop=self.sign(family.worst, **about),
+            observed=self.sign(family.observed_worst, **about),
+        )
+
+    def _recipes(self, family: FamilyVerdicts | None) -> tuple[RecipeResult, ...]:
+        carried = self.table.carry(self.values)
+        verdicts = [None] * len(self.columns) if family is None else list(family.recipes)
+        return tuple(
+            self._recipe(n, verdict, carried)
+            for n, verdict in zip(self.columns, verdicts, strict=True)
+        )
+
+    def _recipe(self, n: int, verdict: RecipeVerdict | None, carried: Floats) -> RecipeResult:
+        recipe, has_baseline = self.table.recipes[n], self.table.has_baseline
+        changed = self.changed[:, n]
+        # A drop is over the items that the recipe changed: the others would dilute it.
+        after = np.where(changed, self.values[:, n], np.nan)
+        after_valid = np.where(changed, self.valid[:, n], np.nan)
+        before, about = self.values[:, 0], {"recipe": recipe.label}
+        real = self.table.status[:, n] == STATUSES.index("changed")
+        edits = None if self.table.edits is None else self.table.edits[:, n][real]
+        return RecipeResult(
+            label=recipe.label,
+            group=recipe.group,
+            accuracy=self.sign(self._accuracy(after), **about),
+            drop=self.sign(verdict.drop if verdict else self._drop(before, after), **about),
+            together=self.sign(
+                verdict.together if verdict else self._without_baseline("recipe_verdicts"), **about
+            ),
+            verdict=verdict.verdict if verdict else "undecided",
+            p_equivalent=verdict.p_equivalent if verdict else None,
+            why_undecided=verdict.why if verdict else NO_BASELINE,
+            drop_valid=self.sign(self._drop(self.valid[:, 0], after_valid), **about, rule="valid"),
+            drop_all=self.sign(self._drop(before, carried[:, n]), **about, rule="all items"),
+            changed=int(changed.sum()),
+            **self._missing(before, after, changed),
+            lost=int(np.sum(before - after > 0.5)) if has_baseline else None,
+            gained=int(np.sum(after - before > 0.5)) if has_baseline else None,
+            edits_mean=None if edits is None or not len(edits) else float(edits.mean()),
+            counts=_counts(self.table, [n]),
+            everyday=self.settings.everyday(recipe),
+        )
+
+    def _missing(self, before: Floats, after: Floats, changed: NDArray[np.bool_]) -> dict[str, Any]:
+        """The worst cases of a drop, where what is missing may matter."""
+        if not self.table.has_baseline or not changed.any():
+            return {}
+        known = self.values[~np.isnan(self.values)]
+        planned: dict[str, Any] = {"planned": changed, **self.options}
+        found = missingness(before, after, **planned)
+        if not found.suspicious or not len(known):
+            return {}
+        low, high = min(0.0, float(known.min())), max(1.0, float(known.max()))
+        bounds = missing_bounds(before, after, lowest=low, highest=high, **planned)
+        return {"missing": found.reasons, "bounds": bounds}
+
+    def _flips(self) -> FlipRate | None:
+        """How many outcomes change with the prompt, and how many when it is asked again."""
+        table = self.table
+        if not table.has_baseline or not self.columns:
+            return None
+        scores = table.scores(strict=self.settings.strict)
+        identity = self._identity()
+        rates = flip_rate(
+            scores[:, 0, : table.repeats],
+            scores[:, self.columns],
+            changed=self.changed[:, self.columns],
+            again=None if identity is None else scores[:, identity, : table.repeats],
+            **self.options,
+        )
+        labels = [table.recipes[n].label for n in self.columns]
+        conditions = tuple(
+            self.sign(rate, recipe=label)
+            for label, rate in zip(labels, rates.conditions, strict=True)
+        )
+        return replace(map_estimates(rates, self.sign), conditions=conditions)
+
+    def _prompt_share(self) -> PromptShare:
+        """The share of the prompt in the variance; the baseline stands in for idle cells."""
+        table = self.table
+        scores = table.carry(table.scores(strict=self.settings.strict))
+        baseline = [0] if table.has_baseline else []
+        identity = self._identity()
+        again = None
+        if identity is not None and table.repeats == 1:
+            again = scores[:, [0, identity], 0]
+        share = prompt_share(
+            scores[:, [*baseline, *self.columns]],
+            repeats=table.repeats,
+            again=again,
+            idle=self._idle([*baseline, *self.columns]),
+            **self.options,
+        )
+        return map_estimates(share, self.sign)
+
+    def _idle(self, columns: Sequence[int]) -> NDArray[np.bool_] | None:
+        """Items × conditions: whether the baseline stands in, because nothing was changed."""
+        if not self.table.has_baseline:
+            return None
+        planned = self.table.in_plan.any(axis=2)
+        idle: NDArray[np.bool_] = (~self.changed & planned)[:, list(columns)]
+        idle[:, 0] = False
+        return idle
+
+    def _identity(self) -> int | None:
+        """The condition that asks the baseline's prompt again."""
+        recipes = enumerate(self.table.recipes)
+        return next((n for n, r in recipes if r.repeat and not r.perturbs), None)
+
+    def _averages(self) -> dict[str, Any]:
+        """The micro-average, the macro-average, and those of the groups."""
+        labels = [self.table.recipes[n].group for n in self.columns]
+        members = {g: [n for n in self.columns if self.table.recipes[n].group == g] for g in labels}
+        if not self.columns or not self.table.has_baseline:
+            return {
+                "micro": self._absent("micro_average"),
+                "macro": self._absent("macro_average"),
+                "like_these": self._absent("random_conditions_average"),
+                "groups": tuple(
+                    self._group(g, columns, self._absent("group_average"))
+                    for g, columns in members.items()
+                ),
+            }
+        drops: Floats = np.where(self.changed, self.values[:, :1] - self.values, np.nan)
+        options: dict[str, Any] = {"baseline": self.values[:, 0], **self.options}
+        like_these = random_conditions_average(drops[:, self.columns], **options)
+        return {
+            "like_these": self.sign(like_these),
+            "micro": self.sign(micro_average(drops[:, self.columns], **options)),
+            "macro": self.sign(macro_average(drops[:, self.columns], labels, **options)),
+            "groups": tuple(
+                self._group(g, columns, group_average(drops[:, columns], **options))
+                for g, columns in members.items()
+            ),
+        }
+
+    def _absent(self, measure: str) -> Estimate:
+        """An average of no recipe, or without a baseline."""
+        if self.table.has_baseline:
+            return Estimate(measure=measure, value=None, status="insufficient_data")
+        return self.sign(self._without_baseline(measure))
+
+    def _group(self, group: str, columns: Sequence[int], drop: Estimate) -> GroupResult:
+        return GroupResult(
+            group=group,
+            recipes=tuple(self.table.recipes[n].label for n in columns),
+            drop=self.sign(drop, group=group),
+        )
+
+    def _components(self) -> dict[str, dict[str, Estimate]]:
+        """Over the baseline and every recipe that perturbs; idle cells carry the baseline's."""
+        baseline = [0] if self.table.has_baseline else []
+        cube = self.table.cube([*baseline, *self.columns], strict=self.settings.strict)
+        by_method: dict[str, dict[str, Estimate]] = {}
+        for method in ("plugin", "crossed"):
+            components: Any = variance_components(
+                cube,
+                method,
+                draws=self.table.draws,
+                **self.options,
+            )
+            by_method[method] = {
+                field.name: self.sign(getattr(components, field.name), method=method)
+                for field in fields(components)
+            }
+        return by_method
+
+    def _noise(self) -> Estimate | None:
+        """From the identity condition, else from the baseline's own repeats."""
+        table, values = self.table, self.values
+        if not table.has_baseline:
+            return None
+        identity = self._identity()
+        if identity is not None:
+            floor = noise_floor(values[:, 0], values[:, identity], level=self.level)
+            return self.sign(floor, recipe=table.recipes[identity].label)
+        if table.repeats > 1 and table.in_plan[:, 0, 1].any():
+            scores = table.scores(strict=self.settings.strict)
+            first, second = scores[:, 0, 0], scores[:, 0, 1]
+            floor = noise_floor(first, second, level=self.level)
+            return self.sign(floor, recipe="baseline repeated")
+        return None
+
+
+def _counts(table: Table, columns: Sequence[int] | range) -> Counts:
+    planned = table.in_plan[:, list(columns)]
+    outcome = table.outcome[:, list(columns)][planned]
+    status = table.status[:, list(columns)][planned]
+    by_outcome = [int((outcome == n).sum()) for n in range(len(OUTCOMES))]
+    by_status = [int((status == n).sum()) for n in range(len(STATUSES))]
+    return Counts(
+        cells=int(planned.sum()),
+        **dict(zip(OUTCOMES, by_outcome, strict=True)),
+        **dict(zip(STATUSES[1:], by_status[1:], strict=True)),
+    )

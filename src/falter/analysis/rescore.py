@@ -1,0 +1,352 @@
+"""The same answers read by two scorers: both readings side by side, and what the second changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from falter.analysis.panel import Signer, panel_of
+from falter.analysis.results import PanelResult, Settings
+from falter.analysis.table import Table, TableBuilder, scored_cells
+from falter.core.interfaces import Scorer
+from falter.core.records import Estimate, Panel, Run, Score
+from falter.figures import VERDICT_WORDS, Column, Figure, Forest, ForestRow, Grid, Statement, Value
+from falter.figures import numbers as n
+from falter.measures import accuracy_drop, micro_average
+from falter.store import Store, StoredCell
+
+MOST_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferentReading:
+    """A reply that the scorers judge differently, with what each took for the answer."""
+
+    reply: str
+    expected: str
+    count: int
+    judged: tuple[str, str]
+    read: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTwice:
+    """A panel as it was scored and as another scorer reads the same answers.
+
+    `accuracy`, `average` and `drops` (one for each recipe) are the second reading's less the
+    first's, paired by item. `different` counts the answers whose outcome or score differs, out of
+    `answers`; `turned` how many of them went from one judgement to another, and `by_recipe` how
+    many there are under each recipe.
+    """
+
+    panel: Panel
+    first: PanelResult
+    second: PanelResult
+    accuracy: Estimate
+    average: Estimate
+    drops: tuple[Estimate, ...]
+    answers: int
+    different: int
+    turned: Mapping[tuple[str, str], int]
+    by_recipe: Mapping[str, int]
+    commonest: tuple[DifferentReading, ...]
+
+    @property
+    def title(self) -> str:
+        """What the panel is about: `smollm2 on tickets`."""
+        return f"{self.panel.model.label} on {self.panel.task}"
+
+    @property
+    def scorers(self) -> tuple[str, str]:
+        """The scorer of the run, and the other one."""
+        return self.first.panel.scorer, self.second.panel.scorer
+
+
+def rescored_panels(
+    store: Store,
+    run: Run,
+    scorers: Mapping[str, Scorer],
+    other: Scorer,
+    places: Collection[int],
+    settings: Settings,
+) -> tuple[ReadTwice, ...]:
+    """The panels at these places of a run, read by their own scorer and by another one.
+
+    One pass over the stored answers; calls no model.
+    """
+    readers = {place: _TwoReadings(run, place, other) for place in places}
+    pairs = zip(
+        scored_cells(store, run, scorers, sections=True),
+        scored_cells(store, run, dict.fromkeys(scorers, other), sections=True),
+        strict=True,
+    )
+    for (cell, first), (_, second) in pairs:
+        if cell.panel in readers:
+            readers[cell.panel].add(cell, first, second)
+    return tuple(reader.result(settings) for reader in readers.values())
+
+
+class _TwoReadings:
+    """Collects one panel's cells as two scorers read them."""
+
+    def __init__(self, run: Run, place: int, other: Scorer) -> None:
+        self.panel, self.other = run.panels[place], other.name
+        self.builders = TableBuilder(run, place), TableBuilder(run, place)
+        self.answers = 0
+        self.turned: Counter[tuple[str, str]] = Counter()
+        self.by_recipe: Counter[str] = Counter()
+        self.replies: Counter[tuple[str, str, tuple[str, str], tuple[str, str]]] = Counter()
+
+    def add(self, cell: StoredCell, first: Score | None, second: Score | None) -> None:
+        self.builders[0].add(cell, first)
+        self.builders[1].add(cell, second)
+        if first is None or second is None or cell.response is None:
+            return
+        self.answers += 1
+        if (first.outcome, first.value) == (second.outcome, second.value):
+            return
+        judged = _judgement(first), _judgement(second)
+        self.turned[judged] += 1
+        self.by_recipe[cell.variant.recipe.label] += 1
+        read = first.extracted or "", second.extracted or ""
+        reply = (cell.response.text or "").strip()
+        self.replies[reply, _expected(cell), judged, read] += 1
+
+    def result(self, settings: Settings) -> ReadTwice:
+        """Both readings, and the second less the first."""
+        tables = [
+            replace(builder.table(), panel=replace(self.panel, scorer=scorer), rescored=False)
+            for builder, scorer in zip(self.builders, (self.panel.scorer, self.other), strict=True)
+        ]
+        first, second = (panel_of(table, settings) for table in tables)
+        accuracy, average, drops = _differences(tables[0], tables[1], settings)
+        return ReadTwice(
+            panel=self.panel,
+            first=first,
+            second=second,
+            accuracy=accuracy,
+            average=average,
+            drops=drops,
+            answers=self.answers,
+            different=self.turned.total(),
+            turned=dict(self.turned.most_common()),
+            by_recipe=dict(self.by_recipe),
+            commonest=tuple(
+                DifferentReading(reply=reply, expected=expected, count=count, judged=how, read=read)
+                for (reply, expected, how, read), count in self.replies.most_common(MOST_SHOWN)
+            ),
+        )
+
+
+def _judgement(score: Score) -> str:
+    """`right`, `wrong`, `in between`, or the outcome of an answer that has no score."""
+    if score.value is None:
+        return score.outcome
+    return {1.0: "right", 0.0: "wrong"}.get(score.value, "in between")
+
+
+def _expected(cell: StoredCell) -> str:
+    prompt = cell.variant.prompt
+    if isinstance(prompt.target, int) and prompt.choices:
+        return prompt.choices[prompt.target]
+    return "" if prompt.target is None else str(prompt.target)
+
+
+def _differences(
+    first: Table, second: Table, settings: Settings
+) -> tuple[Estimate, Estimate, tuple[Estimate, ...]]:
+    """Accuracy, average drop and every drop: the second reading's less the first's, by item."""
+    scores = [table.matrix(strict=settings.strict) for table in (first, second)]
+    drops = [
+        np.where(first.changed(), each[:, :1] - each, np.nan)[:, first.columns] for each in scores
+    ]
+    more = drops[1] - drops[0]
+    sign = Signer(second, settings)
+
+    def signed(estimate: Estimate, what: str, **group: str) -> Estimate:
+        estimate = sign(estimate, **group)
+        return replace(
+            estimate,
+            estimand=f"{what}, {second.panel.scorer} less {first.panel.scorer}, items like these",
+            signature=f"{estimate.signature} | less {first.panel.scorer}",
+        )
+
+    options: dict[str, Any] = {"clusters": first.clusters, "level": settings.level}
+    accuracy = accuracy_drop(scores[1][:, 0], scores[0][:, 0], **options)
+    by_recipe = tuple(
+        signed(
+            micro_average(more[:, [n]], **options),
+            "drop",
+            recipe=first.recipes[column].label,
+        )
+        for n, column in enumerate(first.columns)
+    )
+    absent = Estimate(
+        measure="micro_average", value=None, status="insufficient_data", level=settings.level
+    )
+    average = micro_average(more, **options) if by_recipe else absent
+    return (
+        signed(accuracy, "accuracy with the clean prompt", recipe="baseline"),
+        signed(average, "mean drop over these recipes"),
+        by_recipe,
+    )
+
+
+# Two readings of the same answers, side by side.
+
+
+def rescore_figures(panels: Sequence[ReadTwice], level: float) -> tuple[Figure, ...]:
+    """Panel by panel; where there are several, a panel's number ends every name."""
+    return tuple(
+        figure if len(panels) == 1 else replace(
+            figure, name=f"{figure.name}-{place}", section=panel.title
+        )
+        for place, panel in enumerate(panels, start=1)
+        for figure in _panel(panel, level)
+    )  # fmt: skip
+
+
+def _panel(panel: ReadTwice, level: float) -> Iterator[Figure]:
+    yield Statement(name="read-differently", title=panel.title, text=_sentences(panel))
+    yield _readings(panel)
+    if panel.drops:
+        yield _drops(panel, level)
+    if panel.turned:
+        yield _turned(panel)
+        yield _commonest(panel)
+
+
+def _sentences(panel: ReadTwice) -> tuple[str, ...]:
+    """How many answers are judged differently, and what the numbers cannot say."""
+    first, second = panel.scorers
+    if not panel.different:
+        return (
+            f"{first} and {second} judge all {n.whole(panel.answers)} answers alike.",
+        )  # fmt: skip
+    share = n.percent(panel.different / panel.answers)
+    return (
+        f"{first} and {second} judge {n.whole(panel.different)} of {n.whole(panel.answers)} "
+        f"answers ({share} %) differently.",
+        "Which of the two is right is for you to see: the commonest of these replies are below.",
+    )
+
+
+def _readings(panel: ReadTwice) -> Grid:
+    """The numbers to remember of both readings, and the second's less the first's."""
+    readings = [
+        (reading.panel.scorer, reading.baseline, reading.micro, reading.prompt_share.share,
+         reading.counts.unparsed, reading.counts.truncated, reading.counts.refused)
+        for reading in (panel.first, panel.second)
+    ]  # fmt: skip
+    counts = (panel.first.counts, panel.second.counts)
+    more = [
+        getattr(counts[1], name) - getattr(counts[0], name)
+        for name in ("unparsed", "truncated", "refused")
+    ]
+    first, second = panel.scorers
+    return Grid(
+        name="readings",
+        title="The same answers, read by two scorers",
+        columns=(
+            Column(name="Read by"),
+            Column(name="Baseline, %", unit="percent"),
+            Column(name="Average drop, points", unit="points"),
+            Column(name="Prompt share, %", unit="percent"),
+            Column(name="unparsed", unit="count", over="Answers"),
+            Column(name="cut off", unit="count", over="Answers"),
+            Column(name="refused", unit="count", over="Answers"),
+        ),
+        rows=(*readings, (f"{second} less {first}", panel.accuracy, panel.average, None, *more)),
+        text=(
+            "The last line is taken item by item from the same answers, so its interval is about "
+            "the two readings and leaves out the difference between items.",
+        ),
+    )
+
+
+def _drops(panel: ReadTwice, level: float) -> Forest:
+    """What the second reading adds to every drop, beside both drops."""
+    first, second = panel.scorers
+    rows = [
+        ForestRow(
+            label=one.label,
+            kind="member",
+            estimate=more,
+            cells=(
+                one.drop,
+                other.drop,
+                VERDICT_WORDS[one.verdict],
+                VERDICT_WORDS[other.verdict],
+                None if one.counts is None else one.counts.unread,
+                None if other.counts is None else other.counts.unread,
+                panel.by_recipe.get(one.label, 0),
+            ),
+        )
+        for one, other, more in zip(
+            panel.first.recipes, panel.second.recipes, panel.drops, strict=True
+        )
+    ]
+    average = ForestRow(label="all recipes", kind="total", estimate=panel.average)
+    return Forest(
+        name="drops-read-twice",
+        title=f"What {second} adds to each drop",
+        text=(
+            f"A drop as {second} reads it less the same drop as {first} reads it, in points, over "
+            f"the items that the recipe changed. Each {n.level(level)} interval is about one "
+            "recipe alone.",
+        ),
+        measured="difference of drops",
+        of="recipe",
+        scale="drops-read-twice",
+        columns=(
+            Column(name=first, unit="points", over="Drop"),
+            Column(name=second, unit="points", over="Drop"),
+            Column(name=first, over="Verdict"),
+            Column(name=second, over="Verdict"),
+            Column(name=first, unit="count", over="Unread"),
+            Column(name=second, unit="count", over="Unread"),
+            Column(name="Judged differently", unit="count", about="answers"),
+        ),
+        rows=(*rows, average),
+    )
+
+
+def _turned(panel: ReadTwice) -> Grid:
+    """From which judgement to which."""
+    first, second = panel.scorers
+    return Grid(
+        name="judged-differently",
+        title="Judged differently",
+        columns=(Column(name=first), Column(name=second), Column(name="Answers", unit="count")),
+        rows=tuple((*judged, count) for judged, count in panel.turned.items()),
+        labels=2,
+    )
+
+
+def _commonest(panel: ReadTwice) -> Grid:
+    """The replies themselves."""
+    first, second = panel.scorers
+    rows: list[tuple[Value, ...]] = []
+    for reading in panel.commonest:
+        looks = [
+            f"{word}: {read}" if read and read != reading.reply else word
+            for word, read in zip(reading.judged, reading.read, strict=True)
+        ]
+        rows.append((reading.reply or "(empty)", reading.expected, *looks, reading.count))
+    return Grid(
+        name="replies-judged-differently",
+        title="The commonest replies that are judged differently",
+        text=("After the judgement stands what the scorer took for the answer.",),
+        columns=(
+            Column(name="Reply"),
+            Column(name="Right answer"),
+            Column(name=first),
+            Column(name=second),
+            Column(name="Times", unit="count"),
+        ),
+        rows=tuple(rows),
+    )

@@ -1,0 +1,456 @@
+"""The results of an analysis, ready to be shown. Nothing is computed from here on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, TypeVar, cast, get_args
+
+from falter.core.ids import short
+from falter.core.records import Estimate, Panel, Recipe
+from falter.figures import Example, Segment, Verdict
+from falter.measures import (
+    Churn,
+    DropParts,
+    FlipRate,
+    MissingBounds,
+    PooledBrittleness,
+    PromptShare,
+)
+from falter.measures.rankings import RankingChanged
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeRanking:
+    """How far a recipe leaves the order of the models alone: mean over tasks, and by noise alone.
+
+    `agreement.excluded` counts the tasks left out because all models tie there.
+    """
+
+    recipe: str
+    agreement: Estimate
+    noise: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survival:
+    """How many recipes leave the better model of the baseline strictly ahead; ties do not."""
+
+    task: str
+    better: str
+    worse: str
+    survival: Estimate
+    tied: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankRange:
+    """The ranks that simultaneous tests leave a model, 1 the best, by its mean over conditions."""
+
+    task: str
+    model: str
+    mean: Estimate
+    best: int
+    worst: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPair:
+    """Two models on one task: `first` less `second`, over the same items and recipes.
+
+    `p_drop` is the adjusted p-value of the difference of drops, over all pairs of the task.
+    """
+
+    task: str
+    first: str
+    second: str
+    accuracy: Estimate
+    drop: Estimate
+    prompt_share: Estimate
+    flip_rate: Estimate
+    p_drop: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consistency:
+    """How far a model's items stay the same over the conditions.
+
+    `output` is the share of items with the same answer in all conditions; an answer that could not
+    be read equals no other. `valid` compares only answers that could be read; `right` and `wrong`
+    split `output`. All four are None where answers are not known. `spread` is the mean standard
+    deviation of an item's scores; `all_right`, `all_wrong` and `steady` are the shares of items
+    where it is zero.
+    """
+
+    model: str
+    task: str
+    conditions: int
+    output: Estimate | None
+    valid: Estimate | None
+    right: Estimate | None
+    wrong: Estimate | None
+    spread: Estimate
+    all_right: Estimate
+    all_wrong: Estimate
+    steady: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Across:
+    """The numbers that need more than one recipe, panel, task or model.
+
+    `omnibus` are Cochran's Q, one a panel: whether its conditions differ at all. `failures` are,
+    for each recipe, how many more answers could not be read than without it. `by_model` and
+    `by_task` hold pooled brittleness by name, and `concordance` Kendall's W by task. `neighbours`
+    is the share of cells in which two models that follow each other in rank differ. `notes` say
+    what these data cannot show, and why.
+    """
+
+    omnibus: tuple[Estimate, ...] = ()
+    pairs: tuple[ModelPair, ...] = ()
+    failures: tuple[Estimate, ...] = ()
+    consistency: tuple[Consistency, ...] = ()
+    by_model: Mapping[str, PooledBrittleness] = field(default_factory=dict)
+    by_task: Mapping[str, PooledBrittleness] = field(default_factory=dict)
+    rankings: tuple[RecipeRanking, ...] = ()
+    changed: RankingChanged | None = None
+    ranks: tuple[RankRange, ...] = ()
+    concordance: tuple[Estimate, ...] = ()
+    survival: tuple[Survival, ...] = ()
+    neighbours: Estimate | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many cells came out how. Outcomes add up to `cells`.
+
+    So do the four kinds of variant, together with the cells of the clean prompt, which has none.
+    """
+
+    cells: int
+    scored: int
+    unparsed: int
+    truncated: int = 0
+    refused: int
+    failed: int
+    missing: int
+    changed: int
+    unchanged: int
+    not_applicable: int
+    no_rewrite: int = 0
+
+    @property
+    def answers(self) -> int:
+        """Replies that came."""
+        return self.cells - self.failed - self.missing
+
+    @property
+    def unread(self) -> int:
+        """Replies that came and hold no answer."""
+        return self.unparsed + self.truncated + self.refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeResult:
+    """One recipe against the baseline.
+
+    `drop` is the headline: over the items that the recipe really changed, unparsed answers by the
+    run's rule. `together` is the same with an interval and a p-value that hold for all recipes of
+    the panel at once; `verdict` follows from it and from `p_equivalent`, and `why_undecided` says
+    why there is no interval. `drop_valid` leaves unparsed answers out; `drop_all` carries the
+    baseline's outcome into the items that were not changed. Of the `changed` items, `lost` and
+    `gained` count those whose answer turned wrong and right; they are None where there is no
+    baseline. `bounds` are the drop's worst cases, where enough is missing to matter; `missing` says
+    why it does. `everyday` is what people call it: `split words`; empty where it is not known.
+    """
+
+    label: str
+    group: str
+    accuracy: Estimate
+    drop: Estimate
+    together: Estimate
+    verdict: Verdict
+    drop_valid: Estimate
+    drop_all: Estimate
+    changed: int
+    lost: int | None
+    gained: int | None
+    edits_mean: float | None
+    counts: Counts
+    p_equivalent: float | None = None
+    why_undecided: str = ""
+    flips: Estimate | None = None
+    bounds: MissingBounds | None = None
+    missing: tuple[str, ...] = ()
+    everyday: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeParts:
+    """Of one recipe's drop, how much is real, and its churn.
+
+    `reader` names the second reader; None where unread answers were only left out.
+    """
+
+    label: str
+    reader: str | None
+    split: DropParts
+    churn: Churn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worst:
+    """The recipe with the largest drop, as it is likely to be for new items, and as it was seen."""
+
+    recipe: str
+    drop: Estimate
+    observed: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupResult:
+    """The mean drop over the recipes of a group, as one paired quantity."""
+
+    group: str
+    recipes: tuple[str, ...]
+    drop: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedRecipe:
+    """How many items were asked under a recipe, how many not, and its drop over all of them."""
+
+    label: str
+    asked: int
+    not_asked: int
+    drop: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotAsked:
+    """What a budget left out, and estimates about exactly the `items` there are.
+
+    `cells` of all the planned `of` were asked: of `items_asked` items the clean prompt, and the
+    fewest and the most recipes of `per_item`. `promised` are the half-widths that were expected
+    before: of `brittleness`, of the `average` drop, and of one `recipe`'s. `look` is the one that
+    it stopped at, and how many were planned; None where it did not look. `wanted` are half-widths
+    that it was to stop at, by the names of `promised`.
+    """
+
+    items: int
+    items_asked: int
+    cells: int
+    of: int
+    per_item: tuple[int, int]
+    brittleness: Estimate
+    average: Estimate
+    recipes: tuple[AskedRecipe, ...]
+    promised: Mapping[str, float]
+    look: tuple[int, int] | None = None
+    wanted: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def reached(self) -> Mapping[str, bool]:
+        """Whether each half-width that was wanted came out, the widest recipe's for `recipe`."""
+        groups = {
+            "brittleness": [self.brittleness],
+            "average": [self.average],
+            "recipe": [recipe.drop for recipe in self.recipes],
+        }
+        return {
+            name: all(
+                e.low is not None and e.high is not None and (e.high - e.low) / 2.0 <= wanted
+                for e in groups[name]
+            )
+            for name, wanted in self.wanted.items()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelResult:
+    """Everything about one model on one task.
+
+    `micro` is the average drop under these recipes, `like_these` the same number with an interval
+    for other recipes of their kind. `prompt_share` and `flips` are how much the prompt matters, in
+    variance and in outcomes, whatever the number of recipes. `worst` is the largest drop, drawn
+    towards the others because it was picked. `components` holds the variance components by method
+    (`plugin`, `crossed`) and name; `brittleness` is the plug-in share that the papers report.
+    `subjects` is the baseline with every subject counting the same, where items have several.
+    `parts` split the recipes' drops; they take a store, so results of others have none. `margin` is
+    that of the verdicts. `at_chance`: the baseline cannot be told from guessing. `not_asked` is
+    what a budget left out.
+    """
+
+    panel: Panel
+    model: str
+    signature: str
+    items: int
+    counts: Counts
+    baseline: Estimate
+    baseline_valid: Estimate
+    recipes: tuple[RecipeResult, ...]
+    groups: tuple[GroupResult, ...]
+    micro: Estimate
+    macro: Estimate
+    noise_floor: Estimate | None
+    brittleness: Estimate
+    like_these: Estimate
+    prompt_share: PromptShare
+    flips: FlipRate | None
+    worst: Worst | None
+    margin: float
+    components: Mapping[str, Mapping[str, Estimate]]
+    examples: tuple[Example, ...] = ()
+    served_by: tuple[str, ...] = ()
+    failures: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    subjects: Estimate | None = None
+    baseline_counts: Counts | None = None
+    parts: tuple[RecipeParts, ...] = ()
+    at_chance: bool = False
+    not_asked: NotAsked | None = None
+
+    @property
+    def verdicts(self) -> Mapping[Verdict, int]:
+        """How many recipes have each verdict."""
+        counts = Counter(recipe.verdict for recipe in self.recipes)
+        return {verdict: counts[verdict] for verdict in get_args(Verdict)}
+
+    @property
+    def flip_rate(self) -> Estimate | None:
+        """The share of outcomes that change with the prompt; None without a baseline."""
+        return None if self.flips is None else self.flips.rate
+
+    @property
+    def title(self) -> str:
+        """What the panel is about: `smollm2 on basics`."""
+        return f"{self.model} on {self.panel.task}"
+
+    @property
+    def has_no_baseline(self) -> bool:
+        """Whether no condition is the baseline, so that there are no drops."""
+        return bool(self.recipes) and all(recipe.lost is None for recipe in self.recipes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What a recipe did to the prompts of a task.
+
+    `lost` counts the changed items that fail each check; `failing` names the first of them with
+    what was lost. `same` counts the prompts that earlier recipes make too. `cosine` is the mean
+    over `compared` items, `cosine_low` their tenth percentile.
+    `change` is one place where the recipe changed a prompt, with a little of what stands around it.
+    """
+
+    task: str
+    recipe: str
+    group: str
+    texts: int
+    changed: int
+    unchanged: int
+    not_applicable: int
+    no_rewrite: int
+    edits_per_100_words: float | None
+    lost: Mapping[str, int]
+    failing: tuple[tuple[str, str, str], ...] = ()
+    samples: tuple[tuple[str, str], ...] = ()
+    encoder: str | None = None
+    compared: int = 0
+    cosine: float | None = None
+    cosine_low: float | None = None
+    same: Mapping[str, int] = field(default_factory=dict)
+    change: tuple[Segment, ...] = ()
+
+    @property
+    def share_changed(self) -> float | None:
+        """The share of texts that really changed."""
+        return self.changed / self.texts if self.texts else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """All panels of a run, and what takes several of them.
+
+    `meaning` says, on a sample of items, what the recipes did to them.
+    """
+
+    run: str
+    version: str
+    created_at: float
+    seed: int
+    level: float
+    unparsed: Literal["wrong", "excluded"]
+    panels: tuple[PanelResult, ...]
+    meaning: tuple[Meaning, ...] = ()
+    across: Across | None = None
+
+
+# What an analysis needs to know besides its tables.
+
+
+MARGIN = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where the numbers come from and how to analyse them.
+
+    `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; choose it
+    before you look at the results. `replications` is the number of draws of every bootstrap.
+    `everyday` gives the name of a recipe that people use, where one is known.
+    """
+
+    run: str
+    version: str
+    created_at: float
+    seed: int = 0
+    level: float = 0.95
+    unparsed: Literal["wrong", "excluded"] = "wrong"
+    margin: float = MARGIN
+    replications: int = 2000
+    notes: tuple[str, ...] = ()
+    everyday: Callable[[Recipe], str] = lambda recipe: ""
+
+    @property
+    def signature(self) -> str:
+        """What every number across panels was made from."""
+        return " | ".join(
+            (
+                f"falter {self.version}",
+                f"run {short(self.run)}",
+                f"unparsed {self.unparsed}",
+                f"margin {self.margin:g}",
+                f"level {self.level:g}",
+                f"replications {self.replications}",
+                f"seed {self.seed}",
+            )
+        )
+
+    @property
+    def bootstrap(self) -> dict[str, Any]:
+        """The options of every measure that draws samples."""
+        return {"level": self.level, "replications": self.replications, "seed": self.seed}
+
+    @property
+    def strict(self) -> bool:
+        """Whether unparsed, truncated and refused answers count as wrong."""
+        return self.unparsed == "wrong"
+
+
+def map_estimates(value: T, change: Callable[[Estimate], Estimate]) -> T:
+    """Return `value` with `change` applied to every estimate in it, in tuples and records too."""
+    mapped: Any = value
+    if isinstance(value, Estimate):
+        mapped = change(value)
+    elif isinstance(value, dict):
+        mapped = {name: map_estimates(inner, change) for name, inner in value.items()}
+    elif isinstance(value, tuple):
+        mapped = tuple(map_estimates(inner, change) for inner in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        inner = {f.name: map_estimates(getattr(value, f.name), change) for f in fields(value)}
+        mapped = replace(value, **inner)
+    return cast(T, mapped)

@@ -1,0 +1,185 @@
+"""The sentences of reports: a table of templates, and the functions that fill them.
+
+The table is `sentences.toml`. Whoever shows a sentence decides which one holds; how it reads is
+decided here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from falter.analysis.results import PanelResult, RecipeResult
+from falter.figures import VERDICT_WORDS, Verdict
+from falter.figures import numbers as n
+
+MOST_NAMED = 4
+FIRST_NAMED = 3
+
+
+@cache
+def templates() -> dict[str, dict[str, Any]]:
+    """The templates by group and name."""
+    return tomllib.loads((files("falter.analysis") / "sentences.toml").read_text("utf-8"))
+
+
+def sentence(name: str, /, **values: object) -> str:
+    """Return the template of that name, such as `answer.missing`, with its places filled."""
+    group, _, key = name.partition(".")
+    return str(templates()[group][key]).format(**values)
+
+
+def size(points: float) -> str:
+    """A difference without its sign, as people say it: `18`, `4.2`."""
+    magnitude = abs(100.0 * points)
+    return f"{magnitude:.0f}" if magnitude >= 9.95 else f"{magnitude:.1f}"
+
+
+def within(margin: float) -> str:
+    """A margin as every sentence names it: `± 2 points`."""
+    return f"± {100 * margin:.3g} points"
+
+
+def level_of(level: float) -> str:
+    """A level, or an error rate, in percent: `95`."""
+    return f"{100 * level:.3g}"
+
+
+def noun(count: int, name: str) -> str:
+    """`1 item`, `72 items`."""
+    return f"{n.whole(count)} {name}{'' if count == 1 else 's'}"
+
+
+def are(count: int) -> str:
+    """The verb after a noun with this count."""
+    return "is" if count == 1 else "are"
+
+
+def left_out(count: int) -> str:
+    """The end of a sentence about things that do not count."""
+    return f"{are(count)} left out"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def listed_bounded(names: Sequence[str], most: int = MOST_NAMED, first: int = FIRST_NAMED) -> str:
+    """`a, b and c`, of many the first few: `a, b, c and 4 more`."""
+    if len(names) <= most:
+        return listed(names)
+    return f"{', '.join(names[:first])} and {n.whole(len(names) - first)} more"
+
+
+def recipes_counted(count: int, panel: PanelResult) -> str:
+    """How many of a panel's recipes: `3 of 12 recipes`, `all 12 recipes`, `the one recipe`."""
+    every = len(panel.recipes)
+    return all_recipes(every) if count == every else f"{n.whole(count)} of {noun(every, 'recipe')}"
+
+
+def all_recipes(count: int) -> str:
+    """`all 12 recipes`, `the one recipe`."""
+    return "the one recipe" if count == 1 else f"all {n.whole(count)} recipes"
+
+
+def names_of(recipes: Sequence[RecipeResult], panel: PanelResult) -> str:
+    """What people call them, the largest change first; the first few where there are many.
+
+    Recipes of one everyday name are told apart by their own.
+    """
+    shared = Counter(recipe.everyday for recipe in panel.recipes)
+    ranked = sorted(recipes, key=lambda recipe: -abs(drop_of(recipe)))
+    return listed_bounded(
+        [
+            recipe.everyday if recipe.everyday and shared[recipe.everyday] == 1 else recipe.label
+            for recipe in ranked
+        ]
+    )
+
+
+def of_verdict(panel: PanelResult, verdict: Verdict) -> list[RecipeResult]:
+    """The recipes of a panel with this verdict."""
+    return [recipe for recipe in panel.recipes if recipe.verdict == verdict]
+
+
+def drop_of(recipe: RecipeResult) -> float:
+    """The recipe's drop; 0 where there is none."""
+    return recipe.drop.value or 0.0
+
+
+def moves_on_average(panel: PanelResult) -> bool:
+    """Return True if no recipe alone is shown to move the score, but all of them together are."""
+    low, high = panel.micro.low, panel.micro.high
+    decided = of_verdict(panel, "degraded") or of_verdict(panel, "improved")
+    if decided or not of_verdict(panel, "undecided") or low is None or high is None:
+        return False
+    return len(panel.recipes) > 1 and (low > 0 or high < 0)
+
+
+def on_average(subject: str, panel: PanelResult, level: float) -> str:
+    """The average drop of a panel whose recipes are not decided one by one."""
+    estimate = panel.micro
+    low, high = sorted(abs(bound) for bound in (estimate.low or 0.0, estimate.high or 0.0))
+    value = estimate.value or 0.0
+    return sentence(
+        "answer.on_average",
+        subject=subject,
+        verb="loses" if value > 0 else "gains",
+        points=size(value),
+        recipes=recipes_counted(len(panel.recipes), panel),
+        low=size(low),
+        high=size(high),
+        level=level_of(level),
+    )
+
+
+def moved(subject: str, verb: str, recipes: Sequence[RecipeResult], panel: PanelResult) -> str:
+    """The recipes that are shown to change the score, and by how much."""
+    sizes = sorted(abs(drop_of(recipe)) for recipe in recipes)
+    low, high = size(sizes[0]), size(sizes[-1])
+    return sentence(
+        "answer.moved",
+        subject=subject,
+        verb=verb,
+        points=low if low == high else f"{low} to {high}",
+        recipes=recipes_counted(len(recipes), panel),
+        names=names_of(recipes, panel),
+    )
+
+
+def excluded(recipes: Iterable[RecipeResult], level: float, over: str) -> Iterator[str]:
+    """Where no change is shown: which ones are excluded; nothing where an interval is missing."""
+    ends = [end for r in recipes for end in (r.together.low, r.together.high)]
+    known = [abs(end) for end in ends if end is not None]
+    if not known or len(known) < len(ends):
+        return
+    if max(known) >= 0.995:
+        yield sentence("answer.excluded_nothing")
+    else:
+        yield sentence("answer.excluded", points=size(max(known)), level=level_of(level), over=over)
+
+
+def verdict_text(panel: PanelResult, level: float) -> str:
+    """How many recipes have which verdict, with the rule."""
+    words = {
+        **VERDICT_WORDS,
+        "equivalent": sentence("verdicts.margin", margin=within(panel.margin)),
+    }
+    counts = panel.verdicts
+    found = {words[verdict]: count for verdict, count in counts.items() if count}
+    if len(panel.recipes) == 1:
+        text = sentence("verdicts.one", verdict=next(iter(found)))
+    else:
+        verdicts = ", ".join(f"{count:,} {word}" for word, count in found.items())
+        text = sentence("verdicts.several", recipes=n.whole(len(panel.recipes)), verdicts=verdicts)
+    if counts["degraded"] or counts["improved"]:
+        text += sentence("verdicts.false_alarm", alpha=level_of(1 - level))
+    if counts["undecided"]:
+        text += sentence("verdicts.undecided")
+    return text

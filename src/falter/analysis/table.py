@@ -1,0 +1,433 @@
+"""From stored responses to tables of outcomes: items × recipes, paired by item."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis.cache import KnownScores
+from falter.core.interfaces import Case, PreparedScorer, Scorer
+from falter.core.records import BASELINE, Panel, Recipe, Response, Run, Score
+from falter.store import CellRange, PromptSize, Store, StoredCell
+
+# Prompts that a server cut without a word: their tokens stop growing while they grow.
+
+
+CUT_PROMPT = "truncated_prompt"
+FEWEST, SMALLEST_LIMIT = 3, 256
+BEYOND, SLACK = 1.25, 1.1
+
+
+def cuts_of_run(store: Store, run: Run) -> Mapping[tuple[int, str], int]:
+    """Panel and key of the answers to a cut prompt, with the tokens that the server read."""
+    cut: dict[tuple[int, str], int] = {}
+    for panel, sizes in store.largest_prompts(run, SMALLEST_LIMIT, FEWEST).items():
+        cut |= {(panel, key): limit for key, limit in cut_prompts(sizes).items()}
+    return cut
+
+
+def cut_prompts(sizes: Sequence[PromptSize]) -> Mapping[str, int]:
+    """The keys whose prompt was cut, with the number of tokens at which it was.
+
+    A limit shows where prompts of different lengths all have the largest number of tokens that the
+    server counted for any. How many tokens they should have had follows from the median of
+    characters a token in the others; without others, from the shortest at the limit. It takes three
+    lengths, of which the longest goes a quarter beyond the limit; what goes a tenth beyond is cut.
+    """
+    limit = max((size.tokens for size in sizes), default=0)
+    at_limit = [size for size in sizes if size.tokens == limit]
+    lengths = {size.characters for size in at_limit}
+    if limit < SMALLEST_LIMIT or len(lengths) < FEWEST:
+        return {}
+    below = [size.characters / size.tokens for size in sizes if 0 < size.tokens < limit]
+    per_token = median(below) if below else min(lengths) / limit
+    most = limit * per_token
+    if max(lengths) <= BEYOND * most:
+        return {}
+    return {size.key: limit for size in at_limit if size.characters > SLACK * most}
+
+
+Floats = NDArray[np.float64]
+
+STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite")
+STRETCH = 256
+OUTCOMES = ("scored", "unparsed", "truncated", "refused", "failed", "missing")
+SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
+UNREADABLE = (UNPARSED, TRUNCATED, REFUSED)
+"""Answers that came and hold nothing to score: wrong by the strict rule."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One panel's outcomes. Axes: item, recipe, realisation (draw and repeat).
+
+    `value` is NaN where nothing was scored; `in_plan` says which cells the plan has. Items and
+    recipes are in a fixed order that does not depend on the order of the data file. `margin` is
+    how much likelier the target was than the best other option, where log-likelihoods are known;
+    `edits` is None where the prompts are not.
+    `has_baseline` says whether recipe 0 is the baseline; without one all recipes are alike.
+    `output` numbers what was answered, the same for the same answer and -1 for none; None where
+    answers are not known. `clusters` names what items share, as a passage; `families` what they are
+    about, as a subject: the first tag of each, None unless every item has one.
+    `merged` counts the items for which a recipe made the very prompt of an earlier one, by the
+    labels of both. There the later one is `not_applicable`, so that no prompt counts twice.
+    `place` is the panel's among those of the run. A model that is scored in several ways on a task
+    has several tables. All but the first are `rescored` and have the scorer in the task's name;
+    what is said over tasks and models leaves them out, since they are about the same items.
+    `layout` is what a budget left of the plan: the `items` there are, those `asked`, and the
+    `requests` for them `of` all.
+    """
+
+    panel: Panel
+    recipes: tuple[Recipe, ...]
+    items: tuple[str, ...]
+    value: Floats
+    outcome: NDArray[np.uint8]
+    status: NDArray[np.uint8]
+    edits: NDArray[np.int64] | None
+    margin: Floats
+    in_plan: NDArray[np.bool_]
+    draws: int
+    repeats: int
+    chance: float | None
+    item_ids: tuple[str, ...]
+    served_by: tuple[str, ...] = ()
+    failures: Mapping[str, int] = field(default_factory=dict)
+    has_baseline: bool = True
+    output: NDArray[np.int32] | None = None
+    clusters: tuple[str, ...] | None = None
+    families: tuple[str, ...] | None = None
+    place: int = 0
+    rescored: bool = False
+    merged: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    layout: Mapping[str, Any] | None = None
+
+    @property
+    def columns(self) -> list[int]:
+        """The recipes that are compared with the baseline; all of them where there is none."""
+        return [n for n, recipe in enumerate(self.recipes) if recipe.perturbs]
+
+    @property
+    def uneven(self) -> bool:
+        """Whether some recipe was asked more often than another."""
+        return not bool(self.in_plan.any(axis=0).all())
+
+    @property
+    def planned(self) -> int:
+        """How many cells the plan has here."""
+        return int(self.in_plan.sum())
+
+    def scores(self, *, strict: bool = True) -> Floats:
+        """The scores; if `strict`, unreadable answers count as wrong, else as NaN."""
+        if not strict:
+            return self.value
+        scores: Floats = np.where(np.isin(self.outcome, UNREADABLE), 0.0, self.value)
+        return scores
+
+    def matrix(self, *, strict: bool = True) -> Floats:
+        """Items × recipes: the mean over realisations. Failed and missing cells are left out."""
+        value = self.scores(strict=strict)
+        scored = ~np.isnan(value)
+        count = scored.sum(axis=2)
+        total = np.where(scored, value, 0.0).sum(axis=2)
+        mean: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        return mean
+
+    def changed(self) -> NDArray[np.bool_]:
+        """Items × recipes: whether the recipe really changed the prompt (in any draw)."""
+        mask: NDArray[np.bool_] = (self.status == STATUSES.index("changed")).any(axis=2)
+        return mask
+
+    def carry(self, values: Floats) -> Floats:
+        """Values with the baseline's where a recipe did not change the prompt.
+
+        Nothing is known of a cell that the plan does not have, so nothing is carried there.
+        """
+        if not self.has_baseline:
+            return values
+        idle = ~self.changed() & self.in_plan.any(axis=2)
+        idle[:, [not recipe.perturbs for recipe in self.recipes]] = False
+        before = values[:, :1]
+        carried: Floats = np.where(idle if values.ndim == 2 else idle[:, :, None], before, values)
+        return carried
+
+    def cube(self, columns: Sequence[int], *, strict: bool = True) -> Floats:
+        """Items × the named recipes × repeats, idle cells carried; draws are averaged.
+
+        So are repeats where some recipe has fewer of them than another.
+        """
+        value = self.scores(strict=strict)
+        if self.draws > 1 or self.repeats == 1 or self.uneven:
+            return self.carry(self.matrix(strict=strict))[:, list(columns)]
+        return self.carry(value)[:, list(columns)]
+
+
+def score_cell(cell: StoredCell, scorer: Scorer, baseline: Response | None = None) -> Score | None:
+    """The score of one cell; None when nothing has arrived for it.
+
+    `baseline` is the reply to the item's clean prompt, for scorers that need it; `scored_cells`
+    finds it.
+    """
+    response = cell.response
+    if response is None:
+        if cell.failure is None:
+            return None
+        response = Response(key=cell.key, failure=cell.failure)
+    return scorer.score(Case(variant=cell.variant, response=response, baseline=baseline))
+
+
+def scored_cells(
+    store: Store,
+    run: Run,
+    scorers: Mapping[str, Scorer],
+    *,
+    items: Collection[str] | None = None,
+    within: CellRange | None = None,
+    sections: bool = False,
+    cut: Mapping[tuple[int, str], int] | None = None,
+    cells: Iterator[StoredCell] | None = None,
+) -> Iterator[tuple[StoredCell, Score | None]]:
+    """Every planned cell with its score, in plan order; of all items, or of some.
+
+    Prompts have their sections where a scorer needs them, or if `sections` says so. An answer to a
+    prompt that the server cut without a word is failed, not wrong; `cut` are these, where they are
+    known already (`cuts_of_run`). `cells` are those to score, if they are being read already.
+    """
+    by_panel = [scorers[panel.scorer] for panel in run.panels]
+    sections = sections or any(scorer.needs_prompt for scorer in by_panel)
+    cut = cuts_of_run(store, run) if cut is None else cut
+    if cells is None:
+        cells = store.cells(run, items=items, within=within, sections=sections)
+    if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
+        cells = _prepared(cells, by_panel)
+    for cell, score in judged_cells(cells, run, by_panel):
+        limit = cut.get((cell.panel, cell.key)) if cut else None
+        if limit is not None:
+            name = by_panel[cell.panel].name
+            reason = f"{CUT_PROMPT}: the server read no more than {limit:,} tokens of the prompt"
+            yield cell, Score(scorer=name, outcome="failed", reason=reason)
+            continue
+        yield cell, score
+
+
+def judged_cells(
+    cells: Iterator[StoredCell], run: Run, by_panel: Sequence[Scorer | None]
+) -> Iterator[tuple[StoredCell, Score | None]]:
+    """The cells with their scores, a stretch at a time: known ones are looked up, others made.
+
+    A panel without a scorer has no scores.
+    """
+    baselines, known = _Baselines(run), KnownScores(by_panel)
+    lookup = known.useful
+    try:
+        while stretch := list(islice(cells, STRETCH)):
+            befores = [
+                baselines.of(cell) if scorer is not None and scorer.needs_baseline else None
+                for cell, scorer in ((cell, by_panel[cell.panel]) for cell in stretch)
+            ]
+            keys = [
+                known.key(cell, None if before is None else before.content) if lookup else None
+                for cell, before in zip(stretch, befores, strict=True)
+            ]
+            scores = known.find([key for key in keys if key is not None])
+            fresh: dict[bytes, Score] = {}
+            for cell, before, key in zip(stretch, befores, keys, strict=True):
+                score = scores.get(key) if key is not None else None
+                scorer = by_panel[cell.panel]
+                if score is None and scorer is not None:
+                    response = None if before is None else before.response
+                    score = score_cell(cell, scorer, response)
+                    if key is not None and score is not None:
+                        fresh[key] = score
+                yield cell, score
+            if fresh:
+                known.put(fresh)
+    finally:
+        known.close()
+
+
+def _prepared(cells: Iterator[StoredCell], by_panel: Sequence[Scorer]) -> Iterator[StoredCell]:
+    """The same cells, a stretch at a time, each stretch shown to the scorers that prepare."""
+    while stretch := list(islice(cells, STRETCH)):
+        for place, scorer in enumerate(by_panel):
+            if isinstance(scorer, PreparedScorer):
+                scorer.prepare(
+                    [
+                        Case(variant=cell.variant, response=cell.response)
+                        for cell in stretch
+                        if cell.panel == place and cell.response is not None
+                    ]
+                )
+        yield from stretch
+
+
+class _Baselines:
+    """The replies to the clean prompt of the item at hand.
+
+    The store gives a run's cells in plan order: panel by panel, item by item, and of every item
+    the clean prompt first. So nothing but the replies to one clean prompt is kept.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._item: tuple[int, str] | None = None
+        self._replies: dict[int, StoredCell] = {}
+
+    def of(self, cell: StoredCell) -> StoredCell | None:
+        """The cell of the same repeat, else of the first with a reply; None where none has."""
+        recipe, item = cell.variant.recipe, (cell.panel, cell.variant.item.id)
+        if item != self._item:
+            self._item, self._replies = item, {}
+        if recipe.id == BASELINE.id and cell.response is not None:
+            self._replies[cell.repeat] = cell
+        repeat = cell.repeat - recipe.repeat * self._run.repeats
+        return self._replies.get(repeat) or next(iter(self._replies.values()), None)
+
+
+def run_tables(
+    store: Store,
+    run: Run,
+    scorers: Mapping[str, Scorer],
+    *,
+    within: CellRange | None = None,
+    cut: Mapping[tuple[int, str], int] | None = None,
+) -> list[Table]:
+    """One table a panel, read in one pass over the store; `within` restricts it to one item."""
+    builders = [TableBuilder(run, place) for place in range(len(run.panels))]
+    for cell, score in scored_cells(store, run, scorers, within=within, cut=cut):
+        builders[cell.panel].add(cell, score)
+    return [builder.table() for builder in builders]
+
+
+def _margin(cell: StoredCell) -> float:
+    target = cell.variant.prompt.target
+    if cell.response is None or not cell.response.scores or not isinstance(target, int):
+        return float("nan")
+    values = [s.logprob for s in cell.response.scores]
+    return values[target] - max(v for i, v in enumerate(values) if i != target)
+
+
+class TableBuilder:
+    """Collects one panel's cells as small numbers; prompts and texts are not kept."""
+
+    def __init__(self, run: Run, place: int) -> None:
+        self.run, self.place, self.panel = run, place, run.panels[place]
+        self.column = {recipe.id: n for n, recipe in enumerate(run.recipes)}
+        self.rows: dict[tuple[str, int, int], tuple[float, int, int, int, float, int]] = {}
+        self.served_by: dict[str, None] = {}
+        self.failures: dict[str, int] = {}
+        self.ids: dict[str, str] = {}
+        self.families: dict[str, str] = {}
+        self.chances: dict[str, float] = {}
+        self.outputs: dict[str, int] = {}
+        self.prompts: dict[tuple[str, int, str], list[int]] = {}
+        self.lacks_answers = False  # whether an answer was scored of which no text is known
+
+    def add(self, cell: StoredCell, score: Score | None) -> None:
+        variant = cell.variant
+        value = np.nan if score is None or score.value is None else score.value
+        outcome = MISSING if score is None else OUTCOMES.index(score.outcome)
+        if cell.response is not None and cell.response.served_by:
+            self.served_by[cell.response.served_by] = None
+        if score is not None and score.outcome == "failed":
+            reason = score.reason or "no reason"
+            self.failures[reason] = self.failures.get(reason, 0) + 1
+        if variant.item.key not in self.ids:
+            self.ids[variant.item.key] = variant.item.id
+            if variant.item.tags:
+                self.families[variant.item.key] = variant.item.tags[0]
+            if variant.prompt.choices:
+                self.chances[variant.item.key] = 1.0 / len(variant.prompt.choices)
+        column = self.column[variant.recipe.id]
+        # The identity condition asks the baseline at the repeats after the baseline's own.
+        repeat = cell.repeat - variant.recipe.repeat * self.run.repeats
+        place = variant.draw * self.run.repeats + repeat
+        if variant.status == "changed":
+            self.prompts.setdefault((variant.item.key, place, cell.key), []).append(column)
+        self.rows[variant.item.key, column, place] = (
+            value,
+            outcome,
+            STATUSES.index(variant.status),
+            cell.edits,
+            _margin(cell),
+            self._output(cell, score),
+        )
+
+    def _output(self, cell: StoredCell, score: Score | None) -> int:
+        """The number of what was answered; of an option its text, which outlives shuffling."""
+        if score is None or score.outcome != "scored":
+            return -1
+        text, prompt = score.extracted, cell.variant.prompt
+        if text is None:
+            self.lacks_answers = True
+            return -1
+        if text in prompt.labels and len(prompt.labels) == len(prompt.choices):
+            text = prompt.choices[prompt.labels.index(text)]
+        return self.outputs.setdefault(text.strip().lower(), len(self.outputs))
+
+    def table(self) -> Table:
+        items = tuple(sorted({key for key, _, _ in self.rows}))
+        position = {key: n for n, key in enumerate(items)}
+        depth = self.run.draws * self.run.repeats
+        shape = (len(items), len(self.run.recipes), depth)
+        value = np.full(shape, np.nan)
+        outcome = np.full(shape, MISSING, np.uint8)
+        status = np.zeros(shape, np.uint8)
+        edits = np.zeros(shape, np.int64)
+        margin = np.full(shape, np.nan)
+        output = np.full(shape, -1, np.int32)
+        in_plan = np.zeros(shape, np.bool_)
+        for (key, column, place), row in self.rows.items():
+            at = (position[key], column, place)
+            value[at], outcome[at], status[at], edits[at], margin[at], output[at] = row
+            in_plan[at] = True
+        merged = self._merge(status, position)
+        rescored = any(
+            (panel.task, panel.model.id) == (self.panel.task, self.panel.model.id)
+            for panel in self.run.panels[: self.place]
+        )
+        task = f"{self.panel.task} ({self.panel.scorer})" if rescored else self.panel.task
+        return Table(
+            panel=replace(self.panel, task=task),
+            place=self.place,
+            rescored=rescored,
+            merged=merged,
+            layout=self.run.experiment.get("layout", {}).get(self.panel.task),
+            recipes=self.run.recipes,
+            items=items,
+            value=value,
+            outcome=outcome,
+            status=status,
+            edits=edits,
+            margin=margin,
+            in_plan=in_plan,
+            draws=self.run.draws,
+            repeats=self.run.repeats,
+            chance=float(np.mean(list(self.chances.values()))) if self.chances else None,
+            item_ids=tuple(self.ids[key] for key in items),
+            served_by=tuple(self.served_by),
+            failures=self.failures,
+            output=None if self.lacks_answers or not self.outputs else output,
+            families=tuple(self.families[key] for key in items)
+            if items and len(self.families) == len(items)
+            else None,
+        )
+
+    def _merge(
+        self, status: NDArray[np.uint8], position: Mapping[str, int]
+    ) -> dict[tuple[str, str], int]:
+        """Let each prompt of an item count for the first recipe that makes it."""
+        labels = [recipe.label for recipe in self.run.recipes]
+        items: dict[tuple[int, int], set[str]] = {}
+        for (item, place, _), columns in self.prompts.items():
+            first, *later = sorted(set(columns))
+            for column in later:
+                status[position[item], column, place] = STATUSES.index("not_applicable")
+                items.setdefault((column, first), set()).add(item)
+        return {(labels[b], labels[a]): len(items[b, a]) for b, a in sorted(items)}

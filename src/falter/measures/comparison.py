@@ -1,0 +1,498 @@
+"""Two or more sides on the same items: paired differences, and who is better under what.
+
+A side is a model, or a prompt. Every difference is taken item by item, so that what the sides have
+in common cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from falter.core.errors import InvalidValue
+from falter.core.records import Estimate
+from falter.measures.brittleness import gapped_item_sums
+from falter.measures.estimates import Basis
+from falter.measures.flips import cell_flips
+from falter.measures.resample import (
+    check_replications,
+    expanded_bca,
+    resampled_sums,
+    unit_codes,
+    unit_sums,
+)
+from falter.measures.variance import INFORMATIVE
+from falter.measures.verdicts import RecipeVerdict, Verdict, recipe_verdicts
+from falter.stats import Between, between_drops, between_rates, holm, least_error, too_few_clusters
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Better = Literal["later", "earlier", "alike", "undecided"]
+
+ESTIMANDS = {
+    "accuracy": "accuracy with the clean prompt, first less second",
+    "drop": "mean drop over these conditions, first less second",
+    "prompt_share": "share of the variance by prompt and run, first less second",
+    "flip_rate": "share of changed cells that are not the baseline's, first less second",
+}
+OVERALL = "all conditions"
+_BETTER: Mapping[Verdict, Better] = {
+    "degraded": "later",
+    "improved": "earlier",
+    "equivalent": "alike",
+    "undecided": "undecided",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """Outcomes of one side, the items in the same order for all sides that are compared.
+
+    `baseline` has one outcome per item; `perturbed` is items x conditions, NaN where missing;
+    `changed`, items x conditions, says where the recipe changed the prompt (default: everywhere).
+    """
+
+    baseline: ArrayLike
+    perturbed: ArrayLike
+    changed: ArrayLike | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairComparison:
+    """First less second, of four numbers; positive where the first has more."""
+
+    first: str
+    second: str
+    accuracy: Estimate
+    drop: Estimate
+    prompt_share: Estimate
+    flip_rate: Estimate
+    adjusted: Mapping[str, float | None] = field(default_factory=dict)
+
+
+def compare_pair(
+    first: Answers,
+    second: Answers,
+    *,
+    names: tuple[str, str] = ("first", "second"),
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> PairComparison:
+    """Differences of accuracy, average drop, prompt share and flip rate over the same items.
+
+    Each is the number of `first` less that of `second`, from the items that both have; with as many
+    conditions, from the cells that both have. Whole items, or `clusters`, are drawn again with all
+    their cells of both, so that what items have in common cancels. BCa intervals, their tails set
+    for few units by Student's t (Hesterberg 2015). Those of accuracy, drop and flip rate hold that
+    of `falter.stats.Between`, too: a sample in which by luck all clean answers of a side are right
+    says less than its draws do. The p-value is the level at which the interval ends at 0. Accuracy
+    outside 0.02 to 0.98 on either side: the prompt share is not_informative. Fewer than two items:
+    insufficient_data; fewer than six clusters: too_few_clusters.
+    """
+    check_replications(replications)
+    one, other = _Side.of(first, "first"), _Side.of(second, "second")
+    if len(one.baseline) != len(other.baseline):
+        raise InvalidValue(
+            "first, second",
+            (len(one.baseline), len(other.baseline)),
+            "the same items in the same order",
+            hint="give an item that one of them lacks a row of NaN",
+        )
+    if one.cells.shape == other.cells.shape:
+        both = one.there & other.there
+        one, other = (replace(s, cells=np.where(both, s.cells, np.nan)) for s in (one, other))
+    rows = one.used & other.used
+    codes = unit_codes(clusters, len(rows))[rows]
+    sides = [side.rows(rows) for side in (one, other)]
+    sums = [_ItemSums.of(side) for side in sides]
+    units = unit_sums(np.hstack([part.values for part in sums]), codes)
+    draws = resampled_sums(units, replications, seed) if len(units) > 1 else None
+    estimates = {}
+    for name, estimand in ESTIMANDS.items():
+        basis = Basis(
+            estimand=f"{estimand}, items like these",
+            items=int(rows.sum()),
+            conditions=max(part.width for part in sums),
+            excluded=int((~rows).sum()),
+            level=level,
+            seed=seed,
+        )
+        estimate = _difference(name, sums, units, draws, basis)
+        if name != "prompt_share" and estimate.low is not None:
+            between = _between(name, sides, None if clusters is None else codes.tolist())
+            estimate = _widened(estimate, between, level)
+        estimates[name] = estimate if clusters is None else _clustered(estimate, len(units))
+    return PairComparison(
+        first=names[0],
+        second=names[1],
+        **estimates,
+        adjusted={name: estimate.p_value for name, estimate in estimates.items()},
+    )
+
+
+def compare_family(
+    answers: Mapping[str, Answers],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> tuple[PairComparison, ...]:
+    """Every pair of several models, or prompts; `adjusted` are Holm's p-values over the pairs.
+
+    Each of the four numbers is a family of its own. See `compare_pair`.
+    """
+    if len(answers) < 2:
+        raise InvalidValue("answers", list(answers), "two or more to compare")
+    pairs = [
+        compare_pair(
+            answers[a], answers[b], names=(a, b), clusters=clusters, level=level,
+            replications=replications, seed=seed,
+        )
+        for a, b in combinations(answers, 2)
+    ]  # fmt: skip
+    by_name = {name: holm([getattr(pair, name).p_value for pair in pairs]) for name in ESTIMANDS}
+    return tuple(
+        replace(pair, adjusted={name: by_name[name][place] for name in ESTIMANDS})
+        for place, pair in enumerate(pairs)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """`Answers` as arrays of the right shape."""
+
+    baseline: Floats
+    cells: Floats
+    changed: Bools
+
+    @classmethod
+    def of(cls, answers: Answers, name: str) -> _Side:
+        cells = np.asarray(answers.perturbed, dtype=np.float64)
+        baseline = np.asarray(answers.baseline, dtype=np.float64)
+        if cells.ndim != 2 or baseline.shape != cells.shape[:1]:
+            raise InvalidValue(
+                name, (baseline.shape, cells.shape), "one baseline outcome for every item"
+            )
+        changed = np.ones(cells.shape, dtype=bool)
+        if answers.changed is not None:
+            changed = np.asarray(answers.changed, dtype=bool)
+        if changed.shape != cells.shape:
+            raise InvalidValue(name, changed.shape, f"`changed` of {cells.shape}")
+        return cls(baseline=baseline, cells=cells, changed=changed)
+
+    @property
+    def there(self) -> Bools:
+        """Items x conditions with an outcome."""
+        return np.asarray(~np.isnan(self.cells))
+
+    @property
+    def used(self) -> Bools:
+        """The items with a baseline and a condition."""
+        return np.asarray(~np.isnan(self.baseline) & self.there.any(axis=1))
+
+    @property
+    def flips(self) -> Floats:
+        """1 where the outcome is not the baseline's, 0 where it is; NaN where unchanged."""
+        flips = cell_flips(self.baseline[:, None], self.cells[:, :, None])
+        return np.where(self.there & self.changed, flips, np.nan)
+
+    def rows(self, rows: Bools) -> _Side:
+        """Some of the items."""
+        return _Side(
+            baseline=self.baseline[rows], cells=self.cells[rows], changed=self.changed[rows]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ItemSums:
+    """Per item the terms whose sums over items give a side's four numbers.
+
+    `values` holds 1 and the baseline; per condition drops, their number, flips and theirs; then
+    the table's outcomes and their number; last the shares of the variance within items and of the
+    mean square. The table has the baseline as a condition, since the prompt share is about all
+    prompts. Cells that a recipe did not change are no part of it; of the drops they are.
+    """
+
+    values: Floats
+    width: int
+    mean: float
+
+    @classmethod
+    def of(cls, side: _Side) -> _ItemSums:
+        there, known = side.there, side.there & side.changed
+        drops = np.where(there, side.baseline[:, None] - side.cells, 0.0)
+        flips = np.where(known, side.flips, 0.0)
+        table = np.column_stack([side.baseline, np.where(known, side.cells, np.nan)])
+        table = table[:, ~np.isnan(table).all(axis=0)]
+        seen = ~np.isnan(table)
+        y = np.where(seen, table, 0.0)
+        items, width = table.shape
+        within = np.zeros(items)
+        if items:  # of single outcomes, ddof 1
+            within = gapped_item_sums(table[:, :, None])[:, 1] * width / max(1, width - 1)
+        counts = np.maximum(seen.sum(axis=0), 1)
+        square = items * (y**2 / counts).mean(axis=1)
+        values = [np.ones(items), side.baseline, drops, there, flips, known, y, seen]
+        return cls(
+            values=np.column_stack([*values, within, square]).astype(np.float64),
+            width=side.cells.shape[1],
+            mean=float((y.sum(axis=0) / counts).mean()) if items else 0.0,
+        )
+
+    def quantities(self, sums: Floats) -> dict[str, Floats]:
+        """Accuracy, average drop, prompt share and flip rate from (..., columns) sums over items.
+
+        share = within/(square − mean over j ≠ k of ȳ_j ȳ_k), each cut at 0
+        """
+        k = self.width
+        n, baseline = sums[..., 0], sums[..., 1]
+        drops, there, flips, known = (sums[..., 2 + i * k : 2 + (i + 1) * k] for i in range(4))
+        rest = sums[..., 2 + 4 * k : -2]
+        width = rest.shape[-1] // 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            y = rest[..., :width] / rest[..., width:]
+            within, square = sums[..., -2] / n, sums[..., -1] / n
+            accuracy = baseline / n
+        across = np.square(y.sum(axis=-1)) - np.square(y).sum(axis=-1)
+        prompt = np.maximum(within, 0.0)
+        whole = prompt + np.maximum(square - within - across / max(1, width * (width - 1)), 0.0)
+        share = np.where(whole > 0.0, prompt / np.where(whole > 0.0, whole, 1.0), np.nan)
+        return {
+            "accuracy": accuracy,
+            "drop": _mean_of_means(drops, there),
+            "prompt_share": share,
+            "flip_rate": _mean_of_means(flips, known),
+        }
+
+
+def _mean_of_means(sums: Floats, counts: Floats) -> Floats:
+    """The mean over conditions of each one's mean; a condition without a cell does not count."""
+    there = counts > 0.0
+    means = np.where(there, sums / np.where(there, counts, 1.0), 0.0)
+    ran = there.sum(axis=-1)
+    return np.where(ran > 0, means.sum(axis=-1) / np.maximum(ran, 1), np.nan)
+
+
+NAMES = ("accuracy", "drop", "prompt_share", "flip_rate")
+ESTIMANDS = {
+    "accuracy": "accuracy with the clean prompt, first less second",
+    "drop": "mean drop over these conditions, first less second",
+    "prompt_share": "share of the variance by prompt and run, first less second",
+    "flip_rate": "share of changed cells that are not the baseline's, first less second",
+}
+
+
+def _difference(
+    name: str, parts: Sequence[_ItemSums], units: Floats, draws: Floats | None, basis: Basis
+) -> Estimate:
+    measure = f"compare.{name}"
+    if len(units) < 2 or draws is None:
+        return basis.undefined(measure, "insufficient_data", "fewer than two items")
+    if name == "prompt_share" and not all(
+        INFORMATIVE[0] <= p.mean <= INFORMATIVE[1] for p in parts
+    ):
+        why = "nearly every outcome is the same on one side: see the flip rate"
+        return basis.undefined(measure, "not_informative", why)
+
+    def statistic(sums: Floats) -> Floats:
+        split = parts[0].values.shape[1]
+        one, other = sums[..., :split], sums[..., split:]
+        return parts[0].quantities(one)[name] - parts[1].quantities(other)[name]
+
+    total = units.sum(axis=0)
+    value = float(statistic(total))
+    if np.isnan(value):
+        return basis.undefined(measure, "insufficient_data", "no cell, or nothing that varies")
+    interval, p_value = expanded_bca(
+        value, statistic(draws), statistic(total - units), level=basis.level
+    )
+    return basis.estimate(measure, value, interval, p_value=p_value)
+
+
+def _between(
+    name: str, sides: Sequence[_Side], clusters: Sequence[Hashable] | None
+) -> Between | None:
+    """The same difference, of two numbers with intervals of their own."""
+    first, second = sides
+    if name == "accuracy":
+        return between_rates(first.baseline, second.baseline, clusters=clusters)
+    if name == "flip_rate":
+        return between_rates(first.flips, second.flips, clusters=clusters)
+    return between_drops(
+        (first.baseline, first.cells), (second.baseline, second.cells), clusters=clusters
+    )
+
+
+def _widened(estimate: Estimate, between: Between | None, level: float) -> Estimate:
+    """The estimate with its interval widened to that one, and a p-value no smaller than its."""
+    ends = None if between is None else between.interval(level)
+    if between is None or ends is None or estimate.low is None or estimate.high is None:
+        return estimate
+    p_value = estimate.p_value
+    if p_value is not None:
+        p_value = max(p_value, least_error(between.excludes_zero))
+    return replace(
+        estimate,
+        low=min(estimate.low, ends[0]),
+        high=max(estimate.high, ends[1]),
+        p_value=p_value,
+        method=f"{estimate.method}, holding MOVER",
+    )
+
+
+def _clustered(estimate: Estimate, clusters: int) -> Estimate:
+    estimate = replace(estimate, clusters=clusters)
+    few = too_few_clusters(clusters)
+    if estimate.status != "ok" or few is None:
+        return estimate
+    return replace(
+        estimate,
+        status="too_few_clusters",
+        low=None,
+        high=None,
+        p_value=None,
+        method=f"none: {few}",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionDifference:
+    """The later side's score less the earlier's under one condition, or over all of them.
+
+    `difference` has its own interval; `together` the one that holds for the whole family, which
+    decides who is `better`. `why` says why nothing could be decided.
+    """
+
+    name: str
+    better: Better
+    difference: Estimate
+    together: Estimate
+    p_equivalent: float | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairUnderConditions:
+    """Two sides: over all conditions that count for the average, and under each one."""
+
+    later: str
+    earlier: str
+    overall: ConditionDifference
+    conditions: tuple[ConditionDifference, ...]
+
+
+def compare_conditions(
+    scores: Mapping[str, ArrayLike],
+    *,
+    names: Sequence[str],
+    averaged: Sequence[str] | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    margin: float = 0.02,
+    level: float = 0.95,
+    replications: int = 2000,
+    seed: int = 0,
+) -> tuple[PairUnderConditions, ...]:
+    """For every pair of sides who is better under which condition, with one error for all of it.
+
+    `scores` are items x conditions for each side, NaN where missing, the same items in the same
+    order. A difference is over the items that both have. The overall one is the mean of
+
+        b_i − a_i = mean over j in J_i of (b_ij − a_ij)
+
+    over items, J_i being those `averaged` conditions (default: all) that both sides have for item
+    i. The overall differences of all pairs and all those under one condition are one family with
+    the rule of `recipe_verdicts`: `later` or `earlier` is better where the interval that holds for
+    the whole family leaves out zero, so that any false "better" is as rare as 1 - level; `alike`
+    where the difference is shown to lie within the margin; else `undecided`.
+    """
+    tables = {side: _table(side, values, names) for side, values in scores.items()}
+    if len(tables) < 2:
+        raise InvalidValue("scores", list(tables), "two or more to compare")
+    sizes = sorted({len(table) for table in tables.values()})
+    if len(sizes) > 1:
+        raise InvalidValue(
+            "scores",
+            sizes,
+            "the same items in the same order",
+            hint="give an item that one of them lacks a row of NaN",
+        )
+    inside = np.array([averaged is None or name in averaged for name in names])
+    pairs = [(b, a) for a, b in combinations(tables, 2)]
+    columns = [_columns(tables[later], tables[earlier], inside) for later, earlier in pairs]
+    before, after = (np.hstack([both[side] for both in columns]) for side in (0, 1))
+    labels = [OVERALL, *names]
+    family = recipe_verdicts(
+        before,
+        after,
+        names=[f"{n} {label}" for n in range(len(pairs)) for label in labels],
+        clusters=clusters,
+        margin=margin,
+        level=level,
+        replications=replications,
+        seed=seed,
+    ).recipes
+    width = len(labels)
+    results = []
+    for n, (later, earlier) in enumerate(pairs):
+        own = [
+            _condition_difference(label, verdict, int(inside.sum()) if label == OVERALL else 1)
+            for label, verdict in zip(labels, family[n * width : (n + 1) * width], strict=True)
+        ]
+        results.append(
+            PairUnderConditions(
+                later=later, earlier=earlier, overall=own[0], conditions=tuple(own[1:])
+            )
+        )
+    return tuple(results)
+
+
+def _table(side: str, values: ArrayLike, names: Sequence[str]) -> Floats:
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != len(names):
+        expected = f"items x {len(names)} conditions"
+        raise InvalidValue(f"scores of '{side}'", table.shape, expected)
+    return table
+
+
+def _columns(later: Floats, earlier: Floats, inside: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Both sides' scores: over the cells that both have, then under each condition."""
+    both = ~np.isnan(later) & ~np.isnan(earlier)
+    counted = both & inside
+    counts = counted.sum(axis=1)
+
+    def with_mean(table: Floats) -> Floats:
+        sums = np.where(counted, table, 0.0).sum(axis=1)
+        mean = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+        return np.column_stack([mean, np.where(both, table, np.nan)])
+
+    return with_mean(later), with_mean(earlier)
+
+
+def _condition_difference(
+    label: str, verdict: RecipeVerdict, conditions: int
+) -> ConditionDifference:
+    what = "mean score over these conditions" if label == OVERALL else "score in this condition"
+    estimand = f"{what}, later less earlier, items like these"
+    return ConditionDifference(
+        name=label,
+        better=_BETTER[verdict.verdict],
+        difference=replace(
+            verdict.drop, measure="compare.score", estimand=estimand, conditions=conditions
+        ),
+        together=replace(
+            verdict.together,
+            measure="compare.score.together",
+            estimand=f"{estimand}, all at once",
+            conditions=conditions,
+        ),
+        p_equivalent=verdict.p_equivalent,
+        why=verdict.why,
+    )
