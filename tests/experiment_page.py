@@ -13,7 +13,6 @@ from falter.experiment._config import (
     DATA,
     ENGINE,
     MODEL,
-    PRECISION,
     PRICE,
     SAMPLING,
     Judges,
@@ -75,7 +74,6 @@ SECTIONS = (
     ),
     ("A price", "Under `price` of a model.", PRICE),
     ("How answers are written", "Under `sampling`.", SAMPLING),
-    ("When to stop", "Under `precision`, with a `budget`. [Thrift](thrift.md).", PRECISION),
     (
         "Processes of their own",
         "Under `engine`, or its name alone. [Ray](scale.md#engines-of-their-own-ray).",
@@ -147,7 +145,7 @@ Rows = Sequence[Mapping[str, Any]] | DataFrame
 def keywords() -> str:
     """The whole module."""
     below = {"Your own data": DATA, "A price": PRICE, "A model": MODEL, "Sampling": SAMPLING,
-             "When to stop": PRECISION, "Processes of their own": ENGINE,
+             "Processes of their own": ENGINE,
              "What a gate may spend": BUDGET, "A gate": GATE}  # fmt: skip
     parts = [TYPES]
     for about, block in below.items():

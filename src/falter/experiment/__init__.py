@@ -103,7 +103,7 @@ if TYPE_CHECKING:
         rewrite_status,
     )
     from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
-    from falter.experiment._settings import Block, Option, Setting, options_of
+    from falter.experiment._settings import Block, Option, Setting, options_of, removed
     from falter.experiment._shown import FORMS, Shown, report_form, write_report
     from falter.experiment._stored import open_store
     from falter.experiment._study import (
@@ -231,6 +231,7 @@ __all__ = [
     "read_study",
     "read_study_settings",
     "recipe_from",
+    "removed",
     "report_form",
     "rescored_study",
     "resolve",

@@ -39,7 +39,7 @@ from falter.scorers import ScorerNames
 from falter.tasks import DataSpec, target_column
 
 __all__ = [
-    "EXPERIMENT", "STUDY", "EngineSpec", "Experiment", "ModelSpec", "Precision", "StepSpec",
+    "EXPERIMENT", "STUDY", "EngineSpec", "Experiment", "ModelSpec", "StepSpec",
     "StudySettings", "identity_settings", "listed", "overlay", "override", "read_experiment",
     "read_file", "read_settings", "read_study_settings",
 ]  # fmt: skip
@@ -169,19 +169,6 @@ SAMPLING = Block(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Precision:
-    """How narrow an interval has to be, for exactly the items there are: half its width."""
-
-    average: float | None = setting("of the average drop, in points", low=0.1, high=50, off="2")
-    brittleness: float | None = setting("of brittleness, in percent", low=0.1, high=50, off="3")
-    recipe: float | None = setting("of every recipe's drop, in points", low=0.1, high=50, off="5")
-
-
-PRECISION = Block(Precision)
-
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSpec:
     """Processes that hold the models, and how many."""
 
@@ -280,13 +267,6 @@ class Experiment:
     budget: int | str | None = setting("the most requests, or '5 USD': a random part is asked",
         "--budget", shape=Budget(),
         identity="when set", without="all", metavar="N", off="2000")
-    precision: Precision | None = setting("stop before the budget is spent, once these intervals "
-        "are narrow enough", shape=PRECISION)
-    decide: float | None = setting("stop once every recipe has a verdict at this margin, in points",
-        "--decide", low=0.1, high=50, identity="when set",
-        off="5")
-    looks: int = setting("how often 'precision' or 'decide' looks and may stop", "--looks",
-        default=4, low=2, high=6, off="4")
     seed: int = setting("the seed of everything random", "--seed", default=0, low=0, on="0")
     sampling: Sampling | None = setting("how answers are written", shape=SAMPLING,
         identity="always")

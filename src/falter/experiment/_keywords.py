@@ -78,14 +78,6 @@ class SamplingSettings(TypedDict, total=False):
     seed: int | None
 
 
-class PrecisionSettings(TypedDict, total=False):
-    """When to stop."""
-
-    average: float | None
-    brittleness: float | None
-    recipe: float | None
-
-
 class EngineSettings(TypedDict, total=False):
     """Processes of their own."""
 
@@ -156,9 +148,6 @@ class ExperimentSettings(TypedDict, total=False):
     draws: int | None
     repeats: int | None
     budget: int | str | None
-    precision: PrecisionSettings | None
-    decide: float | None
-    looks: int | None
     seed: int | None
     sampling: SamplingSettings | None
     protect: str | Sequence[str] | None

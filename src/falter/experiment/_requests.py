@@ -16,7 +16,6 @@ from falter.core.ids import short
 from falter.core.interfaces import Client
 from falter.core.records import Request, Response, Run
 from falter.experiment._execute import record_run, recorded_plan
-from falter.experiment._looks import refuse_export
 from falter.experiment._study import ResolvedStudy
 from falter.store import Batches, Store, planned_keys, put_answers
 
@@ -69,7 +68,6 @@ def export_requests(
     requests, nor those of two models.
     """
     for _, resolved in study.parts:
-        refuse_export(resolved.experiment)
         if resolved.rewrites is not None:
             resolved.rewrites.require()
     files = _Files(output, per_file)

@@ -25,6 +25,14 @@ BY_TYPE: Shape[Any] = Shape()
 BY_FIELD: Any = object()
 
 
+REMOVED = {
+    "precision": "set 'budget' to bound the requests, and read the intervals",
+    "decide": "set 'budget' to bound the requests, and read the verdicts",
+    "looks": "a run takes its whole 'budget'; 'looks' below 'gate' are those of 'falter gate'",
+}
+"""Settings of earlier versions, with the advice that their error gives."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One setting: what it is for, its option on the command line, and what it may hold.
@@ -140,6 +148,8 @@ class Block(Shape[T]):
         mapping = Options().read(data, place)
         names = [entry.name for entry in self.settings]
         for name in mapping:
+            if name in REMOVED and name not in names:
+                raise removed(name)
             if name not in names:
                 raise UnknownName(f"setting of {place.name or 'an experiment'}", name, names)
         values: dict[str, Any] = {}
@@ -203,6 +213,11 @@ def _over(block: Mapping[str, Any], name: str, value: Any) -> Any:
     """What was typed in place of the file's value; of a mapping, only what was named."""
     before = block.get(name)
     return {**before, **value} if isinstance(before, Mapping) and isinstance(value, dict) else value
+
+
+def removed(name: str) -> UsageError:
+    """The error for a setting of an earlier version."""
+    return UsageError(f"'{name}' was removed; {REMOVED[name]}")
 
 
 def options_of(block: Block[Any], parent: Setting | None = None) -> list[Option]:

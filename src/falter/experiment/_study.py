@@ -33,7 +33,6 @@ from falter.experiment._execute import (
 )
 from falter.experiment._findings import part_result
 from falter.experiment._gate_settings import GateSpec
-from falter.experiment._looks import is_enough, looks, looks_of
 from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
 from falter.experiment._remedies import RemedyUnfit
@@ -377,9 +376,6 @@ def carry_out_study(
     if shard is not None and study.judging:
         why = f"--shard {shard} cannot be judged: a judge needs the answers of all shards"
         raise UsageError(why, hint="run shards without --judge, merge their stores, then judge")
-    if shard is not None and any(looks(resolved.experiment) for _, resolved in study.parts):
-        why = f"--shard {shard} cannot look: a look needs the answers of all shards"
-        raise UsageError(why, hint="leave 'precision' and 'decide' out; 'budget' alone can be cut")
     for _, resolved in study.parts:
         if resolved.rewrites is not None:
             resolved.rewrites.require()
@@ -426,17 +422,13 @@ async def _carry_out(
         async def run(part: Part, resolved: Resolved, clients: Sequence[Client]) -> None:
             if on_part is not None and part.title:
                 on_part(len(done) + 1, count, part.title)
-            for look in looks_of(resolved):
-                is_complete = record_run(look, store, command)
-                if not is_complete:
-                    for client in clients:
-                        if id(client) not in ready:
-                            await stack.enter_async_context(opened([client]))
-                            ready.add(id(client))
-                    await carry_out(look, store, watch, shard)
-                if is_enough(look, store):
-                    break
-            done.append((part, look.run))
+            if not record_run(resolved, store, command):
+                for client in clients:
+                    if id(client) not in ready:
+                        await stack.enter_async_context(opened([client]))
+                        ready.add(id(client))
+                await carry_out(resolved, store, watch, shard)
+            done.append((part, resolved.run))
 
         for part, resolved in study.parts:
             await run(part, resolved, study.clients)

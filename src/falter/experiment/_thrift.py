@@ -30,7 +30,6 @@ def laid_out(resolved: Resolved) -> Resolved:
     """
     run = resolved.run
     if resolved.experiment.budget is None:
-        refuse_without_budget(resolved.experiment)
         return resolved
     budget = affordable(resolved)
     tasks = list(dict.fromkeys(p.panel.task for p in resolved.panels))
@@ -124,31 +123,19 @@ def promise(panel: PanelPlan) -> dict[str, Any] | None:
     }
 
 
-def refuse_without_budget(experiment: Experiment) -> None:
-    """Raise if a run is to stop early and nobody said what it may take at most."""
-    for name in ("precision", "decide"):
-        if getattr(experiment, name) is not None:
-            raise UsageError(
-                f"'{name}' needs a 'budget', the most requests that the run may take",
-                hint="'falter plan --budget N' shows what to expect of N requests",
-            )
-
-
 def refuse_with_protocol(name: str, settings: Mapping[str, Any]) -> None:
     """Raise if a whole protocol is to be cut to a budget."""
-    for setting in ("budget", "precision", "decide"):
-        if settings.get(setting) is not None:
-            raise UsageError(
-                f"The protocol {name} cannot be cut to a budget: its figures need every cell",
-                hint=f"leave '{setting}' out, and set a 'limit' of items",
-            )
+    if settings.get("budget") is not None:
+        raise UsageError(
+            f"The protocol {name} cannot be cut to a budget: its figures need every cell",
+            hint="leave 'budget' out, and set a 'limit' of items",
+        )
 
 
 def refuse_with_gate(experiment: Experiment) -> None:
     """Raise if a gate is to be cut to a run's budget: it decides by looks of its own."""
-    for setting in ("budget", "precision", "decide"):
-        if getattr(experiment, setting) is not None:
-            raise UsageError(
-                f"A gate does not take the '{setting}' of a run, since it has looks of its own",
-                hint="write what it may take under 'gate:', as in 'gate: {budget: {calls: 4000}}'",
-            )
+    if experiment.budget is not None:
+        raise UsageError(
+            "A gate does not take the 'budget' of a run, since it has looks of its own",
+            hint="write what it may take under 'gate:', as in 'gate: {budget: {calls: 4000}}'",
+        )
