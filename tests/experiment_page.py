@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from falter.experiment import EXAMPLE, EXPERIMENT, STUDY, Block, Setting
-from falter.experiment._config import (
+from falter.experiment._gate_settings import BUDGET, GATE, Looks, Margins
+from falter.experiment.config import (
     DATA,
     ENGINE,
     MODEL,
@@ -18,11 +19,9 @@ from falter.experiment._config import (
     Judges,
     Model,
 )
-from falter.experiment._gate_settings import BUDGET, GATE, Looks, Margins
-from falter.experiment._grid import Grid
-from falter.experiment._settings import Many
-from falter.experiment._shapes import (
+from falter.experiment.setting_types import (
     Budget,
+    Grid,
     Options,
     Placeholders,
     RecipeSteps,
@@ -31,12 +30,13 @@ from falter.experiment._shapes import (
     Template,
     Value,
 )
+from falter.experiment.settings import Many
 
 __all__ = ["KEYWORDS", "PAGE", "keywords", "page"]
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "experiment-file.md"
-KEYWORDS = ROOT / "src" / "falter" / "experiment" / "_keywords.py"
+KEYWORDS = ROOT / "src" / "falter" / "experiment" / "keywords.py"
 
 HEAD = """\
 # The experiment file
@@ -122,8 +122,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, Required, TypedDict
-
-__all__ = ["DataFrame", "ExperimentSettings"]
 
 RecipeSettings = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
 """A perturbation's name, a mapping of it to its parameters, or a chain of these."""

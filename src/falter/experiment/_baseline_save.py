@@ -11,7 +11,7 @@ from falter.core.errors import UsageError
 from falter.core.ids import short
 from falter.core.records import BASELINE, Item, Run
 from falter.experiment._baseline import Baseline, baseline_of, write_baseline
-from falter.experiment._labels import run_scorers
+from falter.experiment.scoring import run_scorers
 from falter.figures import Column, Figure, Grid, Statement, Study, Value
 from falter.figures import numbers as n
 from falter.store import Store, find_study

@@ -16,8 +16,6 @@ from falter.core.errors import UsageError
 from falter.core.interfaces import Client, RewriteBank
 from falter.core.records import Item, Recipe, Request
 from falter.experiment._baseline import Baseline, read_baseline
-from falter.experiment._config import Experiment, read_settings
-from falter.experiment._connect import connect_all
 from falter.experiment._gate_checks import (
     check_baseline,
     check_cluster,
@@ -32,11 +30,14 @@ from falter.experiment._gate_lines import (
 )
 from falter.experiment._gate_result import LineCost, infeasible_text
 from falter.experiment._gate_settings import GateSpec
-from falter.experiment._permits import check_permits
-from falter.experiment._resolve import PanelPlan, Resolved, load_tasks, resolve
 from falter.experiment._rewrites import bank_in
-from falter.experiment._study import read_study
-from falter.experiment._thrift import refuse_with_gate
+from falter.experiment.budgets import refuse_with_gate
+from falter.experiment.config import Experiment
+from falter.experiment.connections import connect_all
+from falter.experiment.experiment_file import check_permits, read_settings
+from falter.experiment.resolving import PanelPlan, Resolved, resolve
+from falter.experiment.study import read_study
+from falter.experiment.task_loading import load_tasks
 from falter.gate import GatePlan, Schedule, plan_gate, schedule
 from falter.planning import Cost, count_cells, estimate_cost, plan
 from falter.tasks import Task, hash_order

@@ -6,7 +6,7 @@ from falter.core.errors import UsageError
 from falter.core.records import BASELINE, Recipe
 from falter.experiment._baseline import Baseline, manifest_hash
 from falter.experiment._gate_settings import GateSpec
-from falter.experiment._resolve import Resolved
+from falter.experiment.resolving import Resolved
 from falter.gate import ANYTIME
 from falter.tasks import DataSpec, Task
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from falter.core.records import Estimate
-from falter.experiment._answers import PickedAnswers, pick_answers
 from falter.experiment._gate import OpenGate
 from falter.experiment._gate_result import GateResult, line_text
+from falter.experiment.answers import PickedAnswers, pick_answers
 from falter.figures import Column, Example, Examples, Figure, Grid, Statement, Study, Value
 from falter.figures import numbers as n
 from falter.gate import LineResult

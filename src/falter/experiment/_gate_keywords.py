@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from falter.core.errors import UsageError
-from falter.experiment._api import with_names
-from falter.experiment._config import DATA
 from falter.experiment._gate import Gate, read_gate
 from falter.experiment._gate_settings import GATE
+from falter.experiment.config import DATA
+from falter.experiment.results import with_names
 
 __all__ = ["keyword_gate"]
 

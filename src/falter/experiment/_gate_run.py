@@ -16,7 +16,12 @@ from falter import __version__
 from falter.analysis import Table, run_tables
 from falter.core.ids import short
 from falter.core.records import BASELINE
-from falter.experiment._execute import (
+from falter.experiment._gate import AGAIN, ASKED_AGAIN, Gate, OpenGate, asks_again, gate_in
+from falter.experiment._gate_lines import (
+    gate_lines,
+)
+from falter.experiment._gate_result import GateResult
+from falter.experiment.execution import (
     Watch,
     carry_out_together,
     check_scorers,
@@ -24,13 +29,8 @@ from falter.experiment._execute import (
     record_run,
     run_async,
 )
-from falter.experiment._gate import AGAIN, ASKED_AGAIN, Gate, OpenGate, asks_again, gate_in
-from falter.experiment._gate_lines import (
-    gate_lines,
-)
-from falter.experiment._gate_result import GateResult
-from falter.experiment._labels import run_scorers
-from falter.experiment._resolve import Resolved
+from falter.experiment.resolving import Resolved
+from falter.experiment.scoring import run_scorers
 from falter.gate import LineResult, decide
 from falter.measures import noise_floor
 from falter.runner import Progress

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from falter.experiment._settings import Block, setting
-from falter.experiment._shapes import Place, Shape, Value
+from falter.experiment.setting_types import Place, Shape, Value
+from falter.experiment.settings import Block, setting
 from falter.gate import ANYTIME
 
 __all__ = ["BUDGET", "GATE", "Budget", "GateSpec", "Looks", "Margins"]
