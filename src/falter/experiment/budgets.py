@@ -1,4 +1,4 @@
-"""A run cut to a budget of requests: which items are asked in which recipes, known by the seed."""
+"""Prices, and a run cut to a budget: the requests that it pays for, and the cells they go to."""
 
 from __future__ import annotations
 
@@ -18,8 +18,14 @@ from falter.experiment.config import Experiment
 from falter.experiment.resolving import PanelPlan, Resolved
 from falter.experiment.setting_types import Options, Place, Value
 from falter.experiment.settings import Block, Setting
-from falter.planning import Cost, Price, estimate_cost
+from falter.planning import Price, estimate_cost
 from falter.stats import Layout, budget_layout, planned_half_widths
+
+SAMPLE = 200
+"""Items of a panel whose prompts are counted; the others are taken to be as long."""
+ROUNDING = 1e-6
+MIN_ITEMS = 20
+"""Items below which a layout tells next to nothing."""
 
 # Price lists: the price of a million tokens, by the model's name. No price is guessed.
 
@@ -117,14 +123,10 @@ _ENTRY = Block(
 )  # fmt: skip
 
 
-# How many requests a budget in tokens or in money pays for, by the plan's own estimate.
+# The requests that a budget in tokens or in money pays for, by the plan's own estimate
 
 
-SAMPLE = 200
-"""Items of a panel whose prompts are counted; the others are taken to be as long."""
-
-
-def affordable(resolved: Resolved) -> int:
+def _affordable(resolved: Resolved) -> int:
     """The requests that the budget pays for: itself where it is a number of them.
 
         requests = budget · cells / (what the whole table takes at most)
@@ -138,7 +140,7 @@ def affordable(resolved: Resolved) -> int:
         return budget
     number, unit = budget.split()
     run = resolved.run
-    panels = distinct_panels(resolved.panels)
+    panels = _distinct_panels(resolved.panels)
     prices = {} if unit == "tokens" else _prices(resolved, panels, unit)
     whole = cells = 0.0
     for place, panel in enumerate(panels):
@@ -146,7 +148,7 @@ def affordable(resolved: Resolved) -> int:
         sample = replace(panel, items=items)
         target = replace(panel.target, price=prices.get(place))
         cost = estimate_cost(sample.requests(run.draws, run.repeats), target, set)
-        taken = cost.prompt_tokens + cost.completion_tokens if not prices else _amount(cost)
+        taken = cost.amount or 0.0 if prices else cost.prompt_tokens + cost.completion_tokens
         whole += taken * len(panel.items) / max(1, len(items))
         cells += panel.cells(run.draws, run.repeats)
     if whole == 0.0:
@@ -157,7 +159,7 @@ def affordable(resolved: Resolved) -> int:
     return max(1, math.floor(min(1.0, float(number) / whole) * cells + 1e-9))
 
 
-def distinct_panels(panels: Sequence[PanelPlan], task: str | None = None) -> list[PanelPlan]:
+def _distinct_panels(panels: Sequence[PanelPlan], task: str | None = None) -> list[PanelPlan]:
     """The panels, of a task or of all, that are sent: scorers that read the same answers share."""
     kept: list[PanelPlan] = []
     for p in panels:
@@ -167,7 +169,7 @@ def distinct_panels(panels: Sequence[PanelPlan], task: str | None = None) -> lis
     return kept
 
 
-def more_of(budget: int | str | None, times: float) -> str:
+def _more_of(budget: int | str | None, times: float) -> str:
     """So many times a budget, rounded up, in its own words."""
     if not isinstance(budget, str):
         return f"{math.ceil((budget or 0) * times):,}"
@@ -213,13 +215,7 @@ def _line(model: str) -> str:
     return "'price: {input: 0.15, output: 0.60}', of a million tokens"
 
 
-def _amount(cost: Cost) -> float:
-    return cost.amount or 0.0
-
-
-ROUNDING = 1e-6
-MIN_ITEMS = 20
-"""Items below which a layout tells next to nothing."""
+# The cells that a budget pays for: which items are asked in which recipes, known by the seed
 
 
 def apply_budget(resolved: Resolved) -> Resolved:
@@ -231,10 +227,10 @@ def apply_budget(resolved: Resolved) -> Resolved:
     run = resolved.run
     if resolved.experiment.budget is None:
         return resolved
-    budget = affordable(resolved)
+    budget = _affordable(resolved)
     tasks = list(dict.fromkeys(p.panel.task for p in resolved.panels))
     first = {task: next(p for p in resolved.panels if p.panel.task == task) for task in tasks}
-    answers = {task: len(distinct_panels(resolved.panels, task)) for task in tasks}
+    answers = {task: len(_distinct_panels(resolved.panels, task)) for task in tasks}
     whole = {task: first[task].cells(run.draws, run.repeats) for task in tasks}
     everything = sum(whole[task] * answers[task] for task in tasks)
     layouts = {
@@ -276,7 +272,7 @@ def _layout(panel: PanelPlan, budget: float, whole: int, resolved: Resolved) -> 
         raise UsageError(
             f"A budget of {whole:,} requests is too small: of '{panel.panel.task}' it pays for "
             f"fewer than {min(MIN_ITEMS, len(keys))} items in {width} conditions each",
-            hint=f"give {more_of(resolved.experiment.budget, least / spent)} or more, or fewer "
+            hint=f"give {_more_of(resolved.experiment.budget, least / spent)} or more, or fewer "
             "models and tasks",
         )
     layout = budget_layout(keys, main, spent, seed=resolved.experiment.seed)
@@ -321,15 +317,6 @@ def budget_forecast(panel: PanelPlan) -> dict[str, Any] | None:
             per_item=min(counts),
         ),
     }
-
-
-def refuse_with_protocol(name: str, settings: Mapping[str, Any]) -> None:
-    """Raise if a whole protocol is to be cut to a budget."""
-    if settings.get("budget") is not None:
-        raise UsageError(
-            f"The protocol {name} cannot be cut to a budget: its figures need every cell",
-            hint="leave 'budget' out, and set a 'limit' of items",
-        )
 
 
 def refuse_with_gate(experiment: Experiment) -> None:

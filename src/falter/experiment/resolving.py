@@ -93,6 +93,10 @@ class Resolved:
     scorers: Mapping[str, Scorer]
     rewrites: Needs | None = None
 
+    @property
+    def clients(self) -> list[Client]:
+        return list({id(p.client): p.client for p in self.panels}.values())
+
 
 def resolve(
     experiment: Experiment,

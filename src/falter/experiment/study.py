@@ -16,7 +16,7 @@ from falter.core.records import BASELINE, Run
 from falter.experiment._gate_settings import GateSpec
 from falter.experiment._needs import model_made
 from falter.experiment._rewrites import bank_in
-from falter.experiment.budgets import apply_budget, refuse_with_protocol
+from falter.experiment.budgets import apply_budget
 from falter.experiment.config import (
     Experiment,
     ModelSpec,
@@ -109,13 +109,9 @@ class ResolvedStudy:
 def study_of(experiment: Experiment) -> StudySpec:
     """An experiment as a study of one part."""
     return StudySpec(
-        protocol=SINGLE_RUN,
-        preset=SINGLE_RUN.presets[0],
-        judges=(),
-        experiment=experiment,
-        settings={},
-        folder=Path(),
-    )
+        protocol=SINGLE_RUN, preset=SINGLE_RUN.presets[0], judges=(), experiment=experiment,
+        settings={}, folder=Path(),
+    )  # fmt: skip
 
 
 def read_study(
@@ -140,7 +136,11 @@ def read_study(
     preset = study.preset or protocol.presets[0]
     if preset not in protocol.presets:
         raise UnknownName(f"preset of {protocol.name}", preset, protocol.presets)
-    refuse_with_protocol(protocol.name, rest)
+    if rest.get("budget") is not None:
+        raise UsageError(
+            f"The protocol {protocol.name} cannot be cut to a budget: its figures need every cell",
+            hint="leave 'budget' out, and set a 'limit' of items",
+        )
     if rest.get("recipes") and not protocol.takes_recipes:
         raise UsageError(
             f"The protocol {protocol.name} has its own recipes",
@@ -173,11 +173,7 @@ def rewriting_experiments(spec: StudySpec) -> list[Experiment]:
     settings = _user_settings(spec, (), shelf)
     parts, _ = placed_parts(spec.protocol.parts(settings), settings)
     experiments = [_experiment(spec, part, shelf) for part in parts if part.judges is None]
-    return [
-        replace(experiment, models=())
-        for experiment in experiments
-        if any(map(model_made, recipes_of(experiment)))
-    ]
+    return [replace(e, models=()) for e in experiments if any(map(model_made, recipes_of(e)))]
 
 
 @contextlib.contextmanager

@@ -99,25 +99,14 @@ def open_sets(experiment: Experiment, bank: RewriteBank | None) -> list[VariantS
             template = template_for(task, scorer)
             if template not in templates:
                 templates.append(template)
-                sets.append(_set(task, scorer, experiment, recipes, bank))
+                held_out, items = hold_out(task, experiment, recipes)
+                made = conditions(experiment, task, scorer, recipes, held_out, bank)
+                sets.append(VariantSet(task=task, scorer=scorer, items=items, conditions=made,
+                                       draws=experiment.draws))  # fmt: skip
     return sets
 
 
-def _set(
-    task: Task,
-    scorer: Scorer,
-    experiment: Experiment,
-    recipes: tuple[Recipe, ...],
-    bank: RewriteBank | None,
-) -> VariantSet:
-    held_out, items = hold_out(task, experiment, recipes)
-    of_recipes = conditions(experiment, task, scorer, recipes, held_out, bank)
-    return VariantSet(
-        task=task, scorer=scorer, items=items, conditions=of_recipes, draws=experiment.draws
-    )
-
-
-# The meaning check with the encoder, where it is installed.
+# The meaning check, with the encoder where it is installed
 
 
 def encoder_if_there() -> Cosine | None:
@@ -129,28 +118,12 @@ def encoder_if_there() -> Cosine | None:
     return KnownCosines(Encoder.name, " ".join([MINILM.sha256, *versions]), minilm)
 
 
-def meaning_of(
-    rewordings: Sequence[Rewording],
-    *,
-    task: str,
-    recipe: str,
-    group: str,
-    language: str = "en",
-    same: Mapping[str, int] | None = None,
-) -> Meaning:
-    """What a recipe did to prompts, with cosines if the encoder is installed."""
-    return meaning(
-        rewordings,
-        task=task,
-        recipe=recipe,
-        group=group,
-        language=language,
-        encoder=encoder_if_there(),
-        same=same,
-    )
+def meaning_of(rewordings: Sequence[Rewording], **about: Any) -> Meaning:
+    """Measure as `meaning` does, with cosines if the encoder is installed."""
+    return meaning(rewordings, encoder=encoder_if_there(), **about)
 
 
-# A set of recipes for the shape of a task: its prompts are looked at, and each recipe is tried.
+# Recommended recipes: the prompts of a task are looked at, and each recipe is tried
 
 
 SAMPLE_ITEMS = 25
@@ -206,33 +179,31 @@ def _of_set(one: VariantSet) -> TaskProposals:
         advice for advice in ADVICE if traits[advice.trait] >= MIN_CHANGED_SHARE * len(one.items)
     ]
     tried = {recipe.label: rewordings for recipe, rewordings in one.rewordings()}
+    advised: dict[str, Advice] = {}
+    for advice in common:
+        for name in advice.recipes:
+            advised.setdefault(name, advice)
     return TaskProposals(
         task=one.task.name,
         scorer=one.scorer.name,
         traits=tuple(advice.trait for advice in common),
-        proposals=tuple(_proposed(common, tried)),
+        proposals=tuple(_proposed(a, name, tried[name]) for name, a in advised.items()),
     )
 
 
-def _proposed(common: Sequence[Advice], tried: dict[str, list[Rewording]]) -> Iterator[Proposal]:
-    named: set[str] = set()
-    for advice in common:
-        for name in advice.recipes:
-            if name in named:
-                continue
-            named.add(name)
-            found = meaning(tried[name], task="", recipe=name, group="")
-            yield Proposal(
-                recipe=name,
-                trait=advice.trait,
-                why=advice.why,
-                prompts=found.texts,
-                changed=found.changed,
-                lost={check: count for check, count in found.lost.items() if count},
-            )
+def _proposed(advice: Advice, name: str, tried: Sequence[Rewording]) -> Proposal:
+    found = meaning(tried, task="", recipe=name, group="")
+    return Proposal(
+        recipe=name,
+        trait=advice.trait,
+        why=advice.why,
+        prompts=found.texts,
+        changed=found.changed,
+        lost={check: count for check, count in found.lost.items() if count},
+    )
 
 
-# The manifest: one line for each variant of a set, so that others can check that theirs match.
+# The manifest: one line for each variant of a set, so that others can check that theirs match
 
 
 FORMAT = 1
