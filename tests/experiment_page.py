@@ -146,9 +146,14 @@ def keywords() -> str:
              "Processes of their own": ENGINE,
              "What a gate may spend": BUDGET, "A gate": GATE}  # fmt: skip
     parts = [TYPES]
+    parts.append(_typed("Columns", "The columns of your own data", DATA.settings[1:]))
     for about, block in below.items():
-        parts.append(_typed(_record(block), about, block.settings))
-    parts.append(_typed("RowsSettings", "Your own data in memory", DATA.settings[1:], ROWS))
+        base, settings = "TypedDict", block.settings
+        if block is DATA:
+            base, settings = "Columns", DATA.settings[:1]
+        parts.append(_typed(_record(block), about, settings, base))
+    parts.append("\nclass RowsSettings(Columns, total=False):\n"
+                 f'    """Your own data in memory."""\n\n{ROWS}\n')  # fmt: skip
     parts.append(ANY_MODEL)
     about, settings = "An experiment, or a protocol", (*EXPERIMENT.settings, *STUDY.settings)
     return "\n".join([*parts, _typed("ExperimentSettings", about, settings)])
@@ -158,8 +163,8 @@ def _record(block: Block[Any]) -> str:
     return f"{block.make.__name__.removesuffix('Spec')}Settings"
 
 
-def _typed(name: str, about: str, settings: tuple[Setting, ...], *more: str) -> str:
-    lines = [f"\nclass {name}(TypedDict, total=False):", f'    """{about}."""\n', *more]
+def _typed(name: str, about: str, settings: tuple[Setting, ...], base: str = "TypedDict") -> str:
+    lines = [f"\nclass {name}({base}, total=False):", f'    """{about}."""\n']
     for setting in settings:
         kind = python_type(setting.shape)
         needed = setting.required and name != "ExperimentSettings"

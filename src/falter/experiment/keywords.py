@@ -24,10 +24,9 @@ Rows = Sequence[Mapping[str, Any]] | DataFrame
 """Items in memory, for `falter.run`: a list of dictionaries, or a data frame."""
 
 
-class DataSettings(TypedDict, total=False):
-    """Your own data."""
+class Columns(TypedDict, total=False):
+    """The columns of your own data."""
 
-    path: Required[str]
     target: Required[str]
     target_as: Literal["auto", "index", "label", "text"] | None
     choices: str | Sequence[str] | None
@@ -36,6 +35,12 @@ class DataSettings(TypedDict, total=False):
     drop_duplicates: bool | None
     tags: str | Sequence[str] | None
     split: str | None
+
+
+class DataSettings(Columns, total=False):
+    """Your own data."""
+
+    path: Required[str]
 
 
 class PriceSettings(TypedDict, total=False):
@@ -108,18 +113,10 @@ class GateSettings(TypedDict, total=False):
     undecided: Literal["fail", "neutral", "pass"] | None
 
 
-class RowsSettings(TypedDict, total=False):
+class RowsSettings(Columns, total=False):
     """Your own data in memory."""
 
     rows: Required[Rows]
-    target: Required[str]
-    target_as: Literal["auto", "index", "label", "text"] | None
-    choices: str | Sequence[str] | None
-    fields: Mapping[str, str] | None
-    key: str | None
-    drop_duplicates: bool | None
-    tags: str | Sequence[str] | None
-    split: str | None
 
 
 AnyModel = str | Callable[..., Any] | ModelSettings

@@ -23,7 +23,7 @@ from falter.report import shown_text
 from falter.store import Store
 from falter.tasks import Described, sized_by_description
 
-# A plan as text: the panels, and the sums.
+# A plan as text: the panels, and the sums
 
 
 def panel_row(
@@ -55,14 +55,14 @@ def panel_row(
         "cost_at_most": cost.amount,
         "cached_tokens": cost.cached_tokens,
         "cost_if_cached": cost.amount_cached,
-        "cost_in_batches": in_batches(p, cost),
+        "cost_in_batches": _in_batches(p, cost),
         "batch": batch,
         "currency": cost.currency,
         "price_list": price_list,
     }
 
 
-def in_batches(p: PanelPlan, cost: Cost) -> float | None:
+def _in_batches(p: PanelPlan, cost: Cost) -> float | None:
     """What a panel costs in batches; None where it has no price, or its requests fit into none."""
     able = p.client.capabilities.batches and p.target.asking != "score"
     price = p.target.price
@@ -100,18 +100,13 @@ def _promise(row: Mapping[str, Any]) -> str:
     if row["budget"] is None:
         return ""
     widths = row["budget"]["half_widths"]
-    parts = [
-        f"average drop ± {100 * widths['average']:.1f} points",
-        *(
-            [f"brittleness ± {100 * widths['brittleness']:.0f} %"]
-            if "brittleness" in widths
-            else []
-        ),
-        f"one recipe's drop ± {100 * widths['recipe']:.1f} points",
-    ]
+    brittleness = ""
+    if "brittleness" in widths:
+        brittleness = f"brittleness ± {100 * widths['brittleness']:.0f} %, "
     return (
-        f"\n  to expect for these items, if a changed prompt turns one answer in ten: "
-        f"{', '.join(parts)}"
+        "\n  to expect for these items, if a changed prompt turns one answer in ten: "
+        f"average drop ± {100 * widths['average']:.1f} points, {brittleness}"
+        f"one recipe's drop ± {100 * widths['recipe']:.1f} points"
     )
 
 
@@ -130,9 +125,8 @@ def _address(row: Mapping[str, Any]) -> str:
     if row["address"] is None:
         return ""
     key = row["key_variable"]
-    return f"\n  to {printable(row['address'])}, " + (
-        f"with the key in {printable(key)}" if key else "without a key"
-    )
+    how = f"with the key in {printable(key)}" if key else "without a key"
+    return f"\n  to {printable(row['address'])}, {how}"
 
 
 def _amount(row: Mapping[str, Any]) -> str:
@@ -155,19 +149,24 @@ def _amount(row: Mapping[str, Any]) -> str:
     return text
 
 
-def together(rows: Sequence[Mapping[str, Any]]) -> str:
+def _costs(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The highest cost by currency, of the panels that have a price."""
+    sums: dict[str, float] = {}
+    for row in rows:
+        if row["cost_at_most"] is not None:
+            amount = row["cost_in_batches" if row["batch"] else "cost_at_most"]
+            sums[row["currency"]] = sums.get(row["currency"], 0.0) + amount
+    return sums
+
+
+def _together(rows: Sequence[Mapping[str, Any]]) -> str:
     """The sums; an amount in each currency, and how many panels have no price."""
     text = (
         f"together: {sum(r['calls'] for r in rows):,} calls, "
         f"{sum(r['prompt_tokens'] for r in rows):,} tokens in, "
         f"at most {sum(r['completion_tokens_at_most'] for r in rows):,} out"
     )
-    sums: dict[str, float] = {}
-    for row in rows:
-        if row["cost_at_most"] is not None:
-            amount = row["cost_in_batches" if row["batch"] else "cost_at_most"]
-            sums[row["currency"]] = sums.get(row["currency"], 0.0) + amount
-    costs = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in sums.items())
+    costs = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in _costs(rows).items())
     unpriced = sum(row["cost_at_most"] is None for row in rows)
     if costs:
         text += f"; cost at most {costs}"
@@ -176,7 +175,7 @@ def together(rows: Sequence[Mapping[str, Any]]) -> str:
     return text
 
 
-def prompt_text(prompt: Mapping[str, Any]) -> str:
+def _prompt_text(prompt: Mapping[str, Any]) -> str:
     """A prompt as it would be sent, under a line that says whose it is."""
     part = f"{prompt['part']}: " if prompt["part"] not in ("", "run") else ""
     draw = f", draw {prompt['draw']}" if prompt["draw"] else ""
@@ -205,8 +204,8 @@ def plan_lines(planned: Mapping[str, Any]) -> Iterator[str]:
     for name, calls in planned["judge_calls_at_most"].items():
         yield f"{name}: at most {calls:,} calls of {judges}"
     if len(rows) > 1:
-        yield together(rows)
-    yield from map(prompt_text, planned["prompts"])
+        yield _together(rows)
+    yield from map(_prompt_text, planned["prompts"])
     for change in planned["demonstrations"]:
         yield (
             f"{change['recipe']}: {change['changed']:,} of {change['shown']:,} demonstrations "
@@ -236,7 +235,7 @@ def plan_remarks(planned: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-# What a study would still ask, before anything is sent.
+# What a study would still ask
 
 
 def planned_study(
@@ -310,13 +309,9 @@ class Plan:
     @property
     def cost_at_most(self) -> dict[str, float] | None:
         """The highest cost by currency; None where a panel has no price, which is no cost of 0."""
-        sums: dict[str, float] = {}
-        for row in self.panels:
-            if row["cost_at_most"] is None:
-                return None
-            amount = row["cost_in_batches" if row["batch"] else "cost_at_most"]
-            sums[row["currency"]] = sums.get(row["currency"], 0.0) + amount
-        return sums
+        if any(row["cost_at_most"] is None for row in self.panels):
+            return None
+        return _costs(self.panels)
 
     @property
     def prompts(self) -> list[dict[str, Any]]:
@@ -385,24 +380,16 @@ def _planned(
         if store is not None:
             store.close()
     limits = {part.name: resolved.experiment.limit for part, resolved in study.parts}
-    rows = [
-        ({"part": part.name} if protocol.name else {})
-        | panel_row(
-            panel,
-            cost,
-            price_list,
-            study.spec.experiment.batch,
-            of_all=_of_all(panel, limits[part.name], described),
-        )
-        for part, panels in costs
-        for panel, cost in panels
-    ]
+    batch = study.spec.experiment.batch
+    rows: list[dict[str, Any]] = []
     cells: dict[tuple[str, str], int] = {}
     for part, panels in costs:
         for panel, cost in panels:
+            of_all = _of_all(panel, limits[part.name], described)
+            of_part = {"part": part.name} if protocol.name else {}
+            rows.append(of_part | panel_row(panel, cost, price_list, batch, of_all))
             place = part.name, panel.panel.task
-            factor = _of_all(panel, limits[part.name], described)
-            cells[place] = cells.get(place, 0) + round(factor * cost.cells)
+            cells[place] = cells.get(place, 0) + round(of_all * cost.cells)
     needs = [resolved.rewrites for _, resolved in study.parts if resolved.rewrites is not None]
     return {
         "protocol": protocol.name or None,
