@@ -23,8 +23,7 @@ the one that came: 10 to 90 % of the seeds.
 the seeds stay from the whole table, the coverage at a fifth, and the requests that the goal takes,
 read off between the shares.
 
-Then, matrix by matrix, runs that look and stop; and the measures of a report about items like
-these, on tables drawn anew for each seed.
+Then the measures of a report about items like these, on tables drawn anew for each seed.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ Floats = NDArray[np.float64]
 
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.33, 0.5, 0.7)
 FIFTH = 0.2
-PARTS = ("all", "replay", "curve", "stopping", "report")
+PARTS = ("all", "replay", "curve", "report")
 GOALS = {"brittleness": 0.03, "average drop": 0.02}
 EFFECTS = (0, 0, 0.03, 0.06, 0.09, 0.13, 0.17, 0.22, 0.27, 0.32, 0.0, 0.02, 0.05, 0.1, 0.14, 0.2)
 DRAWN = {
@@ -308,51 +307,6 @@ def _taken(points: Sequence[tuple[float, float]], bound: float) -> float | None:
     return float(low * (high / low) ** part)
 
 
-# Stopping early
-
-LOOKS = 4
-HALF = 0.5
-
-
-def stopping(matrix: Matrix, seeds: int) -> Iterator[str]:
-    """Looks at half of the calls, as `precision` does: what it takes, and what the interval holds.
-
-    `at every look`: how often all the intervals of all looks hold the truth together.
-    """
-    from falter.experiment._looks import look_level
-
-    y, level = matrix.outcomes, look_level(LOOKS, 0.95)
-    items, width = y.shape
-    keys, truth = [str(i) for i in range(items)], truths(y)
-    about: dict[str, Any] = {"population": items, "target": "finite", "level": level}
-    for goal, bound in GOALS.items():
-        calls, held, always, reached = [], [], [], []
-        for seed in range(seeds):
-            layout = budget_layout(keys, [1.0] * width, HALF * y.size, seed=seed)
-            inside, stopped = [], None
-            for look in range(1, LOOKS + 1):
-                first = list(layout.order[: math.ceil(layout.items * look / LOOKS)])
-                hidden = np.where(layout.mask[first], y[first], np.nan)
-                if goal == "brittleness":
-                    interval = masked_components(hidden, baseline=0, **about).brittleness.interval
-                else:
-                    interval = masked_drop(hidden, 0, **about).interval
-                low = -math.inf if interval.low is None else interval.low
-                high = math.inf if interval.high is None else interval.high
-                inside.append(low <= truth[goal] <= high)
-                if stopped is None and ((high - low) / 2.0 <= bound or look == LOOKS):
-                    stopped = look
-                    calls.append(int(layout.mask[first].sum()))
-                    held.append(inside[-1])
-                    reached.append((high - low) / 2.0 <= bound)
-            always.append(all(inside))
-        yield (
-            f"{matrix.name}: stop at {goal} within ± {bound:g}, {LOOKS} looks at half of all: "
-            f"{np.mean(calls) / matrix.calls:.0%} of the calls, reached in {np.mean(reached):.0%}; "
-            f"holds where it stops {np.mean(held):.1%}, at every look {np.mean(always):.1%}"
-        )
-
-
 # What a report says about items like these
 
 
@@ -501,8 +455,6 @@ def main() -> None:
         lines += [line for matrix in matrices for line in curve(matrix, shares, args.seeds)]
     if args.parts in ("all", "replay"):
         lines += [line for matrix in matrices for line in report(matrix, shares, args.seeds)]
-    if args.parts in ("all", "stopping"):
-        lines += [line for matrix in matrices for line in stopping(matrix, args.seeds)]
     if args.parts in ("all", "report"):
         lines += like_these(args.seeds)
     print("\n" + "\n".join(lines))

@@ -298,7 +298,7 @@ NAMED: dict[str, set[str]] = {
     # Lists that are meant to name what they run.
     "cli/_demo.py": {"basics", "smollm2", "perturbations"},
     # What the example file says.
-    "experiment/_config.py": {"basics", "brittlebench", "choice_letter"},
+    "experiment/config.py": {"basics", "brittlebench", "choice_letter"},
     "protocols/*/_parts.py": {"perturbations", "scorers", "tasks"},
     "protocols/*/_presets.py": {"perturbations", "scorers", "tasks"},
     "protocols/*/_negation.py": {"elimination", "elimination_control"},
@@ -319,7 +319,7 @@ NAMED: dict[str, set[str]] = {
     "experiment/_calibration.py": {"similarity"},
     "measures/_deltas.py": {"similarity"},
     "perturbations/paraphrase.py": {"rouge1"},
-    "experiment/_study.py": {"numeric"},
+    "experiment/study.py": {"numeric"},
     "protocols/*/_judg*.py": {"reasoning_quality"},
     "protocols/consistency/_regression.py": {"exact"},
     "perturbations/_groups.py": {"brittlebench"},
