@@ -25,7 +25,7 @@ from typing import Any
 from falter.clients import ClientSettings
 from falter.core.records import Request, Response
 from falter.integrations.hf_client import HuggingFace
-from falter.runner import Lane, Progress, run_lanes
+from falter.runner.sending import ModelQueue, Progress, run_queues
 from lm_eval_agreement import by_harness, requests
 
 RECIPES = (
@@ -87,7 +87,9 @@ async def by_falter(client: HuggingFace, asked: Sequence[Request]) -> list[int]:
     """Through the runner, as in a run."""
     store = Memory()
     progress = Progress(label="hf", total=len(asked))
-    await run_lanes([Lane(requests=asked, client=client, concurrency=64, progress=progress)], store)
+    await run_queues(
+        [ModelQueue(requests=asked, client=client, concurrency=64, progress=progress)], store
+    )
     found = [[score.logprob for score in store.found[r.key].scores] for r in asked]
     return [scores.index(max(scores)) for scores in found]
 

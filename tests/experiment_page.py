@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from falter.experiment import EXAMPLE, EXPERIMENT, STUDY, Block, Setting
-from falter.experiment._config import (
+from falter.experiment.config import (
     DATA,
     ENGINE,
     MODEL,
-    PRECISION,
     PRICE,
     SAMPLING,
     Judges,
     Model,
 )
-from falter.experiment._grid import Grid
-from falter.experiment._settings import Many
-from falter.experiment._shapes import (
+from falter.experiment.gate_settings import BUDGET, GATE, Margins
+from falter.experiment.setting_types import (
     Budget,
+    Grid,
     Options,
     Placeholders,
     RecipeSteps,
@@ -31,13 +30,13 @@ from falter.experiment._shapes import (
     Template,
     Value,
 )
-from falter.experiment.gate_settings import BUDGET, GATE, Margins
+from falter.experiment.settings import Many
 
 __all__ = ["KEYWORDS", "PAGE", "keywords", "page"]
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "experiment-file.md"
-KEYWORDS = ROOT / "src" / "falter" / "experiment" / "_keywords.py"
+KEYWORDS = ROOT / "src" / "falter" / "experiment" / "keywords.py"
 
 HEAD = """\
 # The experiment file
@@ -75,7 +74,6 @@ SECTIONS = (
     ),
     ("A price", "Under `price` of a model.", PRICE),
     ("How answers are written", "Under `sampling`.", SAMPLING),
-    ("When to stop", "Under `precision`, with a `budget`. [Thrift](thrift.md).", PRECISION),
     (
         "Processes of their own",
         "Under `engine`, or its name alone. [Ray](scale.md#engines-of-their-own-ray).",
@@ -125,8 +123,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, Required, TypedDict
 
-__all__ = ["DataFrame", "ExperimentSettings"]
-
 RecipeSettings = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
 """A perturbation's name, a mapping of it to its parameters, or a chain of these."""
 
@@ -147,12 +143,17 @@ Rows = Sequence[Mapping[str, Any]] | DataFrame
 def keywords() -> str:
     """The whole module."""
     below = {"Your own data": DATA, "A price": PRICE, "A model": MODEL, "Sampling": SAMPLING,
-             "When to stop": PRECISION, "Processes of their own": ENGINE,
+             "Processes of their own": ENGINE,
              "What a gate may spend": BUDGET, "A gate": GATE}  # fmt: skip
     parts = [TYPES]
+    parts.append(_typed("Columns", "The columns of your own data", DATA.settings[1:]))
     for about, block in below.items():
-        parts.append(_typed(_record(block), about, block.settings))
-    parts.append(_typed("RowsSettings", "Your own data in memory", DATA.settings[1:], ROWS))
+        base, settings = "TypedDict", block.settings
+        if block is DATA:
+            base, settings = "Columns", DATA.settings[:1]
+        parts.append(_typed(_record(block), about, settings, base))
+    parts.append("\nclass RowsSettings(Columns, total=False):\n"
+                 f'    """Your own data in memory."""\n\n{ROWS}\n')  # fmt: skip
     parts.append(ANY_MODEL)
     about, settings = "An experiment, or a protocol", (*EXPERIMENT.settings, *STUDY.settings)
     return "\n".join([*parts, _typed("ExperimentSettings", about, settings)])
@@ -162,8 +163,8 @@ def _record(block: Block[Any]) -> str:
     return f"{block.make.__name__.removesuffix('Spec')}Settings"
 
 
-def _typed(name: str, about: str, settings: tuple[Setting, ...], *more: str) -> str:
-    lines = [f"\nclass {name}(TypedDict, total=False):", f'    """{about}."""\n', *more]
+def _typed(name: str, about: str, settings: tuple[Setting, ...], base: str = "TypedDict") -> str:
+    lines = [f"\nclass {name}({base}, total=False):", f'    """{about}."""\n']
     for setting in settings:
         kind = python_type(setting.shape)
         needed = setting.required and name != "ExperimentSettings"

@@ -298,7 +298,7 @@ NAMED: dict[str, set[str]] = {
     # Lists that are meant to name what they run.
     "cli/_demo.py": {"basics", "smollm2", "perturbations"},
     # What the example file says.
-    "experiment/_config.py": {"basics", "brittlebench", "choice_letter"},
+    "experiment/config.py": {"basics", "brittlebench", "choice_letter"},
     "protocols/*/parts.py": {"perturbations", "scorers", "tasks"},
     "protocols/consistency/__init__.py": {"perturbations", "scorers", "tasks"},
     "protocols/mend/remedies.py": {"perturbations", "tasks"},
@@ -320,7 +320,7 @@ NAMED: dict[str, set[str]] = {
     "experiment/_calibration.py": {"similarity"},
     "measures/enterprise.py": {"similarity"},
     "perturbations/paraphrase.py": {"rouge1"},
-    "experiment/_study.py": {"numeric"},
+    "experiment/study.py": {"numeric"},
     "protocols/brittlebench/[aj]*.py": {"reasoning_quality"},
     "protocols/consistency/figures.py": {"exact"},
     "perturbations/recipes.py": {"brittlebench"},

@@ -17,7 +17,7 @@ from batch_server import KEY, BatchServer
 from falter.cli._main import _run
 from falter.core.errors import FalterError
 from falter.experiment import carry_out_study, read_study, study_in
-from falter.runner import _batches as loop
+from falter.runner import batch_sending as loop
 from falter.store import Batches, Store, merge, verify
 from falter_process import WEIGHTLESS, FalterProcess
 
@@ -38,7 +38,7 @@ def server(shared: BatchServer, monkeypatch: pytest.MonkeyPatch) -> BatchServer:
     shared.reset()
     monkeypatch.setattr(loop, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(loop, "LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(loop, "SETTLED", -1.0)
+    monkeypatch.setattr(loop, "LISTING_GRACE_SECONDS", -1.0)
     for name, value in WEIGHTLESS.items():
         monkeypatch.setenv(name, value)
     for variable in VARIABLES:

@@ -111,7 +111,7 @@ def test_the_same_experiments_are_the_same_runs(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for versions, falter's and those of recipes, their ids are what they were."""
-    monkeypatch.setattr("falter.experiment._resolve.__version__", "0.1.0")
+    monkeypatch.setattr("falter.experiment.resolving.__version__", "0.1.0")
     monkeypatch.setattr(perturbations.get("typos"), "version", 1)
     noisy = {"name": "simulated", "options": {"noise_sd": 0.7, "unparsed": 0.1}}
     shared: dict[str, Any] = {"recipes": RECIPES, "limit": 6, "seed": 3}

@@ -19,7 +19,7 @@ from falter.core.errors import EngineLost, PreflightError, RunStopped
 from falter.core.interfaces import Capabilities, ChunkClient
 from falter.core.records import Request, Response
 from falter.integrations import ray_host as ray_engines
-from falter.runner import Lane, Progress, run_lanes
+from falter.runner.sending import ModelQueue, Progress, run_queues
 from falter.store import Store
 from falter.testing import Scripted
 from samples import MODEL, RUN, answer, requests
@@ -73,8 +73,8 @@ async def ran(host: Host, store: Store, count: int) -> Progress:
     try:
         await client.check()
         assert isinstance(client, ChunkClient)
-        lane = Lane(requests=requests(count), client=client, concurrency=1, progress=progress)
-        await run_lanes([lane], store)
+        lane = ModelQueue(requests=requests(count), client=client, concurrency=1, progress=progress)
+        await run_queues([lane], store)
     finally:
         await client.close()
     assert host.is_closed and host.stopped == host.started

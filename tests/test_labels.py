@@ -11,8 +11,8 @@ import pytest
 import falter
 from falter.core.errors import UnknownName, UsageError
 from falter.experiment import read_experiment, resolve
-from falter.experiment._labels import run_scorers
-from falter.experiment._plan_text import panel_row, panel_text
+from falter.experiment.plans import panel_row, panel_text
+from falter.experiment.scoring import run_scorers
 from falter.planning import Cost
 from falter.scorers import usual_scorer
 from falter.scorers._choosing import are_labels

@@ -16,7 +16,7 @@ from falter.cli._live_drops import LiveDrops, drops_line
 from falter.cli._progress import Meter, clock, describe
 from falter.experiment import run_scorers
 from falter.planning import Price
-from falter.runner import Progress
+from falter.runner.sending import Progress
 from falter.store import Store
 
 

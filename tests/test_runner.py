@@ -12,8 +12,7 @@ import pytest
 from falter.core.errors import AuthenticationError, RunStopped
 from falter.core.records import Request, Response
 from falter.planning import batched
-from falter.runner import Lane, Progress, run_lanes
-from falter.runner._buffer import AGE
+from falter.runner.sending import MAX_BUFFER_SECONDS, ModelQueue, Progress, run_queues
 from falter.store import Store
 from falter.testing import Scripted
 from samples import MODEL, answer, requests
@@ -27,8 +26,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def lane(client: Scripted, planned: Sequence[Request], concurrency: int = 8) -> Lane:
-    return Lane(
+def lane(client: Scripted, planned: Sequence[Request], concurrency: int = 8) -> ModelQueue:
+    return ModelQueue(
         requests=planned,
         client=client,
         concurrency=concurrency,
@@ -36,8 +35,8 @@ def lane(client: Scripted, planned: Sequence[Request], concurrency: int = 8) -> 
     )
 
 
-def run(*lanes: Lane, store: Store, stop: asyncio.Event | None = None) -> None:
-    asyncio.run(run_lanes(lanes, store, stop))
+def run(*lanes: ModelQueue, store: Store, stop: asyncio.Event | None = None) -> None:
+    asyncio.run(run_queues(lanes, store, stop))
 
 
 def test_everything_missing_is_sent_and_stored(store: Store) -> None:
@@ -165,7 +164,7 @@ def test_a_stop_lets_what_is_in_flight_land(store: Store) -> None:
 
     async def main() -> None:
         stop.append(asyncio.Event())
-        await run_lanes([lane(client, planned)], store, stop[0])
+        await run_queues([lane(client, planned)], store, stop[0])
 
     def script(request: Request) -> str:
         if request.key == planned[30].key:
@@ -185,12 +184,12 @@ def test_a_landed_response_is_stored_within_a_tenth_of_a_second(store: Store) ->
     class Slow(Scripted):
         async def generate(self, request: Request) -> Response:
             if request.key != planned[0].key:
-                await asyncio.sleep(4 * AGE)
+                await asyncio.sleep(4 * MAX_BUFFER_SECONDS)
                 assert store.missing([planned[0].key]) == set()
             return answer(request)
 
     run(lane(Slow([]), planned), store=store)
-    assert AGE <= 0.1
+    assert MAX_BUFFER_SECONDS <= 0.1
 
 
 def test_lanes_run_side_by_side(store: Store) -> None:

@@ -37,10 +37,10 @@ from falter.experiment import (
     resolve,
     schema,
 )
-from falter.experiment._config import DATA, MODEL, SAMPLING
-from falter.experiment._schema import _block, _lines
-from falter.experiment._settings import setting
-from falter.experiment._shapes import Place, Value
+from falter.experiment.config import DATA, MODEL, SAMPLING
+from falter.experiment.file_schema import _block, _lines
+from falter.experiment.setting_types import Place, Value
+from falter.experiment.settings import setting
 from falter.tasks import DataSpec
 
 PLAIN: dict[str, Any] = {"task": "basics", "models": ["simulated"]}

@@ -18,7 +18,8 @@ import pytest
 
 from falter.core.errors import RunStopped, StoreBusy, StoreError, StoreGone
 from falter.core.records import Request
-from falter.runner import Lane, Progress, _buffer, run_lanes
+from falter.runner import sending
+from falter.runner.sending import ModelQueue, Progress, run_queues
 from falter.store import Store, verify
 from falter.testing import Scripted
 from falter_process import FalterProcess
@@ -33,8 +34,8 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "falter.db"
 
 
-def lane(client: Scripted, planned: list[Request]) -> Lane:
-    return Lane(
+def lane(client: Scripted, planned: list[Request]) -> ModelQueue:
+    return ModelQueue(
         requests=planned,
         client=client,
         concurrency=4,
@@ -173,7 +174,7 @@ def test_a_store_that_goes_away_stops_the_run(path: Path, how: str) -> None:
         return "yes"
 
     with Store(path) as store, pytest.raises(StoreGone, match=f"was {how}"):
-        asyncio.run(run_lanes([lane(Scripted(reply), planned)], store))
+        asyncio.run(run_queues([lane(Scripted(reply), planned)], store))
 
 
 def test_a_deleted_store_ends_the_command_with_1(tmp_path: Path) -> None:
@@ -201,8 +202,8 @@ def test_a_deleted_store_ends_the_command_with_1(tmp_path: Path) -> None:
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little of it, so that the tests end."""
-    monkeypatch.setattr(_buffer, "PATIENCE", 0.5)
-    monkeypatch.setattr(_buffer, "AGAIN", 0.02)
+    monkeypatch.setattr(sending, "MAX_BUSY_SECONDS", 0.5)
+    monkeypatch.setattr(sending, "BUSY_RETRY_SECONDS", 0.02)
 
 
 @pytest.mark.usefixtures("patience")
@@ -214,12 +215,12 @@ def test_a_full_disk_stops_the_run_and_keeps_what_fits(path: Path) -> None:
         (pages,) = store.db.execute("PRAGMA page_count").fetchone()
         store.db.execute(f"PRAGMA max_page_count = {pages + 20}")
         with pytest.raises(RunStopped, match=r"is full; [\d,]+ answers that had arrived are lost"):
-            asyncio.run(run_lanes([lane(client, planned)], store))
+            asyncio.run(run_queues([lane(client, planned)], store))
         assert len(client.requests) < len(planned)
         store.db.execute("PRAGMA max_page_count = 1000000")
         missing = store.missing([r.key for r in planned])
         again = Scripted(lambda r: "yes")
-        asyncio.run(run_lanes([lane(again, planned)], store))
+        asyncio.run(run_queues([lane(again, planned)], store))
         assert len(again.requests) == len(missing)
         assert verify(store).problems == ()
 
@@ -229,7 +230,7 @@ def test_room_that_is_made_in_time_loses_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answers wait in memory while the disk is full, and the run goes on where it was."""
-    monkeypatch.setattr(_buffer, "PATIENCE", 120)
+    monkeypatch.setattr(sending, "MAX_BUSY_SECONDS", 120)
     planned, refused = list(requests(100)), 0
     client = Scripted(lambda r: "yes")
     with Store(path) as store:
@@ -243,7 +244,7 @@ def test_room_that_is_made_in_time_loses_nothing(
             put(*arguments)  # type: ignore[arg-type]
 
         monkeypatch.setattr(store, "put_responses", full_for_a_while)
-        asyncio.run(run_lanes([lane(client, planned)], store))
+        asyncio.run(run_queues([lane(client, planned)], store))
         assert store.missing([r.key for r in planned]) == set()
     assert len(client.requests) == len(planned)
 

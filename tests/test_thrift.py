@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import lzma
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import falter
-from falter.core.errors import FalterError, InvalidValue
+from every_estimate import every_estimate
+from falter.cli._main import main
+from falter.core.errors import FalterError, InvalidValue, UsageError
 from falter.measures import flip_rate, micro_average, prompt_share
 from falter.stats import (
     ProbitModel,
@@ -19,8 +26,9 @@ from falter.stats import (
     simulate_outcomes,
     simulated_truth,
 )
-from falter.store import Store
+from falter.store import Store, verify
 
+DATA = Path(__file__).parent / "data"
 RECIPES = ["typos", "persona", "emotion", "pad_quotes", "pad_newlines", "word_split", "identity"]
 DEAR = {"name": "openai:gpt-4o", "price": {"input": 2.5, "output": 10}}
 ROWS = [{"question": f"What is {n} plus {n % 17}?", "answer": str(n + n % 17)} for n in range(90)]
@@ -180,28 +188,46 @@ def test_two_models_are_asked_the_same_cells(settings):
     assert len(first) + len(second) <= 400
 
 
-def test_a_run_stops_at_the_look_that_knows(settings):
-    """What is wanted loosely is known early, what nothing can show never, and both say so."""
-    early = falter.run(**settings, budget=500, precision={"average": 40})
-    layout = early.run.experiment["layout"]["rows"]
-    assert layout["look"] == [1, 4]
-    cells = [row for row in early.scores() if row["outcome"] != "not_asked"]
-    assert len(cells) == layout["requests"] < 200
-    left = early.analysis.panels[0].not_asked
-    assert left.reached == {"average": True}
-    assert early.analysis.level == 0.9875
-    assert any("look 1 of at most 4" in line for line in early.figure("not-asked").text)
-    late = falter.run(**settings, budget=500, precision={"recipe": 0.5}, looks=2)
-    assert late.run.experiment["layout"]["rows"]["look"] == [2, 2]
-    assert any("not reached" in line for line in late.figure("not-asked").text)
-    # The looks of one layout ask nested cells: what an early look asked, a later one has.
-    asked = {row["request"] for row in cells}
-    assert asked <= {row["request"] for row in late.scores()}
-    decided = falter.run(**settings, budget=500, decide=45, looks=2)
-    panel = decided.analysis.panels[0]
-    assert panel.margin == 0.45
-    assert {recipe.verdict for recipe in panel.recipes} == {"equivalent"}
-    assert decided.run.experiment["layout"]["rows"]["look"] == [1, 2]
+@pytest.mark.parametrize("removed", [{"precision": {"average": 2}}, {"decide": 5}, {"looks": 4}])
+def test_a_removed_setting_says_what_to_use_instead(settings, removed, tmp_path, capsys):
+    """As a keyword, in a file and as an option."""
+    (name,) = removed
+    said = f"'{name}' was removed; .*'budget'"
+    with pytest.raises(UsageError, match=said):
+        falter.run(**settings, budget=200, **removed)
+    file = tmp_path / "experiment.yaml"
+    file.write_text(json.dumps({"task": "sums", "models": ["simulated"], **removed}))
+    for arguments in (["plan", str(file)], ["gate", "--plan", str(file)],
+                      ["run", "--task", "sums", "-m", "simulated", f"--{name}", "4"]):  # fmt: skip
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        assert left.value.code == 2
+        assert re.search(
+            f"{name}' was removed; .*budget'", capsys.readouterr().err.replace("\n", " ")
+        )
+
+
+def test_runs_that_looked_give_the_same_estimates(tmp_path):
+    """A store with `precision`, `decide` and `looks`: ids, levels, margins and every estimate."""
+    path = tmp_path / "looked.db"
+    path.write_bytes(lzma.decompress((DATA / "looked_store.db.xz").read_bytes()))
+    recorded = json.loads((DATA / "looked_store.json").read_text("utf-8"))
+    with Store(path) as store:
+        report = verify(store)
+    assert (report.problems, report.checked > 100) == ((), True)
+    for identity, known in recorded.items():
+        result = falter.open(path)[identity]
+        (panel,) = result.analysis.panels
+        assert result.run.id == identity
+        assert result.run.experiment["layout"]["rows"] == known["layout"]
+        assert (result.analysis.level, panel.margin) == (known["level"], known["margin"])
+        assert {r.label: r.verdict for r in panel.recipes} == known["verdicts"]
+        names = ("measure", "value", "low", "high", "p_value", "status", "level", "items")
+        now = [[getattr(e, name) for name in names] for e in every_estimate(result.analysis)]
+        assert len(now) == len(known["estimates"])
+        for earlier, later in zip(known["estimates"], now, strict=True):
+            assert later == [pytest.approx(v, rel=1e-12, abs=1e-15) if isinstance(v, float) else v
+                             for v in earlier]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -209,8 +235,6 @@ def test_a_run_stops_at_the_look_that_knows(settings):
     [
         ({"budget": 60}, "too small"),
         ({"budget": 200, "recipes": ["identity"]}, "needs a recipe"),
-        ({"precision": {"average": 2}}, "'precision' needs a 'budget'"),
-        ({"decide": 5}, "'decide' needs a 'budget'"),
         ({"budget": 200, "protocol": "brittlebench", "recipes": None, "data": None,
           "template": None}, "cannot be cut to a budget"),
         ({"budget": "5 USD", "models": ["openai:gpt-4o"]}, "needs the price of openai:gpt-4o"),
@@ -218,8 +242,8 @@ def test_a_run_stops_at_the_look_that_knows(settings):
         ({"budget": "5 USD"}, "cost nothing"),
         ({"budget": "0.001 USD", "models": [DEAR]}, "too small"),
     ],
-    ids=["too small", "nothing to choose from", "precision alone", "decide alone",
-         "a protocol", "no price", "another currency", "nothing costs", "too little money"],
+    ids=["too small", "nothing to choose from", "a protocol", "no price", "another currency",
+         "nothing costs", "too little money"],
 )  # fmt: skip
 def test_a_budget_that_cannot_be_kept_is_refused(settings, changed, message):
     """Before anything is sent, with what would do."""

@@ -21,21 +21,6 @@ from falter.core.records import (
     Variant,
 )
 
-__all__ = [
-    "Asked",
-    "Asking",
-    "Condition",
-    "Cost",
-    "Price",
-    "Shard",
-    "Target",
-    "batched",
-    "count_cells",
-    "estimate_cost",
-    "plan",
-    "request",
-]
-
 Asking = Literal["score", "chat", "plain"]
 Asked = Mapping[str, frozenset[str]]
 """The recipes in which an item is asked, by key and id, where not all of them are."""

@@ -53,6 +53,7 @@ def analyse(
         level=run.experiment["level"],
         unparsed=run.experiment["unparsed"],
         everyday=everyday,
+        # Runs of earlier versions could set a margin in points.
         margin=run.experiment.get("decide", 100.0 * MARGIN) / 100.0,
     )
     analysis = analyse_tables(tables, settings)

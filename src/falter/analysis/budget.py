@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,14 +65,7 @@ def not_asked(table: Table, settings: Settings, sign: Callable[..., Estimate]) -
             per_item=max(1, fewest),
             level=settings.level,
         ),
-        look=_look(layout),
-        wanted=layout.get("wanted", {}),
     )
-
-
-def _look(layout: Mapping[str, Any]) -> tuple[int, int] | None:
-    look = layout.get("look")
-    return None if look is None else (int(look[0]), int(look[1]))
 
 
 def _estimate(measure: str, sample: SampleEstimate, conditions: int, level: float) -> Estimate:

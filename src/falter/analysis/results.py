@@ -236,9 +236,7 @@ class NotAsked:
 
     `cells` of all the planned `of` were asked: of `items_asked` items the clean prompt, and the
     fewest and the most recipes of `per_item`. `promised` are the half-widths that were expected
-    before: of `brittleness`, of the `average` drop, and of one `recipe`'s. `look` is the one that
-    it stopped at, and how many were planned; None where it did not look. `wanted` are half-widths
-    that it was to stop at, by the names of `promised`.
+    before: of `brittleness`, of the `average` drop, and of one `recipe`'s.
     """
 
     items: int
@@ -250,24 +248,6 @@ class NotAsked:
     average: Estimate
     recipes: tuple[AskedRecipe, ...]
     promised: Mapping[str, float]
-    look: tuple[int, int] | None = None
-    wanted: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def reached(self) -> Mapping[str, bool]:
-        """Whether each half-width that was wanted came out, the widest recipe's for `recipe`."""
-        groups = {
-            "brittleness": [self.brittleness],
-            "average": [self.average],
-            "recipe": [recipe.drop for recipe in self.recipes],
-        }
-        return {
-            name: all(
-                e.low is not None and e.high is not None and (e.high - e.low) / 2.0 <= wanted
-                for e in groups[name]
-            )
-            for name, wanted in self.wanted.items()
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

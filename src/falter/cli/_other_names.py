@@ -44,6 +44,10 @@ _OURS = {
 def usage_message(error: click.UsageError) -> str:
     """What was wrong; of an unknown option our name for it, where this command has it."""
     name = error.option_name if isinstance(error, click.NoSuchOption) else ""
+    if name in ("--decide", "--looks", "--precision"):
+        from falter.experiment.settings import removed  # costs what a help page need not
+
+        return removed(name.removeprefix("--")).message
     ours = _OURS.get(name)
     if error.ctx is None or ours is None:
         return error.format_message()

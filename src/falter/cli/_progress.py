@@ -15,7 +15,7 @@ from rich.text import Text
 
 from falter.core.errors import printable
 from falter.planning import Price
-from falter.runner import Progress
+from falter.runner.sending import Progress
 
 __all__ = ["IN_BATCHES", "PLAIN_EVERY", "Meter"]
 

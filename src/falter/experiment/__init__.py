@@ -7,42 +7,12 @@ from typing import TYPE_CHECKING
 from falter.core.lazy_room import door
 
 if TYPE_CHECKING:
-    from falter.experiment._analyze import analyze_files
-    from falter.experiment._answers import Answers, PickedAnswers, answers_study, pick_answers
-    from falter.experiment._api import Result, open_result, run, stored_result, with_names
     from falter.experiment._calibration import (
         BUNDLED_RATINGS,
         JudgeCalibration,
         RatedTexts,
         calibrate_judge,
     )
-    from falter.experiment._config import (
-        DATA,
-        EXPERIMENT,
-        STUDY,
-        Experiment,
-        ModelSpec,
-        identity_settings,
-        overlay,
-        override,
-        read_experiment,
-        read_file,
-        read_settings,
-        read_study_settings,
-    )
-    from falter.experiment._connect import connect, connect_all
-    from falter.experiment._d_study import DesignError, components_in, components_of, design_errors
-    from falter.experiment._demonstrations import demonstration_changes
-    from falter.experiment._execute import (
-        Watch,
-        carry_out_together,
-        check_scorers,
-        opened,
-        planned_cost,
-        record_run,
-        run_async,
-    )
-    from falter.experiment._findings import check_published, shown_analysis
     from falter.experiment._generate import (
         Generated,
         apply_sheet,
@@ -51,38 +21,6 @@ if TYPE_CHECKING:
         write_sheet,
     )
     from falter.experiment._human import summary_ratings, summary_sheet
-    from falter.experiment._keywords import ExperimentSettings
-    from falter.experiment._labels import run_scorers
-    from falter.experiment._manifest import manifest_lines, verify_manifest
-    from falter.experiment._meaning import meaning_of
-    from falter.experiment._mend import NothingToApply, mended_settings, with_mending
-    from falter.experiment._permits import check_permits
-    from falter.experiment._plan import Plan, plan, plan_of
-    from falter.experiment._plan_text import panel_row, panel_text, plan_lines, plan_remarks
-    from falter.experiment._planned import planned_prompts, planned_study
-    from falter.experiment._power import (
-        Assumptions,
-        PlannedGoal,
-        assumptions_of,
-        plan_goals,
-        with_usual_discordance,
-    )
-    from falter.experiment._prices import (
-        PriceList,
-        price_lists,
-        read_prices,
-        with_prices,
-    )
-    from falter.experiment._probe import probe_text, probed
-    from falter.experiment._recipes import DEFAULT_RECIPES, recipe_from
-    from falter.experiment._recommend import TaskProposals, proposals
-    from falter.experiment._requests import (
-        ImportedResults,
-        export_requests,
-        import_results,
-    )
-    from falter.experiment._rescore import rescored_study
-    from falter.experiment._resolve import PanelPlan, Resolved, load_tasks, resolve
     from falter.experiment._reviews import (
         Imported,
         Judged,
@@ -103,11 +41,91 @@ if TYPE_CHECKING:
         resolved_in,
         rewrite_status,
     )
-    from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
-    from falter.experiment._settings import Block, Option, Setting, options_of
-    from falter.experiment._shown import FORMS, Shown, report_form, write_report
-    from falter.experiment._stored import open_store
-    from falter.experiment._study import (
+    from falter.experiment.analyze import analyze_files
+    from falter.experiment.answers import (
+        Answers,
+        PickedAnswers,
+        answers_study,
+        pick_answers,
+        rescored_study,
+    )
+    from falter.experiment.budgets import (
+        PriceList,
+        price_lists,
+        read_prices,
+        refuse_with_gate,
+        with_prices,
+    )
+    from falter.experiment.comparison import ComparedRun, Comparison, compare, compared_study
+    from falter.experiment.config import (
+        DATA,
+        EXPERIMENT,
+        STUDY,
+        Experiment,
+        ModelSpec,
+        identity_settings,
+        overlay,
+        override,
+        read_experiment,
+        read_study_settings,
+    )
+    from falter.experiment.connections import connect, connect_all, probe_text, probed
+    from falter.experiment.execution import (
+        Watch,
+        carry_out_together,
+        check_scorers,
+        opened,
+        planned_cost,
+        record_run,
+        run_async,
+    )
+    from falter.experiment.experiment_file import check_permits, read_file, read_settings
+    from falter.experiment.file_schema import EXAMPLE, SCHEMA_FILE, schema
+    from falter.experiment.findings import check_published, shown_analysis
+    from falter.experiment.gate_settings import GATE, GateSpec
+    from falter.experiment.keywords import ExperimentSettings
+    from falter.experiment.mending import NothingToApply, mended_settings, with_mending
+    from falter.experiment.plans import (
+        Plan,
+        panel_row,
+        panel_text,
+        plan,
+        plan_lines,
+        plan_of,
+        plan_remarks,
+        planned_prompts,
+        planned_study,
+    )
+    from falter.experiment.power import (
+        Assumptions,
+        DesignError,
+        PlannedGoal,
+        assumptions_of,
+        components_in,
+        components_of,
+        design_errors,
+        plan_goals,
+        with_usual_discordance,
+    )
+    from falter.experiment.recipes import recipe_from
+    from falter.experiment.remarks import demonstration_changes
+    from falter.experiment.requests import ImportedResults, export_requests, import_results
+    from falter.experiment.resolving import PanelPlan, Resolved, resolve
+    from falter.experiment.results import (
+        FORMS,
+        Result,
+        Shown,
+        open_result,
+        open_store,
+        report_form,
+        run,
+        stored_result,
+        with_names,
+        write_report,
+    )
+    from falter.experiment.scoring import run_scorers
+    from falter.experiment.settings import Block, Option, Setting, options_of
+    from falter.experiment.study import (
         ResolvedStudy,
         StudySpec,
         carry_out_study,
@@ -116,15 +134,19 @@ if TYPE_CHECKING:
         study_in,
         study_of,
     )
-    from falter.experiment._thrift import promise, refuse_with_gate
-    from falter.experiment._variants import variant_sets
-    from falter.experiment.comparison import ComparedRun, Comparison, compare, compared_study
-    from falter.experiment.gate_settings import GATE, GateSpec
+    from falter.experiment.task_loading import load_tasks
+    from falter.experiment.variants import (
+        TaskProposals,
+        manifest_lines,
+        meaning_of,
+        proposals,
+        variant_sets,
+        verify_manifest,
+    )
 
 __all__ = [
     "BUNDLED_RATINGS",
     "DATA",
-    "DEFAULT_RECIPES",
     "EXAMPLE",
     "EXPERIMENT",
     "FORMS",
@@ -221,7 +243,6 @@ __all__ = [
     "price_lists",
     "probe_text",
     "probed",
-    "promise",
     "proposals",
     "read_experiment",
     "read_file",

@@ -12,11 +12,11 @@ import numpy as np
 
 from falter.core.errors import DuplicateName, InvalidValue, TaskError
 from falter.core.records import BASELINE, Estimate, Item, Run
-from falter.experiment._config import Experiment, ModelSpec
-from falter.experiment._connect import connect
-from falter.experiment._execute import Watch, carry_out, opened, record_run, run_async
-from falter.experiment._findings import part_result
-from falter.experiment._resolve import resolve
+from falter.experiment.config import Experiment, ModelSpec
+from falter.experiment.connections import connect
+from falter.experiment.execution import Watch, carry_out, opened, record_run, run_async
+from falter.experiment.findings import part_result
+from falter.experiment.resolving import resolve
 from falter.measures import corrected_rate
 from falter.protocols import AGAIN, OUTPUT, PREFERENCE, SIMILARITY, Part, quoted
 from falter.scorers.rating import RATINGS, RatingOfThree

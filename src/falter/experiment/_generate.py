@@ -13,11 +13,11 @@ import yaml
 
 from falter.core.errors import TaskError, UsageError
 from falter.core.records import BASELINE, Item
-from falter.experiment._config import Experiment, ModelSpec
-from falter.experiment._connect import connect
-from falter.experiment._execute import Watch, carry_out, opened, record_run, run_async
-from falter.experiment._findings import part_result
-from falter.experiment._resolve import resolve
+from falter.experiment.config import Experiment, ModelSpec
+from falter.experiment.connections import connect
+from falter.experiment.execution import Watch, carry_out, opened, record_run, run_async
+from falter.experiment.findings import part_result
+from falter.experiment.resolving import resolve
 from falter.protocols import Part
 from falter.scorers.parts import Parts
 from falter.store import Store

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from falter.core.errors import UsageError
-from falter.experiment._findings import part_results
+from falter.experiment.findings import part_results
 from falter.measures import HumanEvaluation
 from falter.protocols import PartResult
 from falter.protocols.relevance import human_sheet, read_human_sheets

@@ -10,11 +10,11 @@ from pathlib import Path
 from falter.core.errors import DuplicateName, UsageError
 from falter.core.records import Item, Recipe, Request, Rewrite, Variant
 from falter.core.reviews import Review, Sample
-from falter.experiment._config import ModelSpec
-from falter.experiment._connect import connect
-from falter.experiment._execute import Watch
 from falter.experiment._needs import rewrite_label
 from falter.experiment._rewrites import ask_all, writing_target
+from falter.experiment.config import ModelSpec
+from falter.experiment.connections import connect
+from falter.experiment.execution import Watch
 from falter.perturbations import RewritePerturbation, perturbations
 from falter.planning import Target, request
 from falter.rewrites import (

@@ -12,14 +12,14 @@ from pathlib import Path
 from falter.core.errors import UsageError
 from falter.core.interfaces import Client, RewriteBank
 from falter.core.records import Item, Recipe, Request, Sampling, Section, Variant
-from falter.experiment._config import Experiment, ModelSpec
-from falter.experiment._connect import connect, require_batches
-from falter.experiment._execute import Watch, interruptible, opened, run_async, send, watching
 from falter.experiment._needs import Needs, ledger_for, model_made, needs_from, rewrite_label
-from falter.experiment._recipes import recipes_of
-from falter.experiment._resolve import Resolved, resolve
-from falter.experiment._translations import TaskTranslations, needs_translations
-from falter.experiment._variants import open_sets
+from falter.experiment.config import Experiment, ModelSpec
+from falter.experiment.connections import connect, require_batches
+from falter.experiment.execution import Watch, interruptible, opened, run_async, send, watching
+from falter.experiment.recipes import recipes_of
+from falter.experiment.resolving import Resolved, resolve
+from falter.experiment.translations import TaskTranslations, needs_translations
+from falter.experiment.variants import open_sets
 from falter.perturbations import Wanted
 from falter.planning import Target, request
 from falter.rewrites import (
@@ -30,7 +30,7 @@ from falter.rewrites import (
     read_bank,
     read_rewrite,
 )
-from falter.runner import Lane, Progress
+from falter.runner.sending import ModelQueue, Progress
 from falter.store import Store, StoreBank, authors, find_responses, put_rewrites, scan_rewrites
 
 __all__ = [
@@ -246,7 +246,7 @@ def ask_all(
     if batch:
         require_batches(spec, client)
     progress = Progress(label=label, total=len(requests))
-    lane = Lane(
+    queue = ModelQueue(
         requests=requests, client=client, concurrency=spec.concurrency or 64, progress=progress
     )
 
@@ -255,7 +255,7 @@ def ask_all(
         async with opened([client]):
             with interruptible(stop):
                 async with watching(watch, [progress]):
-                    await send([lane], store, stop, batch=batch)
+                    await send([queue], store, stop, batch=batch)
 
     run_async(run)
 

@@ -10,11 +10,10 @@ from pathlib import Path
 from falter.analysis.compared_runs import RunToCompare, compare_runs
 from falter.core.errors import UsageError
 from falter.core.ids import short
-from falter.experiment._answers import part_of_study
-from falter.experiment._api import Result
-from falter.experiment._labels import run_scorers
-from falter.experiment._prompts import prompt_of, task_of
-from falter.experiment._shown import Shown
+from falter.experiment.answers import part_of_study
+from falter.experiment.results import Result, Shown
+from falter.experiment.scoring import run_scorers
+from falter.experiment.task_loading import prompt_of, task_of
 from falter.figures import Study
 from falter.perturbations import everyday_name
 from falter.store import Store

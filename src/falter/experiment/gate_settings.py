@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from falter.core.errors import UsageError
-from falter.experiment._settings import Block, setting
-from falter.experiment._shapes import Place, Shape, Value
+from falter.experiment.setting_types import Place, Shape, Value
+from falter.experiment.settings import Block, setting
 
 POINTS = Value(float, 0.01, 100)
 

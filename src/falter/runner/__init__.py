@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from falter.runner._batches import run_batches
-from falter.runner._run import Lane, Progress, run_lanes
+from falter.runner.batch_sending import run_batches
+from falter.runner.sending import ModelQueue, Progress, run_queues
 
-__all__ = ["Lane", "Progress", "run_batches", "run_lanes"]
+__all__ = ["ModelQueue", "Progress", "run_batches", "run_queues"]

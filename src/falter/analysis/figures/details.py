@@ -163,13 +163,6 @@ def _value(estimate: Estimate) -> float:
 # What a budget left out, said on the page: which cells, and what the others say about all.
 
 
-WANTED = {
-    "average": "the average drop",
-    "brittleness": "brittleness",
-    "recipe": "every recipe's drop",
-}
-
-
 def not_asked_figures(panel: PanelResult) -> Iterator[Figure]:
     """The table of what was asked, with the promise beside what came; nothing without a budget."""
     asked = panel.not_asked
@@ -212,17 +205,6 @@ def _words(asked: NotAsked) -> Iterator[str]:
         f"prompt, and {recipes} of {n.whole(len(asked.recipes))} recipes, chosen by the seed. "
         "The other cells were not asked, and nothing is filled in for them."
     )
-    if asked.look is not None:
-        yield (
-            f"It stopped at look {asked.look[0]} of at most {asked.look[1]}. Every interval of "
-            "this report is so wide that those of all looks together hold the level that was set."
-        )
-    for name, reached in asked.reached.items():
-        unit = " %" if name == "brittleness" else " points"
-        yield (
-            f"Wanted: {WANTED[name]} within ± {100 * asked.wanted[name]:g}{unit}: "
-            f"{'reached' if reached else 'not reached; it takes a larger budget, or more items'}."
-        )
     yield (
         "Every other number of this report is about items like these. This table is about exactly "
         f"these {n.whole(asked.items)} items, a recipe's over all of them: where it left a prompt "

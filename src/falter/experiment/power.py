@@ -1,0 +1,369 @@
+"""How many items, conditions and calls a goal needs, from assumptions or from real results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from statistics import fmean
+from typing import Any
+
+from falter.analysis import Analysis, PanelResult
+from falter.core.errors import InvalidValue, UnknownName, UsageError
+from falter.stats import (
+    BrittlenessPrecision,
+    Design,
+    DropPrecision,
+    EquivalencePower,
+    Goal,
+    MicroPrecision,
+    RankingPower,
+    SampleSize,
+    VarianceParts,
+    cheapest_design,
+    mean_error,
+    normal_quantile,
+)
+
+# Goals about answers that change, and shares of items that do so in practice.
+CHANGING = ("drop", "micro", "equivalence")
+PLAUSIBLE = (0.05, 0.1, 0.15, 0.2, 0.3)
+USUAL_DISCORDANCE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumptions:
+    """What the user expects. Shares are fractions; None where nothing is known.
+
+    `conditions` counts the baseline. `brittleness` is the plug-in share with so many conditions,
+    `accuracy` the mean over them, `discordance` the share of items whose outcome a perturbation
+    changes, `model_discordance` the share of cells in which two neighbouring models differ.
+    `complete_baseline`: the baseline is asked on all items, which makes single drops more precise.
+    `assumed`: nobody gave the discordance.
+    """
+
+    conditions: int = 16
+    per_item: int | None = None
+    models: int = 2
+    discordance: float | None = None
+    accuracy: float | None = None
+    brittleness: float | None = None
+    model_discordance: float | None = None
+    drop: float = 0.0
+    correlation: float = 0.5
+    power: float | None = None
+    complete_baseline: bool = False
+    assumed: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedGoal:
+    """One goal: the design that asks the fewest cells, for other items and for exactly these.
+
+    `asked` and every half-width, margin or gap are fractions. `exact` is None where no number of
+    items was given. `at_discordance` is the same goal at other shares of items that change, where
+    that share was not known but assumed.
+    """
+
+    name: str
+    asked: float
+    design: int | None
+    like_these: SampleSize
+    exact_design: int | None
+    exact: SampleSize | None
+    at_discordance: tuple[tuple[float, PlannedGoal], ...] = ()
+
+
+def with_usual_discordance(goals: Iterable[str], expected: Assumptions) -> Assumptions:
+    """The share of items that change, 10 %, assumed where a goal needs it and nobody gave it."""
+    if expected.discordance is not None or not set(goals) & set(CHANGING):
+        return expected
+    share = next((s for s in PLAUSIBLE if s >= max(USUAL_DISCORDANCE, abs(expected.drop))), None)
+    if share is None:
+        raise UsageError(
+            "--true-drop is more than the share of items that may change",
+            hint="give that share with --discordance",
+        )
+    note = (
+        f"Assumed: a change of the prompt turns {100.0 * share:g} % of the answers right or wrong. "
+        "--discordance sets that share, --from takes it from results."
+    )
+    return replace(expected, discordance=share, assumed=True, notes=(*expected.notes, note))
+
+
+def plan_goals(
+    goals: Mapping[str, float],
+    expected: Assumptions,
+    *,
+    items: int | None = None,
+    level: float = 0.95,
+) -> list[PlannedGoal]:
+    """Every goal with its sample size; `goals` maps each of drop, micro, … to a fraction.
+
+    A discordance that is `assumed` is followed by the same goal at the others that are plausible.
+    """
+    if not goals:
+        raise UsageError(
+            "No goal is named", hint="for example --drop 2: each drop within ±2 points"
+        )
+    if expected.conditions < 2:
+        raise InvalidValue("conditions", expected.conditions, "two or more, the baseline included")
+    plans = [_planned(name, asked, expected, items, level) for name, asked in goals.items()]
+    if not expected.assumed:
+        return plans
+    return [
+        replace(plan, at_discordance=_at_others(plan, expected, items, level))
+        if plan.name in CHANGING
+        else plan
+        for plan in plans
+    ]
+
+
+def _at_others(
+    plan: PlannedGoal, expected: Assumptions, items: int | None, level: float
+) -> tuple[tuple[float, PlannedGoal], ...]:
+    shares = [share for share in PLAUSIBLE if share >= abs(expected.drop)]
+    return tuple(
+        (share, _planned(plan.name, plan.asked, replace(expected, discordance=share), items, level))
+        for share in shares
+    )
+
+
+def _planned(
+    name: str, asked: float, expected: Assumptions, items: int | None, level: float
+) -> PlannedGoal:
+    designs = _designs(name, asked, expected)
+    goal, size = cheapest_design(designs, available=items, level=level)
+    exact: tuple[Goal | None, SampleSize | None] = (None, None)
+    if items is not None:
+        exact = cheapest_design(designs, available=items, target="finite", level=level)
+    return PlannedGoal(
+        name=name,
+        asked=asked,
+        design=_per_item(goal),
+        like_these=size,
+        exact_design=_per_item(exact[0]),
+        exact=exact[1],
+    )
+
+
+def _per_item(goal: Goal | None) -> int | None:
+    per_item = getattr(goal, "per_item", None)
+    return per_item if isinstance(per_item, int) else None
+
+
+def _designs(name: str, asked: float, expected: Assumptions) -> list[Goal]:
+    """The goal with every number of conditions per item that is allowed."""
+    perturbations = expected.conditions - 1
+    if name == "drop":
+        return [DropPrecision(half_width=asked, **_drops(expected, name))]  # type: ignore[arg-type]
+    if name == "equivalence":
+        power = 0.8 if expected.power is None else expected.power
+        return [EquivalencePower(margin=asked, power=power, **_drops(expected, name))]  # type: ignore[arg-type]
+    if name == "micro":
+        discordance = _known(expected.discordance, name, "discordance")
+
+        def micro(count: int) -> Goal:
+            return MicroPrecision(half_width=asked, discordance=discordance,
+                                  conditions=perturbations, per_item=count,
+                                  correlation=expected.correlation)  # fmt: skip
+
+        return _each(micro, expected.per_item, 1, perturbations)
+    if name == "brittleness":
+        share = _known(expected.brittleness, name, "expected-brittleness")
+        accuracy = _known(expected.accuracy, name, "accuracy")
+
+        def brittle(count: int) -> Goal:
+            return BrittlenessPrecision(half_width=asked, brittleness=share, accuracy=accuracy,
+                                        conditions=expected.conditions, per_item=count)  # fmt: skip
+
+        return _each(brittle, expected.per_item, 2, expected.conditions)
+    between = _known(expected.model_discordance, name, "model-discordance")
+
+    def ranking(count: int) -> Goal:
+        return RankingPower(gap=asked, discordance=between, conditions=expected.conditions,
+                            per_item=count, models=expected.models,
+                            correlation=expected.correlation,
+                            power=0.95 if expected.power is None else expected.power)  # fmt: skip
+
+    return _each(ranking, expected.per_item, 1, expected.conditions)
+
+
+def _drops(expected: Assumptions, name: str) -> dict[str, object]:
+    accuracy = _known(expected.accuracy, name, "accuracy") if expected.complete_baseline else None
+    return {
+        "discordance": _known(expected.discordance, name, "discordance"),
+        "drop": expected.drop,
+        "accuracy": accuracy,
+        "conditions": expected.conditions - 1,
+    }
+
+
+def _each(make: Callable[[int], Goal], count: int | None, least: int, most: int) -> list[Goal]:
+    return [make(n) for n in ([count] if count is not None else range(least, most + 1))]
+
+
+def _known(value: float | None, goal: str, option: str) -> float:
+    if value is None:
+        raise UsageError(
+            f"--{goal} needs --{option}, a share between 0 and 1",
+            hint="give the share you expect, or take it from results with --from",
+        )
+    return value
+
+
+def assumptions_of(analysis: Analysis, expected: Assumptions) -> Assumptions:
+    """What is expected, with what that leaves open taken from results: means over their panels."""
+    panels = analysis.panels
+    if not panels:
+        raise UsageError("The results are empty, so nothing can be taken from them")
+    widths = [p.brittleness.conditions for p in panels]
+    by_panel = {
+        "discordance": _known_values(map(_discordance, panels)),
+        "accuracy": _known_values(map(_accuracy, panels)),
+        "brittleness": _known_values(
+            _rarefied(p.brittleness.value, width, expected.conditions)
+            for p, width in zip(panels, widths, strict=True)
+        ),
+    }
+    across = analysis.across
+    between = across.neighbours.value if across and across.neighbours else None
+    notes = [_note(name, values) for name, values in by_panel.items() if values]
+    if any(width != expected.conditions for width in widths) and by_panel["brittleness"]:
+        counts = ", ".join(map(str, sorted(set(widths))))
+        notes.append(
+            f"The brittleness of {counts} conditions was converted to that of "
+            f"{expected.conditions}."
+        )
+    means = {name: fmean(values) if values else None for name, values in by_panel.items()}
+    means["model_discordance"] = between
+    missing: dict[str, Any] = {
+        name: mean for name, mean in means.items() if getattr(expected, name) is None
+    }
+    return replace(expected, **missing, notes=(*expected.notes, *notes))
+
+
+def _known_values(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _note(name: str, values: Sequence[float]) -> str:
+    spread = f", {min(values):.3f} to {max(values):.3f}" if len(values) > 1 else ""
+    panels = "1 panel" if len(values) == 1 else f"{len(values)} panels"
+    return f"From the results: {name} {fmean(values):.3f} ({panels}{spread})."
+
+
+def _discordance(panel: PanelResult) -> float | None:
+    """The mean share of items that changed; without a baseline that of any two conditions."""
+    shares = [
+        (r.lost + r.gained) / r.drop.items
+        for r in panel.recipes
+        if r.lost is not None and r.gained is not None and r.drop.items
+    ]
+    if shares:
+        return fmean(shares)
+    pert = panel.components.get("plugin", {}).get("pert")
+    if pert is None or pert.value is None or pert.conditions < 2:
+        return None
+    # Of 0/1 scores, two of J conditions differ in a share 2 v J/(J - 1), where v is the mean
+    # variance within items over all J.
+    return min(1.0, 2.0 * pert.value * pert.conditions / (pert.conditions - 1))
+
+
+def _accuracy(panel: PanelResult) -> float | None:
+    values = _known_values(e.value for e in (panel.baseline, *(r.accuracy for r in panel.recipes)))
+    return fmean(values) if values else None
+
+
+def _rarefied(share: float | None, conditions: int, wanted: int) -> float | None:
+    """Brittleness with another number of conditions: E pert grows as (J - 1)/J."""
+    if share is None or conditions < 2:
+        return None
+    return min(share * conditions / (conditions - 1), 1.0) * (wanted - 1) / wanted
+
+
+# How sure a mean would be: the planned design, and what twice as much of each part would give.
+
+
+NAMES = tuple(field.name for field in fields(VarianceParts))
+SIZES = tuple(field.name for field in fields(Design))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesignError:
+    """A design with the half-widths of its mean: for these conditions, and for conditions like
+    these. `change` says how it differs from what was planned."""
+
+    change: str
+    design: Design
+    these: float
+    like_these: float
+
+
+def components_in(text: str) -> VarianceParts:
+    """`item=0.12,condition=0.001,interaction=0.04,run=0.05` as variance components.
+
+    The item's has to be there; conditions and interaction are 0 where they are not named.
+    """
+    found: dict[str, float] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if name not in NAMES:
+            raise UnknownName("component in --components", name, NAMES)
+        if name in found:
+            raise InvalidValue("--components", text, f"each name once, not '{name}' twice")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise InvalidValue(
+                f"--components {name}", value, "a variance of scores from 0 to 1, as 0.04"
+            ) from None
+    if "item" not in found:
+        raise InvalidValue("--components", text, "item=VARIANCE and others, parted by commas")
+    return VarianceParts(**found)
+
+
+def components_of(analysis: Analysis) -> tuple[VarianceParts, tuple[str, ...]]:
+    """The crossed components of results, means over their panels, and what is to be said of them.
+
+    A component that came out below 0 counts as 0.
+    """
+    crossed = [panel.components.get("crossed", {}) for panel in analysis.panels]
+    values = {
+        name: [e.value for part in crossed if (e := part.get(name)) and e.value is not None]
+        for name in NAMES
+    }
+    if not values["item"]:
+        raise UsageError(
+            "The results have no variance components",
+            hint="they need two items and two conditions or more; give them with --components",
+        )
+    means = {name: fmean(known) for name, known in values.items() if known}
+    told = ", ".join(f"{name} {mean:.3g}" for name, mean in means.items())
+    panels = len(values["item"])
+    notes = [f"From the results: {told} ({panels} panel{'s' if panels > 1 else ''})."]
+    below = [name for name, mean in means.items() if mean < 0.0]
+    if below:
+        notes.append(f"Below 0, and counted as 0: {', '.join(below)}.")
+    return VarianceParts(**{name: max(0.0, mean) for name, mean in means.items()}), tuple(notes)
+
+
+def design_errors(
+    parts: VarianceParts, planned: Design, *, level: float = 0.95
+) -> list[DesignError]:
+    """The planned design, and those with twice the items, conditions, draws and repeats."""
+    designs: Mapping[str, Design] = {
+        "as planned": planned,
+        **{f"2 × {size}": replace(planned, **{size: 2 * getattr(planned, size)})
+           for size in SIZES},
+    }  # fmt: skip
+    quantile = normal_quantile(level)
+    return [
+        DesignError(
+            change=change,
+            design=design,
+            these=quantile * mean_error(parts, design),
+            like_these=quantile * mean_error(parts, design, like_these=True),
+        )
+        for change, design in designs.items()
+    ]
